@@ -63,7 +63,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="also predict a whole solution (default: the iterations of a learned run of the mesh)",
     )
     parser.add_argument(
-        "--deadline", type=real(0), default=0.0, metavar="SECONDS", help="find the fewest ranks that meet it"
+        "--deadline",
+        type=real(0),
+        default=0.0,
+        metavar="SECONDS",
+        help="find the fewest ranks that meet it at the upper end of the interval",
     )
     parser.add_argument("--plot", metavar="FILE", help="plot the time by number of ranks (.svg, .png, .pdf)")
     parser.add_argument(
@@ -102,7 +106,8 @@ def _what_if(group: argparse._ArgumentGroup) -> None:
         default=[],
         metavar="EDIT",
         help="fastest, slowest: all hosts are like the one with the fastest or slowest rank; add:NAME*N: N "
-        "more hosts like NAME; may be repeated",
+        "more hosts like NAME; share:N: N ranks in place of each, on the same cores (--method analytic); may "
+        "be repeated",
     )
     group.add_argument(
         "--now",
@@ -147,7 +152,10 @@ def run(options: argparse.Namespace) -> int:
 
         ranks = fewest_ranks(answers, options.deadline)
         verb = "suffices" if ranks == 1 else "suffice"
-        print(f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} {verb}")
+        print(
+            f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} {verb}, at the upper end of the "
+            "interval"
+        )
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "

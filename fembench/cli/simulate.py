@@ -35,7 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--base", metavar="GRAPH", help="the graph of one rank, for speedup and efficiency")
     parser.add_argument(
-        "--against", metavar="RECORD", help="print the errors relative to the CG times of this run"
+        "--against",
+        metavar="RECORD",
+        help="print the errors relative to the CG times of this run, without and with the residual of the "
+        "run that the graph is of",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
 
@@ -80,7 +83,14 @@ def run(options: argparse.Namespace) -> int:
     from fembench.model.events import simulate_events
     from fembench.model.exports import write_chrome, write_goal, write_smpi
     from fembench.model.graph import load_graph
-    from fembench.model.measures import bottlenecks, loop_table, phase_table, rank_table, result_tree
+    from fembench.model.measures import (
+        bottlenecks,
+        loop_table,
+        phase_table,
+        rank_table,
+        residual_text,
+        result_tree,
+    )
     from fembench.model.path import timeline
     from fembench.model.planner import make_plan
 
@@ -98,6 +108,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     each = f", {seconds(result.makespan / graph.iterations)} per iteration" if graph.iterations else ""
     print(f"{graph.source}: {seconds(result.makespan)}{each}\n")
+    if graph.residual:
+        print(f"{residual_text(graph)}\n")
     if graph.note:
         print(f"{graph.note}\n")
     print(rank_table(plan, result), phase_table(plan, result), loop_table(graph), sep="\n\n")
@@ -150,13 +162,9 @@ def _parallel(path: str, machine, result) -> str:
 
 def _errors(path: str, graph, result) -> str:
     """Errors relative to the times of a run."""
-    from fembench.model.against import run_errors
+    from fembench.model.against import errors_text
     from fembench.model.configuration import not_invalid
     from fembench.records.store import load
 
     record = not_invalid([load(path)])[0][0]
-    makespan, mean, process = run_errors(record, graph, result)
-    return (
-        f"against {record.id}: makespan {makespan:+.1f} %, mean {mean:+.1f} %, "
-        f"|error| per process {process:.1f} %"
-    )
+    return errors_text(record, graph, result)

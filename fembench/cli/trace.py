@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.tables import table
     from fembench.base.units import plural
     from fembench.model.graph import count, length, save_graph
+    from fembench.model.measures import residual_text
     from fembench.model.reduce import reduced
     from fembench.model.show import as_table, write_dot
 
@@ -98,14 +99,14 @@ def run(options: argparse.Namespace) -> int:
     rows = [[r, count(p), length(p)] for r, p in enumerate(graph.programs)]
     if options.json:
         ranks = [dict(zip(heads, row)) for row in rows]
-        print(_json({"source": graph.source, "note": graph.note, "lost": graph.lost, "ranks": ranks}))
+        print(_json({"source": graph.source, "note": graph.note, "residual": graph.residual, "ranks": ranks}))
         return 0
     print(f"execution graph of {graph.source}, {plural(graph.ranks, 'rank')}\n")
     print(table(heads, rows))
     if graph.note:
         print(graph.note)
-    if graph.lost:
-        print(f"interruptions: {graph.lost:.1%} of an iteration; neither computing nor messages explain it")
+    if graph.residual:
+        print(residual_text(graph))
     if options.output:
         print(f"graph: {options.output}; next: fembench simulate {options.output}")
     return 0

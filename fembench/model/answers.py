@@ -26,7 +26,7 @@ class Answers(NamedTuple):
 
     works: list[Workload]
     predictions: list[Prediction]
-    solutions: list[float]  # seconds of assembly and all iterations; [] if their number is unknown
+    latest: list[float]  # upper end of a solution's seconds; []: number of iterations unknown
     text: str
     tree: list[object]  # for --json
 
@@ -38,7 +38,7 @@ def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, itera
     return Answers(
         works=[each.work for each in found],
         predictions=said,
-        solutions=[each.total(iterations)[1] for each in found] if iterations else [],
+        latest=[each.total(iterations)[2] for each in found] if iterations else [],
         text=forecast_text(found, iterations, study.profile.environment.synthetic, len(study.learned)),
         tree=[msgspec.to_builtins(each) for each in said],
     )
@@ -62,7 +62,7 @@ def bounded_answers(
     return Answers(
         works=[each.work for each in found],
         predictions=[bound_of(study, each.work, each.form, learned) for each in found],
-        solutions=[each.form.seconds.middle for each in found],
+        latest=[each.form.seconds.high for each in found],
         text=bounds_text(found, compose, study.profile.environment.synthetic),
         tree=[bounds_tree(each, compose) for each in found],
     )
@@ -75,5 +75,6 @@ def intervals(answers: Answers) -> list[tuple[int, float, float, float]]:
 
 
 def fewest_ranks(answers: Answers, deadline: float) -> int:
-    """The fewest ranks that solve the system in time. Raises InputError if no number does."""
-    return smallest([work.ranks for work in answers.works], answers.solutions, deadline)
+    """The fewest ranks whose time is within the deadline up to the upper end of its interval. Raises
+    InputError if no number does."""
+    return smallest([work.ranks for work in answers.works], answers.latest, deadline)

@@ -90,13 +90,18 @@ class Correction:
 
 
 def prices(
-    work: Workload, slots: Sequence[Slot], rates: Rates, correction: Correction | None = None
+    work: Workload,
+    slots: Sequence[Slot],
+    rates: Rates,
+    correction: Correction | None = None,
+    together: Sequence[int] = (),
 ) -> list[Price]:
-    """[rank] prices from the profile's speeds, at the size of the rank's part and with the number of ranks
-    on its host. Raises InputError for a run that has no price."""
+    """[rank] prices from the profile's speeds, at the size of the rank's part and while together[rank] ranks
+    of its host compute (default: all of them). Raises InputError for a run that has no price."""
     check_supported(work, correction)
     c, one = correction or Correction(), recipe(work.case.method)
-    together, sizes, name = company(slots), work.product_units(), product_name(work.case.method)
+    together, sizes = together or company(slots), work.product_units()
+    name = product_name(work.case.method)
     stretch = stretched_by(work, rates)
     found = []
     for r, s in enumerate(slots):

@@ -17,7 +17,7 @@ from fembench.base.errors import InputError
 from fembench.model.interval import ZERO, TimeRange, largest, total
 
 Compose = Literal["global", "phase"]
-Resource = Literal["core", "mem", "nic", ""]  # of a host; "": none
+Resource = Literal["core", "nic", ""]  # of a host; "": none; speeds include sharing of memory
 Demand = dict[tuple[str, int], TimeRange]  # (resource, host) -> seconds
 
 
@@ -143,7 +143,7 @@ def _times(count: int, demand: Demand) -> Demand:
 
 
 def _served(demand: Demand, work: CgSet) -> Demand:
-    """Seconds until each resource has served its demand; a host has one memory and one network card."""
+    """Seconds until each resource has served its demand; a host has one network card."""
     return {
         (resource, host): seconds / work.cores[host] if resource == "core" else seconds
         for (resource, host), seconds in demand.items()

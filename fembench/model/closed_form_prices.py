@@ -6,6 +6,11 @@
     updates     cores    vector updates, inner products, loop, packing, overheads of its messages
     allreduce   -        recursive doubling of 8 bytes, each stage as slow as its slowest pair
 
+A host's cores serve the demand of its ranks: with more ranks than cores, and more than the profile measured
+at once, a phase lasts at least their sum over the number of cores, at the speed that each has with all cores
+busy. That speed, as measured, includes the traffic of the others to memory. Up to the number of ranks that
+the profile measured at once, the speeds include all sharing, and each rank counts as having its own core.
+
 The interval of a price contains nine in ten of the profile's visits or, with a correction, of the runs to
 which that was fitted.
 """
@@ -13,6 +18,7 @@ which that was fitted.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.methods.lookup import names, one_of, preconds, product_name, variant_of, variants
@@ -25,7 +31,7 @@ from fembench.model.interval import TimeRange, as_interval, shortest_window, tot
 from fembench.model.machine import Machine
 from fembench.model.predictor import Predictor
 from fembench.model.rates import Rates
-from fembench.model.slots import Slot
+from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 
@@ -61,11 +67,35 @@ def bounded(
     """The closed form of a workload. Raises InputError for a case that has none."""
     _check(work.case)
     slots, machine, _ = study.place(work.ranks)
-    priced = prices(work, slots, study.rates, study.correction)
+    shared = sharing_of(study, work, slots)
+    priced = prices(work, slots, study.rates, study.correction, shared.together)
     machine = as_in_runs(machine, slots, study.correction)
     return closed_form(
-        phases_of(work, slots, study.rates, priced, machine, correction), iterations, compose=compose
+        phases_of(work, slots, study.rates, priced, machine, shared.cores, correction),
+        iterations,
+        compose=compose,
     )
+
+
+class SharedCores(NamedTuple):
+    """How ranks share the cores of their hosts."""
+
+    together: list[int]  # [rank] ranks of its host that compute at once
+    cores: list[int]  # [host] that serve its ranks
+
+
+def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> SharedCores:
+    """Up to the number of ranks that the profile measured at once, prices include all sharing, and as many
+    cores serve as there are ranks; beyond the host's cores, these serve."""
+    hosts, name = study.profile.environment.hosts, product_name(work.case.method)
+    crowd, cores = company(slots), [1] * (1 + max(s.host for s in slots))
+    together = []
+    for slot, ranks in zip(slots, crowd):
+        own, known = max(hosts[slot.model].cores, 1), study.rates.together(slot.rank, name)
+        crowded = ranks > max(own, known)
+        cores[slot.host] = own if crowded else ranks
+        together.append(min(own, known) if crowded else ranks)
+    return SharedCores(together, cores)
 
 
 def phases_of(
@@ -74,9 +104,11 @@ def phases_of(
     rates: Rates,
     priced: Sequence[Price],
     machine: Machine,
+    cores: Sequence[int],
     correction: ClosedFormCorrection = AS_IN_PROFILE,
 ) -> CgSet:
-    """Assembly and the phases of an iteration, each activity with one interval per rank."""
+    """Assembly and the phases of an iteration, each activity with one interval per rank; cores[host] serve
+    the ranks of a host."""
     ranks, parts, learned = range(work.ranks), work.parts, correction.applied
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[TimeRange]:
@@ -100,8 +132,7 @@ def phases_of(
         allreduce=learned(as_interval(_allreduce(machine))),
         allreduces=len(recipe(work.case.method).reductions),
         host=machine.host,
-        # prices already include the slowdown by other ranks of the host: here, each rank has its own core
-        cores=[max(machine.host.count(h), 1) for h in range(len(machine.names))],
+        cores=cores,
     )
 
 

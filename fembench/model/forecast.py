@@ -198,11 +198,13 @@ def with_collectives(machine: Machine, profile: Profile) -> Machine:
     return dataclasses.replace(machine, collective=allreduce_scale(machine, times))
 
 
-def smallest(ranks: Sequence[int], seconds: Sequence[float], deadline: float) -> int:
-    """The fewest ranks that meet the deadline. Raises InputError if no number does."""
-    enough = [p for p, t in sorted(zip(ranks, seconds)) if t <= deadline]
+def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> int:
+    """The fewest ranks that meet the deadline; latest[k] is the upper end of an interval, in seconds. Raises
+    InputError if no number does."""
+    enough = [p for p, t in sorted(zip(ranks, latest)) if t <= deadline]
     if not enough:
         raise InputError(
-            f"deadline {deadline:g} s cannot be met; the fastest of these runs takes {min(seconds):.4g} s"
+            f"deadline {deadline:g} s cannot be met; the fastest of these runs may take up to "
+            f"{min(latest):.4g} s"
         )
     return enough[0]

@@ -2,8 +2,8 @@
 
 Order and messages are those of the trace. Durations are scaled so that each phase lasts as long as in the
 median timed set. Time between spans counts as computing of the loop. Message costs follow from the trace: see
-`message_of`. The rest of the run's time is attributed to interruptions of single ranks, which delay all; the
-graph adds it to the computing of every rank.
+`message_of`. What the run took beyond its simulation, such as interruptions of single ranks that delay all,
+is the residual. It is stated beside the graph and is not part of it: with it, a run would predict itself.
 """
 
 from collections import Counter, defaultdict
@@ -60,9 +60,8 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
     if record.case.method.exchange == "blocking":
         raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
     message = message_of(record)
-    lost = interruptions(record) if whole else 0.0
     programs = [
-        tuple(_whole(record, rank, one, lost) if whole else _as_traced(record, rank, one))
+        tuple(_whole(record, rank, one) if whole else _as_traced(record, rank, one))
         for rank, one in enumerate(spans)
     ]
     return ExecutionGraph(
@@ -74,7 +73,7 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
         iterations=record.solve.iterations if whole else len(spans[0]),
         message=message,
         note=_note(record),
-        lost=lost / float(Times(record).middle[:, CG].max()),
+        residual=residual(record) if whole else 0.0,
     )
 
 
@@ -85,9 +84,10 @@ def _note(record: Record) -> str:
     return "\n".join(filter(None, [clocks, others_note(record)]))
 
 
-def interruptions(record: Record) -> float:
-    """Seconds per iteration that neither computing nor messages explain: the run minus its simulation."""
-    bodies = [tuple(_whole(record, rank, one, 0.0))[-1:] for rank, one in enumerate(_spans(record))]
+def residual(record: Record) -> float:
+    """Seconds per iteration that neither computing nor messages explain: the run minus its simulation; 0 if
+    the simulation takes longer."""
+    bodies = [tuple(_whole(record, rank, one))[-1:] for rank, one in enumerate(_spans(record))]
     latency, per_byte = message_of(record)
     on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
     alone = simulate(make_plan(ExecutionGraph(phases=record.phases, programs=tuple(bodies)), on))
@@ -121,7 +121,7 @@ def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Itera
             last = e.end
 
 
-def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float) -> Iterator[Event]:
+def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
     """Assembly, then a loop over the mean of the traced iterations."""
     found = Times(record).middle[rank]
     if found[ASSEMBLY]:
@@ -132,7 +132,6 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]], lost: float)
         body += _events(record, rank, phase, seconds)
     rest = float(found[CG] - sum(found[p] for p in {e.phase for e in spans[min(spans)]}))
     body += [Compute(CG, rest)] if rest > 0 else []
-    body += [Compute(ALLREDUCE, lost)] if lost > 0 else []
     yield Loop(record.solve.iterations, tuple(body))
 
 

@@ -15,7 +15,7 @@ from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 
-GRAPH_SCHEMA = 1
+GRAPH_SCHEMA = 2  # 1 had the residual in its programs
 Kind = Literal["allreduce", "allgather", "bcast", "reduce", "barrier"]
 
 
@@ -85,7 +85,7 @@ class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     iterations: int = 0  # of CG; 0: not a graph of CG
     message: tuple[float, float] | None = None  # latency and seconds per byte observed in a run
     note: str = ""  # agreement of the clocks in that run, and gaps in its trace
-    lost: float = 0.0  # fraction of an iteration that neither computing nor messages explain
+    residual: float = 0.0  # seconds per iteration by which that run took longer than this graph explains
 
     @property
     def ranks(self) -> int:
@@ -155,7 +155,8 @@ def load_graph(path: Path | str) -> ExecutionGraph:
     tree = read_json(path, dict)
     if tree.get("schema") != GRAPH_SCHEMA or "programs" not in tree:
         raise InputError(
-            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected a file of fembench trace"
+            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected a file of this release's "
+            "fembench trace"
         )
     graph = convert(tree, ExecutionGraph, where=str(path))
     check(graph, str(path))

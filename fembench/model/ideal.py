@@ -36,6 +36,7 @@ def on_ideal_network(record: Record) -> IdealRun:
     machine = even_machine(graph.ranks, latency=0.0, per_byte=0.0, overhead=0.0)
     outcome = simulate(make_plan(structs.replace(graph, programs=programs), machine))
     own = outcome.finish - outcome.wait[:, SYNC]  # the barrier between assembly and CG is part of neither
+    own += graph.residual * graph.iterations  # interruptions delay all ranks, whatever messages cost
     middle = Times(record).middle
     recorded = middle[:, ASSEMBLY] + record.solve.iterations * middle[:, CG]
     return IdealRun(float(recorded.max()), float(own.max()))

@@ -100,6 +100,14 @@ def loop_table(graph: ExecutionGraph) -> str:
     return table(["depth", "turns", "events", "ranks", "first"], rows) if rows else "no loops"
 
 
+def residual_text(graph: ExecutionGraph) -> str:
+    """One line on the time per iteration that a graph of a run does not explain."""
+    return (
+        f"residual: {seconds(graph.residual)} per iteration of {graph.source}, which neither computing nor "
+        "messages explain; not simulated"
+    )
+
+
 def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
     """Busy, wait, overhead, finish and messages of each rank."""
     rows = [

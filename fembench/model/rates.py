@@ -37,6 +37,10 @@ class Rates:
         value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
+    def together(self, rank: int, name: str) -> int:
+        """The largest number of ranks of the host that computed at once when this was measured."""
+        return max(s.corunning for s in self._found(rank, name))
+
     def largest(self, rank: int, name: str) -> float:
         """The largest measured size, in units."""
         return max(s.units for s in self._found(rank, name))

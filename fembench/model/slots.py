@@ -2,6 +2,7 @@
 
 fastest        every host becomes a copy of the one with the fastest rank      slowest      of the slowest
 add:NAME       adds a copy of host NAME                                        add:NAME*3   three copies
+share:2        two ranks in place of each, on the same host
 """
 
 import re
@@ -54,11 +55,13 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
         H = from_product(profile, storage).tolist()
         rank = H.index(min(H) if edit == "fastest" else max(H))
         return [Slot(s.host, placed[rank], rank) for s in slots]
+    if shared := re.fullmatch(r"share:([1-9]\d?)", edit):
+        return [s for s in slots for _ in range(int(shared.group(1)))]
     found = re.fullmatch(r"add:([^*]+)(?:\*(\d+))?", edit)
     names = host_names(profile)
     if not found or found.group(1) not in names:
         raise InputError(
-            f"machines '{edit}': expected fastest, slowest or add:NAME*COUNT with NAME one of "
+            f"machines '{edit}': expected fastest, slowest, share:COUNT or add:NAME*COUNT with NAME one of "
             f"{', '.join(dict.fromkeys(names))}"
         )
     like = names.index(found.group(1))

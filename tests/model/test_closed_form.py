@@ -57,12 +57,6 @@ def test_ranks_on_too_few_cores_wait_for_them():
     assert crowded.bottleneck == "T_core_0"
 
 
-def test_memory_that_all_ranks_share_bounds_the_product():
-    found = closed_form(one_host(product=(PRODUCT, activity("traffic", "mem", 2.0))), 1)
-    assert found.iteration.low == 8 + 1 + 1 + 1
-    assert "T_mem[h] = sum[p on h](n*traffic[p])" in found.expression
-
-
 def test_the_expression_has_a_term_for_every_resource():
     text = closed_form(one_host(), 1).expression
     assert "T_core[h] = sum[p on h](assembly[p] + n*(product[p] + updates[p])) / cores[h]" in text

@@ -1,8 +1,12 @@
 """The closed form from a machine profile, beside the simulation of the same run."""
 
+import dataclasses
+
+import msgspec
 import pytest
 from planted_profile import planted_profile
 
+from fembench.base.errors import InputError
 from fembench.model.closed_form_prices import bounded
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
@@ -75,3 +79,37 @@ def test_messages_that_overlap_cost_less():
     assert together.iteration.middle < after.iteration.middle
     assert "max[p](product[p], halo[p], latency[p])" in together.expression
     assert "max[p](product[p]) + max[p](halo[p], latency[p])" in after.expression
+
+
+def on_two_cores(ranks):
+    """A profile of these ranks on one host of two cores."""
+    profile = study([1.0] * ranks, ("a",) * ranks, noise=0.0).profile
+    hosts = tuple(msgspec.structs.replace(h, cores=2) for h in profile.environment.hosts)
+    environment = msgspec.structs.replace(profile.environment, hosts=hosts)
+    profile = msgspec.structs.replace(profile, environment=environment)
+    return Predictor(profile, "0" * 64, rates_of(profile))
+
+
+def test_twice_as_many_ranks_as_cores_take_the_sum_of_their_work_over_the_cores():
+    """Four ranks on two cores, from a profile of two ranks. By hand: their work, at the speed that a rank has
+    while both cores compute, over two; and the messages."""
+    case = Case.of(mesh="s", ranks=4)
+    shared = dataclasses.replace(on_two_cores(2), edits=("share:2",))
+    work = shared.workload(case)
+    each = [
+        shared.rates.seconds(0, "product sym", units, 2) + shared.rates.seconds(0, "updates", dofs, 2)
+        for units, dofs in zip(work.product_units(), work.parts.dofs)
+    ]
+    found = bounded(shared, work, 50).iteration.middle
+    assert found == pytest.approx(sum(each) / 2, rel=0.1)
+    assert max(each) < 0.6 * found  # as if each rank had its own core
+    with pytest.raises(InputError, match="expected --method analytic"):
+        shared.predict(case)
+
+
+def test_ranks_that_the_profile_measured_together_are_not_slowed_again():
+    """A profile of four ranks on two cores: its speeds include the sharing."""
+    alone = study([1.0] * 4, ("a",) * 4, noise=0.0)  # on eight cores
+    case = Case.of(mesh="m3", ranks=4)
+    found, before = (bounded_case(s, case, 10).iteration.middle for s in (on_two_cores(4), alone))
+    assert found == before

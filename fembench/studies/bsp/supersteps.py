@@ -1,7 +1,8 @@
 """Bulk-synchronous programs over migratable blocks, balanced by the solver's balancer (balance/driver.py).
 
 In each superstep all blocks compute, then communicate, then meet at a barrier. A block is a dictionary of
-arrays, all of which move with it. Computing is slowed to emulated speeds (SYNTHETIC, synthetic/slowness.py).
+arrays, all of which move with it. Computing is slowed to emulated speeds (SYNTHETIC, synthetic/slowness.py);
+the balancer knows only the elapsed time of each block, not the speeds.
 """
 
 import time
@@ -82,17 +83,16 @@ class ArrayBlocks:
         n = program.n_blocks
         self.owner = np.arange(n, dtype=np.int64) * comm.size // n
         self.blocks = {i: program.make(i) for i in range(n) if self.owner[i] == comm.rank}
-        self._spent = np.zeros(n)  # [block] emulated seconds of computing in this window
+        self._spent = np.zeros(n)  # [block] seconds of computing in this window
 
     def superstep(self, step: int) -> None:
         """Compute, communicate, wait for all ranks."""
         for i, arrays in self.blocks.items():
+            begin = time.perf_counter()
             self._slowness.begin()
-            used = time.thread_time_ns()
             self._program.compute(step, i, arrays)
-            used = time.thread_time_ns() - used
             self._slowness.end()
-            self._spent[i] += used * self._slowness.factor * 1e-9
+            self._spent[i] += time.perf_counter() - begin
         self._program.talk(self._comm, step, self.blocks, self.owner)
         self._comm.Barrier()
 

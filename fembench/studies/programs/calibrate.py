@@ -37,24 +37,31 @@ class Calibrated(NamedTuple):
 NOTHING = Calibrated({}, {}, {}, {})
 
 
-def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -> Calibrated:
-    """`count` samples of every operation and message of the program. Collective."""
-    found = samples(worker, program, tasks, size, count)
+def calibrate(
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, one_by_one: bool = False
+) -> Calibrated:
+    """`count` samples of every operation and message of the program. Collective.
+
+    `one_by_one`: ranks never compute at the same time in a run.
+    """
+    found = samples(worker, program, tasks, size, count, one_by_one=one_by_one)
     sent = messages(worker)
     return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
 
 
-def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
+def samples(
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, one_by_one: bool = False
+) -> Samples:
     """`count` samples of every operation on this rank, each the mean over consecutive tasks. Collective.
 
     The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
     """
     found: Samples = {}
-    apart = program in KERNELS and worker.comm.size > 1
+    last = worker.comm.size - 1 if one_by_one else min(worker.comm.size - 1, program in KERNELS)
     learn(worker, program, tasks, size)
-    for turn in (0, 1) if apart else (None,):
+    for turn in range(last + 1):
         worker.meet()
-        if turn is None or turn == min(worker.comm.rank, 1):
+        if turn == min(worker.comm.rank, last):
             found = _sample(worker, _task(program, tasks, size), count)
     worker.meet()
     return found

@@ -15,8 +15,9 @@ from fembench.records.ids import now_utc
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.calibrate import NOTHING, calibrate, learn
 from fembench.studies.programs.compute import Worker, worker_of
-from fembench.studies.programs.kernels import KERNELS, correct
+from fembench.studies.programs.kernels import KERNELS
 from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
+from fembench.studies.programs.verified import verified
 from fembench.synthetic.speeds import label, parse_speeds
 
 
@@ -41,7 +42,8 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
     if job.calibrate:
-        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate)
+        one_by_one = bool(case.calls)  # in these rings, forks and joins, one rank computes at a time
+        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, one_by_one=one_by_one)
     else:
         learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls else None
@@ -114,7 +116,7 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
         worker.meet()
         if comm.rank:
             return seconds, 0.0, 0.0
-        return (seconds, *correct(case.program, outputs, case.tasks, case.size, case.seed))
+        return (seconds, *verified(case.program, outputs, case.tasks, case.size, case.seed))
     last, done = graphs.run(worker, case)
     worker.meet()
     rows = comm.allgather((last, Span(host_key(), begin, done)))

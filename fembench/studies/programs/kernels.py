@@ -264,28 +264,3 @@ KERNELS = {
         lambda n, s: {f"row_{s}": s / n},
     ),
 }
-
-
-def correct(program: str, outputs: list[Array], tasks: int, size: int, seed: int) -> tuple[float, float]:
-    """(value, error / tolerance) of all outputs, checked by an independent method."""
-    kernel = KERNELS[program]
-    if program == "pi":
-        inside = float(sum(o[0] for o in outputs))
-        deviation = math.sqrt(size * math.pi / 4 * (1 - math.pi / 4))
-        return 4 * inside / size, abs(inside - size * math.pi / 4) / (6 * deviation)
-    if program == "primes":
-        found = float(sum(o[0] for o in outputs))
-        return found, abs(found - len(small_primes(size))) * 2.0
-    if program == "integral":
-        value = float(sum(o[0] for o in outputs))
-        return value, abs(value - math.pi) / 1e-8
-    if program == "product":
-        rng = np.random.default_rng(seed)
-        a, b = rng.random((size, size)), rng.random((size, size))
-        x = np.ones(size)
-        ours = np.concatenate(outputs).reshape(size, size) @ x
-        right = a @ (b @ x)
-        return float(ours.sum()), float(np.abs(ours - right).max() / (1e-10 * np.abs(right).max()))
-    last = outputs[-1]
-    again = kernel.run(just, kernel.make(tasks - 1, tasks, size, seed), size)
-    return float(last.sum()), float(np.abs(last - again).max() / 1e-12)

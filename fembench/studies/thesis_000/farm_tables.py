@@ -8,7 +8,8 @@ from fembench.report.table import Table, words
 from fembench.studies.layout import beside, count, value
 from fembench.studies.pamela.farm_models import VERSIONS
 from fembench.studies.pamela.interval_score import IntervalScore
-from fembench.studies.pamela.park import COUNTS, LABEL, SPEEDS, ParkOutcome, pooled
+from fembench.studies.pamela.park import COUNTS, LABEL, ParkOutcome, pooled
+from fembench.studies.pamela.true_park import SPEEDS
 from fembench.studies.thesis_000.farm_live import PROGRAMS, FarmRun, worst_score
 from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, printed, printed_runs
 

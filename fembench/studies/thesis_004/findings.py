@@ -9,7 +9,7 @@ from fembench.report.table import Table, words
 from fembench.studies.study import wanted
 from fembench.studies.thesis_004 import thesis
 from fembench.studies.thesis_004.overview import EXPECTED
-from fembench.studies.thesis_004.pair_tables import HOSTS, alone, run_totals
+from fembench.studies.thesis_004.pair_tables import HOSTS, alone, run_totals, set_ratios
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan
 from fembench.studies.thesis_004.split import bottleneck_time
@@ -38,7 +38,8 @@ def _slowness(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     ]
     yield (
         "E9",
-        "slowness of node00 relative to node8, mean over meshes; 1, 2, 4 and 8 tasks",
+        "slowness of node00 relative to node8, mean over meshes; 1, 2, 4 and 8 tasks"
+        + (f". {set_ratios(plan)}" if plan.machines.emulated else ""),
         *(", ".join(f"{r:.1f}" for r in each) for each in ratios),
     )
     mine_cg = [found.phases(plan.here(mesh, 1, "one-core")).iteration for mesh in MESHES]

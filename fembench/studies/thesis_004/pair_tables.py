@@ -9,6 +9,7 @@ from fembench.studies import charts
 from fembench.studies.charts import Panel
 from fembench.studies.layout import beside
 from fembench.studies.thesis_004 import thesis
+from fembench.studies.thesis_004.machines import speeds
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan
 from fembench.studies.thesis_004.split import bottleneck_time, ideal_split
@@ -80,11 +81,17 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
         panels,
         log=True,
     )
-    ratios = _ratios(mine, printed)
+    ratios = _ratios(mine, printed, plan)
     return Section("E9 hosts alone, slowness", [plot], [table, ratios, _weights(mine, printed)])
 
 
-def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) -> Table:
+def set_ratios(plan: StudyPlan) -> str:
+    """The ratios that an emulation sets, which say nothing about the source."""
+    each = [speeds(plan.machines.mixed(0, p))[0] / speeds(plan.machines.mixed(p, 0))[0] for p in ONE_HOST]
+    return f"Ratios of computing speed set by the emulation: {', '.join(f'{r:.1f}' for r in each)}."
+
+
+def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]], plan: StudyPlan) -> Table:
     rows = []
     for tasks in ONE_HOST:
         values = []
@@ -96,7 +103,8 @@ def _ratios(mine: dict[str, list[Totals]], printed: dict[str, list[Totals]]) -> 
         "slowness",
         "Slowness of node00 relative to node8",
         "The thesis uses 7.7 (one task) and gives node8 seven of eight tasks. That overloads node00: with "
-        "both processors of node8 busy, the ratio is about twice as large.",
+        "both processors of node8 busy, the ratio is about twice as large."
+        + (f" {set_ratios(plan)}" if plan.machines.emulated else ""),
         ("tasks",),
         ("mesh_1_ratio", "mesh_2_ratio", "mesh_3_ratio", "mean_ratio"),
         rows,

@@ -1,5 +1,7 @@
 """Shear-Sort and fractal compression over migrating blocks: the right answer, whichever blocks move."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,8 @@ from fembench.balance.control import Settings
 from fembench.balance.observation import Tuning
 from fembench.studies.bsp.fractal import Fractal, domains_of, match, oriented, picture, ranges_of
 from fembench.studies.bsp.shear_sort import ShearSort, transposition_sort
-from fembench.studies.bsp.supersteps import run_program
-from fembench.synthetic.slowness import slowness_of
+from fembench.studies.bsp.supersteps import ArrayBlocks, run_program
+from fembench.synthetic.slowness import FullSpeed, slowness_of
 
 mpi = pytest.mark.mpi
 
@@ -64,6 +66,23 @@ def test_a_slow_rank_loses_blocks(comm):
         assert ran.ledger.looks[-1].iteration < 16  # no observation after the end,
         assert ran.ledger.looks[-1].measured > 0  # but the effect of the last one is measured
         assert np.array_equal(np.sort(ran.result.ravel()), snake(ran.result))
+
+
+@mpi
+def test_the_balancer_goes_by_the_elapsed_time_of_blocks_and_not_by_the_speed_that_is_set(comm):
+    class Waits(FullSpeed):
+        """Claims full speed, and waits."""
+
+        def end(self, phase=0):
+            time.sleep(5e-3)
+
+    blocks = ArrayBlocks(comm, ShearSort(8, comm.size, 2), Waits())
+    blocks.begin()
+    blocks.open()
+    blocks.superstep(0)
+    ids, seconds, _ = blocks.measured(1)
+    assert len(ids) == 1
+    assert 5e-3 <= seconds[0] < 5
 
 
 def test_transposition_sorts_every_row():

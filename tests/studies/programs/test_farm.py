@@ -1,16 +1,16 @@
 """Farm programs and task graphs on any number of ranks."""
 
-import math
+import itertools
 import time
 
 import numpy as np
 import pytest
 
-from fembench.studies.programs import calibrate, compute, farm, graphs
+from fembench.studies.programs import calibrate, compute, graphs
 from fembench.studies.programs.calibrate import messages, samples
 from fembench.studies.programs.compute import Worker, worker_of
 from fembench.studies.programs.job import AppJob, Span, makespan, run_job
-from fembench.studies.programs.kernels import KERNELS, correct, just
+from fembench.studies.programs.kernels import KERNELS, just
 from fembench.studies.programs.real_messages import KINDS, case_of_messages
 from fembench.studies.programs.record import AppCase
 from fembench.studies.programs.tasks import deal_tasks
@@ -128,6 +128,22 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
         assert all(len(row) == 3 and min(row) > 0 for rows in record.samples.values() for row in rows)
         assert all(len(rows[p]) > 0 for rows in record.messages.values() for p in range(1, comm.size))
         assert not record.seconds
+
+
+def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypatch):
+    spans = []
+
+    def sample(worker, task, count):
+        begin = time.perf_counter()
+        time.sleep(0.02)
+        spans.append((begin, time.perf_counter()))
+        return {"unit": [1.0] * count}
+
+    monkeypatch.setattr(calibrate, "_sample", sample)
+    assert samples(Worker(comm), "ring", 3, 1, 3, one_by_one=True) == {"unit": [1.0] * 3}
+    every = sorted(span for one in comm.allgather(spans) for span in one)
+    assert len(every) == comm.size
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))
 
 
 def slowed(comm, factor):
@@ -249,23 +265,6 @@ def test_matrices_begin_where_a_cache_line_does(program, comm):
     assert bulk
     assert [a.ctypes.data % 64 for a in worked_on] == [0] * len(worked_on)
     assert worked_on
-
-
-def test_wrong_results_are_found_out():
-    outputs = farm.inputs_of("pi", 4, 1000, 0)
-    inside = [KERNELS["pi"].run(just, data, 1000) for data in outputs]
-    assert correct("pi", inside, 4, 1000, 0)[1] <= 1
-    assert correct("pi", [o + 60 for o in inside], 4, 1000, 0)[1] > 1
-    parts = [KERNELS["integral"].run(just, d, 1000) for d in farm.inputs_of("integral", 3, 1000, 0)]
-    assert sum(p[0] for p in parts) == pytest.approx(math.pi, abs=1e-6)
-    primes = [KERNELS["primes"].run(just, d, 1000) for d in farm.inputs_of("primes", 3, 1000, 0)]
-    assert correct("primes", primes, 3, 1000, 0) == (168.0, 0.0)
-    assert correct("primes", primes[:2] + [primes[2] + 1], 3, 1000, 0)[1] > 1
-    rows = [KERNELS["product"].run(just, d, 9) for d in farm.inputs_of("product", 4, 9, 5)]
-    assert correct("product", rows, 4, 9, 5)[1] <= 1
-    assert correct("product", [rows[1], rows[0], *rows[2:]], 4, 9, 5)[1] > 1
-    matrix = [KERNELS["matrices"].run(just, d, 8) for d in farm.inputs_of("matrices", 2, 8, 0)]
-    assert correct("matrices", [matrix[0], np.zeros(64)], 2, 8, 0)[1] > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

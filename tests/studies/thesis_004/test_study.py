@@ -7,8 +7,9 @@ from planted_study import TIMERS, PlantedStudy
 from fembench.report.table import to_json
 from fembench.studies.page import publish
 from fembench.studies.thesis_004 import weighted
-from fembench.studies.thesis_004.machines import emulated
-from fembench.studies.thesis_004.pair_tables import alone, run_totals
+from fembench.studies.thesis_004.findings import findings
+from fembench.studies.thesis_004.machines import emulated, given
+from fembench.studies.thesis_004.pair_tables import alone, run_totals, totals
 from fembench.studies.thesis_004.pairs_study import outcome
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.phase_tables import separate_hosts
@@ -34,6 +35,18 @@ def found(study):
 def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(study, found):
     slow, fast = (alone(study.plan, found, host, "m2")[1] for host in ("node00", "node8"))
     assert slow / fast == pytest.approx(1 / 0.13, rel=1e-6)
+
+
+def test_ratios_that_the_emulation_sets_are_named_next_to_the_measured_ones(study, found):
+    said = "set by the emulation: 7.7, 15.4, 15.4, 15.4."
+    notes = {t.name: t.note for t in totals(study.plan, found).tables}
+    assert said in notes["slowness"]
+    rows = findings(study.plan, found, "").tables[0].rows
+    assert [said in row[1] for row in rows if row[0] == "E9"] == [True]
+    hosts = given(["a:2"], ["b:1"])
+    real = StudyPlan(hosts, QUICK)
+    notes = {t.name: t.note for t in totals(real, StudyRecords({})).tables}
+    assert "emulation" not in notes["slowness"]
 
 
 def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):

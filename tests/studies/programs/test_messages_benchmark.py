@@ -1,0 +1,42 @@
+"""benchmarks/messages.py on planted scores."""
+
+from pathlib import Path
+
+import pytest
+
+from fembench.studies.programs.real_messages import ComparedTime
+
+BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import messages
+
+    return messages
+
+
+def run(messages, error, reason=""):
+    score = ComparedTime("makespan", 1.0 + error, 1.0, 0.99, 1.01, reason)
+    return messages.Judged("ring", score, score._replace(what="messages"))
+
+
+@pytest.mark.parametrize(
+    ("errors", "status"), [((0.04, -0.04), 0), ((0.02, 0.07), 0), ((0.02, -0.09), 1), ((-0.08, 0.08), 1)]
+)
+def test_the_mean_of_absolute_errors_is_at_most_five_per_cent(messages, errors, status, capsys):
+    assert messages.judge([run(messages, e) for e in errors]) == status
+    mean = 100 * sum(map(abs, errors)) / len(errors)
+    assert f"mean |error| of run times: {mean:.1f} %, expected at most 5 %" in capsys.readouterr().out
+
+
+def test_a_run_that_tests_nothing_fails(messages, capsys):
+    assert messages.judge([run(messages, 0.0), run(messages, 0.0, "too noisy")]) == 1
+    assert "INVALID: 1 of 2 runs" in capsys.readouterr().out
+
+
+def test_links_have_three_classes(messages):
+    rates = [line for line in messages.HOSTS.splitlines() if line.startswith("rate")]
+    assert messages.HOSTS.count("[[hosts]]") == 4
+    assert len(set(rates)) == 2  # and none

@@ -16,9 +16,10 @@ from fembench.records.case import Case
 from fembench.timing.tracer import make_tracer
 
 
-def planted(speeds, pairs, moving):
+def planted(speeds, pairs, moving, sizes):
     """(Balancer, MatrixBlocks) that find every rank computing at its speed, whatever the clock says; messages
-    take what `pairs` say, and a move `moving` times what one block takes in an iteration at full speed."""
+    take what `pairs` say, a move `moving` times what one block takes in an iteration at full speed, and the
+    bytes of the blocks count `sizes` times."""
 
     class PlantedBlocks(MatrixBlocks):
         @property
@@ -38,8 +39,8 @@ def planted(speeds, pairs, moving):
             return work[list(self._solver.blocks)] * 1e-9 / speeds[self._comm.rank]
 
         def measured(self, iterations):
-            ids, _, sizes = super().measured(iterations)
-            return Measured(ids, self.seconds(iterations).tolist(), sizes)
+            ids, _, held = super().measured(iterations)
+            return Measured(ids, self.seconds(iterations).tolist(), [sizes * n for n in held])
 
     class PlantedBalancer(Balancer):
         def __post_init__(self):
@@ -67,13 +68,13 @@ def cheap(facts, n_ranks):
 class Job:
     """One case on the ranks, solved as often as wanted."""
 
-    def __init__(self, comm, speeds=None, pairs=cheap, moving=0.0, **fields):
+    def __init__(self, comm, speeds=None, pairs=cheap, moving=0.0, sizes=1, **fields):
         fields = {"mesh": "box:6x5x7", "look_every": 5, "first_look": 1, "balance": "none"} | fields
         self.case = Case.of(ranks=comm.size, **fields)
         self.tracer = make_tracer("perf_counter_ns")
         self.prepared = prepare(comm, self.case, self.tracer)
         self.session = Session(comm, self.case, self.prepared)
-        self.planted = planted(speeds or (1.0,) * comm.size, pairs, moving)
+        self.planted = planted(speeds or (1.0,) * comm.size, pairs, moving, sizes)
 
     def solve(self, monkeypatch):
         """(CGResult, ledger on rank 0)."""

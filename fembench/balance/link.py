@@ -14,7 +14,7 @@ from fembench.records.network import Network, class_of
 from fembench.records.profile import Profile, load_profile
 
 SMALL, LARGE = 8, 1 << 18  # bytes
-PROBES = 4
+PROBES = 8
 
 
 def probe(comm: Comm) -> PairCosts:

@@ -1,17 +1,20 @@
 """Messages in decisions: costs by pair of ranks, on ranks with the cost of moves and remaining iterations."""
 
+import msgspec
 import numpy as np
 import pytest
 from golden import job
 from planted_job import Job, cheap, same_bits, slow_first, unit
+from planted_machine import planted_machine
 
 from fembench.balance.choose import amortised, apbsp
 from fembench.balance.driver import visible
-from fembench.balance.link import _rounds, probe
+from fembench.balance.link import SMALL, _rounds, of_profile, probe
 from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import greedy, greedy_comm, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
 from fembench.balance.potential import candidates, forecast
+from fembench.base.errors import InputError
 
 FAST = Tuning(band=0.1, hysteresis=0.0)
 
@@ -134,6 +137,24 @@ def test_every_two_ranks_meet_once_in_a_tournament(size):
         assert all(other is None or partners[other] == rank for rank, other in enumerate(partners))
     met = sorted((r, o) for partners in rounds for r, o in enumerate(partners) if o is not None)
     assert met == [(a, b) for a in range(size) for b in range(size) if a != b]
+
+
+def test_costs_of_messages_come_from_a_profile_by_host():
+    machine = planted_machine((1, 1, 1), ("a", "a", "b"))
+    found = of_profile(machine, ("a", "b", "a"), "machine.json")
+    far, near = 52e-6 + 8 * SMALL * 1e-9, 1.1e-6 + SMALL * 1e-10
+    assert found.per_message[0] == pytest.approx([near, far, near])
+    assert found.per_message[:, 1] == pytest.approx([far, near, far])
+    assert found.per_byte[0] == pytest.approx([1e-10, 8e-9, 1e-10])
+
+
+@pytest.mark.parametrize(
+    ("changes", "hosts", "word"), [({}, ("a", "c"), "no host c"), ({"network": None}, ("a",), "--network")]
+)
+def test_a_profile_without_the_costs_is_refused(changes, hosts, word):
+    machine = msgspec.structs.replace(planted_machine((1, 1), ("a", "b")), **changes)
+    with pytest.raises(InputError, match=f"machine.json: .*{word}"):
+        of_profile(machine, hosts, "machine.json")
 
 
 @pytest.mark.mpi

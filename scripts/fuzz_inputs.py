@@ -399,6 +399,7 @@ def _options(path: Path) -> None:
     from fembench.model.slots import parse_link
     from fembench.partition.shares import parse_shares
     from fembench.records.sites import sites_of
+    from fembench.synthetic.hot_spot import parse_hot_spots
     from fembench.synthetic.lab_cluster import bits_per_second
     from fembench.synthetic.speeds import parse_changes, parse_nodes, parse_speeds
     from fembench.weights import links
@@ -410,6 +411,7 @@ def _options(path: Path) -> None:
         lambda: parse_nodes(text),
         lambda: parse_drain(text, 4),
         lambda: parse_changes(text, (1.0, 1.0)),
+        lambda: parse_hot_spots(text, 8),
         lambda: parse_link(text),
         lambda: links.parse_link(text),
         lambda: hosts_file(text),

@@ -4,7 +4,7 @@ amortised descent."""
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.observation import F64, I64, Stats, Tuning
+from fembench.balance.observation import I64, Stats, Tuning
 from fembench.balance.potential import candidates
 
 Moves = list[tuple[int, int]]  # (block, target rank), in the order of the decisions
@@ -22,13 +22,13 @@ def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
     it refuses; with `scan`, it continues with the next candidate.
     """
     owner, spent, moves = stats.owner.copy(), 0.0, []
-    current = float(stats.rank_time.max()) + stats.communication
+    current = _predicted(stats, owner)
     gone: set[int] = set()
     for c in candidates(stats, tuning):
         if c.block in gone:
             continue
         owner[c.block] = c.target
-        new = float(stats.times_if(owner).max()) + stats.communication + spent + c.mem
+        new = _predicted(stats, owner) + spent + c.mem
         if new <= current:
             moves.append((c.block, c.target))
             gone.add(c.block)
@@ -40,50 +40,49 @@ def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
     return moves
 
 
+def _predicted(stats: Stats, owner: I64) -> float:
+    """max(tc) + max(cc) of (4.12)."""
+    return float(stats.times_if(owner).max() + stats.messages_if(owner).max()) + stats.communication
+
+
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
     """The best prefix of a descent: a move costs once, and its gain counts in every remaining iteration.
 
-    Each step moves a block from the rank that finishes last to another rank, such that the later of the two
-    finishes as early as possible. A step may leave the iteration time unchanged (if two ranks are equally
-    late). The prefix with the least remaining time, including costs, is chosen if it gains more than the
-    hysteresis.
+    Each step moves a block from the rank that finishes last, messages included, to another rank, such that
+    the later of the two finishes as early as possible. A step may leave the iteration time unchanged (if two
+    ranks are equally late). The prefix with the least remaining time, including costs, is chosen if it gains
+    more than the hysteresis.
     """
-    owner, t = stats.owner.copy(), stats.rank_time.copy()
+    owner, load = stats.owner.copy(), stats.load
     fixed = np.zeros(stats.n_blocks, bool)
     fixed[list(stats.resting)] = True
-    now = float(t.max()) * stats.remaining
+    now = float(load.max()) * stats.remaining
     best, chosen = now * (1 - tuning.hysteresis), 0
     moves: Moves = []
     spent = 0.0
-    while True:
-        source = int(np.argmax(t))
-        step = _relief(stats, owner, t, fixed, source)
-        if step is None:
-            break
+    while (step := _relief(stats, owner, fixed)) is not None:
         i, j = step
-        t[source] -= stats.inst[i] / stats.speed[source]
-        t[j] += stats.inst[i] / stats.speed[j]
         owner[i], fixed[i] = j, True
         moves.append((i, j))
-        spent += float(stats.cost[i])
-        value = float(t.max()) * stats.remaining + spent
+        spent += float(stats.cost(i, j))
+        value = float(stats.load_if(owner).max()) * stats.remaining + spent
         if value < best - 1e-12 * now:
             best, chosen = value, len(moves)
     return moves[:chosen]
 
 
-def _relief(
-    stats: Stats, owner: I64, t: F64, fixed: NDArray[np.bool_], source: int
-) -> tuple[int, int] | None:
-    """The move from `source` after which the later of the two ranks finishes earliest; None if none helps."""
+def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """The move from the rank that finishes last after which the later of the two ranks finishes earliest;
+    None if none helps."""
+    load = stats.load_if(owner)
+    source = int(np.argmax(load))
     mine = np.flatnonzero((owner == source) & ~fixed)
     if not mine.size:
         return None
-    there = t + stats.inst[mine, None] / stats.speed  # (blocks, P)
-    there[:, ~stats.open] = np.inf
-    there[:, source] = np.inf
-    later = np.maximum(there, (t[source] - stats.inst[mine] / stats.speed[source])[:, None])
-    later[there >= t[source]] = np.inf
+    later = np.maximum(*stats.if_moved(owner, mine))
+    later[:, ~stats.open] = np.inf
+    later[:, source] = np.inf
+    later[later >= load[source]] = np.inf
     k, j = divmod(int(np.argmin(later)), stats.n_ranks)
     return (int(mine[k]), j) if np.isfinite(later[k, j]) else None
 

@@ -5,10 +5,11 @@ There is no MPI and no clock here: the balancer on ranks and the one on a virtua
 
 from dataclasses import dataclass, field, replace
 
-from fembench.balance.detect import by_finish, next_alpha, reachable
+from fembench.balance.detect import by_finish, next_alpha, reachable, wider
 from fembench.balance.observation import Stats, Tuning, proposal
 from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
+from fembench.records.case_fields import CaseBalancing, IntervalRule
 from fembench.records.ledger import Look, Move
 
 MOST_ALPHA = 16  # calls between looks; with more, a change would be detected too late
@@ -21,8 +22,25 @@ class Settings:
     policy: str = "amortised"
     alpha: int = 2  # calls before the first look
     gamma: int = 10  # iterations between calls
+    interval: IntervalRule = "policy"  # rule for alpha
+    widen_after: int = 0  # looks without a move after which the band becomes wider (omega); 0: never
     cooldown: int = 2  # looks for which a block stays on its rank after a move
+    ageing: float = 0.0  # weight of the newest window; 0: see pace.py
     tuning: Tuning = field(default_factory=Tuning)
+
+    @classmethod
+    def of(cls, given: CaseBalancing) -> "Settings":
+        """The settings in a case."""
+        return cls(
+            policy=given.balance,
+            alpha=given.first_look,
+            gamma=given.look_every,
+            interval=given.interval,
+            widen_after=given.widen_after,
+            cooldown=given.cooldown,
+            ageing=given.ageing,
+            tuning=Tuning(band=given.band, origin=given.origin, net=given.net, hysteresis=given.hysteresis),
+        )
 
 
 class Control:
@@ -31,7 +49,9 @@ class Control:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.policy = settings, POLICIES[settings.policy]
         self.alpha = self.wait = settings.alpha
-        self.looks = 0
+        self.rule = self.policy.interval if settings.interval == "policy" else settings.interval
+        self.band = settings.tuning.band
+        self.looks = self._quiet = 0  # all looks; those since a move, or since the band became wider
         self._moved_at: dict[int, int] = {}
 
     def due(self, iteration: int, urgent: bool = False) -> bool:
@@ -43,7 +63,7 @@ class Control:
 
     def look(self, stats: Stats, iteration: int, superstep: float) -> Look:
         """Decide, and return the entry of the ledger; the caller makes the moves."""
-        tuning = steady(self.settings.tuning, stats.noise)
+        tuning = steady(replace(self.settings.tuning, band=self.band), stats.noise)
         fine = balanced(self.policy, stats, tuning.band)
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
         moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
@@ -52,9 +72,10 @@ class Control:
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
         settled = fine or not (moves or self.policy.literal)  # if no move helps, that counts as balanced
-        self.alpha = self.wait = next_alpha(before, settled, halve=self.policy.by_block)
+        self.alpha = self.wait = next_alpha(before, settled, self.rule, self.settings.alpha)
         if not self.policy.literal:
             self.alpha = self.wait = min(self.alpha, max(MOST_ALPHA, before))
+        self._widen(bool(moves))
         return Look(
             iteration=iteration,
             alpha=before,
@@ -75,6 +96,14 @@ class Control:
             drained=tuple(sorted(stats.leaving)),
             bound=-1.0 if fine else min(predicted, forecast(stats, proposal(stats, by_finish(stats)))),
         )
+
+    def _widen(self, moved: bool) -> None:
+        """Algorithm 1 of Gomes (2014), which does not say how the band narrows again: a move restores it."""
+        self._quiet = 0 if moved else self._quiet + 1
+        if moved:
+            self.band = self.settings.tuning.band
+        elif self.settings.widen_after and self._quiet >= self.settings.widen_after:
+            self.band, self._quiet = wider(self.band), 0
 
     def _resting(self) -> frozenset[int]:
         since = self.looks + 1 - self.settings.cooldown

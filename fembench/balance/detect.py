@@ -6,6 +6,7 @@ alpha counts calls of the balancer between two looks, gamma the iterations betwe
 import numpy as np
 
 from fembench.balance.observation import F64, I64, Stats
+from fembench.records.case_fields import IntervalRule
 
 
 def within(times: F64, band: float) -> bool:
@@ -15,8 +16,9 @@ def within(times: F64, band: float) -> bool:
 
 
 def balanced_ranks(stats: Stats, band: float) -> bool:
-    """MigBSP++: whether the total computing times of the ranks are in the band, without leaving ranks."""
-    return within(stats.rank_time[stats.open], band)
+    """MigBSP++: whether the times of the ranks, computing and messages, are in the band, without leaving
+    ranks (4.3)."""
+    return within(stats.load[stats.open], band)
 
 
 def balanced_blocks(stats: Stats, band: float) -> bool:
@@ -29,23 +31,45 @@ def reachable(stats: Stats, band: float) -> bool:
 
     Exact for equal blocks. With unequal blocks, another assignment may be in a band that this one misses.
     """
-    return within(stats.times_if(by_finish(stats))[stats.open], band)
+    return within(stats.load_if(by_finish(stats))[stats.open], band)
 
 
 def by_finish(stats: Stats) -> I64:
-    """(V,) owners: each block, the largest first, goes to the open rank that would finish it first."""
-    owner = np.empty(stats.n_blocks, np.int64)
-    load = np.where(stats.open, 0.0, np.inf)
+    """(V,) owners: each block, the largest first, goes to the open rank that would finish it first, with the
+    messages from blocks that already have a rank."""
+    n = stats.n_ranks
+    owner = np.full(stats.n_blocks, n)  # n: none yet
+    load, received = np.where(stats.open, 0.0, np.inf), np.zeros((n, n))
     for i in np.argsort(-stats.inst, kind="stable"):
-        j = int(np.argmin(load + stats.inst[i] / stats.speed))
+        there = load + stats.inst[i] / stats.speed
+        if stats.pairs is not None:
+            into, out = (b[:n] for b in stats.links.of_block(i, owner, n + 1))
+            table = received + into
+            np.fill_diagonal(table, 0.0)
+            there = there + stats.shown * stats.pairs.seconds(table).sum(axis=1)
+        j = int(np.argmin(there))
         owner[i] = j
         load[j] += stats.inst[i] / stats.speed[j]
+        if stats.pairs is not None:
+            received[j] += into
+            received[:, j] += out
+            received[j, j] = 0.0
     return owner
 
 
-def next_alpha(alpha: int, balanced: bool, *, halve: bool = False) -> int:
-    """The next alpha: twice as large if balanced, else 1 (Gomes 2014, algorithm 5) or, with `halve`, half as
-    large (MigBSPLB-A, table 7)."""
+def next_alpha(alpha: int, balanced: bool, rule: IntervalRule = "double", least: int = 1) -> int:
+    """The next alpha if the ranks are balanced or not.
+
+    double: twice as large, or 1 (Gomes 2014, algorithm 5, MigBSP++). halve: twice or half as large
+    (MigBSPLB-A, table 7). step: one more, or one less but at least `least` (algorithm 2, MigBSP).
+    """
+    if rule == "step":
+        return alpha + 1 if balanced else max(least, alpha - 1)
     if balanced:
         return 2 * alpha
-    return max(1, alpha // 2) if halve else 1
+    return max(1, alpha // 2) if rule == "halve" else 1
+
+
+def wider(band: float) -> float:
+    """The band after a number of looks without a move (Gomes 2014, algorithm 1)."""
+    return 1.5 * band if 1.5 * band <= 1 else band

@@ -8,7 +8,7 @@ to the look that caused them.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.control import Control, Settings
-from fembench.balance.observation import Links, Stats
+from fembench.balance.messages import Links, PairCosts
+from fembench.balance.observation import Stats
 from fembench.balance.pace import Pace
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look
@@ -44,8 +45,8 @@ class OwnBlocks(Protocol):
     def begin(self) -> None:
         """Called before the first iteration."""
 
-    def open(self) -> None:
-        """Begin a window of measurements."""
+    def open(self, iteration: int) -> None:
+        """Begin a window of measurements after this number of iterations."""
 
     def measured(self, iterations: int) -> Measured:
         """The measurements in this window of `iterations` iterations."""
@@ -65,7 +66,7 @@ class BlockFacts:
     size: NDArray[np.float64]  # (V,) bytes at the start
     places: NDArray[np.float64]  # (V, 3)
     links: Links
-    second_per_byte: float
+    pairs: PairCosts
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Balancer:
         self.control = Control(self.settings)
         self.looks: list[Look] = []  # rank 0
         self._own: list[_Own] = []
-        self._pace = Pace(self.facts.work, self.comm.size)
+        self._pace = Pace(self.facts.work, self.comm.size, self.settings.ageing)
 
     def begin(self) -> None:
         """Call before the first iteration."""
@@ -117,7 +118,7 @@ class Balancer:
 
     def _open(self, iteration: int) -> None:
         self._from, self._moment = iteration, time.perf_counter()
-        self.blocks.open()
+        self.blocks.open(iteration)
 
     def _elapsed(self, iteration: int) -> float:
         """Seconds per iteration since the window began."""
@@ -157,8 +158,8 @@ class Balancer:
             seconds[measured.ids], size[measured.ids] = measured.seconds, measured.sizes
         self._pace.learn(seconds, owner)
         time = self._pace.times(owner)
-        longest = float(np.bincount(owner, time, self.comm.size).max())
-        return Stats(
+        superstep = max(superstep for _, superstep, _ in rows)
+        stats = Stats(
             owner=owner.copy(),
             time=time,
             speed=self._pace.speeds,
@@ -166,14 +167,14 @@ class Balancer:
             noise=self._pace.noise,
             size=size,
             links=self.facts.links,
-            second_per_byte=self.facts.second_per_byte,
+            pairs=self.facts.pairs,
             per_move=max(per_move for _, _, per_move in rows),
-            communication=max(0.0, max(superstep for _, superstep, _ in rows) - longest),
             remaining=remaining,
             places=self.facts.places,
             leaving=leaving,
             seed=iteration,
         )
+        return visible(stats, superstep)
 
     def ledger(self, iterations: int, seconds: float, *, warmup: bool = False) -> Ledger | None:
         """The ledger of the run on rank 0, None elsewhere. Emulated ranks then use the times of work measured
@@ -197,3 +198,12 @@ class Balancer:
             seconds=max(row[1] for row in table),
             warmup=warmup,
         )
+
+
+def visible(stats: Stats, superstep: float) -> Stats:
+    """The statistics of an iteration of `superstep` seconds: computing may hide a part of the messages, and
+    what neither explains is communication that no move changes."""
+    computing, load = float(stats.rank_time.max()), float(stats.load.max())
+    if load > max(superstep, computing):
+        stats = replace(stats, shown=max(0.0, superstep - computing) / (load - computing))
+    return replace(stats, communication=max(0.0, superstep - float(stats.load.max())))

@@ -1,25 +1,92 @@
-"""Seconds per byte between ranks: a first estimate of the network."""
+"""The costs of messages between ranks: measured at the start, or taken from a machine profile."""
 
 import time
 
 import numpy as np
 
+from fembench.balance.messages import F64, PairCosts
+from fembench.base.errors import InputError
+from fembench.host.where import host_names
+from fembench.ranks.agree import on_root
 from fembench.ranks.comm import Comm
+from fembench.records.hlogp import message_cost
+from fembench.records.network import Network, class_of
+from fembench.records.profile import Profile, load_profile
 
-PROBE = 1 << 20  # bytes
-PROBES = 4
+SMALL, LARGE = 8, 1 << 18  # bytes
+PROBES = 8
 
 
-def probe(comm: Comm) -> float:
-    """Seconds per byte between neighbouring ranks of a ring: on the slowest link, the best of a few
-    measurements. Collective."""
-    if comm.size == 1:
-        return 0.0
-    out, into = np.zeros(PROBE, np.uint8), np.empty(PROBE, np.uint8)
+def probe(comm: Comm) -> PairCosts:
+    """The cost of messages between every two ranks that exchange them both ways at once, the best of a few;
+    P/2 pairs at a time. Collective."""
+    buffers = [(np.zeros(n, np.uint8), np.empty(n, np.uint8)) for n in (SMALL, LARGE)]
+    best = np.zeros((2, comm.size))
+    for other in _rounds(comm.rank, comm.size):
+        comm.Barrier()
+        if other is not None:
+            best[:, other] = [_exchange(comm, other, *pair) for pair in buffers]
+    small, large = np.array(comm.allgather(best)).swapaxes(0, 1)
+    return _line(small, large)
+
+
+def _rounds(rank: int, size: int) -> list[int | None]:
+    """The partner of a rank in each round of a tournament, in which every two ranks meet once; None: it
+    rests."""
+    n = size + size % 2
+    partners = [_partner(rank, k, n) for k in range(n - 1)]
+    return [other if other < size else None for other in partners]
+
+
+def _partner(rank: int, k: int, n: int) -> int:
+    """Round k of the circle method for n ranks, n even: i and j < n - 1 meet if i + j = k modulo n - 1."""
+    other = (k - rank) % (n - 1)
+    if rank == n - 1:
+        return next(i for i in range(n - 1) if 2 * i % (n - 1) == k)
+    return n - 1 if other == rank else other
+
+
+def _exchange(comm: Comm, other: int, out: np.ndarray, into: np.ndarray) -> float:
+    """Seconds of an exchange with a rank, the best of a few."""
     best = float("inf")
     for _ in range(PROBES):
-        comm.Barrier()
         begin = time.perf_counter()
-        comm.Sendrecv(out, (comm.rank + 1) % comm.size, 9, into, (comm.rank - 1) % comm.size, 9)
+        comm.Sendrecv(out, other, 9, into, other, 9)
         best = min(best, time.perf_counter() - begin)
-    return max(comm.allgather(best)) / PROBE
+    return best
+
+
+def _line(small: F64, large: F64) -> PairCosts:
+    """The straight line through the seconds of messages of SMALL and LARGE bytes, (P, P) each."""
+    return PairCosts(small, np.maximum(large - small, 0.0) / (LARGE - SMALL))
+
+
+def link_costs(comm: Comm, profile: str) -> PairCosts:
+    """The costs in this file, a machine profile; measured if it is empty. Collective; raises InputError."""
+    if not profile:
+        return probe(comm)
+    hosts = tuple(host_names(comm))
+    found = on_root(comm, lambda: of_profile(load_profile(profile), hosts, profile))
+    return comm.bcast(found)
+
+
+def of_profile(profile: Profile, hosts: tuple[str, ...], where: str) -> PairCosts:
+    """The costs in a machine profile for ranks on these hosts, by name. Raises InputError."""
+    if profile.network is None or not profile.network.classes:
+        raise InputError(f"{where}: no costs of messages; expected a profile of characterize --network")
+    known = {host.name: k for k, host in reversed(list(enumerate(profile.environment.hosts)))}
+    unknown = next((host for host in hosts if host not in known), None)
+    if unknown is not None:
+        raise InputError(f"{where}: no host {unknown}; expected all hosts of the run")
+    places = [known[host] for host in hosts]
+    return _line(*(_table(profile.network, places, n) for n in (SMALL, LARGE)))
+
+
+def _table(network: Network, places: list[int], n_bytes: int) -> F64:
+    """(P, P) seconds of a message of this size to each rank from each, given the hosts of the ranks."""
+    kinds = {
+        (to, source): message_cost(class_of(network, source, to), n_bytes, same_host=to == source).total
+        for to in set(places)
+        for source in set(places)
+    }
+    return np.array([[kinds[to, source] for source in places] for to in places])

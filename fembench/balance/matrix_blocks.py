@@ -11,6 +11,7 @@ from fembench.balance.driver import BlockFacts, Measured, Route
 from fembench.balance.solver import BlockSolver
 from fembench.ranks.comm import Comm
 from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
+from fembench.synthetic.hot_spot import HotSpot, weights_at
 from fembench.synthetic.slowness import Slowness
 from fembench.timing.tracer import TracerLike
 
@@ -21,12 +22,18 @@ class MatrixBlocks:
     """The blocks of `solver` that are currently on this rank."""
 
     def __init__(
-        self, comm: Comm, solver: BlockSolver, facts: BlockFacts, tracer: TracerLike, slowness: Slowness
+        self,
+        comm: Comm,
+        solver: BlockSolver,
+        facts: BlockFacts,
+        tracer: TracerLike,
+        slowness: Slowness,
+        spots: tuple[HotSpot, ...] = (),
     ) -> None:
         self._comm, self._solver, self._facts = comm, solver, facts
-        self._tracer, self._slowness = tracer, slowness
+        self._tracer, self._slowness, self._spots = tracer, slowness, spots
         self.per_move = solver.bind_seconds  # until a move has been measured
-        self._ticks = self._since = 0
+        self._ticks = self._since = self._from = 0
         self._carried = 0.0  # bytes of matrices x iterations
 
     @property
@@ -40,12 +47,14 @@ class MatrixBlocks:
         nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
         product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
         if blocks:
-            self._slowness.new_work("blocks", dict.fromkeys(COMPUTING, nodes) | product)
+            heavier = {s.at: sum(s.weights[b.id] * b.n_active for b in blocks) / nodes for s in self._spots}
+            self._slowness.new_work("blocks", dict.fromkeys(COMPUTING, nodes) | product, heavier)
         else:
             self._slowness.new_work("no blocks")
 
-    def open(self) -> None:
-        """Begin a window of measurements."""
+    def open(self, iteration: int) -> None:
+        """Begin a window of measurements after this number of iterations."""
+        self._from = iteration
         self._ticks = self._computing()
         self._solver.seconds[:] = 0.0
 
@@ -54,13 +63,19 @@ class MatrixBlocks:
 
     def measured(self, iterations: int) -> Measured:
         """This rank's computing time, divided among its blocks in proportion to the processor time of their
-        products, or to their work if that was too short to be measured."""
+        products, or to their work if that was too short to be measured, times their weights in hot spots."""
         ids = list(self._solver.blocks)
         compute = (self._computing() - self._ticks) / self._tracer.ticks_per_second / iterations
         parts = self._solver.seconds[ids]
         weight = parts if parts.sum() > 0 else self._facts.work[ids]
+        weight = weight * self.weights(iterations)[ids]
         seconds = compute * weight / weight.sum() if ids else parts
         return Measured(ids, seconds.tolist(), [block.size for block in self._solver.blocks.values()])
+
+    def weights(self, iterations: int) -> NDArray[np.float64]:
+        """(V,) mean weight of each block in the iterations since the window began."""
+        window, n = range(self._from, self._from + iterations), self.owner.size
+        return np.mean([weights_at(self._spots, k, n) for k in window], axis=0)
 
     def agree(self) -> None:
         """Make emulated ranks of a host differ only by their speeds and their blocks. Collective."""
@@ -78,7 +93,8 @@ class MatrixBlocks:
         self.carried(iteration)
         migrate(self._comm, self._solver, routes)
         self.begin()
-        on_the_wire = sum(self._facts.size[block] for block, _, _ in routes) * self._facts.second_per_byte
+        size, per_byte = self._facts.size, self._facts.pairs.per_byte
+        on_the_wire = sum(size[block] * per_byte[target, source] for block, source, target in routes)
         self.per_move = max(0.0, time.perf_counter() - begin - on_the_wire) / len(routes)
 
     def carried(self, iteration: int) -> float:

@@ -1,7 +1,7 @@
 """Policies for comparison: those of run-time systems (Gomes 2014, section 6), and repartitioning.
 
-greedy, random, rcb and metis-shares compute a new assignment; refine and diffusion change the current one
-step by step.
+greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine, refine-comm and diffusion
+change the current one step by step. Only greedy-comm and refine-comm see the cost of messages.
 """
 
 import numpy as np
@@ -13,6 +13,11 @@ from fembench.balance.observation import F64, I64, Stats, Tuning, proposal
 
 def greedy(stats: Stats, tuning: Tuning) -> Moves:
     """Each block, the largest first, goes to the rank that finishes it first (GreedyLB)."""
+    return greedy_comm(stats.silent, tuning)
+
+
+def greedy_comm(stats: Stats, tuning: Tuning) -> Moves:
+    """The same with the cost of messages between blocks on different ranks (GreedyCommLB)."""
     return proposal(stats, by_finish(stats))
 
 
@@ -25,21 +30,26 @@ def random(stats: Stats, tuning: Tuning) -> Moves:
 def refine(stats: Stats, tuning: Tuning) -> Moves:
     """Ranks above the band give blocks, the largest first, to the rank that then finishes first, as long as
     that remains faster (RefineLB). Each block moves at most once."""
-    owner, t, moves = stats.owner.copy(), stats.rank_time.copy(), []
-    limit = float(t[stats.open].mean()) * (1 + tuning.band)
+    return refine_comm(stats.silent, tuning)
+
+
+def refine_comm(stats: Stats, tuning: Tuning) -> Moves:
+    """The same with the cost of messages in the times of all ranks (RefineCommLB)."""
+    owner, load, moves = stats.owner.copy(), stats.load, []
+    limit = float(load[stats.open].mean()) * (1 + tuning.band)
     done: set[int] = set()
-    for source in np.argsort(-t, kind="stable"):
+    for source in np.argsort(-load, kind="stable"):
         mine = np.flatnonzero(owner == source)
         for i in mine[np.argsort(-stats.inst[mine], kind="stable")]:
-            if t[source] <= limit:
+            if load[source] <= limit:
                 break
-            there = np.where(stats.open, t + stats.inst[i] / stats.speed, np.inf)
+            there = np.where(stats.open, stats.if_moved(owner, np.array([i]))[0][0], np.inf)
             there[source] = np.inf
             j = int(np.argmin(there))
-            if i in done or there[j] >= t[source]:
+            if i in done or there[j] >= load[source]:
                 continue
-            t[source] -= stats.inst[i] / stats.speed[source]
-            t[j], owner[i] = there[j], j
+            owner[i] = j
+            load = stats.load_if(owner)
             done.add(int(i))
             moves.append((int(i), j))
     return moves

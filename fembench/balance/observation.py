@@ -5,9 +5,9 @@ Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors
     Speed(j)  speed[j]   work per second, in any unit of work. A measured speed includes background load, so
                          the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target
     Inst(i)   inst[i]    work of block i = T(i) Speed(owner of i)                              (4.10)
-    t_j       rank_time  sum of T(i) over the blocks of rank j                                  (4.3)
+    t_j       load       sum of T(i) over the blocks of rank j, and the cost of its messages    (4.3)
     SizeOf(i) size[i]    bytes that migrate with block i
-    K         seconds per byte between ranks
+    K(i,j)    seconds per byte between two ranks
 """
 
 import dataclasses
@@ -17,21 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """Messages between blocks per iteration: block `to[k]` receives `bytes[k]` from block `source[k]`."""
-
-    to: I64  # (n,)
-    source: I64  # (n,)
-    bytes: F64  # (n,)
-
-    @classmethod
-    def none(cls) -> "Links":
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+from fembench.balance.messages import F64, I64, Links, PairCosts
+from fembench.records.case_fields import Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +30,11 @@ class Stats:
     speed: F64  # (P,)
     size: F64  # (V,) bytes
     links: Links = field(default_factory=Links.none)
-    second_per_byte: float = 8.5e-9  # Charm++'s constant, as in Gomes (2014)
+    pairs: PairCosts | None = None  # None: K is the same for all pairs, and no move changes any message
+    shown: float = 1.0  # part of the messages' cost that computing does not hide
+    second_per_byte: float = 8.5e-9  # K without pairs: Charm++'s constant, as in Gomes (2014)
     per_move: float = 0.0  # s per move, independent of its size (Mig of 2.17)
-    communication: float = 0.0  # max(cc) of (4.12): s per iteration that no move changes
+    communication: float = 0.0  # s per iteration that no move changes, in addition to the messages of pairs
     remaining: int = 1  # expected number of iterations still to come
     places: F64 | None = None  # (V, 3) centres of the blocks
     leaving: frozenset[int] = frozenset()  # ranks that must be empty
@@ -73,9 +62,21 @@ class Stats:
         return np.bincount(self.owner, self.time, self.n_ranks).astype(np.float64)
 
     @cached_property
-    def cost(self) -> F64:
-        """(V,) s to move each block (Mem of 4.9, with the constant part of 2.17)."""
-        return self.size * self.second_per_byte + self.per_move
+    def load(self) -> F64:
+        """(P,) s of computing and messages per rank."""
+        return self.load_if(self.owner)
+
+    def per_byte(self, to: NDArray | int, source: NDArray | int) -> F64:
+        """K between ranks."""
+        return np.asarray(self.second_per_byte if self.pairs is None else self.pairs.per_byte[to, source])
+
+    def cost(self, block: NDArray | int, target: NDArray | int) -> F64:
+        """s to move a block to a rank (Mem of 4.9, with the constant part of 2.17)."""
+        return self.size[block] * self.per_byte(target, self.owner[block]) + self.per_move
+
+    def cost_of(self, moves: list[tuple[int, int]]) -> float:
+        """s of these moves."""
+        return float(sum(self.cost(block, target) for block, target in moves))
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:
@@ -88,6 +89,33 @@ class Stats:
         """(P,) s of computing per rank with these owners."""
         return np.bincount(owner, self.inst / self.speed[owner], self.n_ranks).astype(np.float64)
 
+    def messages_if(self, owner: I64) -> F64:
+        """(P,) s of messages per rank with these owners; 0 without pairs."""
+        if self.pairs is None:
+            return np.zeros(self.n_ranks)
+        return self.shown * self.pairs.seconds(self.links.received(owner, self.n_ranks)).sum(axis=1)
+
+    def load_if(self, owner: I64) -> F64:
+        """(P,) s of computing and messages per rank with these owners."""
+        return self.times_if(owner) + self.messages_if(owner)
+
+    def if_moved(self, owner: I64, blocks: I64) -> tuple[F64, F64]:
+        """(n, P) s of computing and messages of each target, and of the rank that has these n blocks, if one
+        of them went there."""
+        t = self.times_if(owner)
+        there = t + self.inst[blocks, None] / self.speed
+        here = t[owner[blocks]] - self.inst[blocks] / self.speed[owner[blocks]]
+        here = np.repeat(here[:, None], self.n_ranks, axis=1)
+        if self.pairs is None or not blocks.size:
+            return there, here
+        messages = self.shown * np.array([self.pairs.if_moved(self.links, owner, int(i)) for i in blocks])
+        return there + messages[:, 0], here + messages[:, 1]
+
+    @property
+    def silent(self) -> "Stats":
+        """The same state as policies see it that ignore messages."""
+        return dataclasses.replace(self, pairs=None)
+
     def moved(self, owner: I64) -> "Stats":
         """The same state with other owners."""
         return dataclasses.replace(self, owner=owner, time=self.inst / self.speed[owner])
@@ -98,7 +126,7 @@ class Tuning:
     """Parameters of detection and choice, with the names of Gomes (2014) in brackets."""
 
     band: float = 0.1  # tolerated deviation of a rank from the mean [D]
-    origin: str = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
+    origin: Origin = "strict"  # blocks leave ranks above mean (1 + band); "mean": above the mean
     net: bool = False  # Comm minus bytes that become remote; Gomes (2014) counts only those that become local
     hysteresis: float = 0.05  # fraction of the iteration that a proposal must save
     shown: int = 10  # candidates stored in a ledger

@@ -3,7 +3,8 @@
 The slowest rank of one window is slow partly by chance, so moves decided on that window alone gain less than
 predicted. Speeds and weights are therefore averaged over windows with decaying weight. A difference beyond
 the noise (three times as large, or above JUMP) counts as a change of the host and is adopted at once. `noise`
-is the usual difference between a window and the estimate.
+is the usual difference between a window and the estimate. With `ageing`, the weight of the newest window is
+given, and nothing is adopted at once: at 0.5, as MigBSP does it (Gomes 2014, 2.11, 2.12).
 """
 
 import numpy as np
@@ -12,13 +13,15 @@ from fembench.balance.observation import F64, I64
 
 AGED = 0.3  # weight of the newest window
 JUMP = 0.3  # relative
+NEVER = 1e100  # relative
 UNSEEN = 0.1  # noise until it has been measured
 
 
 class Pace:
     """The estimates after the windows so far."""
 
-    def __init__(self, work: F64, n_ranks: int) -> None:
+    def __init__(self, work: F64, n_ranks: int, ageing: float = 0.0) -> None:
+        self._newest, self._jumps = ageing or AGED, not ageing
         self.work = work  # (V,) counted work of the blocks, in any unit
         self.speed = np.zeros(n_ranks)  # counted work per second; 0: unknown
         self.weight = np.ones(work.size)  # measured work of a block over its counted work
@@ -32,16 +35,16 @@ class Pace:
         here = took > 0
         new = np.where(here, done / np.where(here, took, 1.0), self.speed)
         known = here & (self.speed > 0)
-        limit = min(JUMP, 3 * self.noise)
+        limit = min(JUMP, 3 * self.noise) if self._jumps else NEVER
         off = np.abs(new[known] / self.speed[known] - 1)
         small = off[off <= JUMP]
         if small.size:
             worst = float(small.max())
             self._noise = worst if self._noise is None else self._noise + AGED * (worst - self._noise)
-        self.speed = _aged(self.speed, new, limit)
+        self.speed = _aged(self.speed, new, self._newest, limit)
         spent = done[owner] > 0
         share = seconds * done[owner] / np.where(took[owner] > 0, took[owner], 1.0)
-        weight = _aged(self.weight, share / self.work, limit)
+        weight = _aged(self.weight, share / self.work, self._newest, limit)
         self.weight = np.where(spent & (share > 0), weight, self.weight)
 
     @property
@@ -60,8 +63,8 @@ class Pace:
         return self.work * self.weight / self.speeds[owner]
 
 
-def _aged(old: F64, new: F64, limit: float) -> F64:
-    """A weighted mean of old and new; only new if there is no old value, or if the relative difference
-    exceeds the limit."""
+def _aged(old: F64, new: F64, newest: float, limit: float) -> F64:
+    """The mean of old and new, the latter weighted by `newest`; only new if there is no old value, or if the
+    relative difference exceeds the limit."""
     far = (old <= 0) | (np.abs(new - old) > limit * old)
-    return np.where(far, new, old + AGED * (new - old))
+    return np.where(far, new, old + newest * (new - old))

@@ -5,7 +5,8 @@ migbsp                    one move, detection by the times of blocks            
 migbsp++ migbsp++-scan    APBSP, as published or with all candidates tried      Gomes (2014), version B
 amortised                 cost of moves against gain in all remaining iterations
                                                                                 the default
-greedy refine random rcb metis-shares diffusion                                 for comparison
+greedy greedy-comm refine refine-comm random                                    those of Charm++
+rcb metis-shares diffusion                                                      repartitioning
 """
 
 from collections.abc import Callable
@@ -14,9 +15,19 @@ from functools import partial
 
 from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate
 from fembench.balance.detect import balanced_blocks, balanced_ranks
-from fembench.balance.natives import diffusion, greedy, metis_shares, random, rcb, refine
+from fembench.balance.natives import (
+    diffusion,
+    greedy,
+    greedy_comm,
+    metis_shares,
+    random,
+    rcb,
+    refine,
+    refine_comm,
+)
 from fembench.balance.observation import Stats, Tuning, applied
 from fembench.balance.potential import forecast
+from fembench.records.case_fields import IntervalRule
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,8 @@ class Policy:
     """How a policy chooses moves, and how the balancer uses it."""
 
     choose: Callable[[Stats, Tuning], Moves]
-    by_block: bool = False  # detection by the times of blocks, alpha halved (version A)
+    by_block: bool = False  # detection by the times of blocks (version A)
+    interval: IntervalRule = "double"  # rule for alpha
     wholesale: bool = False  # a new assignment, adopted as a whole if it saves more than the hysteresis
     blind: bool = False  # moves whatever the forecast is
     looks: bool = True
@@ -39,12 +51,14 @@ def stay(stats: Stats, tuning: Tuning) -> Moves:
 POLICIES = {
     "none": Policy(stay, looks=False),
     "observe": Policy(stay),
-    "migbsp": Policy(best_potential, by_block=True, literal=True),
+    "migbsp": Policy(best_potential, by_block=True, interval="halve", literal=True),
     "migbsp++": Policy(apbsp, literal=True),
     "migbsp++-scan": Policy(partial(apbsp, scan=True), literal=True),
     "amortised": Policy(amortised),
     "greedy": Policy(greedy, wholesale=True),
+    "greedy-comm": Policy(greedy_comm, wholesale=True),
     "refine": Policy(refine),
+    "refine-comm": Policy(refine_comm),
     "random": Policy(random, wholesale=True, blind=True),
     "rcb": Policy(rcb, wholesale=True),
     "metis-shares": Policy(metis_shares, wholesale=True),
@@ -76,6 +90,6 @@ def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int]
 
 def _wins(stats: Stats, moves: Moves, tuning: Tuning) -> bool:
     """Whether a new assignment saves enough per iteration, with its cost spread over the remaining ones."""
-    now = float(stats.rank_time.max())
-    paid = sum(float(stats.cost[i]) for i, _ in moves) / max(stats.remaining, 1)
+    now = float(stats.load.max())
+    paid = stats.cost_of(moves) / max(stats.remaining, 1)
     return forecast(stats, moves) - stats.communication + paid < now * (1 - tuning.hysteresis)

@@ -8,8 +8,7 @@ from fembench.records.ledger import Candidate
 
 def received(stats: Stats) -> F64:
     """(V, P) bytes that each block receives from the blocks of each rank per iteration (4.8)."""
-    table = np.zeros((stats.n_blocks, stats.n_ranks))
-    links = stats.links
+    table, links = np.zeros((stats.n_blocks, stats.n_ranks)), stats.links
     np.add.at(table, (links.to, stats.owner[links.source]), links.bytes)
     return table
 
@@ -37,9 +36,10 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
     gross = table[:, targets]
     if tuning.net:
         gross = gross - table[np.arange(blocks.size), stats.owner[blocks], None]
-    comm = gross * stats.second_per_byte  # (4.7)
-    mem = stats.cost[blocks]
-    potential = comp + comm - mem[:, None]
+    home = stats.owner[blocks, None]
+    comm = gross * stats.shown * stats.per_byte(home, targets)  # (4.7)
+    mem = stats.cost(blocks[:, None], targets) + np.zeros_like(comp)
+    potential = comp + comm - mem
     potential[stats.owner[blocks, None] == targets] = 0.0
     rows, columns = np.nonzero(potential > 0)  # (4.6)
     order = np.lexsort((columns, rows, -potential[rows, columns]))[:most]
@@ -50,7 +50,7 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
             target=int(targets[c]),
             comp=float(comp[r, c]),
             comm=float(comm[r, c]),
-            mem=float(mem[r]),
+            mem=float(mem[r, c]),
         )
         for r, c in zip(rows[order], columns[order])
     ]
@@ -58,5 +58,6 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
 
 
 def forecast(stats: Stats, moves: list[tuple[int, int]]) -> float:
-    """Seconds of the next iteration after these moves, without their cost (4.12 with cm = 0)."""
-    return float(stats.times_if(applied(stats.owner, moves)).max()) + stats.communication
+    """Seconds of the next iteration after these moves, without their cost: the longest sum of computing and
+    messages on a rank."""
+    return float(stats.load_if(applied(stats.owner, moves)).max()) + stats.communication

@@ -8,6 +8,9 @@ work = 4.0                 # of all blocks per iteration; a rank of speed 1 does
 move_cost = 0.03           # cost of a move, as a fraction of the block's time at speed 1
 look_cost = 0.0            # s of each look
 communication = 0.0        # s per iteration, not changed by any move
+message_bytes = 0          # per iteration, between neighbours in the row of blocks
+per_message = 0.0          # s of a message between two ranks
+per_byte = 0.0             # s
 noise = 0.0                # relative error of every block's time, in either direction
 [[events]]                 # from iteration `at` on
 at = 100
@@ -22,6 +25,9 @@ at = 250
 rank = 1
 speed = 0.5
 over = 100
+[[links]]                  # other costs of messages to and from these ranks
+ranks = [3]
+per_message = 0.1
 """
 
 from operator import attrgetter
@@ -30,7 +36,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from fembench.balance.observation import F64
+from fembench.balance.messages import F64, Links, PairCosts
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 
@@ -58,6 +64,14 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ValueError(f"event at {self.at}, over {self.over}: expected 0 or more")
 
 
+class ScenarioLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The cost of all messages to and from some ranks."""
+
+    ranks: tuple[int, ...]
+    per_message: float = 0.0
+    per_byte: float = 0.0
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job on a virtual clock."""
 
@@ -71,8 +85,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     look_cost: float = 0.0
     communication: float = 0.0
     noise: float = 0.0
+    message_bytes: float = 0.0
+    per_message: float = 0.0
+    per_byte: float = 0.0
     seed: int = 0
     events: tuple[ScenarioEvent, ...] = ()
+    links: tuple[ScenarioLink, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.speeds) == bool(self.ranks):
@@ -82,9 +100,13 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         n = len(self.speeds) or self.ranks
         if self.blocks < n:
             raise ValueError(f"blocks = {self.blocks}: expected at least one per rank ({n})")
-        for name in ("iterations", "work", "move_cost", "look_cost", "communication", "noise"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} = {getattr(self, name)}: expected 0 or more")
+        names = ("iterations", "work", "move_cost", "look_cost", "communication", "noise", "message_bytes")
+        costs = [(name, owner) for owner in (self, *self.links) for name in ("per_message", "per_byte")]
+        for name, owner in [(name, self) for name in names] + costs:
+            if not 0 <= getattr(owner, name) < float("inf"):
+                raise ValueError(f"{name} = {getattr(owner, name)}: expected 0 or more")
+        if any(not 0 <= rank < n for link in self.links for rank in link.ranks):
+            raise ValueError(f"links: expected ranks below {n}")
         for event in self.events:
             if event.rank >= n or any(not 0 <= b < self.blocks for b in event.blocks):
                 raise ValueError(f"event at {event.at}: no such rank or block")
@@ -96,6 +118,25 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def total_work(self) -> float:
         return self.work or float(self.n_ranks)
+
+    @property
+    def neighbours(self) -> Links:
+        """Messages between the blocks: a row, each connected to the next."""
+        a, n = np.arange(self.blocks - 1), 2 * self.blocks - 2
+        n_bytes = np.full(n, self.message_bytes or 1.0)
+        return Links(np.concatenate((a, a + 1)), np.concatenate((a + 1, a)), n_bytes)
+
+    @property
+    def pairs(self) -> PairCosts | None:
+        """Costs of messages; None if there are none."""
+        if not self.message_bytes:
+            return None
+        costs = PairCosts(*(np.full((self.n_ranks,) * 2, c) for c in (self.per_message, self.per_byte)))
+        for link in self.links:
+            for table, value in ((costs.per_message, link.per_message), (costs.per_byte, link.per_byte)):
+                table[list(link.ranks)] = value
+                table[:, list(link.ranks)] = value
+        return costs
 
     def speeds_at(self, iteration: int) -> F64:
         """(P,) speed of each rank."""

@@ -14,9 +14,9 @@ from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, BlockFacts
 from fembench.balance.jacobi import fold_in
-from fembench.balance.link import probe
+from fembench.balance.link import link_costs
 from fembench.balance.matrix_blocks import MatrixBlocks, expected
-from fembench.balance.observation import Links, Tuning
+from fembench.balance.messages import Links
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
 from fembench.base.errors import InputError
@@ -33,6 +33,7 @@ from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.phases import INTERFACE, SYNC
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion, iterate
 from fembench.solve.operators import Operator, build_operator
+from fembench.synthetic.hot_spot import parse_hot_spots
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
@@ -65,13 +66,14 @@ class Session:
 
     def __post_init__(self) -> None:
         comm, case, prepared = self.comm, self.case, self.prepared
-        self.settings = settings_of(case)
+        self.settings = Settings.of(case.balancing)
         self.drain = together(comm, lambda: parse_drain(case.balancing.drain, comm.size))
         sub, c = prepared.sub, case.balancing.blocks_per_rank
+        self.spots = together(comm, lambda: parse_hot_spots(case.synthetic.hot_spot, c * comm.size))
         together(comm, lambda: check_cells(sub.n_cells, c))
         self.plans = decompose(sub, prepared.interface, prepared.rhs, c, case.placement.seed)
         self.home = np.repeat(np.arange(comm.size), c)
-        self.second_per_byte = probe(comm)
+        self.pairs = link_costs(comm, case.balancing.link_costs)
         self.known: BlockFacts | None = None
         self.whole: Operator | None = None
         self.solves = 0
@@ -99,7 +101,7 @@ class Session:
                     np.array([b for row in rows for b in row[4]], np.int64),
                     np.array([n for row in rows for n in row[5]], float),
                 ),
-                second_per_byte=self.second_per_byte,
+                pairs=self.pairs,
             )
         return self.known
 
@@ -127,7 +129,7 @@ class Session:
             owner=tuple(self.home.tolist()),
             block_cells=tuple(self.cells.tolist()),
             block_bytes=tuple(int(n) for n in self.known.size),
-            second_per_byte=self.second_per_byte,
+            second_per_byte=float(self.pairs.per_byte.max()),
             ledgers=tuple(self.ledgers),
         )
 
@@ -179,7 +181,9 @@ class BalancedSolver:
             first = seen[0]
             return expected(done, float(np.sqrt(rr)), first, control.target(first), control.limit)
 
-        blocks = MatrixBlocks(session.comm, solver, self._facts, self._tracer, session.slowness)
+        blocks = MatrixBlocks(
+            session.comm, solver, self._facts, self._tracer, session.slowness, session.spots
+        )
         balancer = Balancer(session.comm, blocks, self._facts, session.settings, remaining, session.drain)
         solver.between = balancer
         loads = {plan.id: plan.rhs for plan in session.plans}
@@ -233,16 +237,6 @@ def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active
         for i, values in parts:
             x[plans[i % c].at_home] = values.reshape(-1, 3)
     return x.reshape(-1)
-
-
-def settings_of(case: Case) -> Settings:
-    """The balancer's settings in a case."""
-    return Settings(
-        policy=case.balancing.balance,
-        alpha=case.balancing.first_look,
-        gamma=case.balancing.look_every,
-        tuning=Tuning(band=case.balancing.band),
-    )
 
 
 def check_cells(n_cells: int, c: int) -> None:

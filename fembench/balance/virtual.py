@@ -1,8 +1,8 @@
 """Policies on a virtual clock: exact and repeatable, for any number of ranks.
 
-An iteration takes the computing time of its slowest rank, plus communication that no move changes. Moves and
-looks advance the clock by their cost. At a look, a policy receives the true speeds (which a short calibration
-would measure) and the measured times of the blocks, with noise.
+An iteration takes the time of its slowest rank, computing and messages, plus communication that no move
+changes. Moves and looks advance the clock by their cost. At a look, a policy receives the true speeds (which
+a short calibration would measure) and the measured times of the blocks, with noise.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from fembench.balance.control import Control, Settings
-from fembench.balance.observation import F64, I64, Links, Stats, applied
+from fembench.balance.observation import F64, I64, Stats, applied
 from fembench.balance.scenario import Scenario
 from fembench.records.ledger import Ledger, Look
 
@@ -54,7 +54,7 @@ def simulate(
             stats = job.stats(k, scenario.iterations - k - 1, leaving)
             look = control.look(stats, k + 1, job.superstep)
             moves = [(m.block, m.target) for m in look.moves]
-            cost = sum(float(stats.cost[i]) for i, _ in moves)
+            cost = stats.cost_of(moves)
             looks.append(msgspec.structs.replace(look, look_seconds=scenario.look_cost, move_seconds=cost))
             spent += scenario.look_cost + cost
             job.owner = applied(job.owner, moves)
@@ -82,6 +82,7 @@ class _Job:
         self.scenario = scenario
         n_blocks, n_ranks = scenario.blocks, scenario.n_ranks
         self.owner: I64 = np.arange(n_blocks, dtype=np.int64) * n_ranks // n_blocks
+        self._pairs = scenario.pairs
         self._rng = np.random.default_rng(scenario.seed)
         self._block_cost = scenario.move_cost * scenario.total_work / n_blocks
         self.new_window()
@@ -95,7 +96,10 @@ class _Job:
         time = s.work_at(k) / s.speeds_at(k)[self.owner]
         if s.noise:
             time = time * (1 + s.noise * self._rng.uniform(-1, 1, time.size))
-        seconds = float(np.bincount(self.owner, time, s.n_ranks).max()) + s.communication
+        load = np.bincount(self.owner, time, s.n_ranks)
+        if self._pairs is not None:
+            load = load + self._pairs.seconds(s.neighbours.received(self.owner, s.n_ranks)).sum(axis=1)
+        seconds = float(load.max()) + s.communication
         self._time += time
         self._steps += 1
         self._seconds += seconds
@@ -114,7 +118,8 @@ class _Job:
             time=self._time / self._steps,
             speed=s.speeds_at(k),
             size=np.ones(s.blocks),
-            links=_line(s.blocks),
+            links=s.neighbours,
+            pairs=self._pairs,
             second_per_byte=0.0,
             per_move=self._block_cost,
             communication=s.communication,
@@ -123,9 +128,3 @@ class _Job:
             leaving=leaving,
             seed=s.seed + k,
         )
-
-
-def _line(n: int) -> Links:
-    """Blocks in a row, each connected to the next."""
-    a = np.arange(n - 1)
-    return Links(np.concatenate((a, a + 1)), np.concatenate((a + 1, a)), np.ones(2 * n - 2))

@@ -30,7 +30,7 @@ from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, Reference, SetTimes, Verdict
 from fembench.records.validity import judge
 from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
-from fembench.synthetic.speeds import parse_changes, parse_speeds
+from fembench.synthetic.speeds import Change, parse_changes, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
@@ -157,6 +157,8 @@ def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
     given = job.case.synthetic
     speeds = together(comm, lambda: parse_speeds(given.emulate, comm.size))
     changes = together(comm, lambda: parse_changes(given.emulate_change, speeds))
+    if given.hot_spot and not changes:
+        changes = (Change(0, speeds),)  # blocks change, if speeds do not
     hosts = host_names(comm)
     crowded = hosts.count(hosts[comm.rank]) > cores or bool(job.synthetic)
     turn = turn_of(comm.rank, hosts)

@@ -24,6 +24,8 @@ def environment_of(
     slowed = label(job.case.synthetic.emulate, job.case.synthetic.dilate)
     if job.case.synthetic.emulate_change:
         slowed = f"{slowed}, changing {job.case.synthetic.emulate_change}".removeprefix(", ")
+    if job.case.synthetic.hot_spot:
+        slowed = f"{slowed}, hot spot {job.case.synthetic.hot_spot}".removeprefix(", ")
     return describe(
         comm,
         before,

@@ -19,13 +19,28 @@ A scenario file:
   at = 150
   rank = 1
   speed = 0.333
+  [[links]]                    # messages to and from these ranks; also message_bytes, per_byte
+  ranks = [3]
+  per_message = 0.1
 """
 
 import argparse
 
+SETTINGS = (  # options of a case that hold on the virtual clock as well
+    "look_every",
+    "first_look",
+    "interval",
+    "band",
+    "widen_after",
+    "hysteresis",
+    "cooldown",
+    "origin",
+    "net",
+)
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
+    from fembench.cli.shared import case_option
 
     parser.add_argument(
         "what", nargs="+", metavar="SCENARIO|RECORD", help="scenarios (name or file), or records"
@@ -37,27 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     virtual.add_argument(
         "--policies", default="", metavar="NAME,…", help="only these policies (default: all)"
     )
-    virtual.add_argument(
-        "--look-every",
-        type=whole(1),
-        default=10,
-        metavar="N",
-        help="iterations between two calls of the balancer (gamma)",
-    )
-    virtual.add_argument(
-        "--first-look",
-        type=whole(1),
-        default=2,
-        metavar="N",
-        help="calls before the balancer first looks at the times (alpha)",
-    )
-    virtual.add_argument(
-        "--band",
-        type=real(0, 1),
-        default=0.1,
-        metavar="FRACTION",
-        help="tolerated deviation of a rank's time from the mean (D)",
-    )
+    for name in SETTINGS:
+        case_option(virtual, name)
     virtual.add_argument(
         "--drain", default="", metavar="RANK@N", help="take all work from a rank, from iteration N on"
     )
@@ -112,26 +108,18 @@ def _virtual(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> list:
     from fembench.balance.control import Settings
-    from fembench.balance.observation import Tuning
     from fembench.balance.policies import POLICIES
     from fembench.base.errors import InputError
+    from fembench.records.case import new_case
 
     names = [n for n in options.policies.split(",") if n] or list(POLICIES)
     unknown = [n for n in names if n not in POLICIES]
     if unknown:
         raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
-    if not 0 < options.band < 1:
-        raise InputError(f"--band {options.band:g}: expected a number between 0 and 1")
     names = list(dict.fromkeys(["none", *names]))  # the baseline of the others
-    return [
-        Settings(
-            policy=name,
-            alpha=options.first_look,
-            gamma=options.look_every,
-            tuning=Tuning(band=options.band),
-        )
-        for name in names
-    ]
+    values = {name: getattr(options, name) for name in SETTINGS}
+    cases = [new_case(values | {"balance": name}, "options") for name in names]
+    return [Settings.of(case.balancing) for case in cases]
 
 
 def _show(scenario, runs: list, looks: bool) -> None:

@@ -75,7 +75,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def emulated(self) -> bool:
         """Whether computing is slowed down artificially."""
         s = self.synthetic
-        return bool(s.emulate or s.emulate_change or s.dilate != 1)
+        return bool(s.emulate or s.emulate_change or s.hot_spot or s.dilate != 1)
 
     def __post_init__(self) -> None:
         if not self.stop.tolerance_kind:

@@ -16,8 +16,8 @@ def check(case: "Case") -> None:
         _check_blocking(case)
     if case.balancing.balance:
         _check_balance(case)
-    elif case.balancing.drain or case.synthetic.emulate_change:
-        raise ValueError("drain, emulate_change: expected a policy, as in balance = 'amortised'")
+    elif case.balancing.drain or case.synthetic.emulate_change or case.synthetic.hot_spot:
+        raise ValueError("drain, emulate_change, hot_spot: expected a policy, as in balance = 'amortised'")
     _check_numbers(case)
 
 
@@ -46,6 +46,13 @@ def _check_balance(case: "Case") -> None:
             raise ValueError(f"{name} = {getattr(b, name)}: expected at least 1")
     if not 0 < b.band < 1:
         raise ValueError(f"band = {b.band}: expected a number between 0 and 1")
+    if not 0 <= b.hysteresis < 1:
+        raise ValueError(f"hysteresis = {b.hysteresis}: expected a number from 0 up to, but not including, 1")
+    if not 0 <= b.ageing <= 1:
+        raise ValueError(f"ageing = {b.ageing}: expected a number from 0 to 1")
+    for name in ("widen_after", "cooldown"):
+        if getattr(b, name) < 0:
+            raise ValueError(f"{name} = {getattr(b, name)}: expected 0 or more")
 
 
 def _check_numbers(case: "Case") -> None:

@@ -31,12 +31,16 @@ Balance = Literal[
     "migbsp++",
     "migbsp++-scan",
     "greedy",
+    "greedy-comm",
     "refine",
+    "refine-comm",
     "random",
     "rcb",
     "metis-shares",
     "diffusion",
 ]
+IntervalRule = Literal["policy", "double", "halve", "step"]
+Origin = Literal["strict", "mean"]
 Role = Literal[
     "question",  # what is computed: other values give another result
     "method",  # how it is computed
@@ -241,6 +245,48 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         float,
         Option("tolerated deviation of a rank's time from the mean", metavar="FRACTION", within=(0.0, 1.0)),
     ] = 0.1
+    widen_after: Annotated[
+        int,
+        Option("widen the band by half after this many looks without a move, until one moves; 0: never"),
+    ] = 0
+    interval: Annotated[
+        IntervalRule,
+        Option(
+            "calls between two looks: twice as many while the ranks are balanced, else one (double) or half "
+            "(halve); or one more, else one less, down to --first-look (step); default: that of the policy",
+        ),
+    ] = "policy"
+    hysteresis: Annotated[
+        float,
+        Option(
+            "fraction of the iteration that moves must save, in addition to the noise of the times; 0: any",
+            metavar="FRACTION",
+        ),
+    ] = 0.05
+    cooldown: Annotated[int, Option("looks for which a block stays on its rank after a move")] = 2
+    ageing: Annotated[
+        float,
+        Option(
+            "weight of the newest times in their mean, up to 1; 0: 0.3, and changes beyond the noise count "
+            "in full at once",
+            metavar="WEIGHT",
+        ),
+    ] = 0.0
+    origin: Annotated[
+        Origin,
+        Option("migbsp policies: blocks leave ranks that are above the band (strict) or above the mean"),
+    ] = "strict"
+    net: Annotated[
+        bool, Option("migbsp policies: count messages that become remote, not only those that become local")
+    ] = False
+    link_costs: Annotated[
+        str,
+        Option(
+            "profile of fembench characterize --network with the costs of messages between the hosts "
+            "(default: measured between all pairs of ranks at the start)",
+            metavar="FILE",
+        ),
+    ] = ""
     drain: Annotated[
         str,
         Option("empty this rank from this iteration on: 2@100", metavar="RANK@ITERATION", short="drain {}"),
@@ -298,6 +344,15 @@ class CaseSynthetic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Option(
             "SYNTHETIC: relative speeds from an iteration on, as in 100:1,1,0.33;300:1,1,1 (with --balance)",
             metavar="ITERATION:SPEEDS",
+            role="placement",
+        ),
+    ] = ""
+    hot_spot: Annotated[
+        str,
+        Option(
+            "SYNTHETIC: blocks that cost a multiple of their work from an iteration on, as in "
+            "100:0-3x3;300:4-7x3; all others cost their work (with --balance)",
+            metavar="ITERATION:BLOCKSxWEIGHT",
             role="placement",
         ),
     ] = ""

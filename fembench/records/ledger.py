@@ -83,7 +83,7 @@ class BalanceFacts(LedgerStruct, frozen=True):
     owner: tuple[int, ...]  # [block] rank at the start
     block_cells: tuple[int, ...]
     block_bytes: tuple[int, ...]  # [block] bytes sent when it migrates
-    second_per_byte: float  # between ranks, measured at the start
+    second_per_byte: float  # of messages between ranks, on the slowest link
     ledgers: tuple[Ledger, ...]  # one per set
 
 

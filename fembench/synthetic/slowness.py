@@ -51,6 +51,7 @@ ALIKE = {ASSEMBLY: "assembly", SPMV_INTERIOR: "product", SPMV_INTERFACE: "produc
 REST = "vectors"
 Amounts = Mapping[int, float]  # phase -> how much of its work, positive
 NO_AMOUNTS: Amounts = {}  # one of each
+Heavier = Mapping[int, float]  # iteration -> multiple of the time of all work from there on
 ONCE = ("once",)  # a name for work that is never the same again: it lasts a multiple of what it took
 Same = tuple[Any, ...]  # identifies the same work: its name, the two phases before, the phase
 COMPUTE = frozenset({TASK, *COMPUTING})
@@ -72,9 +73,9 @@ class Slowness(Protocol):
     def end(self, phase: int = TASK, /) -> None:
         """Its work is done: wait until its duration is reached."""
 
-    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
         """From now on phases do other work than before, known by this name, or other amounts of the same work
-        (1 if not given): half of it takes half the time."""
+        (1 if not given): half of it takes half the time. All of it takes `heavier` times as long."""
 
     def learning(self) -> contextlib.AbstractContextManager[None]:
         """Inside, nothing is stretched and the fastest times of the work are found; they hold afterwards."""
@@ -108,7 +109,9 @@ class FullSpeed:
 
     def begin(self, phase: int = TASK, /) -> None: ...
     def end(self, phase: int = TASK, /) -> None: ...
-    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None: ...
+    def new_work(
+        self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS
+    ) -> None: ...
     def learning(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
@@ -152,7 +155,8 @@ class EmulatedSlowness:
         self._glance = glance_at_clock()
         self._learning = self._taught = False
         self._work: Hashable = None
-        self._amounts = NO_AMOUNTS
+        self._amounts = self._heavier = NO_AMOUNTS
+        self._iteration = -1
         self._before = (-1, -1)  # phases ended last
         self._least: dict[Same, float] = {}  # ns of processor time, of an amount of 1
         self._count: Counter[Same] = Counter()
@@ -163,12 +167,19 @@ class EmulatedSlowness:
             return tracer
         return HeardTracer(tracer, self.begin, self.end, self.follow)
 
-    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS) -> None:
-        self._work, self._amounts, self._before = work, amounts, (-1, -1)
+    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
+        self._work, self._amounts, self._heavier, self._before = work, amounts, heavier, (-1, -1)
 
     def follow(self, iteration: int) -> None:
         """Continue at the speed that this rank has after this number of iterations."""
         self.factor = self._changes.get(iteration, self.factor)
+        self._iteration = iteration
+
+    @property
+    def _times(self) -> float:
+        """Multiple of its least time that work takes now."""
+        since = max((at for at in self._heavier if at <= self._iteration), default=-1)
+        return self.factor * self._heavier.get(since, 1.0)
 
     @contextlib.contextmanager
     def learning(self) -> Iterator[None]:
@@ -223,7 +234,7 @@ class EmulatedSlowness:
     def _await_turn(self, phase: int) -> None:
         """Let others compute first if the duration of the phase is known and leaves time for it."""
         least = self._least.get((self._work, *self._before, phase), 0.0) * self._amounts.get(phase, 1.0)
-        spare = least * (self.factor - RESERVE) - self._late
+        spare = least * (self._times - RESERVE) - self._late
         if spare > 0:
             self._wait_until(self._wall + round(self._turn * spare))
 
@@ -248,7 +259,7 @@ class EmulatedSlowness:
             self._stretch(self._least[same] * amount)
 
     def _stretch(self, least: float) -> None:
-        due = self._wall + round(least * self.factor) - self._late
+        due = self._wall + round(least * self._times) - self._late
         self._wait_until(due)
         self._late = min(time.perf_counter_ns() - due, MOST_LATE)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fembench.balance.observation import Links, Stats
+from fembench.balance.messages import Links
+from fembench.balance.observation import Stats
 
 DATA = Path(__file__).parent.parent / "data"
 

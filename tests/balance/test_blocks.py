@@ -186,6 +186,27 @@ def test_a_very_slow_rank_is_drained_by_itself(comm, monkeypatch):
         assert 0 not in ledger.owner
 
 
+def test_blocks_follow_a_hot_spot_through_the_mesh(comm, monkeypatch):
+    """The blocks of rank 0 become heavy and leave it; then those of the last rank, and they leave it."""
+    if comm.size == 1:
+        return
+    c, n = 4, 4 * comm.size
+    still, _ = Job(comm, blocks_per_rank=c, iterations=60).solve(monkeypatch)
+    spots = f"5:0-{c - 1}x5;35:{n - c}-{n - 1}x5"
+    fields = {"blocks_per_rank": c, "balance": "amortised", "iterations": 60, "hot_spot": spots}
+    result, ledger = Job(comm, **fields).solve(monkeypatch)
+    assert result.residuals == still.residuals
+    assert same_bits(result.x, still.x)
+    if comm.rank == 0:
+        looks = {look.iteration: look for look in ledger.looks}
+        assert not looks[5].moves
+        assert (0, True) in {(m.source, m.block < c) for m in looks[15].moves}
+        assert looks[35].superstep < 0.8 * looks[15].superstep
+        last = next(look for look in ledger.looks if look.iteration > 35)
+        assert max(last.rank_time) > max(looks[5].rank_time)
+        assert last.balanced or any(m.block >= n - c for m in last.moves)
+
+
 def test_the_solution_passes_every_check_of_correctness(comm, monkeypatch):
     job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
     p = job.prepared

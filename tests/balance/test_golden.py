@@ -12,6 +12,7 @@ from fembench.balance.detect import (
     balanced_ranks,
     next_alpha,
     reachable,
+    wider,
 )
 from fembench.balance.observation import Tuning
 from fembench.balance.potential import candidates, forecast
@@ -40,8 +41,23 @@ def test_alpha_doubles_and_falls_to_one():
 
 
 def test_alpha_of_version_a_is_halved():
-    assert [next_alpha(a, False, halve=True) for a in (8, 3, 1)] == [4, 1, 1]
-    assert next_alpha(4, True, halve=True) == 8
+    assert [next_alpha(a, False, "halve") for a in (8, 3, 1)] == [4, 1, 1]
+    assert next_alpha(4, True, "halve") == 8
+
+
+def test_alpha_of_migbsp_goes_by_one_and_not_below_the_first():
+    alpha, seen = 2, []
+    for fine in (True, True, False, False, False, True):
+        alpha = next_alpha(alpha, fine, "step", least=2)
+        seen.append(alpha)
+    assert seen == [3, 4, 3, 2, 2, 3]
+
+
+def test_the_band_widens_by_half_and_not_beyond_one():
+    bands = [0.3]
+    for _ in range(3):
+        bands.append(wider(bands[-1]))
+    assert bands == pytest.approx([0.3, 0.45, 0.675, 0.675])
 
 
 def test_potentials_of_the_worked_example():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
+from fembench.balance.control import Settings
+from fembench.balance.observation import Tuning
 from fembench.balance.policies import POLICIES
 from fembench.base.errors import InputError
 from fembench.cli.main import main
@@ -185,6 +187,31 @@ def test_the_verb_runs_a_scenario_with_every_policy(capsys):
     assert "greedy" in capsys.readouterr().err
 
 
+def looks_of(capsys, *options):
+    """Iteration and alpha of each look of migbsp++ in a scenario whose band is out of reach."""
+    verb = ["balance", "--virtual", "slow-host", "--policies", "migbsp++", "--json"]
+    assert main([*verb, *options]) == 0
+    (scenario,) = msgspec.json.decode(capsys.readouterr().out)
+    return [(look["iteration"], look["alpha"]) for look in scenario["runs"]["migbsp++"]["looks"]]
+
+
+def test_rules_of_the_interval_and_of_the_band_are_options(capsys):
+    usual = looks_of(capsys)
+    assert {alpha for _, alpha in usual[1:]} == {1}
+    step = looks_of(capsys, "--interval", "step", "--first-look", "3")
+    assert {alpha for _, alpha in step} == {3}  # never below the first
+    assert len(looks_of(capsys, "--widen-after", "2")) < len(usual)  # balanced in the wider band
+    assert len(looks_of(capsys, "--band", "0.3")) < len(usual)
+
+
+def test_every_option_of_a_case_reaches_the_balancer():
+    given = {"balance": "migbsp", "first_look": 3, "look_every": 7, "interval": "step", "widen_after": 4}
+    given |= {"cooldown": 5, "ageing": 0.5, "band": 0.2, "origin": "mean", "net": True, "hysteresis": 0.01}
+    settings = Settings.of(flat_case(given, "case").balancing)
+    tuning = Tuning(band=0.2, origin="mean", net=True, hysteresis=0.01)
+    assert settings == Settings("migbsp", 3, 7, "step", 4, 5, 0.5, tuning)
+
+
 def test_a_case_knows_every_policy():
     assert set(get_args(Balance)) == {"", *POLICIES}
 
@@ -197,6 +224,11 @@ def test_a_case_knows_every_policy():
         ({"balance": "amortised", "solver": "petsc", "storage": "aij"}, "own"),
         ({"balance": "amortised", "blocks_per_rank": 0}, "at least 1"),
         ({"balance": "amortised", "band": 1.0}, "between 0 and 1"),
+        ({"balance": "amortised", "hysteresis": 1.0}, "up to, but not including, 1"),
+        ({"balance": "amortised", "ageing": 1.5}, "from 0 to 1"),
+        ({"balance": "amortised", "cooldown": -1}, "0 or more"),
+        ({"balance": "amortised", "origin": "men"}, "'strict' or 'mean'"),
+        ({"hot_spot": "1:1x2"}, "expected a policy"),
         ({"drain": "1@10"}, "expected a policy"),
         ({"balance": "best"}, "best"),
     ],

@@ -52,6 +52,15 @@ def test_what_noise_cannot_explain_is_believed_at_once():
     assert noisy.speed[0] > 0.85
 
 
+def test_with_ageing_windows_count_as_in_migbsp_and_no_change_is_believed_at_once():
+    """I = 8, 16, 4, 4 gives PI = 8, 12, 8, 6 (Gomes 2014, 2.11)."""
+    pace, seen = Pace(np.ones(4), 2, ageing=0.5), []
+    for speed in (8.0, 16.0, 4.0, 4.0):
+        pace.learn(seconds([speed, 1.0]), OWNER)
+        seen.append(pace.speed[0])
+    assert seen == pytest.approx([8, 12, 8, 6])
+
+
 def test_a_heavy_block_stands_out_among_those_of_its_rank():
     pace = Pace(np.ones(4), 2)
     pace.learn(seconds([1.0, 1.0], (3, 1, 1, 1)), OWNER)

@@ -44,12 +44,18 @@ def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
     assert record.verification.copies_identical
 
 
-def test_emulated_speeds_that_change_are_labelled(tmp_path):
-    options = ("--balance", "observe", "--emulate", "1,1", "--emulate-change", "40:1,0.5", "--dilate", 2)
-    done = run(tmp_path, *options)
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        (("--emulate", "1,1", "--emulate-change", "40:1,0.5", "--dilate", 2), "changing 40:1,0.5"),
+        (("--hot-spot", "40:0-1x3"), "hot spot 40:0-1x3"),
+    ],
+)
+def test_emulated_changes_are_labelled(tmp_path, options, label):
+    done = run(tmp_path, "--balance", "observe", *options)
     assert done.returncode == 0, done.stderr
     record = load(record_paths(tmp_path)[0])
-    assert "changing 40:1,0.5" in record.environment.synthetic
+    assert label in record.environment.synthetic
     assert not any(look.moves for ledger in record.balance.ledgers for look in ledger.looks)
 
 
@@ -60,13 +66,17 @@ def test_emulated_speeds_that_change_are_labelled(tmp_path):
         (("--balance", "amortised", "--drain", "7@5"), "rank 7; expected ranks below 2"),
         (("--balance", "amortised", "--blocks-per-rank", 60), "expected 1 to 52"),
         (("--balance", "amortised", "--emulate-change", "5:1,1,1"), "3 speeds for 2 ranks"),
+        (("--balance", "amortised", "--hot-spot", "5:4x2"), "expected blocks below 4"),
+        (("--balance", "amortised", "--link-costs", "none.json"), "none.json"),
+        (("--hot-spot", "5:1x2"), "expected a policy"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_exit_2(tmp_path, options, word):
     done = run(tmp_path, *options)
     assert done.returncode == 2
     assert word in done.stderr
-    assert done.stderr.count("\n") == 1
+    said = [line for line in done.stderr.splitlines() if not line.startswith("run: ")]  # progress
+    assert len(said) == 1
 
 
 def test_a_rank_killed_while_blocks_move_ends_the_job_and_is_recorded(tmp_path):

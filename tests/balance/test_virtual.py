@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from golden import integer_optimum, oracle
 
-from fembench.balance.control import Settings
+from fembench.balance.control import Control, Settings
 from fembench.balance.observation import Tuning
 from fembench.balance.policies import POLICIES
 from fembench.balance.scenario import Scenario, ScenarioEvent, known, read_scenario
@@ -172,9 +172,46 @@ def test_the_amortised_policy_is_as_good_as_the_others(policy):
         assert ours <= 1.05 * run(scenario, policy, gamma=5, hysteresis=0.02).seconds, name
 
 
+@pytest.mark.parametrize("name", ["greedy", "refine"])
+def test_policies_that_see_messages_gain_where_a_host_is_far(name):
+    far = read_scenario("far-host")
+    assert gain(far, f"{name}-comm", gamma=5) > gain(far, name, gamma=5) + 10
+
+
+def test_messages_are_part_of_an_iteration_and_of_the_forecast():
+    far = read_scenario("far-host")
+    result = run(far, gamma=5)
+    assert run(far, "none").supersteps[0] == pytest.approx(2 + 0.001 + 0.2)  # rank 1, between 0 and 2
+    assert all(k.predicted == pytest.approx(k.measured) for k in result.ledger.looks if k.measured >= 0)
+    blind = msgspec.structs.replace(far, message_bytes=0.0)
+    assert result.ledger.owner != run(blind, gamma=5).ledger.owner
+
+
+def test_the_interval_goes_by_one_and_the_band_widens_on_request():
+    scenario = of((0.5, 1, 1, 1), 8, iterations=300)  # the band is out of reach
+    tuning = Tuning(band=0.1, hysteresis=0.0)
+    step = Settings(policy="migbsp++", gamma=1, alpha=2, interval="step", widen_after=3, tuning=tuning)
+    looks = simulate(scenario, step).ledger.looks
+    assert all(k.next_alpha == (k.alpha + 1 if k.balanced else max(2, k.alpha - 1)) for k in looks)
+    assert looks[-1].balanced  # 2 1 1 1 -> 1.5 and less: inside 0.1 * 1.5^n for some n
+    literal = Settings(policy="migbsp++", gamma=1, alpha=2, tuning=tuning)
+    assert not simulate(scenario, literal).ledger.looks[-1].balanced
+
+
+def test_a_move_restores_the_band():
+    control = Control(Settings(widen_after=2, tuning=Tuning(band=0.2)))
+    bands = []
+    for moved in (False, False, False, False, True, False):
+        control._widen(moved)
+        bands.append(control.band)
+    assert bands == pytest.approx([0.2, 0.3, 0.3, 0.45, 0.2, 0.2])
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
+        ("blocks = 4\nranks = 2\n[[links]]\nranks = [2]", "ranks below 2"),
+        ("blocks = 4\nranks = 2\n[[links]]\nranks = [1]\nper_byte = -1.0", "per_byte"),
         ("blocks = 4\nspeeds = [1, 1]\nranks = 2", "speeds"),
         ("blocks = 1\nranks = 2", "at least one per rank"),
         ("blocks = 4\nranks = 2\n[[events]]\nat = 3", "rank and speed"),

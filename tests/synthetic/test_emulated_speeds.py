@@ -239,6 +239,18 @@ def test_other_amounts_of_the_same_work_last_in_proportion(monkeypatch):
     assert rank.spent({"product": 1.0}) == pytest.approx({"product": 12e6}, rel=1e-3)
 
 
+def test_work_that_becomes_heavier_takes_longer_from_that_iteration_on(monkeypatch):
+    clock = stand_in(monkeypatch)
+    rank = slow(0.5, 1.0)
+    rank.new_work("blocks", {SPMV_INTERIOR: 4}, {10: 3.0, 20: 1.5})
+    found = []
+    for iteration in (9, 10, 19, 20, 0):
+        rank.follow(iteration)
+        found += lasting(rank, clock, 0.004)
+    assert found == pytest.approx([0.008, 0.024, 0.024, 0.012, 0.008], rel=1e-3)
+    assert rank.spent({"product": 1.0}) == pytest.approx({"product": 20e6}, rel=1e-3)  # the work is the same
+
+
 def test_kinds_of_work_of_which_there_is_none_are_not_compared(monkeypatch):
     clock = stand_in(monkeypatch)
     rank = slow(0.5, 1.0)

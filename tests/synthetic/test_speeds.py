@@ -3,6 +3,7 @@
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.synthetic.hot_spot import parse_hot_spots, weights_at
 from fembench.synthetic.speeds import Change, NodeSpeed, label, parse_changes, parse_nodes, parse_speeds
 
 
@@ -56,3 +57,21 @@ def test_wrong_changes_are_refused(text):
 def test_bad_changes_are_refused(text):
     with pytest.raises(InputError, match="emulate"):
         parse_changes(text, (1.0, 1.0))
+
+
+def test_blocks_of_a_hot_spot_cost_more_until_the_next_one():
+    spots = parse_hot_spots("100:0-1x3,3x1.5;50:2x2", 4)
+    assert [spot.at for spot in spots] == [50, 100]
+    assert weights_at(spots, 49, 4) == (1, 1, 1, 1)
+    assert weights_at(spots, 50, 4) == weights_at(spots, 99, 4) == (1, 1, 2, 1)
+    assert weights_at(spots, 100, 4) == (3, 3, 1, 1.5)
+    assert parse_hot_spots("", 4) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["3", "3:", "x:1x2", "3:1", "3:1x0.5", "3:1xnan", "3:4x2", "3:2-1x2", "3:1x2;3:2x2", "3:1x2..", "-1:1x2"],
+)
+def test_a_hot_spot_that_cannot_be_read_is_refused(text):
+    with pytest.raises(InputError, match="hot_spot"):
+        parse_hot_spots(text, 4)

@@ -30,12 +30,12 @@ def program_of(job: ProgramJob) -> BspProgram:
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
     """The result on rank 0, None elsewhere; runs are interleaved over the repetitions. Collective."""
     timer_slack(FINE)
-    per_byte = probe(comm)
+    pairs = probe(comm)
     ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
     for _ in range(job.repetitions):
         for cell in job.cells:
             slowness = slowness_of(comm.rank, job.speeds, job.dilate, crowded=True)
-            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, per_byte))
+            ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, pairs))
     if comm.rank:
         return None
     answer = cast(NDArray, next(iter(ran.values()))[0].result)  # never None on rank 0

@@ -15,6 +15,7 @@ misprinted):
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.balance.messages import Links
 from fembench.ranks.comm import Comm
 from fembench.studies.bsp.supersteps import Arrays, gathered
 
@@ -89,6 +90,9 @@ class Fractal:
         self._domains = np.array_split(domains_of(image, r), n_blocks)
         counts = [len(d) for d in self._domains]
         self._first = ISOMETRIES * np.concatenate(([0], np.cumsum(counts)[:-1]))
+        ring = np.arange(n_blocks)
+        n_bytes = np.mean([8.0 * (part.size + BEST * len(part)) for part in self._ranges])
+        self.links = Links((ring + 1) % n_blocks, ring, np.full(n_blocks, n_bytes))
         self.n_domains, self.n_ranges = sum(counts), sum(map(len, self._ranges))
 
     def make(self, block: int) -> Arrays:

@@ -10,6 +10,7 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.balance.messages import Links
 from fembench.ranks.comm import Comm
 from fembench.studies.bsp.supersteps import Arrays, gathered
 
@@ -34,6 +35,7 @@ class ShearSort:
         self.size, self.n_blocks = size, n_blocks
         self.rows = size // n_blocks
         self.supersteps = max(supersteps or size, 2 * ceil(log2(size)) + 2)
+        self.links = Links.none()  # an all-gather
         self._matrix = np.random.default_rng(seed).random((size, size))
 
     def make(self, block: int) -> Arrays:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fembench.balance.block import receive_arrays, send_arrays
 from fembench.balance.control import Settings
 from fembench.balance.driver import Balancer, BlockFacts, Measured, Route
-from fembench.balance.observation import Links
+from fembench.balance.link import probe
+from fembench.balance.messages import Links, PairCosts
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
 from fembench.synthetic.slowness import FULL_SPEED, ONCE, Slowness
@@ -28,6 +29,7 @@ class BspProgram(Protocol):
 
     n_blocks: int
     supersteps: int
+    links: Links  # messages between blocks; those of collectives are not counted, as in the thesis
 
     def make(self, block: int) -> Arrays:
         """The arrays of a block at the start."""
@@ -56,11 +58,11 @@ def run_program(
     program: BspProgram,
     settings: Settings,
     slowness: Slowness = FULL_SPEED,
-    second_per_byte: float = 1e-9,
+    pairs: PairCosts | None = None,
 ) -> Ran:
-    """Run a program to its end, with balancing. Collective."""
+    """Run a program to its end, with balancing; `pairs` are measured if not given. Collective."""
     blocks, steps = ArrayBlocks(comm, program, slowness), program.supersteps
-    facts = _facts(program.n_blocks, second_per_byte)
+    facts = _facts(program, pairs or probe(comm))
     balancer = Balancer(comm, blocks, facts, settings, lambda done, rr: steps - done)
     comm.Barrier()
     begin = time.perf_counter()
@@ -100,7 +102,7 @@ class ArrayBlocks:
         """Declare that work never repeats: a block's work may differ in every superstep."""
         self._slowness.new_work(ONCE)
 
-    def open(self) -> None:
+    def open(self, iteration: int) -> None:
         """Open a measurement window."""
         self._spent[:] = 0.0
 
@@ -133,8 +135,9 @@ def gathered(comm: Comm, arrays: dict[int, NDArray]) -> NDArray | None:
     return np.concatenate([merged[i] for i in sorted(merged)])
 
 
-def _facts(n_blocks: int, second_per_byte: float) -> BlockFacts:
+def _facts(program: BspProgram, pairs: PairCosts) -> BlockFacts:
     """Blocks in a row; their work is unknown in advance and assumed equal until measured."""
-    row = np.zeros((n_blocks, 3))
-    row[:, 0] = np.arange(n_blocks)
-    return BlockFacts(np.ones(n_blocks), np.zeros(n_blocks), row, Links.none(), second_per_byte)
+    n = program.n_blocks
+    row = np.zeros((n, 3))
+    row[:, 0] = np.arange(n)
+    return BlockFacts(np.ones(n), np.zeros(n), row, program.links, pairs)

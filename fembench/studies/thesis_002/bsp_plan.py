@@ -14,17 +14,17 @@ from fembench.studies.layout import source_table
 # 2 x Celeron 430, Celeron 520, E5400, i7-3632QM, i3-2330M, Atom Z530
 SPEEDS = (1.0, 1.0, 0.9, 1.6, 2.2, 1.6, 0.5)
 ALPHAS, BANDS = (2, 4, 8), (0.3, 0.2, 0.1)
-# strategy of the thesis -> our policy; we lack Scotch and TopoCent, the thesis lacks metis-shares and rcb
+# strategy of the thesis -> our policy; we lack Scotch and TopoCent. The thesis lacks OURS
 STRATEGIES = {
     "NullLB": "none",
-    "GreedyCommLB": "greedy",
-    "RefineCommLB": "refine",
+    "GreedyCommLB": "greedy-comm",
+    "RefineCommLB": "refine-comm",
     "RandCentLB": "random",
     "SC": "observe",
     "MigBSPLB-A": "migbsp",
     "MigBSPLB-B": "migbsp++",
 }
-OURS = ("amortised", "migbsp++-scan", "metis-shares", "rcb", "diffusion")
+OURS = ("amortised", "migbsp++-scan", "greedy", "refine", "metis-shares", "rcb", "diffusion")
 GRID = ("SC", "MigBSPLB-A", "MigBSPLB-B")  # run with every alpha and band
 
 

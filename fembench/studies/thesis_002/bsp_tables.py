@@ -114,7 +114,7 @@ def overhead_table(found: Found) -> Table:
 
 
 def best_table(found: Found) -> Table:
-    """The best gain of MigBSP, MigBSP++ and Refine over their runs, and the gain of the amortised policy."""
+    """The best gain of MigBSP, MigBSP++ and RefineComm over their runs, and that of the amortised policy."""
     rows = []
     for scenario in found:
         mine = _rows({scenario: found[scenario]})
@@ -138,8 +138,8 @@ def best_table(found: Found) -> Table:
             percent("A, thesis", "thesis_a"),
             percent("B", "b"),
             percent("B, thesis", "thesis_b"),
-            percent("Refine", "refine"),
-            percent("Refine, thesis", "thesis_refine"),
+            percent("RefineComm", "refine"),
+            percent("RefineComm, thesis", "thesis_refine"),
             percent("amortised", "amortised"),
         ),
         tuple(rows),

@@ -2,12 +2,23 @@
 
 import pytest
 
+from fembench.balance.policies import POLICIES
 from fembench.base.files import write_atomic
 from fembench.cli.main import main
 from fembench.records.ledger import Ledger, Look
 from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes
 from fembench.studies.thesis_002 import bsp_study, bsp_tables
-from fembench.studies.thesis_002.bsp_plan import FULL, QUICK, cells, job_of, scenarios, thesis, thesis_seconds
+from fembench.studies.thesis_002.bsp_plan import (
+    FULL,
+    OURS,
+    QUICK,
+    STRATEGIES,
+    cells,
+    job_of,
+    scenarios,
+    thesis,
+    thesis_seconds,
+)
 
 NAMES = {(s.table, s.name): s for s in scenarios()}
 
@@ -44,8 +55,14 @@ def test_a_shear_sort_is_cut_into_whole_rows():
         assert job.program != "shear-sort" or job.size[0] % job.n_blocks == 0
         assert len(job.speeds) == 7
         assert max(job.speeds) == 1
-    assert len(cells(FULL)) == 4 + 5 + 27
-    assert len(cells(QUICK)) == 4 + 5 + 9
+    assert len(cells(FULL)) == 4 + 7 + 27
+    assert len(cells(QUICK)) == 4 + 7 + 9
+
+
+def test_strategies_with_messages_are_repeated_by_policies_with_messages():
+    assert STRATEGIES["GreedyCommLB"] == "greedy-comm"
+    assert STRATEGIES["RefineCommLB"] == "refine-comm"
+    assert {*STRATEGIES.values(), *OURS} == set(POLICIES)
 
 
 def planted(scenario, effort):

@@ -32,6 +32,7 @@ class Mutant(NamedTuple):
 
     path: Path  # relative to the tree
     line: int
+    source: str  # that line
     kind: str
     before: str
     after: str
@@ -56,7 +57,7 @@ def mutants(path: Path, text: str) -> list[Mutant]:
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line.encode()))
-    raw = text.encode()
+    raw, lines = text.encode(), text.splitlines()
 
     def at(line: int, column: int) -> int:
         return len(raw[: starts[line - 1] + column].decode())
@@ -65,7 +66,8 @@ def mutants(path: Path, text: str) -> list[Mutant]:
     for node, kind, after in _changes(ast.parse(text)):
         start, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
         before = " ".join(text[start:end].split())
-        found.append(Mutant(path, node.lineno, kind, before, ast.unparse(after), start, end))
+        line = lines[node.lineno - 1].strip()
+        found.append(Mutant(path, node.lineno, line, kind, before, ast.unparse(after), start, end))
     return sorted(found, key=lambda m: (m.start, m.end))
 
 

@@ -59,6 +59,7 @@ class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mutant that no test should kill, wherever its line is now."""
 
     path: str
+    line: str
     change: str
     reason: str
 
@@ -200,7 +201,9 @@ class Bench:
             verdict, by = self._verdict(tree, mutant)
         finally:
             self.trees.put(tree)
-        known = any((a.path, a.change) == (str(mutant.path), mutant.change) for a in accepted)
+        known = any(
+            (a.path, a.line, a.change) == (str(mutant.path), mutant.source, mutant.change) for a in accepted
+        )
         verdict = "accepted" if verdict == "survived" and known else verdict
         return Outcome(mutant, verdict, by, time.monotonic() - began)
 

@@ -79,8 +79,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, str, ast.expr]]:
         for kind, after in _variants(node):
             yield node, kind, after
     if isinstance(node, (ast.If, ast.While)) and not isinstance(node.test, (ast.Compare, ast.Constant)):
-        negated = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
-        yield node.test, "branch", node.test.operand if negated else ast.UnaryOp(ast.Not(), node.test)
+        test = node.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yield test, "branch", test.operand
+        else:
+            yield test, "branch", ast.UnaryOp(ast.Not(), test)
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
@@ -113,7 +116,7 @@ def _variants(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
             yield "extreme", _with(node, func=_with(node.func, **{field: EXTREMES[name]}))
 
 
-def _constant(value: object) -> object:
+def _constant(value: object) -> bool | int | float | None:
     """Another constant; None for text and the like."""
     if isinstance(value, bool):
         return not value

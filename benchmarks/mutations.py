@@ -4,8 +4,8 @@
 
 A seeded sample of mutations (benchmarks/mutants.py lists the kinds) is drawn from the packages below, by
 their size. Each one is written into a copy of the tree. There the tests that import the module run, then the
-others of its room, until one fails: the mutant is killed. A mutant on which a group of tests runs longer than
---limit is killed, too. Tests under MPI, tests that measure times and slow ones are left out.
+others of its room, until one fails: the mutant is killed. A mutant on which one test runs longer than --limit
+is killed, too. Tests under MPI, tests that measure times and slow ones are left out.
 
 The exit status is 1 if less than 90 % of a package's mutants are killed. Survivors are listed with their
 place. Those that change nothing that a test should notice are in mutations_accepted.toml, with the reason;
@@ -22,7 +22,6 @@ import queue
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -45,7 +44,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PACKAGES = ("model", "balance", "weights", "stats", "records/validity", "studies")
 LEAST = 0.9  # of a package's mutants that the tests must kill
-NONE_SELECTED = 5  # exit status of pytest
+NONE_SELECTED, UNUSABLE = 5, (3, 4)  # exit statuses of pytest
 STAMPS = itertools.count(1_000_000_000)
 LEFT_OUT = "not mpi and not alone and not slow"
 IGNORED = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "_build")
@@ -134,9 +133,9 @@ def tests_of(path: Path) -> list[list[str]]:
     """Two groups of test files: those that import the module, then the others of its room."""
     module = ".".join(path.with_suffix("").parts)
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    direct = [p for p in files if module in imported(p) and "fault" not in p.parts]
-    rooms = [ROOT / "tests" / Path(*path.parts[1:-1])]
-    rest = [p for room in rooms for p in sorted(room.rglob("test_*.py")) if p not in direct]
+    direct = [p for p in files if module in imported(p)]
+    room = ROOT / "tests" / Path(*path.parts[1:-1])
+    rest = [p for p in sorted(room.rglob("test_*.py")) if p not in direct]
     return [[str(p.relative_to(ROOT)) for p in group] for group in (direct, rest) if group]
 
 
@@ -154,34 +153,25 @@ def copied(folder: Path) -> Path:
     return tree
 
 
-def run_tests(tree: Path, files: Sequence[str], limit: float) -> tuple[int | None, str]:
-    """(exit status of pytest on these files of the tree, the file that failed); None if it ran too long."""
+def run_tests(tree: Path, files: Sequence[str], limit: float) -> tuple[str, str]:
+    """('passed', 'failed' or 'timeout', the file that failed) of test files of the tree, until one fails.
+
+    `limit` is that of one test, in seconds. Raises SystemExit if pytest cannot run them.
+    """
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FEMBENCH_", "OMPI_COMM"))}
     variables |= {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "FEMBENCH_TEST_LIMIT": str(limit)}
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        LEFT_OUT,
-    ]
-    process = subprocess.Popen(
-        [*line, *files], cwd=tree, env=variables, text=True, start_new_session=True,
+    line = f"{sys.executable} -m pytest -x -q --no-header -p no:cacheprovider".split()
+    done = subprocess.run(
+        [*line, "-m", LEFT_OUT, *files], cwd=tree, env=variables, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    try:
-        out, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None, ""
-    failed = re.search(r"^(?:FAILED|ERROR) ([^\s:]+)", out, re.MULTILINE)
-    return process.returncode, failed[1] if failed else ""
+    if done.returncode in UNUSABLE:
+        raise SystemExit(f"pytest cannot run {' '.join(files)}:\n{done.stdout[-2000:]}")
+    if done.returncode in (0, NONE_SELECTED):
+        return "passed", ""
+    failed = re.search(r"^(?:FAILED|ERROR) ([^\s:]+)", done.stdout, re.MULTILINE)
+    late = re.search(r"^Timeout \(", done.stdout, re.MULTILINE)  # of faulthandler, see tests/conftest.py
+    return ("timeout" if late and not failed else "failed"), failed[1] if failed else ""
 
 
 class Bench:
@@ -214,11 +204,11 @@ class Bench:
         for files in groups[:1] if self.direct else groups:
             while files:
                 self._write(path, mutant.applied(original))
-                status, by = run_tests(tree, files, self.limit)
+                found, by = run_tests(tree, files, self.limit)
                 self._write(path, original)
-                if status in (0, NONE_SELECTED):
+                if found == "passed":
                     break
-                if status is None:
+                if found == "timeout":
                     return "timeout", ""
                 if not by or self._passes(tree, by):
                     return "killed", by
@@ -228,7 +218,7 @@ class Bench:
     def _passes(self, tree: Path, file: str) -> bool:
         """Whether a test file passes on the original; asked once. One that fails says nothing of a mutant."""
         if file not in self.passing:
-            self.passing[file] = run_tests(tree, [file], self.limit)[0] == 0
+            self.passing[file] = run_tests(tree, [file], self.limit)[0] == "passed"
             if not self.passing[file]:
                 print(f"left out, as it fails without a mutation: {file}", file=sys.stderr)
         return self.passing[file]
@@ -297,7 +287,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree (default: %(default)s)")
     parser.add_argument("--only", nargs="+", default=[], metavar="PATH", help="such as stats, weights/rules")
-    parser.add_argument("--limit", type=float, default=120, help="seconds per group of tests")
+    parser.add_argument(
+        "--limit", type=float, default=60, help="seconds that one test may take (default: %(default)s)"
+    )
     parser.add_argument("--minutes", type=float, default=0, help="start no mutant after this time")
     parser.add_argument("--direct", action="store_true", help="only the tests that import the module")
     parser.add_argument("--list", action="store_true", help="print the sample, and run nothing")

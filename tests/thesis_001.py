@@ -1,6 +1,8 @@
 """Tables of thesis-001 as tests read them; times in microseconds unless a test says otherwise."""
 
 import csv
+import functools
+from collections import defaultdict
 from math import comb
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from fembench.studies.thesis_001.grid_plan import printed
 DATA = Path(__file__).parent / "data"
 
 
-PACKAGED = {"5.2": ["m"] + [f"{mode}.{part}" for mode in ("Send", "Isend") for part in ("L", "Os", "Or")]}
+SWEEP = ["m"] + [f"{mode}.{part}" for mode in ("Send", "Isend") for part in ("L", "Os", "Or")]
+PACKAGED = {"4.15": SWEEP, "5.2": SWEEP}
+PARTS = {"L": "latency", "Os": "send", "Or": "receive"}
 
 
 def rows(number):
@@ -22,6 +26,12 @@ def rows(number):
         return [PACKAGED[number], *(list(row.values()) for row in printed(name))]
     with open(DATA / f"seed001_{name}.csv", encoding="utf-8") as stream:
         return list(csv.reader(stream))
+
+
+def named_rows(name):
+    """Rows of a table with heads, as dictionaries of text: "table_4_2", "functions_lam"."""
+    with open(DATA / f"seed001_{name}.csv", encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def columns(number):
@@ -49,19 +59,19 @@ def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiec
     )
 
 
-def mpich(latency, send, receive):
-    """Functions of 3.8: (slope, at 64), (slope, at 64, from 128 KiB on), (a, b, c, slope, at 64 KiB)."""
-    return PairClass(
-        name="",
-        latency=(piece_around(0, 64, latency[1], latency[0]),),
-        send=(piece_around(0, 64, send[1], send[0]), piece_around(131072, 0, send[2])),
-        receive=(
-            piece_around(0, 0, receive[2], receive[1], receive[0]),
-            piece_around(65536, 65536, receive[4], receive[3]),
-        ),
-    )
+@functools.cache
+def equations(library):
+    """{name: class} from the printed polynomials: "mpich" (Tables 4.30 to 4.32) or "lam" (5.6 to 5.8)."""
+    pieces = defaultdict(lambda: defaultdict(list))
+    for r in named_rows(f"functions_{library}"):
+        line = (r["slope_us_per_byte"], r["quadratic_us_per_byte2"])
+        piece = piece_around(float(r["from_bytes"]), float(r["slope_origin_bytes"]), float(r["constant_us"]),
+                             *map(float, line))  # fmt: skip
+        pieces[r["pair_class"]][PARTS[r["parameter"]]].append(piece)
+    return {
+        name: PairClass(name=name, **{part: tuple(found) for part, found in parts.items()})
+        for name, parts in pieces.items()
+    }
 
 
-UFF = mpich((0.0865, 314), (0.0001, 14, 37), (4.637e-9, 1.023e-3, 1.9829, 0.00165, 86))
-UFF_PUC = mpich((1.6275, 4680), (0.000046, 15, 33), (1.739e-8, 1.023e-3, 4.9829, 0.00304, 131))
 SITES = ("UFF",) * 4 + ("Sinergia",) * 2 + ("PUC",) * 4

@@ -1,15 +1,16 @@
 """Estimators against known networks: the tables of Mendes (2004) and a made-up one with noise."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
 from thesis_001 import columns
 
 from fembench.base.errors import InputError
-from fembench.characterize.estimate import estimate_class, gap_of
+from fembench.characterize.estimate import estimate_class, estimated, gap_of
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
-from fembench.records.network import CurvePiece, PairSamples, value_at
+from fembench.records.network import CurvePiece, Network, PairSamples, value_at
 
 SIZES = [64 << k for k in range(17)]
 SWITCH = 65536
@@ -70,6 +71,46 @@ def test_a_switch_is_where_the_parts_of_a_message_change_places(number, mode, sw
     t = columns(number)
     fit = fitted(t["m"], t[f"{mode}.Os"], t[f"{mode}.L"], t[f"{mode}.Or"], signed=(1,))
     assert find_switch(fit) == switch
+
+
+@pytest.mark.parametrize(
+    ("number", "mode", "switch"),
+    [
+        *(("4.8", "", 262144), ("4.9", "", 131072), ("4.10", "", 65536)),  # version I: MPI_Send, MPICH-G2
+        *(("4.15", "Send", 262144), ("4.17", "Send", 131072), ("5.5", "Send", 131072)),
+        ("5.5", "Isend", 131072),
+    ],
+)
+def test_every_sweep_with_a_blocking_send_switches_where_the_library_does(number, mode, switch):
+    """Eager up to 64 KiB in both libraries; on one busy host Os takes over the time a size later."""
+    t = columns(number)
+    curves = (t[f"{mode}.{part}".lstrip(".")] for part in ("Os", "L", "Or"))
+    assert find_switch(fitted(t["m"], *curves, signed=(1,))) == switch
+
+
+@pytest.mark.parametrize(
+    ("number", "least", "most"),
+    [("4.16", 0.0, 0.01), ("5.4", 0.0, 0.01), ("4.17", 0.03, 0.10), ("5.5", 0.03, 0.29)],
+)
+def test_large_messages_take_as_long_with_either_call_but_over_the_internet(number, least, most):
+    """Mendes (2004): mean differences 0.56, 0.16, 4.9 and 11.3 % in these tables."""
+    t = columns(number)
+
+    def sample(row, mode):
+        os, latency, receive = (1e-6 * t[f"{mode}.{part}"][row] for part in ("Os", "L", "Or"))
+        return PairSamples(
+            measure=0, mirror=1, m=int(t["m"][row]), mode=mode.lower(), rtt=(2 * (os + latency + receive),),
+            os_measure=(os,), os_mirror=(os,), or_measure=(receive,), or_mirror=(receive,),
+        )  # fmt: skip
+
+    samples = tuple(sample(row, mode) for row in range(len(t["m"])) for mode in ("Send", "Isend"))
+    network = Network(
+        send_mode="isend", pairs="all", sites=("a", "b"), classes=(), pair_class=((0, 1), (1, 0)),
+        class_names=("same host", "a"), samples=samples,
+    )  # fmt: skip
+    (note,) = estimated(network, (0, 1)).notes
+    apart = float(re.search(r"differ by ([0-9.]+)%", note)[1]) / 100
+    assert least <= apart <= most
 
 
 def measured(rng, m, repetitions=30):

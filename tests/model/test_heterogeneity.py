@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from planted_machine import planted_profile
+from thesis_001 import named_rows
 
 from fembench.model.heterogeneity import (
     by_clock,
@@ -39,6 +40,23 @@ def test_the_load_does_better_as_in_table_4_28():
 def test_wall_time_over_processor_time_is_best_as_in_table_4_29():
     error = updated("4.29", by_clock, "h_calibrated", "wall_time_us", "cpu_time_us")
     assert error == pytest.approx(4.8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("idle", "loaded", "modeller", "percent"),
+    [("4_2", "4_3", 0, 4.6), ("4_13", "4_14", -1, 4.1)],  # the second queue counts the modeller itself
+)
+def test_processes_that_only_compute_multiply_h_by_their_number(idle, loaded, modeller, percent):
+    h = {r["host"]: float(r["h_factor"]) for r in named_rows(f"table_{idle}")}
+    rows = {r["host"]: r for r in named_rows(f"table_{loaded}")}
+    busy = [host for host, r in rows.items() if int(r["consumer_processes"])]
+    assert busy == ["sn00", "sn01", "sn02", "sn04"]
+    for host in busy:
+        queue = float(rows[host]["queue_length"])
+        estimated = by_queue(h[host], 1.0, queue + modeller)
+        assert 100 * abs(estimated / float(rows[host]["h_factor"]) - 1) <= percent, host
+    for host in ("sn16", "sn17"):  # left idle
+        assert by_queue(h[host], 1, float(rows[host]["queue_length"])) == float(rows[host]["h_factor"])
 
 
 def test_weights_from_h_finish_a_quarter_sooner_than_equal_shares():

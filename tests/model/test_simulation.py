@@ -1,9 +1,12 @@
 """Both simulators against closed forms, each other, and the numbers of Calzeta and de Souza (2008)."""
 
+import csv
 import dataclasses
 import itertools
 import math
+import re
 import time
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -55,8 +58,43 @@ def message(m):
     return ALPHA + BETA * m + 2 * O
 
 
-def test_ping_pong():
-    assert both(ping_pong(100, 1000)).makespan == pytest.approx(0.012, rel=1e-9)
+with open(Path(__file__).parents[1] / "data" / "seed003_golden_engine.csv", newline="") as stream:
+    GOLDEN = list(csv.DictReader(stream))
+HALVED = (1, 1, 0.5, 1)  # speeds of the CG chain
+CHAINS = {
+    "CG chain of 4 ranks, speeds 1,1,0.5,1, equal split": ([0.01] * 4, HALVED),
+    "CG chain of 4 ranks, speeds 1,1,0.5,1, split by speed": (0.04 * np.array(HALVED) / 3.5, HALVED),
+    "CG chain of 4 ranks": ([0.01] * 4, (1,) * 4),
+    **{f"strong scaling of the A4 template, {p} ranks": ([0.04 / p] * p, (1,) * p) for p in (2, 4, 8)},
+}
+
+
+def chain(case):
+    seconds, speeds = CHAINS[case]
+    return both(cg_chain(seconds, 50, 2400), machine(len(seconds), speeds=speeds))
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda r: f"{r['case']}: {r['quantity']}")
+def test_the_engine_gives_the_golden_numbers_of_calzeta_and_de_souza(row):
+    """A1 to A3 follow from closed forms; A4 and A5 were computed by two other programs, which do not let the
+    inner ranks of a chain hear of the outer ones an overhead earlier."""
+    case, quantity, expected = row["case"], row["quantity"], float(row["expected_value"])
+    ranks = int(re.search(r"(\d+) (?:processes|ranks)", case)[1]) if row["test"] != "A1" else 2
+    if row["test"] == "A1":
+        found, near = both(ping_pong(100, 1000)).makespan, 1e-9
+    elif row["test"] == "A2":
+        result, near = both(master_slaves(ranks, 0.732, 16, 8)), 1e-11
+        found = result.makespan if quantity == "makespan_s" else result.messages.sum()
+    elif row["test"] == "A3":
+        found, near = 1e6 * both(allreduces(ranks, 8)).makespan, 1e-9
+    elif quantity == "gain":
+        equal, weighted, *_ = (chain(name).makespan for name in CHAINS)
+        found, near = equal / weighted, 1e-4
+    elif quantity == "messages":
+        found, near = chain(case).messages.sum(), 1e-9
+    else:
+        found, near = chain(case).makespan, 1e-4
+    assert found == pytest.approx(expected, rel=near)
 
 
 def linked(ranks, **changes):
@@ -102,20 +140,6 @@ def test_messages_that_travel_beside_computing_cost_it_time_and_are_taken_in_aft
     assert both(exchange(m, m), waits).makespan == pytest.approx(
         both(exchange(m, m), linked(2, switch=m)).makespan
     )
-
-
-@pytest.mark.parametrize(
-    ("ranks", "seconds", "messages"), [(2, 0.732104192, 2), (4, 0.244106192, 6), (8, 0.104681620571, 14)]
-)
-def test_master_and_slaves_as_in_table_4_2_of_calzeta_and_de_souza(ranks, seconds, messages):
-    result = both(master_slaves(ranks, 0.732, 16, 8))
-    assert result.makespan == pytest.approx(seconds, abs=1e-12)
-    assert result.messages.sum() == messages
-
-
-@pytest.mark.parametrize("ranks", [2, 4, 8, 16])
-def test_an_all_reduce_takes_an_exchange_for_every_doubling(ranks):
-    assert both(allreduces(ranks, 8)).makespan == pytest.approx(math.log2(ranks) * 52.064e-6, rel=1e-12)
 
 
 @pytest.mark.parametrize("ranks", [3, 5, 6, 7, 12])
@@ -197,16 +221,6 @@ def test_cg_on_two_ranks_is_the_sum_of_its_parts():
     seconds, n, halo = 0.003, 30, 24_000
     turn = message(halo) + seconds + 2 * message(8)
     assert both(cg_chain([seconds] * 2, n, halo)).makespan == pytest.approx(n * turn, rel=1e-9)
-
-
-def test_the_cg_chain_needs_the_speed_of_each_rank():
-    speeds = (1, 1, 0.5, 1)
-    equal = both(cg_chain([0.01] * 4, 50, 2400), machine(4, speeds=speeds)).makespan
-    shares = np.array(speeds) / sum(speeds)
-    weighted = both(cg_chain(0.04 * shares, 50, 2400), machine(4, speeds=speeds)).makespan
-    assert equal == pytest.approx(1.0115, rel=1e-3)
-    assert weighted == pytest.approx(0.5854, rel=1e-3)
-    assert equal / weighted == pytest.approx(1.7278, rel=1e-3)
 
 
 def test_messages_travel_while_ranks_compute():

@@ -137,6 +137,15 @@ def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(recor
     assert "B1" in broken(record, case=case, sets=one[:1] + full[1:])
 
 
+def test_fixed_work_is_held_against_the_last_residual_of_its_recurrence(record):
+    case = record.case.with_(iterations=record.sets[0].iterations)
+    off = 0.1 * record.verification.rhs_norm
+    found = replace(record.verification, true_residual=off)
+    for residuals, ok in (((1e-9 * off, off), True), ((off, 1e-9 * off), False)):
+        solve = replace(record.solve, residuals=residuals)
+        assert ("A1" not in broken(record, case=case, solve=solve, verification=found)) is ok
+
+
 def test_a_solution_with_another_storage_on_the_same_parts_stands_for_rule_a4_alone(record):
     """It cannot show that the result does not depend on the partition."""
     same = replace(record.reference, same_parts=True, iterations=record.solve.iterations)

@@ -97,3 +97,8 @@ def test_a_missing_time_leaves_no_interval_of_pairs():
     found = compare_paired([1.0] * 8, [1.0] * 7 + [math.nan], noise=0.0)
     assert found.interval is None
     assert math.isnan(found.ratio)
+
+
+def test_samples_that_are_no_pairs_have_none_in_favour():
+    assert compare_unpaired([2.0, 2.1, 2.2], [1.0, 1.1, 1.2]).in_favour == 0
+    assert compare_paired([2.0, 2.1, 2.2], [1.0, 2.2, 1.2]).in_favour == 2

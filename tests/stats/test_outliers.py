@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats as student
 
 from fembench.stats.outliers import RELEVANT, joint_level, ratios_alike
 
@@ -52,6 +53,17 @@ def test_a_thing_whose_rounds_agree_by_chance_is_no_surer_than_the_others():
     widths = found.high / found.low
     assert widths[2] == pytest.approx(widths.min())
     assert widths[2] >= np.median(widths) / 1.2
+
+
+@pytest.mark.parametrize(
+    ("things", "rounds", "freedom"),
+    [(3, 3, 2), (3, 8, 8), (8, 6, 15), (20, 3, 15)],  # 0.37 n (rounds - 1), but at least rounds - 1
+)
+def test_an_interval_has_the_degrees_of_freedom_of_all_things_together(things, rounds, freedom):
+    found = ratios_alike(np.ones((things, rounds)), tests=1)
+    # identical rates: the least scatter, and the median of `rounds` normal samples
+    error = 1e-3 * 1.2533 / np.sqrt(rounds)
+    assert np.log(found.high / found.ratio) == pytest.approx(student.t.ppf(0.975, freedom) * error)
 
 
 def test_joint_intervals_of_one_test_have_the_level_asked_for():

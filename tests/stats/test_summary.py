@@ -97,6 +97,13 @@ def test_no_number_of_samples_suffices_for_a_level_that_is_none(level):
         fewest_for(level)
 
 
+@pytest.mark.parametrize(("level", "fewest"), [(0.5, 2), (0.9, 5), (0.95, 6), (0.99, 8), (0.999, 11)])
+def test_the_extremes_of_so_many_samples_just_bound_the_median(level, fewest):
+    assert fewest_for(level) == fewest  # 1 - 2 / 2^n >= level
+    assert order_statistics(fewest, level)[0] == 1
+    assert order_statistics(fewest - 1, level)[0] == 0
+
+
 def test_an_interval_contains_its_ends():
     assert 1.0 in Interval(1.0, 2.0, 0.95)
     assert 2.1 not in Interval(1.0, 2.0, 0.95)

@@ -9,6 +9,11 @@ def test_a_ratio_of_7_7_gives_one_task_to_the_slow_and_seven_to_the_fast_machine
     assert tasks_per_host((7.7, 1.0), 8) == (1, 7)
 
 
+def test_a_whole_ratio_is_not_rounded_down():
+    assert 0.3 / 0.1 < 3
+    assert natural_tasks((0.3, 0.1)) == 4
+
+
 def test_like_for_like_times_give_13_to_1():
     assert tasks_per_host((316.657648, 24.417126), 14) == (1, 13)
 

@@ -21,6 +21,11 @@ def summary(scenario: BspScenario, times: ProgramTimes) -> str:
     )
 
 
+def saved(seconds: float, without: float) -> float:
+    """The time saved, as a fraction of the time without."""
+    return 1 - seconds / without
+
+
 def _seconds(cell: CellTimes) -> float:
     return median(cell.seconds)
 
@@ -37,8 +42,8 @@ def _rows(found: Found) -> list[tuple[BspScenario, CellTimes, float, float | Non
         for cell in times.cells:
             name = NAMES.get(cell.cell.policy, "")
             theirs = thesis_seconds(scenario, name, cell.cell.alpha, cell.cell.band) if name else None
-            gain = None if theirs is None or printed is None else 1 - theirs / printed
-            rows.append((scenario, cell, 1 - _seconds(cell) / null, theirs, gain))
+            gain = None if theirs is None or printed is None else saved(theirs, printed)
+            rows.append((scenario, cell, saved(_seconds(cell), null), theirs, gain))
     return rows
 
 

@@ -7,7 +7,7 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench.studies import charts
 from fembench.studies.charts import Panel
-from fembench.studies.layout import beside
+from fembench.studies.layout import beside, count, value
 from fembench.studies.thesis_004 import thesis
 from fembench.studies.thesis_004.machines import speeds
 from fembench.studies.thesis_004.phase_means import StudyRecords
@@ -81,8 +81,32 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
         panels,
         log=True,
     )
-    ratios = _ratios(mine, printed, plan)
-    return Section("E9 hosts alone, slowness", [plot], [table, ratios, _weights(mine, printed)])
+    tables = [table, _ratios(mine, printed, plan), *repeated(plan, found), _weights(mine, printed)]
+    return Section("E9 hosts alone, slowness", [plot], tables)
+
+
+def repeated(plan: StudyPlan, found: StudyRecords) -> list[Table]:
+    """How far apart the ratios of single repetitions are; [] if nothing was repeated."""
+    rows = []
+    for tasks in ONE_HOST:
+        apart = []
+        for mesh in MESHES:
+            slow, fast = (
+                found.totals(plan.on_hosts(mesh, plan.machines.mixed(*pair)))
+                for pair in ((tasks, 0), (0, tasks))
+            )
+            ratios = [s / f for s, f in zip(slow, fast)]
+            apart.append(100 * (max(ratios) / min(ratios) - 1) if len(ratios) > 1 else np.nan)
+        rows.append((tasks, *apart))
+    if not np.isfinite([row[1:] for row in rows]).any():
+        return []
+    columns = (count("tasks"), *(value(f"mesh_{k}_apart_percent") for k in (1, 2, 3)))
+    text = (
+        "Largest over smallest ratio of single repetitions, minus 1. Ratios that differ by more than 5 % are "
+        "too uncertain to derive shares from. The thesis measured one case twice (Mesh 2, one task on "
+        "node8): the times are 1.0 % apart."
+    )
+    return [Table("slowness_repeated", "Slowness of node00 repeated", text, columns, tuple(rows))]
 
 
 def set_ratios(plan: StudyPlan) -> str:

@@ -54,7 +54,9 @@ class StudyRecords:
 
     def phases(self, want: Want | None) -> Phases:
         """Times of a case; nan if it has no such record."""
-        records = self.pool(want)
+        return self._phases(self.pool(want))
+
+    def _phases(self, records: Sequence[Record]) -> Phases:
         if not records:
             return NOTHING
         found = mean_times([Times(r) for r in records])
@@ -69,6 +71,10 @@ class StudyRecords:
     def total(self, want: Want | None) -> float:
         """Total seconds of a case; nan if it has no such record."""
         return self.phases(want).total
+
+    def totals(self, want: Want | None) -> list[float]:
+        """Total seconds of each repetition of a case."""
+        return [self._phases([r]).total for r in self.pool(want)]
 
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:

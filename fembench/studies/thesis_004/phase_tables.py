@@ -56,7 +56,31 @@ def separate_hosts(plan: StudyPlan, found: StudyRecords) -> Section:
 
 def one_host(plan: StudyPlan, found: StudyRecords) -> Section:
     """E4: all tasks on one host, with two processors and with one."""
-    return _section("E4 phases, one host", plan, found, ("smp", "single_cpu"))
+    made = _section("E4 phases, one host", plan, found, ("smp", "single_cpu"))
+    return Section(made.title, made.plots, [*made.tables, second_processor(plan, found)])
+
+
+def second_processor(plan: StudyPlan, found: StudyRecords) -> Table:
+    """What the second processor of a host is worth: times on one over times on two."""
+    one, two = (thesis.PHASES[platform] for platform in ("single_cpu", "smp"))
+    sides = (
+        _by_mesh(plan, found, platform, names) for platform, names in (("single_cpu", one), ("smp", two))
+    )
+    rows = []
+    for (k, _, printed, mine), (_, _, printed_two, mine_two) in zip(*sides):
+        for tasks, row in printed.items():
+            ours = [speedup(getattr(mine[tasks], p), getattr(mine_two[tasks], p)) for p in ("total", "cg")]
+            theirs = [speedup(number(row, c), number(printed_two[tasks], c)) for c in ("total_ms", "cg_ms")]
+            rows.append(((k, tasks), ours, theirs))
+    return beside(
+        "second_processor",
+        f"Speedup by the second processor ({_tables([*one, *two])})",
+        "The time on one processor over the time of as many tasks on two. One task gains nothing: its row "
+        "shows how precise the others are.",
+        ("mesh", "tasks"),
+        ("total_speedup", "cg_speedup"),
+        rows,
+    )
 
 
 def _section(title: str, plan: StudyPlan, found: StudyRecords, platforms: Sequence[str]) -> Section:

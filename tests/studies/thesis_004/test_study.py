@@ -1,5 +1,6 @@
 """The study thesis-004 on made-up records, whose tables follow from the plan by hand."""
 
+import msgspec
 import numpy as np
 import pytest
 from planted_study import TIMERS, PlantedStudy
@@ -9,10 +10,10 @@ from fembench.studies.page import publish
 from fembench.studies.thesis_004 import weighted
 from fembench.studies.thesis_004.findings import findings
 from fembench.studies.thesis_004.machines import emulated, given
-from fembench.studies.thesis_004.pair_tables import alone, run_totals, totals
+from fembench.studies.thesis_004.pair_tables import alone, repeated, run_totals, totals
 from fembench.studies.thesis_004.pairs_study import outcome
 from fembench.studies.thesis_004.phase_means import StudyRecords
-from fembench.studies.thesis_004.phase_tables import separate_hosts
+from fembench.studies.thesis_004.phase_tables import second_processor, separate_hosts
 from fembench.studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
 from fembench.studies.thesis_004.storage_tables import work_of
 from fembench.studies.thesis_004.thesis import MESHES
@@ -72,6 +73,32 @@ def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(s
         ratio = times[1][f"{phase}_ms"] / times[2][f"{phase}_ms"]
         assert two[f"speedup_{phase}"] == pytest.approx(ratio)
         assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
+
+
+def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, found):
+    rows = {(r["mesh"], r["tasks"]): r for r in to_json(second_processor(study.plan, found))}
+    assert len(rows) == 12
+    assert rows[2, 1]["cg_speedup"] == pytest.approx(1)
+    assert [rows[2, tasks]["cg_speedup"] for tasks in (2, 4, 8)] == pytest.approx([2] * 3, rel=1e-5)
+    assert rows[3, 8]["thesis_total_speedup"] == pytest.approx(1.8951, abs=5e-5)  # Tables 5.16, 5.17
+
+
+def test_repetitions_of_the_slowness_are_compared(study, found):
+    plan = study.plan
+    assert repeated(plan, found) == []  # one repetition each
+    again = {w: list(records) for w, records in study.records.items()}
+    slow = plan.on_hosts("m2", plan.machines.mixed(4, 0))
+    later = again[slow][0]
+    for want in (slow, plan.on_hosts("m2", plan.machines.mixed(0, 4))):
+        again[want] *= 2
+    longer = tuple(
+        msgspec.structs.replace(s, seconds=tuple((1.1 * np.array(s.seconds)).tolist())) for s in later.sets
+    )
+    again[slow][1] = msgspec.structs.replace(later, sets=longer)
+    (table,) = repeated(plan, StudyRecords(again))
+    row = next(r for r in to_json(table) if r["tasks"] == 4)
+    assert row["mesh_2_apart_percent"] == pytest.approx(10, rel=1e-6)
+    assert row["mesh_1_apart_percent"] is None
 
 
 def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study, found):

@@ -14,6 +14,8 @@ Examples:
 
 import argparse
 
+SEND_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
@@ -49,7 +51,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="bus",
         help="one bus for all machines, or one link per machine",
     )
-    parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
+    parser.add_argument(
+        "--machines",
+        default="",
+        metavar="FILE",
+        help="machine model, from fembench characterize --operations",
+    )
+    parser.add_argument(
+        "--send-unit",
+        choices=SEND_UNITS,
+        default="s",
+        metavar="UNIT",
+        help="unit of the messages in the machine model: s, ms (Herai 2005, App. B) or us (default: s)",
+    )
     parser.add_argument(
         "-P", type=whole(0), default=0, metavar="N", help="use only the N fastest workers (default: all)"
     )
@@ -102,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
             like=options.like,
             aliases=dict(_pair(entry, "--same") for entry in options.same),
             free=frozenset(options.free),
+            send_unit=SEND_UNITS[options.send_unit],
         )
         answer = farm_answer.predicted(graph, model, park, decided, options.compose)
         print(json.dumps(farm_answer.as_tree(answer)) if options.json else "\n" + farm_answer.as_text(answer))

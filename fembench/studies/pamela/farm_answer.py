@@ -33,6 +33,7 @@ class FarmPark:
     like: int = 0  # assume that all workers equal this machine; 0: each as it is
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)  # operation -> one of the same cost
     free: frozenset[str] = frozenset()  # operations without cost
+    send_unit: float = 1.0  # seconds, of the messages in the file
 
 
 class FarmAnswer(NamedTuple):
@@ -97,7 +98,7 @@ def predicted(
     graph: BatchGraph, model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
 ) -> FarmAnswer:
     """The run time on a park; tasks are dealt in proportion to the workers' speeds. Raises InputError."""
-    machine = load(park.path)
+    machine = load(park.path, park.send_unit)
     count = park.count or len(machine.workers)
     machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
     machine = dataclasses.replace(machine, aliases=dict(park.aliases), free=park.free)

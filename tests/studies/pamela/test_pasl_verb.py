@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from thesis_000 import DATA, machine_text
+from thesis_000 import DATA, machine_text, sends_text
 
 from fembench.cli.main import main
 
@@ -30,6 +30,23 @@ def test_from_source_to_the_interval(tmp_path, capsys):
         main(["study", "pasl", *PI, *more, "--same", "compare=loop_iteration", "--like", "1", "-P", "4"]) == 0
     )
     assert "T on 4 machines" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("unit", "bottleneck", "expected"),
+    [
+        ("ms", "T_comp_4", [25 * 17.303, 25 * 17.452]),
+        ("s", "T_net", [4 * 7.5 + 50 * 30, 4 * 15 + 50 * 60]),  # more than the whole program took
+    ],
+)
+def test_appendix_b_as_printed_is_sensible_in_milliseconds(tmp_path, capsys, unit, bottleneck, expected):
+    """25 tasks on each of machines 1, 9, 10 and 20; messages of 8 to 17, 8 to 20, 7 to 12 and 7 to 11."""
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    park = ["--machines", str(tmp_path / "park.txt"), "--send-unit", unit, "-P", "4", "--json"]
+    assert main(["study", "pasl", *PI, *park, "--same", "compare=loop_iteration", "--loops", "listing"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bottleneck"] == bottleneck
+    assert found["terms"][bottleneck] == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_call_that_nobody_registered_is_named(capsys):

@@ -14,7 +14,8 @@ from fembench.characterize.pingpong import BySize, half_round_trips
 from fembench.ranks.comm import alone
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.compute import Worker
-from fembench.studies.programs.kernels import KERNELS, Do
+from fembench.studies.programs.kernels import Do
+from fembench.studies.programs.user_task import is_farm, kernel_of
 
 SIZES = (8, 4096, 65536, 524288)  # bytes
 EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
@@ -40,7 +41,7 @@ def calibrate(worker: Worker, program: str, tasks: int, size: int, count: int) -
     """`count` samples of every operation and message of the program. Collective."""
     found = samples(worker, program, tasks, size, count)
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
-    return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
+    return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
 
 
 def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
@@ -49,7 +50,7 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> 
     The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
     """
     found: Samples = {}
-    apart = program in KERNELS and worker.comm.size > 1
+    apart = is_farm(program) and worker.comm.size > 1
     learn(worker, program, tasks, size)
     for turn in (0, 1) if apart else (None,):
         worker.meet()
@@ -72,10 +73,10 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
     """One task of the program, ready to run."""
-    if program not in KERNELS:
+    if not is_farm(program):
         units = max(size, 1)
         return lambda do: do(graphs.UNIT, units, graphs.burn, units)
-    kernel, tasks = KERNELS[program], max(tasks, 1)
+    kernel, tasks = kernel_of(program), max(tasks, 1)
     data = kernel.make(tasks // 2, tasks, size, 0)
     return lambda do: kernel.run(do, data, size)
 

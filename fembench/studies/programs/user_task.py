@@ -102,6 +102,11 @@ def _plain(task: int, tasks: int, size: int, seed: int) -> Array:
     return np.array([task, tasks, seed], float)
 
 
+def _one(size: int) -> int:
+    """The length of a result without `results`."""
+    return 1
+
+
 Parts = tuple[Callable[[Array, int], Any], Callable[[int, int, int, int], Array], Callable[[int], int]]
 
 
@@ -116,7 +121,7 @@ def _python(path: Path, name: str) -> Parts:
     except Exception as error:
         raise InputError(f"{path}: {type(error).__name__}: {error}; expected a function {name}") from error
     make = getattr(module, "make", _plain)
-    results = getattr(module, "results", lambda size: 1)
+    results = getattr(module, "results", _one)
     return work, lambda *at: np.asarray(make(*at), dtype=float).ravel(), lambda size: int(results(size))
 
 
@@ -124,29 +129,32 @@ def _library(path: Path, name: str) -> Parts:
     long, pointer = ctypes.c_long, np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
     try:
         library = ctypes.CDLL(str(path.resolve()))
-        call = library[name]
+        call = _function(library, name, None, pointer, long, pointer, long, long)
     except (OSError, AttributeError) as error:
         raise InputError(f"{path}: {error}; expected a shared library with a function {name}") from error
-    call.argtypes, call.restype = [pointer, long, pointer, long, long], None
-
-    def length(symbol: str, size: int, usual: int) -> int:
-        if not hasattr(library, symbol):
-            return usual
-        function = library[symbol]
-        function.argtypes, function.restype = [long], long
-        return int(function(size))
+    results = _function(library, "results", long, long) if hasattr(library, "results") else _one
 
     def work(data: Array, size: int) -> Array:
-        result = kernels.zeros(length("results", size, 1))
+        result = kernels.zeros(results(size))
         call(data, len(data), result, len(result), size)
         return np.asarray(result)
 
+    if not hasattr(library, "make"):
+        return work, _plain, results
+    if not hasattr(library, "inputs"):
+        raise InputError(f"{path}: make without inputs; expected long inputs(long size)")
+    inputs = _function(library, "inputs", long, long)
+    fill = _function(library, "make", None, long, long, long, long, pointer, long)
+
     def make(task: int, tasks: int, size: int, seed: int) -> Array:
-        if not hasattr(library, "make"):
-            return _plain(task, tasks, size, seed)
-        data = np.zeros(length("inputs", size, 1))
-        library["make"].argtypes, library["make"].restype = [long] * 4 + [pointer, long], None
-        library["make"](task, tasks, size, seed, data, len(data))
+        data = np.zeros(inputs(size))
+        fill(task, tasks, size, seed, data, len(data))
         return data
 
-    return work, make, lambda size: length("results", size, 1)
+    return work, make, results
+
+
+def _function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    found = library[name]
+    found.argtypes, found.restype = arguments, result
+    return found

@@ -91,3 +91,38 @@ def test_a_graph_that_is_not_series_parallel_is_said_to_be_none(tmp_path, capsys
     text = capsys.readouterr().out
     assert "Not series-parallel: B4 repeated" in text
     assert "L = 𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6" in text
+
+
+def test_a_pamela_model_as_printed_gives_the_times_of_its_tasks(tmp_path, capsys):
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    words = ["--tasks", "1=100", "--send-unit", "ms", "--same", "compare=loop_iteration", "--json"]
+    free = [f"--free={name}" for name in ("assign_obj", "assign_long", "sum_long")]
+    park = ["--machines", str(tmp_path / "park.txt"), "-P", "2"]
+    assert main(["study", "pasl", str(DATA / "seed000_pi.pam"), *park, *words, *free]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # fifty tasks on machines 1 and 9, and up to 20 ms for each of 202 messages
+    assert found["terms"]["T_comp_2"] == pytest.approx([50 * 5.195, 50 * 5.209], rel=1e-3)
+    assert found["terms"]["T_net"] == pytest.approx([202 * 8e-3, 101 * 37e-3], rel=1e-3)
+
+
+def test_several_numbers_of_machines_are_compared(tmp_path, capsys):
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    park = ["--machines", str(tmp_path / "park.txt"), "--like", "1", "-P", "1,2,4", "--send-unit", "us"]
+    assert main(["study", "pasl", *PI, *park, "--same", "compare=loop_iteration"]) == 0
+    lines = [line.split("|")[1:] for line in capsys.readouterr().out.splitlines() if "T_comp" in line]
+    rows = [[cell.strip() for cell in line] for line in lines if len(line) > 6]
+    assert [(row[0], row[3], row[4]) for row in rows] == [
+        ("1", "1.00", "100 %"),
+        ("2", "2.00", "100 %"),
+        ("4", "4.00", "100 %"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["-P", "2,x"], "-P 2,x: expected numbers"), (["-P", "-1"], "expected"), (["--tasks", "x"], "BATCH=N")],
+)
+def test_numbers_that_are_none_are_named(words, message, capsys):
+    park = ["--machines", str(DATA / "seed000_pi.pas")]
+    assert main(["study", "pasl", str(DATA / "seed000_pi.pam"), *park, *words]) == 2
+    assert message in capsys.readouterr().err

@@ -15,6 +15,11 @@ Examples:
 
 import argparse
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fembench.studies.pamela.pamela import PamelaModel
+    from fembench.studies.pamela.pasl import BatchGraph
 
 SEND_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
@@ -108,21 +113,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import dataclasses
-    import json
-
-    from fembench.base.config import read_text
     from fembench.base.errors import InputError
-    from fembench.studies.pamela import farm_answer, pamela_text, pasl
+    from fembench.studies.pamela import farm_answer
     from fembench.studies.pamela.costs import Conditionals
 
     decided = Conditionals(options.policy, _probabilities(options.q))
-    if options.file.endswith(".pam"):
-        graph, model = None, pamela_text.parse(read_text(options.file), options.file)
-        tasks = _tasks(options.tasks)
-    else:
-        graph = pasl.load(options.file)
-        model, tasks = _model(options, graph) if options.source else None, farm_answer.tasks_of(graph)
+    graph, model, tasks = _read(options)
     if options.machines and not model:
         raise InputError("--machines without --source: the costs of tasks are unknown")
     if graph and not options.json:
@@ -130,24 +126,45 @@ def run(options: argparse.Namespace) -> int:
     if model and not options.json:
         print(farm_answer.model_text(model, decided))
     if model and options.machines:
-        park = farm_answer.FarmPark(
-            options.machines,
-            like=options.like,
-            aliases=dict(_pair(entry, "--same") for entry in options.same),
-            free=frozenset(options.free),
-            send_unit=SEND_UNITS[options.send_unit],
-        )
-        answers = [
-            farm_answer.predicted(tasks, model, dataclasses.replace(park, count=n), decided, options.compose)
-            for n in _counts(options.P)
-        ]
-        trees, several = [farm_answer.as_tree(answer) for answer in answers], len(answers) > 1
-        if options.json:
-            print(json.dumps(trees if several else trees[0]))
-        else:
-            text = farm_answer.side_by_side(answers) if several else farm_answer.as_text(answers[0])
-            print(f"\n{text}")
+        _predict(options, model, tasks, decided)
     return 0
+
+
+def _read(options: argparse.Namespace) -> "tuple[BatchGraph | None, PamelaModel | None, dict[int, int]]":
+    """(graph, model, tasks per batch) of the file. Raises InputError."""
+    from fembench.base.config import read_text
+    from fembench.studies.pamela import farm_answer, pamela_text, pasl
+
+    if options.file.endswith(".pam"):
+        return None, pamela_text.parse(read_text(options.file), options.file), _tasks(options.tasks)
+    graph = pasl.load(options.file)
+    return graph, _model(options, graph) if options.source else None, farm_answer.tasks_of(graph)
+
+
+def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided) -> None:
+    """Print the run times on the numbers of machines given. Raises InputError."""
+    import dataclasses
+    import json
+
+    from fembench.studies.pamela import farm_answer
+
+    park = farm_answer.FarmPark(
+        options.machines,
+        like=options.like,
+        aliases=dict(_pair(entry, "--same") for entry in options.same),
+        free=frozenset(options.free),
+        send_unit=SEND_UNITS[options.send_unit],
+    )
+    answers = [
+        farm_answer.predicted(tasks, model, dataclasses.replace(park, count=n), decided, options.compose)
+        for n in _counts(options.P)
+    ]
+    several = len(answers) > 1
+    if options.json:
+        trees = [farm_answer.as_tree(answer) for answer in answers]
+        print(json.dumps(trees if several else trees[0]))
+    else:
+        print("\n" + (farm_answer.side_by_side(answers) if several else farm_answer.as_text(answers[0])))
 
 
 def _counts(text: str) -> list[int]:

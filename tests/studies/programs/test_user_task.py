@@ -12,8 +12,10 @@ from fembench.cli.main import main
 from fembench.studies.pamela.machine_model import parse
 from fembench.studies.programs.cases import case_of, from_machine, predicted
 from fembench.studies.programs.kernels import just
+from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppCase, load_app
 from fembench.studies.programs.settings import ProgramSettings
+from fembench.studies.programs.simulated import simulated
 from fembench.studies.programs.user_task import computed_again, digest, is_farm, kernel_of
 
 OWN = """
@@ -139,6 +141,14 @@ def test_a_calibration_of_another_version_of_the_file_is_refused(own):
         predicted(case_of(settings, record), record, settings)
 
 
+def test_ranks_that_find_another_file_do_not_run_it(own, tmp_path):
+    case = case_of(ProgramSettings(own, ranks=2, tasks=2, repetitions=1), None)
+    with open(own, "a") as file:
+        file.write("\n")
+    with pytest.raises(InputError, match="not the file that was there"):
+        launch(case, id="own", scratch=tmp_path)
+
+
 def test_a_machine_model_predicts_a_farm_from_its_operations(own):
     park = "inter_sum_double[0]=[1;1]\n" + "".join(
         f"inter_sum_double[{p}]=[{cost}e-9;{2 * cost}e-9]\nfactor[{p}]={1 / cost}\n"
@@ -177,6 +187,7 @@ def test_a_second_of_a_graph_is_one_on_the_fastest_rank(graph):
     found = predicted(case, record, ProgramSettings(graph, ranks=2))
     # a, then c on rank 0 while b takes twice as long on rank 1; its input takes 1 + 2 (1000 - 8) / 4000 ms
     assert found.low == pytest.approx(1 + 1.496e-3 + 4, abs=1e-6)
+    assert simulated(case, record).terms["makespan"][0] == pytest.approx(5, abs=5e-3)
 
 
 @pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "portfolio"])

@@ -68,7 +68,7 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
     known = store.load_history(path) if path.exists() else store.History()
     wanted = {name: value for name in ("kept", "percent") if (value := getattr(options, LIMITS[name]))}
     known = msgspec.structs.replace(known, **wanted)
-    discarded = 0
+    before, discarded = known, 0
     for turn in range(options.times):
         if turn:
             time.sleep(options.every)
@@ -83,15 +83,14 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
             )
         discarded += found.discarded
         known = store.with_samples(known, found)
-        store.save_history(known, path)
-    if not known.series:
-        print(f"no samples: other processes used the hosts during all of {plural(discarded, 'round')}")
-        return 1
-    write_atomic(options.output, store.model_text(known))
-    print(store.summary(known))
+        if known is not before:
+            store.save_history(known, path)
+            write_atomic(options.output, store.model_text(known))
     if discarded:
         print(f"{plural(discarded, 'round')} discarded: other processes used the hosts")
-    print(f"samples: {path}\nmachine model: {options.output}")
+    if known is before:
+        return 1
+    print(f"{store.summary(known)}\nsamples: {path}\nmachine model: {options.output}")
     return 0
 
 

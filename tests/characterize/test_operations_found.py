@@ -3,6 +3,8 @@
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.characterize import operations
+from fembench.characterize.jobs import OperationsJob
 from fembench.characterize.operations import disturbed
 from fembench.cli.main import main
 from fembench.host.others import UNKNOWN, OthersShare
@@ -33,6 +35,23 @@ def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, capsys):
     assert model.workers == (1,)
     assert 1e-11 < model.cost("sum_double", 1).low < model.cost("div_double", 1).high < 1e-6
     assert 0 < model.message(1, 0, 64).low < model.message(1, 0, 524288).high < 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("idle", [False, True])
+def test_samples_of_all_ranks_are_gathered_unless_the_hosts_were_disturbed(comm, monkeypatch, idle):
+    monkeypatch.setattr(operations, "disturbed", lambda shares: True)
+    monkeypatch.setattr(operations, "SECONDS", 1e-5)
+    monkeypatch.setattr(operations, "PAUSE", 0.0)
+    job = OperationsJob(ranks=comm.size, rounds=2, idle=idle, patience=1e-9 if idle else 60.0)
+    found = operations.operations(comm, job, lambda text: None)
+    assert (found is None) == (comm.rank > 0)
+    if found is not None:
+        assert found.discarded == int(idle)
+        count = 0 if idle else 2
+        assert [len(row) for row in found.operations["mpy_long"]] == [count] * comm.size
+        assert [len(row) for row in found.messages[64]] == [0, *[count] * (comm.size - 1)]
+        assert len(found.machines) == len(set(found.machines)) == comm.size
 
 
 @pytest.mark.parametrize(

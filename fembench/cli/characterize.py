@@ -9,6 +9,10 @@ With --network, it also measures the messages between each pair of hosts, a few 
 and latency by message size (HLogP), gaps, all-reduces, several pairs at once, how far messages progress
 while ranks compute, how much waiting ranks slow down others, and the slowness H of each rank (three kernels).
 
+With --operations, it measures the operations of C instead: + - * / % and assignments of int, long, float and
+double, accesses, casts, comparisons, random numbers, and messages to rank 0. Each run appends its samples to
+a bounded history, and writes the intervals that hold most of them. A run takes ten seconds.
+
 Examples:
   fembench characterize --network -o machine.json
   fembench characterize --network --sizes 8,1K,64K,1M,16M --repetitions 50 --send send -o machine.json
@@ -16,6 +20,7 @@ Examples:
   fembench characterize --add-to machine.json --pairs classes --sites 'a=n1,n2;b=n3,n4'
   fembench characterize --emulate 1,1,0.5,0.25 --dilate 4 --quick      # SYNTHETIC speeds, to try it out
   fembench lab run fembench characterize --network -o machine.json     # in a lab, on all its ranks
+  fembench characterize --operations --idle --times 24 --every 3600 -o park.txt   # hourly, if hosts are idle
 
 Next: fembench weights machine.json --rule rate -o weights.json
 """
@@ -25,6 +30,7 @@ import tempfile
 from pathlib import Path
 
 from fembench.cli.characterize_network import check_network, network_arguments, network_settings
+from fembench.cli.characterize_operations import check_operations, operations_arguments, run_operations
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
 
     network_arguments(parser)
+    operations_arguments(parser)
 
     synthetic = parser.add_argument_group("synthetic")
     synthetic.add_argument(
@@ -74,11 +81,14 @@ def run(options: argparse.Namespace) -> int:
     from fembench.records.profile import load_profile, save_profile
 
     check_network(options)
+    check_operations(options)
     output = options.output or options.add_to
     folder = Path(output).parent if output else Path(".")
     old = load_profile(options.add_to) if options.add_to else None
     with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))
+        if options.operations:
+            return run_operations(options, _ranks(options, hostfile), hostfile, folder)
         if options.network and not old:
             needs_two(_ranks(options, hostfile))
         profile = old or _speeds(options, hostfile, folder)

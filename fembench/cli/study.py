@@ -13,6 +13,7 @@ Examples:
   fembench study thesis-004 --fast a:2,b:2 --slow c    # on real hosts: two cores of a and b, one of c
   fembench study thesis-004 --lab                      # in a lab of one fast and one slow host (root)
   fembench study app pi --ranks 3                      # a small program; likewise pasl FILE, schedule GRAPH
+  fembench study app task.py --ranks 3                 # a task of your own (docs: howto/farm)
 """
 
 import argparse

@@ -3,22 +3,40 @@
 Prints the task graph, its series-parallel form, the PAMELA model and T = max(...). A PASL file names batches
 of tasks, the number of tasks in each, and which batch feeds which. Costs are counted from the kernels' source
 (restricted Python, one function per code; it is read, never run). With a machine model, the run time follows
-as an interval.
+as an interval; for several numbers of machines, with speedup and efficiency.
 
 Examples:
   fembench study pasl pi.pas --trace                       # graph, and its reduction step by step
   fembench study pasl pi.pas --source pi.py --free random  # PAMELA, and T = max(...)
-  fembench study pasl pi.pas --source pi.py --machines park.txt -P 32 --free random
+  fembench study pasl pi.pas --source pi.py --machines park.txt -P 2,4,8 --free random  # speedups
+  fembench study pasl pi.pam --tasks 1=100 --machines park.txt          # a PAMELA model
   fembench study pasl pi.pas --source pi.py --machines park.txt -P 32 --like 1 --if q --q 0.785 --free random
 """
 
 import argparse
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fembench.studies.pamela.pamela import PamelaModel
+    from fembench.studies.pamela.pasl import BatchGraph
+
+SEND_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
 
-    parser.add_argument("file", metavar="FILE", help="PASL file: batches, cardinalities, links")
+    parser.add_argument(
+        "file", metavar="FILE", help="PASL file: batches, cardinalities, links; or a PAMELA model (.pam)"
+    )
+    parser.add_argument(
+        "--tasks",
+        action="append",
+        default=[],
+        metavar="BATCH=N",
+        help="with a PAMELA model: tasks dealt to the workers; the first batch is 0",
+    )
     parser.add_argument("--trace", action="store_true", help="print every step of the reduction")
     parser.add_argument(
         "--source", default="", metavar="FILE.py", help="kernels, and BYTES = {code: {in, out, code}}"
@@ -49,9 +67,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="bus",
         help="one bus for all machines, or one link per machine",
     )
-    parser.add_argument("--machines", default="", metavar="FILE", help="machine model")
     parser.add_argument(
-        "-P", type=whole(0), default=0, metavar="N", help="use only the N fastest workers (default: all)"
+        "--machines",
+        default="",
+        metavar="FILE",
+        help="machine model, from fembench characterize --operations",
+    )
+    parser.add_argument(
+        "--send-unit",
+        choices=SEND_UNITS,
+        default="s",
+        metavar="UNIT",
+        help="unit of the messages in the machine model: s, ms (Herai 2005, App. B) or us (default: s)",
+    )
+    parser.add_argument(
+        "-P",
+        default="",
+        metavar="N[,N…]",
+        help="use only the N fastest workers (default: all); several numbers are compared",
     )
     parser.add_argument(
         "--like", type=whole(0), default=0, metavar="N", help="assume that all workers are like machine N"
@@ -80,32 +113,78 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import json
-
     from fembench.base.errors import InputError
-    from fembench.studies.pamela import farm_answer, pasl
+    from fembench.studies.pamela import farm_answer
     from fembench.studies.pamela.costs import Conditionals
 
-    if options.machines and not options.source:
-        raise InputError("--machines without --source: the costs of tasks are unknown")
-    graph = pasl.load(options.file)
     decided = Conditionals(options.policy, _probabilities(options.q))
-    model = _model(options, graph) if options.source else None
-    if not options.json:
-        print(farm_answer.graph_text(graph, trace=options.trace))
-        if model:
-            print(f"\n{farm_answer.model_text(model, decided)}")
+    graph, model, tasks = _read(options)
+    if options.machines and not model:
+        raise InputError("--machines without --source: the costs of tasks are unknown")
+    if graph and not options.json:
+        print(farm_answer.graph_text(graph, trace=options.trace), end="\n\n" if model else "\n")
+    if model and not options.json:
+        print(farm_answer.model_text(model, decided))
     if model and options.machines:
-        park = farm_answer.FarmPark(
-            options.machines,
-            count=options.P,
-            like=options.like,
-            aliases=dict(_pair(entry, "--same") for entry in options.same),
-            free=frozenset(options.free),
-        )
-        answer = farm_answer.predicted(graph, model, park, decided, options.compose)
-        print(json.dumps(farm_answer.as_tree(answer)) if options.json else "\n" + farm_answer.as_text(answer))
+        _predict(options, model, tasks, decided)
     return 0
+
+
+def _read(options: argparse.Namespace) -> "tuple[BatchGraph | None, PamelaModel | None, dict[int, int]]":
+    """(graph, model, tasks per batch) of the file. Raises InputError."""
+    from fembench.base.config import read_text
+    from fembench.studies.pamela import farm_answer, pamela_text, pasl
+
+    if options.file.endswith(".pam"):
+        return None, pamela_text.parse(read_text(options.file), options.file), _tasks(options.tasks)
+    graph = pasl.load(options.file)
+    return graph, _model(options, graph) if options.source else None, farm_answer.tasks_of(graph)
+
+
+def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided) -> None:
+    """Print the run times on the numbers of machines given. Raises InputError."""
+    import dataclasses
+    import json
+
+    from fembench.studies.pamela import farm_answer
+
+    park = farm_answer.FarmPark(
+        options.machines,
+        like=options.like,
+        aliases=dict(_pair(entry, "--same") for entry in options.same),
+        free=frozenset(options.free),
+        send_unit=SEND_UNITS[options.send_unit],
+    )
+    answers = [
+        farm_answer.predicted(tasks, model, dataclasses.replace(park, count=n), decided, options.compose)
+        for n in _counts(options.P)
+    ]
+    several = len(answers) > 1
+    if options.json:
+        trees = [farm_answer.as_tree(answer) for answer in answers]
+        print(json.dumps(trees if several else trees[0]))
+    else:
+        print("\n" + (farm_answer.side_by_side(answers) if several else farm_answer.as_text(answers[0])))
+
+
+def _counts(text: str) -> list[int]:
+    """The numbers of machines in '2,4,8'; [0] for '', which means all. Raises InputError."""
+    from fembench.base.errors import InputError
+
+    words = text.split(",") if text else ["0"]
+    if not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
+        raise InputError(f"-P {text}: expected numbers of machines, as in 2,4,8")
+    return [int(word) for word in words]
+
+
+def _tasks(entries: list[str]) -> dict[int, int]:
+    """{batch: tasks} of --tasks. Raises InputError."""
+    from fembench.base.errors import InputError
+
+    for entry in entries:
+        if not re.fullmatch("[0-9]{1,9}=[0-9]{1,9}", entry):
+            raise InputError(f"--tasks '{entry}': expected BATCH=N, as in 1=100")
+    return {int(batch): int(number) for batch, _, number in (entry.partition("=") for entry in entries)}
 
 
 def _model(options: argparse.Namespace, graph):

@@ -1,7 +1,9 @@
 """Run a small parallel program, predicted before it runs.
 
-Farms (a coordinator distributes tasks to workers): pi primes matrices partial integral product. Task graphs:
-ring fork join diamond fork-join. Calibrate first, then run; the prediction is written before the run starts.
+Farms (a coordinator distributes tasks to workers): pi primes matrices partial integral product, or a task of
+your own: a Python file or a shared library with a function work. Task graphs: ring fork join diamond
+fork-join, or one of your own: a file as for study schedule. Calibrate first, then run; the prediction is
+written before the run starts. A machine model of characterize --operations predicts a farm, too.
 With --machine, the real messages of a ring, fork or join are predicted from a measured network (Os, L, Or)
 and a calibration made just before; the error is that of the median, or INVALID if the runs vary too much.
 
@@ -12,6 +14,9 @@ Examples:
   fembench study app pi --ranks 5 --model machine.json                  # predicted, run, scored
   fembench study app partial --ranks 5 --model machine.json --if worst  # bounds without probabilities
   fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not in turn
+  fembench study app task.py --ranks 3 --size 1000 --model task.json    # a task of your own, work(data, size)
+  fembench study app ./task.so --model park.txt --count sum_double=2e8 --count mpy_double=1e8    # per task
+  fembench study app graph.dot --ranks 3 --schedule portfolio --model graph.json   # a graph of your own
   fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal hosts
 """
 
@@ -42,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _program(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import real, whole
 
-    parser.add_argument("program", choices=FARMS + GRAPHS, metavar="NAME", help=", ".join(FARMS + GRAPHS))
+    parser.add_argument("program", metavar="NAME|FILE", help=f"{', '.join(FARMS + GRAPHS)}; or a file")
     parser.add_argument(
         "--ranks", type=whole(1), default=2, metavar="N", help="MPI ranks, coordinator included"
     )
@@ -98,7 +103,16 @@ def _prediction(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
     parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="samples of each operation")
-    parser.add_argument("--model", default="", metavar="RECORD", help="predict from this calibration")
+    parser.add_argument(
+        "--model", default="", metavar="FILE", help="predict from this calibration or machine model"
+    )
+    parser.add_argument(
+        "--count",
+        action="append",
+        default=[],
+        metavar="OP=N",
+        help="with a machine model: number of operations per task, as in sum_double=1e8",
+    )
     parser.add_argument(
         "--machine",
         default="",
@@ -168,7 +182,8 @@ def _settings(options: argparse.Namespace):
     if options.machine and held:
         raise InputError("--machine cannot be combined with --calibrate, --emulate, --dilate or --schedule")
     return ProgramSettings(
-        program=options.program,
+        program=_program_of(options.program),
+        operations=tuple(_count(entry) for entry in options.count),
         ranks=options.ranks,
         tasks=options.tasks,
         size=options.size,
@@ -184,3 +199,32 @@ def _settings(options: argparse.Namespace):
         policy=options.policy,
         cores=options.cores,
     )
+
+
+def _program_of(text: str) -> str:
+    """A program's name, or the absolute path of a user's file. Raises InputError."""
+    from fembench.base.errors import InputError
+    from fembench.studies.programs.user_task import is_code
+    from fembench.studies.scheduling.graph_files import is_graph_file
+
+    if text in FARMS + GRAPHS:
+        return text
+    if not is_code(text) and not is_graph_file(text):
+        known = ", ".join(FARMS + GRAPHS)
+        raise InputError(
+            f"'{text}': expected {known}; or a file: a task (.py, .so) or a graph (.json, .dot, .gv)"
+        )
+    return str(Path(text).resolve())
+
+
+def _count(entry: str) -> tuple[str, float]:
+    from fembench.base.errors import InputError
+
+    name, _, number = entry.partition("=")
+    try:
+        count = float(number)
+    except ValueError:
+        count = -1.0
+    if not name or not 0 <= count < float("inf"):
+        raise InputError(f"--count '{entry}': expected an operation and its number, as in sum_double=1e8")
+    return name, count

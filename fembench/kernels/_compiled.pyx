@@ -18,6 +18,8 @@ cdef extern from "kernels.h" nogil:
     void *fb_allocate(size_t n_bytes)
     void fb_release(void *block, size_t n_bytes)
     const char *fb_isa()
+    const char *fb_operation_name(int which)
+    double fb_operation(int which, int64_t turns, double x, double y)
     double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
     double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
                    const double *q, const double *w)
@@ -378,6 +380,25 @@ cdef class Triad:
 
     def run(self, double s):
         fb_triad(self.n, s, self.a, self.b, self.c)
+
+
+# ---- single operations -----------------------------------------------------------------------------
+
+def _operation_names():
+    found, which = [], 0
+    while fb_operation_name(which) != NULL:
+        found.append(fb_operation_name(which).decode())
+        which += 1
+    return tuple(found)
+
+
+OPERATIONS = _operation_names()
+_NUMBER = {name: which for which, name in enumerate(OPERATIONS)}
+
+
+def operation(str name, int64_t turns, double x, double y):
+    """The last value of 16 `turns` operations from x and y, each waiting for the one before."""
+    return fb_operation(_NUMBER[name], turns, x, y)
 
 
 # ---- interface ------------------------------------------------------------------------------------

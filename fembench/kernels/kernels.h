@@ -42,6 +42,10 @@ void fb_release(void *block, size_t n_bytes); /* as many as were allocated */
 v4 *fb_padded(int64_t n_nodes, const double *x); /* (n_nodes, 4): coordinates and a zero */
 const char *fb_isa(void);
 
+/* operations.c: names until NULL; 16 `turns` operations from the values x and y, to their last value */
+const char *fb_operation_name(int which);
+double fb_operation(int which, int64_t turns, double x, double y);
+
 /* vectors.c: n entries, the last n_weighted of them weighted by w in inner products */
 double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w);
 double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,

@@ -22,6 +22,7 @@ from fembench.kernels.reference_assembly import (
     stiffness,
 )
 from fembench.kernels.reference_blocks import Blocks, Gather, SharedSum
+from fembench.kernels.reference_operations import OPERATIONS, operation
 from fembench.kernels.reference_precond import Chebyshev, RigidModes, Scale
 from fembench.kernels.reference_products import BsrProduct, CsrProduct, DenseProduct, EbeProduct, SymProduct
 from fembench.kernels.reference_variants import Pipelined, SingleReduction, scaled
@@ -29,6 +30,7 @@ from fembench.kernels.reference_variants import Pipelined, SingleReduction, scal
 __all__ = [
     "ISA",
     "NAME",
+    "OPERATIONS",
     "Blocks",
     "BsrProduct",
     "CGVectors",
@@ -52,6 +54,7 @@ __all__ = [
     "count_blocks",
     "empty",
     "incidence",
+    "operation",
     "pattern",
     "reorder",
     "stiffness",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fembench.base.config import read_text
@@ -33,6 +33,7 @@ class FarmPark:
     like: int = 0  # assume that all workers equal this machine; 0: each as it is
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)  # operation -> one of the same cost
     free: frozenset[str] = frozenset()  # operations without cost
+    send_unit: float = 1.0  # seconds, of the messages in the file
 
 
 class FarmAnswer(NamedTuple):
@@ -93,20 +94,24 @@ def model_of(
     return build(graph, {**read.bodies, **bodies}, sizes, network)
 
 
+def tasks_of(graph: BatchGraph) -> dict[int, int]:
+    """Batch, from 0, -> its number of tasks, for those that are dealt to the workers."""
+    return {b.number - 1: b.cardinality for b in graph.batches if b.cardinality > 1}
+
+
 def predicted(
-    graph: BatchGraph, model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
+    tasks: Mapping[int, int], model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
 ) -> FarmAnswer:
-    """The run time on a park; tasks are dealt in proportion to the workers' speeds. Raises InputError."""
-    machine = load(park.path)
+    """The run time on a park; the tasks of each batch are dealt in proportion to the workers' speeds.
+
+    Raises InputError.
+    """
+    machine = load(park.path, park.send_unit)
     count = park.count or len(machine.workers)
     machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
     machine = dataclasses.replace(machine, aliases=dict(park.aliases), free=park.free)
     w = [machine.factors.get(p, 1.0) for p in range(1, count + 1)]
-    dealt = {
-        b.number - 1: dict(enumerate(deal_tasks(w, b.cardinality), 1))
-        for b in graph.batches
-        if b.cardinality > 1
-    }
+    dealt = {batch: dict(enumerate(deal_tasks(w, number), 1)) for batch, number in tasks.items()}
     bounds = predict(Setting(model, machine, count, dealt, conditionals), compose)
     return FarmAnswer(bounds, count, conditionals.policy)
 
@@ -116,6 +121,7 @@ def as_tree(answer: FarmAnswer) -> dict[str, Any]:
     found = answer.bounds
     return {
         "seconds": [found.seconds.low, found.seconds.high],
+        "machines": answer.workers,
         "compose": found.compose,
         "bottleneck": found.bottleneck,
         "terms": {name: [t.low, t.high] for name, t in found.terms.items()},
@@ -130,3 +136,25 @@ def as_text(answer: FarmAnswer) -> str:
     head = f"T on {plural(answer.workers, 'machine')} ({found.compose}, {answer.policy})"
     terms = table(["term", "from", "to"], rows, align="lrr")
     return f"{terms}\n\n{head}: {span}; bottleneck: {found.bottleneck}"
+
+
+def side_by_side(answers: Sequence[FarmAnswer]) -> str:
+    """Run times on different numbers of machines, with the speedup of their middles over the first.
+
+    The efficiency is the speedup relative to that of the number of machines.
+    """
+    first, rows = answers[0], []
+    for answer in answers:
+        found = answer.bounds.seconds
+        speedup = first.bounds.seconds.middle / found.middle
+        rows.append(
+            [
+                answer.workers,
+                seconds(found.low),
+                seconds(found.high),
+                f"{speedup:.2f}",
+                f"{100 * speedup * first.workers / answer.workers:.0f} %",
+                answer.bounds.bottleneck,
+            ]
+        )
+    return table(["machines", "from", "to", "speedup", "efficiency", "bottleneck"], rows, align="rrrrrl")

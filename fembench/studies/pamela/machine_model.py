@@ -3,12 +3,13 @@
 The file format is that of Herai 2005, App. B. Machine 0 is the coordinator; // begins a comment:
     inter_sum_int[1]=[7.3E-9;7.4E-9]          seconds per operation
     inter_send[1][0](64)=[0.008;0.017]        seconds per message of 64 bytes; also for the other direction
+                                              (App. B does not name the unit; milliseconds are plausible)
     factor[1]=0.9994                          relative speed W of Eq. 3.5 (not in the thesis' file)
 Times of messages are interpolated linearly between the sizes of a pair; a single size holds for all.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,8 +70,8 @@ class MachineModel:
         return TimeRange(min(low, high), max(low, high))
 
 
-def parse(text: str, where: str = "machine model") -> MachineModel:
-    """The model that a text describes. Raises InputError."""
+def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> MachineModel:
+    """The model that a text describes; messages in units of `send_unit` seconds. Raises InputError."""
     operations: dict[int, dict[str, TimeRange]] = {}
     sends: dict[Pair, dict[int, TimeRange]] = {}
     factors: dict[int, float] = {}
@@ -78,7 +79,7 @@ def parse(text: str, where: str = "machine model") -> MachineModel:
         line = re.sub(r"\s+", "", raw.split("//")[0]).rstrip(";")
         if found := _SEND.fullmatch(line):
             a, b, size = (int(g) for g in found.groups()[:3])
-            sends.setdefault((a, b), {})[size] = _interval(found.groups()[3:])
+            sends.setdefault((a, b), {})[size] = _interval(found.groups()[3:]) * send_unit
         elif found := _OPERATION.fullmatch(line):
             operations.setdefault(int(found.group(2)), {})[found.group(1)] = _interval(found.groups()[2:])
         elif found := _FACTOR.fullmatch(line):
@@ -97,9 +98,26 @@ def _interval(ends: Iterable[str]) -> TimeRange:
     return TimeRange(low, high)
 
 
-def load(path: Path | str) -> MachineModel:
-    """The model in a file. Raises InputError."""
-    return parse(read_text(path), str(path))
+def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
+    """The model in a file; `send_unit` as for `parse`. Raises InputError."""
+    return parse(read_text(path), str(path), send_unit)
+
+
+def as_text(model: MachineModel, names: Sequence[str], head: str) -> str:
+    """The model as `parse` reads it. names: [machine], in comments; `head`: what its first line says."""
+    lines = [f"// {head}"]
+    for p, operations in sorted(model.operations.items()):
+        lines.append(f"// machine {p}: {names[p]}")
+        if p in model.factors:
+            lines.append(f"factor[{p}]={model.factors[p]:.6g}")
+        lines += [f"inter_{name}[{p}]={_ends(i)}" for name, i in sorted(operations.items())]
+        sends = [(b, n, i) for (a, b), sizes in model.sends.items() if a == p for n, i in sizes.items()]
+        lines += [f"inter_send[{p}][{b}]({n})={_ends(i)}" for b, n, i in sends]
+    return "\n".join(lines) + "\n"
+
+
+def _ends(interval: TimeRange) -> str:
+    return f"[{interval.low:.6g};{interval.high:.6g}]"
 
 
 def fastest(model: MachineModel, count: int) -> MachineModel:

@@ -7,15 +7,14 @@ kilobytes, so taking a task and answering occupy the worker (`kept`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
 
 from fembench.base.errors import InputError
 from fembench.model.interval import ZERO, TimeRange
 from fembench.studies.pamela import pamela_text
 from fembench.studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench.studies.pamela.costs import Conditionals
-from fembench.studies.pamela.history import History, SampleSeries, add, machine_model
+from fembench.studies.pamela.history import History, SampleSeries, add, machine_model, relative_speeds
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.programs.record import AppPrediction, AppRecord, Samples
 
@@ -53,12 +52,12 @@ def machine_of(record: AppRecord) -> MachineModel:
         raise InputError(
             f"{record.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
         )
-    ranks = record.case.ranks
-    history = History(factors=factors_of(record))
+    ranks, history = record.case.ranks, History()
     for name, rows in record.samples.items():
         for p, row in enumerate(rows):
             history = add(history, SampleSeries(machine=p, operation=name, samples=row))
-    return machine_model(_with_messages(history, record.messages, ranks))
+    model = machine_model(_with_messages(history, record.messages, ranks))
+    return replace(model, factors=relative_speeds(history))
 
 
 def keeping(samples: Samples, ranks: int) -> MachineModel:
@@ -74,17 +73,6 @@ def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
         for p in range(1, ranks):
             history = add(history, SampleSeries(machine=p, target=0, n_bytes=int(n_bytes), samples=rows[p]))
     return history
-
-
-def factors_of(record: AppRecord) -> dict[int, float]:
-    """W per worker: its speed relative to the fastest, from the medians of all operations (Eq. 3.5)."""
-    workers = range(1, record.case.ranks) if record.case.ranks > 1 else range(1)
-    best: dict[str, float] = {
-        name: min(median(rows[p]) for p in workers) for name, rows in record.samples.items()
-    }
-    slow = {p: sum(median(rows[p]) / best[n] for n, rows in record.samples.items()) for p in workers}
-    least = min(slow.values())
-    return {p: least / t for p, t in slow.items()}
 
 
 def model_text(farm: Farm) -> str:

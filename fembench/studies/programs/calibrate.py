@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fembench.characterize.pingpong import BySize, half_round_trips
 from fembench.ranks.comm import alone
 from fembench.studies.programs import farm, graphs
 from fembench.studies.programs.compute import Worker
-from fembench.studies.programs.kernels import KERNELS, Do
+from fembench.studies.programs.kernels import Do
+from fembench.studies.programs.user_task import is_farm, kernel_of
 
-PING, PONG = 3, 4
 SIZES = (8, 4096, 65536, 524288)  # bytes
 EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
 TRIPS = 7  # samples of a message
 LEARN = 3.0  # seconds, longer than a slow spell of a core on a shared machine
 IN_A_ROW = 5  # consecutive tasks or messages per sample: a run takes their mean
 Samples = dict[str, list[float]]  # operation -> seconds of one
-BySize = dict[int, list[float]]  # bytes -> seconds
 
 
 class Calibrated(NamedTuple):
@@ -45,8 +45,8 @@ def calibrate(
     `one_by_one`: ranks never compute at the same time in a run.
     """
     found = samples(worker, program, tasks, size, count, one_by_one=one_by_one)
-    sent = messages(worker)
-    return Calibrated(found, sent, *(exchanges(worker) if program in KERNELS else ({}, {})))
+    sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
+    return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
 
 
 def samples(
@@ -57,7 +57,7 @@ def samples(
     The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
     """
     found: Samples = {}
-    last = worker.comm.size - 1 if one_by_one else min(worker.comm.size - 1, program in KERNELS)
+    last = worker.comm.size - 1 if one_by_one else min(worker.comm.size - 1, is_farm(program))
     learn(worker, program, tasks, size)
     for turn in range(last + 1):
         worker.meet()
@@ -80,10 +80,10 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
     """One task of the program, ready to run."""
-    if program not in KERNELS:
+    if not is_farm(program):
         units = max(size, 1)
         return lambda do: do(graphs.UNIT, units, graphs.burn, units)
-    kernel, tasks = KERNELS[program], max(tasks, 1)
+    kernel, tasks = kernel_of(program), max(tasks, 1)
     data = kernel.make(tasks // 2, tasks, size, 0)
     return lambda do: kernel.run(do, data, size)
 
@@ -101,34 +101,6 @@ def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples
     for _ in range(1 + count * IN_A_ROW):
         task(timed)
     return {name: np.reshape(row[1:], (count, IN_A_ROW)).mean(axis=1).tolist() for name, row in took.items()}
-
-
-def messages(worker: Worker) -> BySize:
-    """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
-
-    Both ranks wait inside MPI: the polling interval of a run does not belong to the message. Each sample is
-    the mean of several consecutive messages; the first sample is dropped.
-    """
-    comm = worker.comm
-    found: BySize = {n: [] for n in SIZES}
-    for rank in range(1, comm.size):
-        worker.meet()
-        if comm.rank not in (0, rank):
-            continue
-        for n_bytes in SIZES:
-            data = np.zeros(n_bytes // 8)
-            for trip in range(1 + TRIPS):
-                begin = time.perf_counter()
-                for _ in range(IN_A_ROW):
-                    if comm.rank == 0:
-                        comm.Send(data, rank, PING)
-                        comm.Recv(data, rank, PONG)
-                    else:
-                        comm.Recv(data, 0, PING)
-                        comm.Send(data, 0, PONG)
-                if trip:
-                    found[n_bytes].append((time.perf_counter() - begin) / (2 * IN_A_ROW))
-    return found if comm.rank else {n: [] for n in SIZES}
 
 
 def exchanges(worker: Worker) -> tuple[BySize, BySize]:

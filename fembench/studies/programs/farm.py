@@ -11,7 +11,8 @@ import numpy as np
 
 from fembench.kernels.backend import kernels
 from fembench.studies.programs.compute import Worker
-from fembench.studies.programs.kernels import KERNELS, Array
+from fembench.studies.programs.kernels import Array
+from fembench.studies.programs.user_task import kernel_of
 
 TASK, RESULT = 1, 2
 END = -1.0
@@ -19,7 +20,8 @@ END = -1.0
 
 def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
     """The input of each task."""
-    return [KERNELS[program].make(t, tasks, size, seed) for t in range(tasks)]
+    make = kernel_of(program).make
+    return [make(t, tasks, size, seed) for t in range(tasks)]
 
 
 def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
@@ -34,7 +36,7 @@ def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array],
 
 def compute(worker: Worker, program: str, data: Array, size: int) -> Array:
     """The output of one task."""
-    output = KERNELS[program].run(worker.compute, data, size)
+    output = kernel_of(program).run(worker.compute, data, size)
     worker.done += 1
     return output
 
@@ -43,7 +45,7 @@ def coordinate(
     worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int
 ) -> list[Array]:
     """Deal tasks and collect results; end each worker when no task is left."""
-    kernel, comm, tasks = KERNELS[program], worker.comm, len(inputs)
+    kernel, comm, tasks = kernel_of(program), worker.comm, len(inputs)
     outputs: list[Array] = [np.empty(0)] * tasks
     todo = iter(range(tasks))
     requests: list[Any] = []

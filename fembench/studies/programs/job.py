@@ -10,6 +10,7 @@ from fembench.bench.describe import describe
 from fembench.host.host import host_facts, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_key
+from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.ids import now_utc
 from fembench.studies.programs import farm, graphs
@@ -17,6 +18,7 @@ from fembench.studies.programs.calibrate import NOTHING, calibrate, learn
 from fembench.studies.programs.compute import Worker, worker_of
 from fembench.studies.programs.kernels import KERNELS
 from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
+from fembench.studies.programs.user_task import computed_again, is_code, same_code
 from fembench.studies.programs.verified import verified
 from fembench.synthetic.speeds import label, parse_speeds
 
@@ -38,6 +40,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     """The record on rank 0, None elsewhere. Collective."""
     case = job.case
     facts, taken = host_facts(), taken_meter()
+    together(comm, lambda: same_code(case.program, case.code))
     worker = worker_of(comm, parse_speeds(case.emulate, comm.size), case.dilate)
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
@@ -99,7 +102,7 @@ def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:
 def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[float, float, float]:
     """(seconds on rank 0, value, error relative to the tolerance) of one run. Collective."""
     comm = worker.comm
-    is_farm = case.program in KERNELS
+    is_farm = case.program in KERNELS or is_code(case.program)
     inputs = (
         farm.inputs_of(case.program, case.tasks, case.size, case.seed) if is_farm and not comm.rank else []
     )
@@ -116,6 +119,8 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
         worker.meet()
         if comm.rank:
             return seconds, 0.0, 0.0
+        if is_code(case.program):
+            return (seconds, *computed_again(case.program, outputs, case.tasks, case.size, case.seed))
         return (seconds, *verified(case.program, outputs, case.tasks, case.size, case.seed))
     last, done = graphs.run(worker, case)
     worker.meet()

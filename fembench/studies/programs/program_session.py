@@ -1,13 +1,16 @@
 """A run of a small program from its settings: predicted if there is a model, run, recorded."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fembench.base.config import read_text
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.profile import host_names, load_profile
+from fembench.studies.pamela import machine_model
 from fembench.studies.programs import real_messages
-from fembench.studies.programs.cases import both, case_of
+from fembench.studies.programs.cases import both, case_of, from_machine
 from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppRecord, load_app, save_app
 from fembench.studies.programs.settings import ProgramSettings
@@ -27,6 +30,11 @@ class ProgramPlace:
         return Path(self.output) if self.output else self.folder / f"{id}.json"
 
 
+def stem_of(program: str) -> str:
+    """A program's name, or that of its file, as the beginning of a record's id."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", Path(program).stem).strip("-") or "own"
+
+
 def run_program(
     settings: ProgramSettings,
     place: ProgramPlace,
@@ -35,16 +43,23 @@ def run_program(
     model: str = "",
     calibrate: bool = False,
 ) -> tuple[AppRecord, Path]:
-    """(record, its file) of a run or a calibration. `model`: file of the calibration that predicts the run.
+    """(record, its file) of a run or a calibration.
+
+    `model`: file that predicts the run, a calibration (.json) or a machine model.
 
     Raises InputError, or RunFailedError if the job ends without a record.
     """
-    calibration = load_app(model) if model else None
-    case = case_of(settings, calibration)
+    is_record = bool(model) and read_text(model).lstrip().startswith("{")
+    calibration = load_app(model) if is_record else None
+    machine = machine_model.load(model) if model and not is_record else None
+    case = case_of(settings, calibration, machine)
     before, graph = both(case, calibration, settings) if calibration and not calibrate else (None, None)
+    if machine and not calibrate:
+        before = from_machine(case, machine, settings, model)
     for p in filter(None, (before, graph)):
         tell(f"predicted: {p.low:.4g} to {p.high:.4g} s ({p.method})")
-    with occupied(place.folder, shared=True), reserved(place.folder, f"{case.program}-p{case.ranks}") as id:
+    stem = f"{stem_of(case.program)}-p{case.ranks}"
+    with occupied(place.folder, shared=True), reserved(place.folder, stem) as id:
         record = launch(
             case,
             id=id,

@@ -1,5 +1,7 @@
 """Records of small programs as text."""
 
+from pathlib import Path
+
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
 from fembench.model.interval import TimeRange
@@ -46,7 +48,8 @@ def _runs(record: AppRecord) -> list[str]:
     found = record.seconds
     right = "right" if record.error <= 1 else "WRONG"
     heads, rows = ["", "nr", "seconds"], [["run", k, seconds(t)] for k, t in enumerate(found, 1)]
-    lines = [f"{record.case.program} on {plural(record.case.ranks, 'rank')}: {record.value:.10g} ({right})"]
+    name, ranks = Path(record.case.program).name, plural(record.case.ranks, "rank")
+    lines = [f"{name} on {ranks}: {record.value:.10g} ({right})"]
     for p in filter(None, (record.predicted, record.simulated)):
         s = score(found, [TimeRange(p.low, p.high)] * len(found))
         rows = [[*row, f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]

@@ -1,12 +1,14 @@
 """Predicted runs of small programs, as rows of the tables of `fembench validate`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from fembench.model.score import PredictionScore, ScoredConfiguration, score
 from fembench.records.prediction import SIMULATION
 from fembench.studies.programs.record import AppPrediction, AppRecord
+from fembench.studies.programs.user_task import is_code
 
 GROUPS = {  # programs with similar predictions
     "pi": "farms",
@@ -16,7 +18,7 @@ GROUPS = {  # programs with similar predictions
     "integral": "master and slaves",
     "product": "master and slaves",
 }
-GRAPHS = "task graphs"
+GRAPHS, OWN = "task graphs", "own tasks"
 
 
 def app_cells(records: Sequence[AppRecord]) -> list[ScoredConfiguration]:
@@ -30,7 +32,7 @@ def _cell(record: AppRecord, p: AppPrediction) -> ScoredConfiguration:
     case, times = record.case, np.asarray(record.seconds)
     variation = float(np.std(times, ddof=1) / np.mean(times)) if len(times) > 1 else 0.0
     return ScoredConfiguration(
-        mesh=f"{case.program} {case.size}",
+        mesh=f"{Path(case.program).name.replace(' ', '_')} {case.size}",
         ranks=case.ranks,
         shares=f"{case.tasks} tasks",
         predicted=middle(p),
@@ -52,6 +54,7 @@ def app_scores(cells: Sequence[ScoredConfiguration]) -> dict[str, PredictionScor
     """Group and method, such as 'farms, analytic' -> score."""
     groups: dict[str, list[ScoredConfiguration]] = {}
     for cell in cells:
-        name = GROUPS.get(cell.mesh.split()[0], GRAPHS)
+        program = cell.mesh.split()[0]
+        name = GROUPS.get(program, OWN if is_code(program) else GRAPHS)
         groups.setdefault(f"{name}, {cell.method}", []).append(cell)
     return {name: score(found) for name, found in sorted(groups.items())}

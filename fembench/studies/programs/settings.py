@@ -26,6 +26,7 @@ class ProgramSettings:
     schedule: str = "turn"  # how tasks of a graph are placed
     compose: Compose = "phase"  # bounds per phase, or of the whole run: "global"
     policy: str = "q"  # conditionals: weighted by their probability Q, or "worst"
+    operations: tuple[tuple[str, float], ...] = ()  # per task, for a machine model
     cores: int = 0  # shared by the workers; 0: one each
 
 

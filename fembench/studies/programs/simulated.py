@@ -25,8 +25,9 @@ from fembench.records.prediction import SIMULATION
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.pamela.program_models import keeping, machine_of
 from fembench.studies.programs.compute import glance_of
-from fembench.studies.programs.kernels import KERNELS, Kernel
+from fembench.studies.programs.kernels import Kernel
 from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord
+from fembench.studies.programs.user_task import is_farm, kernel_of
 from fembench.studies.scheduling.program_graphs import messages_of
 from fembench.synthetic.speeds import parse_speeds
 
@@ -38,7 +39,7 @@ HEAD = 8.0  # bytes sent before the input and the result of a task
 
 def simulated(case: AppCase, calibration: AppRecord, *, with_q: bool = True, cores: int = 0) -> AppPrediction:
     """The prediction of a future run. Raises InputError."""
-    crowd = max(1.0, (case.ranks - 1) / cores) if cores and case.program in KERNELS else 1.0
+    crowd = max(1.0, (case.ranks - 1) / cores) if cores and is_farm(case.program) else 1.0
     machine, known = machine_from(calibration, case), calibration.samples
     middle = {name: [float(np.median(row)) for row in rows] for name, rows in known.items()}
     expected = makespan(case, middle, machine, with_q, crowd)
@@ -69,7 +70,7 @@ def makespan(
     case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
 ) -> float:
     """Seconds of one simulated run. costs[operation][rank]; further ranks cost as much as the last."""
-    seen = notice(case).high if case.program in KERNELS else 0.0  # for the first task and the last result
+    seen = notice(case).high if is_farm(case.program) else 0.0  # for the first task and the last result
     return simulate_events(plan_of(case, costs, machine, with_q, crowd)).makespan + seen
 
 
@@ -77,7 +78,7 @@ def plan_of(
     case: AppCase, costs: Mapping[str, Sequence[float]], machine: Machine, with_q: bool, crowd: float = 1.0
 ) -> SimulationPlan:
     """The program's execution graph on the machine, ready for simulation."""
-    made = _farm(case, costs, with_q, crowd) if case.program in KERNELS else _tasks(case, costs)
+    made = _farm(case, costs, with_q, crowd) if is_farm(case.program) else _tasks(case, costs)
     return make_plan(
         ExecutionGraph(phases=("compute", "message"), programs=made, source=case.program), machine
     )
@@ -87,7 +88,7 @@ def _farm(
     case: AppCase, costs: Mapping[str, Sequence[float]], with_q: bool, crowd: float
 ) -> tuple[tuple[Event, ...], ...]:
     """Programs of the coordinator and the workers; tasks per rank in the order of dealing."""
-    kernel, numbers = KERNELS[case.program], iter(range(case.tasks))
+    kernel, numbers = kernel_of(case.program), iter(range(case.tasks))
     own = [[next(numbers) for _ in range(n)] for n in case.dealt]
     if sum(case.dealt) != case.tasks or case.ranks == 1:
         raise InputError(
@@ -144,7 +145,7 @@ def _tasks(case: AppCase, costs: Mapping[str, Sequence[float]]) -> tuple[tuple[E
         ]
         programs[p] += [*_inside(case, task, 1, RECEIVE), Wait(MESSAGE)]
         if task not in case.idle:
-            programs[p].append(Compute(COMPUTE, case.size * costs["unit"][p]))
+            programs[p].append(Compute(COMPUTE, case.units(task) * costs["unit"][p]))
         programs[p] += [
             _message(Send, case, b, task, b) for a, b in case.edges if a == task and case.host[b] != p
         ]
@@ -164,13 +165,14 @@ def _inside(case: AppCase, task: int, end: int, part: int) -> list[Event]:
 
 def _message(kind: type[Send] | type[Receive], case: AppCase, peer: int, source: int, target: int) -> Event:
     tag = source * case.tasks + target
-    return kind(case.host[peer], case.n_bytes, MESSAGE, tag, blocking=kind is Send)
+    n_bytes = case.edge_bytes()[source, target]
+    return kind(case.host[peer], n_bytes, MESSAGE, tag, blocking=kind is Send)
 
 
 def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
     """A machine with one host per rank. Messages cost what the case says, else what was calibrated."""
     model, ranks = machine_of(calibration), case.ranks
-    seen = 0.0 if case.program in KERNELS else notice(case).middle
+    seen = 0.0 if is_farm(case.program) else notice(case).middle
     known = range(1, min(ranks, calibration.case.ranks))
     taking, answering = (keeping(s, known.stop) for s in (calibration.taking, calibration.answering))
     into, back = (
@@ -183,7 +185,7 @@ def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
         return given.get((a, b)) or classes[min(max(a, b), max(classes))]
 
     transfer = model.message(1, 0, case.n_bytes).middle + seen if known and case.costs else 0.0
-    cost = messages_of(transfer, case.host, case.edges, case.costs)
+    cost = messages_of(lambda size: transfer, case.host, case.edges, case.costs)
     pairs = {(case.host[a], case.host[b]) for a, b in case.edges} if case.costs else set()
     given = {pair: _given(cost(case.n_bytes, *pair)) for pair in pairs}
     if ranks > 1 and not known:

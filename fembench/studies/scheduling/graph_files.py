@@ -53,6 +53,11 @@ class NamedGraph:
     names: tuple[str, ...]  # [task]
 
 
+def is_graph_file(path: str) -> bool:
+    """Whether a name is that of a file with a task graph."""
+    return Path(path).suffix in (".json", ".dot", ".gv")
+
+
 def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
     """The task graph in a file ending in .json, .dot or .gv. Raises InputError."""
     kind = Path(path).suffix

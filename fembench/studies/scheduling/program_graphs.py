@@ -36,24 +36,24 @@ def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
 
 
 def messages_of(
-    transfer: float,
+    transfer: Callable[[float], float],
     host: Sequence[int],
     edges: Sequence[tuple[int, int]],
     costs: Sequence[tuple[float, float, float]] = (),
 ) -> Messages:
-    """Message costs of `transfer` seconds between ranks and 0 within one; sends do not block.
+    """Message costs of transfer(bytes) seconds between ranks and 0 within one; sends do not block.
 
     `costs`: (Os, L, Or) per edge, instead. A message travels while its send overhead lasts, so L is at least
-    transfer - Os.
+    the transfer - Os.
     """
-    known = {}
-    for (a, b), (send, latency, receive) in zip(edges, costs):
-        least = transfer - send if host[a] != host[b] else latency
-        known[host[a], host[b]] = MessageCost(send, max(latency, least), receive)
+    own = {(host[a], host[b]): MessageCost(*cost) for (a, b), cost in zip(edges, costs)}
 
     def message(size: float, source: int, target: int) -> MessageCost:
-        usual = MessageCost(0.0, 0.0 if source == target else transfer, 0.0)
-        return known.get((source, target), usual)
+        usual = 0.0 if source == target else transfer(size)
+        if (source, target) not in own:
+            return MessageCost(0.0, usual, 0.0)
+        send, latency, receive = own[source, target]
+        return MessageCost(send, max(latency, usual - send), receive)
 
     return message
 

@@ -6,13 +6,19 @@ import pytest
 from thesis_000 import factors, machine_text, pi_model, printed_tasks, rows, toy
 
 from fembench.base.errors import InputError
+from fembench.characterize.jobs import OperationsFound
 from fembench.model.interval import TimeRange
 from fembench.studies.pamela.bounds import Setting
 from fembench.studies.pamela.history import (
     History,
     SampleSeries,
     add,
+    load_history,
     machine_model,
+    model_text,
+    save_history,
+    summary,
+    with_samples,
 )
 from fembench.studies.pamela.machine_model import fastest, homogeneous, parse
 from fembench.studies.programs.tasks import deal_tasks
@@ -102,3 +108,48 @@ def test_a_history_forgets_the_oldest_and_makes_intervals():
 def test_a_sample_of_no_time_is_refused():
     with pytest.raises(InputError, match="above 0"):
         add(History(), SampleSeries(machine=1, operation="b", samples=(0.0,)))
+
+
+def benchmarked(seconds, machines=("a", "b", "c"), synthetic=""):
+    """Samples of a coordinator and two workers, the last at half speed."""
+    return OperationsFound(
+        machines=machines,
+        operations={"sum_int": tuple((s * seconds,) for s in (3.0, 1.0, 2.0))},
+        messages={64: ((), (seconds,), (5 * seconds,))},
+        discarded=0,
+        synthetic=synthetic,
+    )
+
+
+def test_runs_of_the_benchmarks_add_up_to_a_machine_file(tmp_path):
+    history = History(kept=2, percent=100.0)
+    for seconds in (9.0, 1.0, 1.25):
+        save_history(with_samples(history, benchmarked(seconds)), tmp_path / "samples.json")
+        history = load_history(tmp_path / "samples.json")
+    text = model_text(history)
+    model = parse(text)
+    assert "// machine 2: c\nfactor[2]=0.5\n" in text
+    assert model.cost("sum_int", 2) == TimeRange(2, 2.5)  # the first sample was dropped
+    assert model.message(0, 2, 64) == TimeRange(5, 6.25)
+    assert model.factors == {1: 1.0, 2: 0.5}
+    assert "| sum_int             |  1 s | 3.75 s |       2 |" in summary(history)
+
+
+def test_samples_of_other_machines_are_not_mixed():
+    history = with_samples(History(), benchmarked(1.0))
+    for other in ({"machines": ("a", "b", "d")}, {"synthetic": "lab"}):
+        with pytest.raises(InputError, match=r"expected the machines of the history: a, b, c$"):
+            with_samples(history, benchmarked(1.0, **other))
+
+
+def test_emulated_machines_are_labelled():
+    assert model_text(with_samples(History(), benchmarked(1.0, synthetic="lab"))).startswith(
+        "// SYNTHETIC: lab"
+    )
+
+
+def test_hosts_that_were_never_idle_change_nothing():
+    nothing = OperationsFound(
+        machines=("a", "b"), operations={"sum_int": ((), ())}, messages={}, discarded=3, synthetic=""
+    )
+    assert with_samples(History(), nothing) == History()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from thesis_000 import DATA, machine_text
+from thesis_000 import DATA, machine_text, sends_text
 
 from fembench.cli.main import main
 
@@ -30,6 +30,23 @@ def test_from_source_to_the_interval(tmp_path, capsys):
         main(["study", "pasl", *PI, *more, "--same", "compare=loop_iteration", "--like", "1", "-P", "4"]) == 0
     )
     assert "T on 4 machines" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("unit", "bottleneck", "expected"),
+    [
+        ("ms", "T_comp_4", [25 * 17.303, 25 * 17.452]),
+        ("s", "T_net", [4 * 7.5 + 50 * 30, 4 * 15 + 50 * 60]),  # more than the whole program took
+    ],
+)
+def test_appendix_b_as_printed_is_sensible_in_milliseconds(tmp_path, capsys, unit, bottleneck, expected):
+    """25 tasks on each of machines 1, 9, 10 and 20; messages of 8 to 17, 8 to 20, 7 to 12 and 7 to 11."""
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    park = ["--machines", str(tmp_path / "park.txt"), "--send-unit", unit, "-P", "4", "--json"]
+    assert main(["study", "pasl", *PI, *park, "--same", "compare=loop_iteration", "--loops", "listing"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bottleneck"] == bottleneck
+    assert found["terms"][bottleneck] == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_call_that_nobody_registered_is_named(capsys):
@@ -74,3 +91,38 @@ def test_a_graph_that_is_not_series_parallel_is_said_to_be_none(tmp_path, capsys
     text = capsys.readouterr().out
     assert "Not series-parallel: B4 repeated" in text
     assert "L = 𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6" in text
+
+
+def test_a_pamela_model_as_printed_gives_the_times_of_its_tasks(tmp_path, capsys):
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    words = ["--tasks", "1=100", "--send-unit", "ms", "--same", "compare=loop_iteration", "--json"]
+    free = [f"--free={name}" for name in ("assign_obj", "assign_long", "sum_long")]
+    park = ["--machines", str(tmp_path / "park.txt"), "-P", "2"]
+    assert main(["study", "pasl", str(DATA / "seed000_pi.pam"), *park, *words, *free]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # fifty tasks on machines 1 and 9, and up to 20 ms for each of 202 messages
+    assert found["terms"]["T_comp_2"] == pytest.approx([50 * 5.195, 50 * 5.209], rel=1e-3)
+    assert found["terms"]["T_net"] == pytest.approx([202 * 8e-3, 101 * 37e-3], rel=1e-3)
+
+
+def test_several_numbers_of_machines_are_compared(tmp_path, capsys):
+    (tmp_path / "park.txt").write_text(machine_text() + sends_text())
+    park = ["--machines", str(tmp_path / "park.txt"), "--like", "1", "-P", "1,2,4", "--send-unit", "us"]
+    assert main(["study", "pasl", *PI, *park, "--same", "compare=loop_iteration"]) == 0
+    lines = [line.split("|")[1:] for line in capsys.readouterr().out.splitlines() if "T_comp" in line]
+    rows = [[cell.strip() for cell in line] for line in lines if len(line) > 6]
+    assert [(row[0], row[3], row[4]) for row in rows] == [
+        ("1", "1.00", "100 %"),
+        ("2", "2.00", "100 %"),
+        ("4", "4.00", "100 %"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["-P", "2,x"], "-P 2,x: expected numbers"), (["-P", "-1"], "expected"), (["--tasks", "x"], "BATCH=N")],
+)
+def test_numbers_that_are_none_are_named(words, message, capsys):
+    park = ["--machines", str(DATA / "seed000_pi.pas")]
+    assert main(["study", "pasl", str(DATA / "seed000_pi.pam"), *park, *words]) == 2
+    assert message in capsys.readouterr().err

@@ -38,6 +38,15 @@ def machine_text():
     )
 
 
+def sends_text():
+    """Its lines of messages; their unit is not named."""
+    return "".join(
+        f"\ninter_send[{r['from_machine']}][{r['to_machine']}]({r['message_size_unit_not_stated']})="
+        f"[{r['min_unit_not_stated']};{r['max_unit_not_stated']}]"
+        for r in rows("machine_model_send")
+    )
+
+
 def pi_model():
     return pamela_text.parse(PI.read_text())
 

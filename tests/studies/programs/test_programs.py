@@ -7,7 +7,7 @@ from planted_environment import planted_calibration
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.model.interval import TimeRange
-from fembench.studies.pamela.program_models import Farm, factors_of, machine_of, predict_farm
+from fembench.studies.pamela.program_models import Farm, machine_of, predict_farm
 from fembench.studies.programs.cases import case_of, predicted
 from fembench.studies.programs.record import AppCase, load_app, save_app
 from fembench.studies.programs.settings import ProgramSettings
@@ -54,7 +54,7 @@ def test_every_scheduler_places_the_tasks_of_a_program(method):
 
 def test_tasks_are_dealt_by_calibrated_speed():
     record = calibration(POINTS)
-    assert factors_of(record) == {1: 1.0, 2: pytest.approx(0.5)}
+    assert machine_of(record).factors == {1: 1.0, 2: pytest.approx(0.5)}
     assert case_of(options("pi", tasks=99), record).dealt == (66, 33)
     assert case_of(options("pi", tasks=99), None).dealt == (50, 49)
     assert sum(case_of(options("pi", tasks=99, static=0.4), record).dealt) == 39

@@ -1,12 +1,7 @@
-"""The ranks of `characterize --operations`: `python -m fembench.characterize.operations_rank FOLDER`."""
-
-import sys
+"""The ranks of `characterize --operations`."""
 
 from fembench.characterize.jobs import OperationsJob
 from fembench.characterize.operations import operations
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.serve import RankProgram
 
 PROGRAM = RankProgram(OperationsJob, lambda job: job.ranks, operations, "operations.json")
-
-if __name__ == "__main__":
-    sys.exit(serve(PROGRAM, sys.argv[1]))

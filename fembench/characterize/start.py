@@ -134,7 +134,7 @@ def measure_operations(
     needs_two(ranks)
     line = job_line(ranks, hostfile)
     end = run_job(
-        ("-m", "fembench.characterize.operations_rank"),
+        rank_program("fembench.characterize.operations_rank"),
         OperationsJob(ranks=ranks, rounds=rounds, idle=idle, patience=patience),
         "operations.json",
         line,

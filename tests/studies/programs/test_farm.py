@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fembench.characterize.pingpong import half_round_trips
-from fembench.studies.programs import calibrate, compute, farm, graphs
+from fembench.studies.programs import calibrate, compute, graphs
 from fembench.studies.programs.calibrate import samples
 from fembench.studies.programs.compute import Worker, worker_of
 from fembench.studies.programs.job import AppJob, Span, makespan, run_job

@@ -237,12 +237,17 @@ def report(options: argparse.Namespace, found) -> str:
         raise InputError("--messages without --link; expected the network of the messages")
     if options.json:
         return as_json(_tree(options, found, machine))
-    parts = [tables.summary(found, machine, options.binary), tables.rank_rows(found, machine)]
-    parts += [tables.point_rows(found), tables.loop_rows(found), tables.branch_rows(found)]
-    parts += [tables.function_rows(found), tables.library_rows(found)]
-    if options.messages and machine is not None:
-        parts.append(tables.message_rows(found.simulated(machine)))
-    return TOP.join(filter(None, parts))
+    parts = {
+        "": tables.summary(found, machine, options.binary),
+        "Ranks": tables.rank_rows(found, machine),
+        "Communication points": tables.point_rows(found),
+        "Loops": tables.loop_rows(found),
+        "Drawn branches": tables.branch_rows(found),
+        "Functions": tables.function_rows(found),
+        "Library calls": tables.library_rows(found),
+        "Messages": tables.message_rows(found.simulated(machine)) if options.messages and machine else "",
+    }
+    return TOP.join(f"{title}{TOP if title else ''}{text}" for title, text in parts.items() if text)
 
 
 def _machine(options: argparse.Namespace, ranks: int):

@@ -21,7 +21,7 @@ from fembench.base.files import write_atomic
 from fembench.studies.binaries.binary import Executable
 from fembench.studies.binaries.walker import Given, Loops
 
-SOURCE = Path(__file__).with_name("count_branches.c")
+SOURCE = Path(__file__).with_name("count_branches.c.txt")
 PROFILE_SCHEMA = 1
 
 
@@ -60,7 +60,7 @@ def count_run(binary: Path, branches: Iterable[int], command: str) -> BranchProf
     with tempfile.TemporaryDirectory() as folder:
         library, listed = Path(folder) / "count.so", Path(folder) / "branches"
         listed.write_text("".join(f"{a:x}\n" for a in sorted(branches)))
-        made = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE)]
+        made = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), "-x", "c", str(SOURCE)]
         subprocess.run(made, check=True, capture_output=True)
         variables = {"LD_PRELOAD": str(library), "FEMBENCH_COUNT_LIST": str(listed)}
         variables["FEMBENCH_COUNT_BINARY"] = str(binary.resolve())

@@ -4,6 +4,7 @@ Counts that were drawn are drawn several times; the interval covers nine of ten 
 uncertainty of the costs of blocks.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.tables import table
-from fembench.base.units import plural, seconds, size
+from fembench.base.units import digits, plural, seconds, size
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import Collective, Compute, ExecutionGraph, Send
 from fembench.model.machine import Machine
@@ -211,7 +212,7 @@ def _loop_row(
     given: Given, header: int, points: Sequence[Point], mean: float, turns: Sequence[tuple[int, float]]
 ) -> list[object]:
     kind = flag(points)
-    limit: float | None = max(point.most for point in points)
+    limit = max(point.most for point in points)
     if kind != "known":
         loops = given.each.get(header, given.loops)
         bound = min(point.bound for point in points)
@@ -222,7 +223,8 @@ def _loop_row(
     if limited and kind != "known":
         remark += "; reaches its limit"
     each = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
-    return [points[0].function, f"{header:x}", kind, mean, limit, each, by, remark]
+    known = f"{limit:.0f}" if limit < math.inf else None
+    return [points[0].function, f"{header:x}", kind, digits(mean), known, each, by, remark]
 
 
 def _by_ranks(values: Sequence[tuple[int, float]]) -> str:

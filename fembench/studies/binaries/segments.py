@@ -22,7 +22,7 @@ from fembench.studies.binaries.emulator import WHOLE
 LENGTH = 300  # instructions in a row
 LEAST, MOST = 64, 4000  # executions from the same start
 SCRATCH = 0x20000000  # where registers point to whose value is unknown
-HARNESS = Path(__file__).with_name("time_segments.c")
+HARNESS = Path(__file__).with_name("time_segments.c.txt")
 _ROUNDED = re.compile(r"(-?0x[0-9a-f]+)\(%rip\)")
 
 
@@ -84,7 +84,18 @@ def measure_segments(
             text, owners, executions = _assembled(program, todo)
             lines.write_text(text)
             made = subprocess.run(
-                [compiler, "-O1", "-o", f"{folder}/run", str(HARNESS), str(lines)],
+                [
+                    compiler,
+                    "-O1",
+                    "-o",
+                    f"{folder}/run",
+                    "-x",
+                    "c",
+                    str(HARNESS),
+                    "-x",
+                    "assembler",
+                    str(lines),
+                ],
                 capture_output=True,
                 text=True,
                 check=False,

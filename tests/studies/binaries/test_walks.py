@@ -133,6 +133,26 @@ def test_a_wrong_argument_ends_the_program_where_it_says(tmp_path, capsys):
     assert told.count("\n") == 1
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_branch_on_the_rank_does_not_lead_to_what_all_ranks_reach(tmp_path, level):
+    source = """
+    int main(int argc, char **argv){
+      int rank; double x = 1, y = 0; MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      if(rank == 0) MPI_Send(&x, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
+      else MPI_Recv(&x, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      if(y > 2.0) MPI_Abort(MPI_COMM_WORLD, 3);
+      return 0;
+    }"""
+    path = compiled(tmp_path, source, level)
+    program, walks = walked(path, 2)
+    first, last = walks[0].messages
+    assert reached_by(program, first.callers) & set(walks[0].decisions)
+    assert not reached_by(program, last.callers) & set(walks[0].decisions)
+    for seed in range(8):  # what would abort the program is never drawn
+        assert not any(walk.drawn for walk in program.walks(2, Given(), seed))
+
+
 LONG = """
 int main(int argc, char **argv){
   int rank; double s = 0, x = 1;
@@ -357,6 +377,8 @@ def test_a_prediction_prints_points_loops_functions_calls_and_messages(tmp_path,
     assert "taken by rank 0" in printed
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines() if "|" in line]
     assert ["MPI_Send", "answer"] in [row[:2] for row in rows]
+    # two messages of 50 µs + 24 B / 125 MB/s
+    assert ["0", "2", "48 B", "100 µs"] in [[row[0], *row[2:5]] for row in rows if len(row) == 6]
     assert ["known", "20", "20", "20", "1-2: 20"] in [row[2:7] for row in rows]
     assert ["1", "answer", "1"] in [row[:3] for row in rows]
     assert ["atoi", "0-2: 1", "2 µs", "--calls"] in rows
@@ -391,6 +413,8 @@ def test_costs_of_another_machine_are_used_and_nothing_is_measured(tmp_path, mon
     assert main(words) == 0
     first = json.loads(capsys.readouterr().out)
     assert first["timed"] > 0.9
+    assert 250_000 * 5e-11 < first["seconds"] < 250_000 * 2e-7  # iterations; from a fifth of a cycle each
+    assert (first["low"], first["high"]) == pytest.approx((0.9 * first["seconds"], 1.1 * first["seconds"]))
     monkeypatch.setattr("shutil.which", lambda name: "objdump" if name == "objdump" else None)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out) == first

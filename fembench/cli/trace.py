@@ -1,14 +1,16 @@
 """Extract the execution graph of a run or of a program.
 
 The graph contains what each rank computed, which messages it sent and what it waited for. It comes from a
-record with traced iterations or, with --binary, from the disassembly of an MPI program: its blocks, loops
-and messages, with measured costs of instructions.
+record with traced iterations or, with --binary, from the executable of an MPI program, which is read but not
+run. With --link, the time of the program is predicted, with an interval; tables show who communicates, how
+often loops iterate, and what functions cost. What the program does not fix must be stated or counted.
 
 Examples:
   fembench trace results/single/runs/m3-*.json -o graph.json
   fembench trace graph.json --level 3 --show --ranks 0
   fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
-  fembench trace --binary ./program --ranks 4 -o graph.json
+  fembench trace --binary ./program --ranks 4 --args 1000 --calls printf=1e-6 --link 1e-6,5e9
+  fembench trace --binary ./program --ranks 4 --count "mpiexec -n 2 ./program" --profile counts.json
 """
 
 import argparse
@@ -21,7 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the graph (JSON)")
-    parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz")
+    parser.add_argument(
+        "--dot", metavar="FILE", help="write the graph, or the flow chart of --blocks, for Graphviz"
+    )
     parser.add_argument(
         "--traced", action="store_true", help="only the traced iterations, exactly as recorded"
     )
@@ -30,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0, 3),
         default=0,
         metavar="N",
-        help="reduce the graph, and the blocks of --binary, by this level, 0 to 3 (default: 0)",
+        help="reduce the graph, or the blocks of --blocks, by this level, 0 to 3 (default: 0)",
     )
     parser.add_argument("--show", action="store_true", help="print the events")
     parser.add_argument(

@@ -28,6 +28,7 @@ class Instruction(NamedTuple):
     code: bytes
     mnemonic: str
     operands: str
+    prefix: str = ""
 
     @property
     def end(self) -> int:
@@ -99,11 +100,15 @@ def instructions(text: str) -> Iterator[tuple[str, int, list[Instruction]]]:
             start, name, found = int(head.group(1), 16), head.group(2), []
         elif body and body.group(3):
             words = body.group(3).split(None, 1)
+            prefix = []
             while len(words) == 2 and words[0] in PREFIXES:
+                prefix.append(words[0])
                 words = words[1].split(None, 1)
             code = bytes.fromhex(body.group(2))
             found.append(
-                Instruction(int(body.group(1), 16), code, words[0], words[1] if len(words) > 1 else "")
+                Instruction(
+                    int(body.group(1), 16), code, words[0], (words[1:] or [""])[0].strip(), " ".join(prefix)
+                )
             )
         elif body and found:  # a long instruction continues on the next line
             last = found[-1]
@@ -169,40 +174,6 @@ def split(function: Function, address: int) -> None:
     function.vertices = dict(sorted({**function.vertices, address: second}.items()))
 
 
-def separator(function: Function, master: frozenset[int]) -> int | None:
-    """The branch that separates the code of master and slaves (Calzeta and de Souza 2008, 3.8), or None.
-
-    It is the last branch common to the shortest paths to a message of the master and to one of the slaves.
-    `master`: addresses of the master's messages.
-    """
-    parents: dict[int, int | None] = {function.start: None}
-    queue, ways = [function.start], []
-    for address in queue:
-        vertex = function.vertices[address]
-        if vertex.kind == "message":
-            ways.append((address in master, _way(parents, address)))
-        for after in successors(function, vertex):
-            if after not in parents:
-                parents[after] = address
-                queue.append(after)
-    ours = [way for mine, way in ways if mine]
-    theirs = [way for mine, way in ways if not mine]
-    if not ours or not theirs:
-        return None
-    common = [a for a in ours[0] if a in set(theirs[0]) and function.vertices[a].kind == "branch"]
-    return common[-1] if common else None
-
-
-def _way(parents: dict[int, int | None], address: int) -> list[int]:
-    """Addresses on the path from the start of the function to this one."""
-    way: list[int] = []
-    at: int | None = address
-    while at is not None:
-        way.append(at)
-        at = parents[at]
-    return way[::-1]
-
-
 def successors(function: Function, vertex: Vertex) -> Iterator[int]:
     """Successors inside the function; the instruction after an unconditional jump is not one."""
     if vertex.kind == "return":
@@ -213,19 +184,6 @@ def successors(function: Function, vertex: Vertex) -> Iterator[int]:
         yield vertex.end
 
 
-def masters_messages(function: Function) -> frozenset[int]:
-    """Messages of rank 0: those skipped by the first forward branch after MPI_Comm_rank."""
-    ranked = False
-    for v in function.vertices.values():
-        ranked |= v.name == "MPI_Comm_rank"
-        if ranked and v.kind == "branch" and not v.backward and v.target is not None:
-            end = v.target
-            return frozenset(
-                u.start for u in function.vertices.values() if v.end <= u.start < end and u.kind == "message"
-            )
-    return frozenset()
-
-
 def block_table(function: Function) -> str:
     """The vertices of a function as text (Calzeta and de Souza 2008, Fig. 3.6b)."""
     rows = [
@@ -234,3 +192,17 @@ def block_table(function: Function) -> str:
         for v in function.vertices.values()
     ]
     return table(["from", "to", "type", "calls", "cost", "next"], rows, align="rrllrl")
+
+
+def flow_chart(function: Function) -> str:
+    """The vertices of a function as a flow chart for Graphviz (Calzeta and de Souza 2008, Fig. 3.6b)."""
+    shapes = {"branch": "diamond", "message": "parallelogram", "return": "ellipse", "call": "box3d"}
+    lines = [f'digraph "{function.name}" {{', "  node [shape=box, fontsize=10];"]
+    for v in function.vertices.values():
+        text = f"{v.start:x}\\n{v.name or v.kind}\\n{seconds(v.cost)}"
+        lines.append(f'  v{v.start:x} [label="{text}", shape={shapes.get(v.kind, "box")}];')
+        for after in successors(function, v):
+            label = ("taken" if after == v.target else "not taken") if v.kind == "branch" else ""
+            style = ", style=bold, color=blue" if after < v.end else ""
+            lines.append(f'  v{v.start:x} -> v{after:x} [label="{label}"{style}];')
+    return "\n".join([*lines, "}"]) + "\n"

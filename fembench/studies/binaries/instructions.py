@@ -117,7 +117,7 @@ def save_costs(costs: Mapping[str, float], path: Path | str) -> None:
 
 
 def load_costs(path: Path | str) -> dict[str, float]:
-    """class -> seconds, from a file. Raises InputError if a class is missing or not positive."""
+    """class -> seconds, and segment -> seconds, from a file. Raises InputError if a class is missing."""
     costs = read_json(path, dict[str, float])
     wrong = [name for name in ROWS if not costs.get(name, 0) > 0]
     if wrong:

@@ -11,8 +11,10 @@ from fembench.model.measures import makespan_error, mean_error, process_error
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, words
 from fembench.studies import charts
-from fembench.studies.binaries.binary import Loops, graph_of_program, program_of
+from fembench.studies.binaries.binary import Executable, Prices, graph_of
+from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import ROWS
+from fembench.studies.binaries.walker import Given, Loops
 from fembench.studies.charts import Panel
 from fembench.studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench.studies.layout import beside, count, source_table, value
@@ -146,8 +148,9 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
 def executable_messages(processes: int) -> tuple[int, int]:
     """(sends, receives) of the program in appendix B, which is read but not run."""
     text = (Path(__file__).parent / "data" / "integral.objdump").read_text(encoding="utf-8")
-    program = program_of(text, dict.fromkeys(ROWS, 1e-9), "main")
-    graph = graph_of_program(program, processes, Loops(10.0, 20), 8, 1, "appendix B")
+    program = Executable(text, dict.fromkeys(ROWS, 1e-9), "main", Image(wide=False))
+    walks = program.walks(processes, Given(Loops(10.0, 20), m=8), 1)
+    graph = graph_of(walks, Prices(lambda k: program.by_class(program.segments[k]), {}), "appendix B")
     events = [e for p in graph.programs for e in flat(p)]
     return sum(isinstance(e, Send) for e in events), sum(isinstance(e, Receive) for e in events)
 

@@ -1,7 +1,6 @@
 """Execution graphs of compiled programs: that of thesis-003, appendix B, from its disassembly."""
 
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -13,17 +12,34 @@ from fembench.model.engine import simulate
 from fembench.model.graph import Receive, Send, flat
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench.studies.binaries.binary import Loops, graph_of_program, program_of
+from fembench.studies.binaries.binary import Executable, Prices, graph_of, reached_by
+from fembench.studies.binaries.block_reduce import reduce_blocks
 from fembench.studies.binaries.blocks import Function, Vertex, functions_of, jump_target, split
+from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import ROWS, class_of, load_costs, measure_costs, save_costs
+from fembench.studies.binaries.walker import Given, Loops
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
 ONE = dict.fromkeys(ROWS, 1e-9)  # a nanosecond per instruction
 
 
+def executable(entry="main"):
+    return Executable(LISTING, ONE, entry, Image(wide=False))
+
+
 @pytest.fixture(scope="module")
 def program():
-    return program_of(LISTING, ONE, "main")
+    return executable()
+
+
+def priced(program):
+    """Costs by instruction."""
+    return Prices(lambda k: program.by_class(program.segments[k]), {})
+
+
+def computing(program, walk):
+    """Seconds of a walk."""
+    return sum(priced(program).of(part) for part in walk.parts if isinstance(part, dict))
 
 
 @pytest.mark.parametrize(
@@ -71,18 +87,20 @@ def test_no_cost_is_lost_in_blocks():
     assert kinds.count("return") == 1
 
 
-def test_the_separator_is_the_decision_behind_the_rank(program):
-    found = program.entry.vertices[program.separator]
-    assert found.kind == "branch"
-    assert not found.backward
+def test_the_branch_behind_the_rank_leads_to_all_messages(program):
+    walks = program.walks(3, Given(Loops(10, 10), m=16), 0)
     ranked = next(v for v in program.entry.vertices.values() if v.name == "MPI_Comm_rank")
-    assert found.start > ranked.start
-    assert len(program.master) == 2
+    (branch,) = walks[0].decisions
+    assert program.entry.vertices[branch].start > ranked.start
+    assert [walk.decisions[branch] for walk in walks] == [{False}, {True}, {True}]
+    for walk in walks:
+        assert all(branch in reached_by(program, message.callers) for message in walk.messages)
+    assert len({message.address for message in walks[0].messages}) == 2
 
 
 @pytest.mark.parametrize(("ranks", "messages"), [(2, 2), (4, 6), (8, 14)])
 def test_messages_are_those_of_table_4_2(program, ranks, messages):
-    graph = graph_of_program(program, ranks, Loops(10, 10), 16, 0, "integral")
+    graph = graph_of(program.walks(ranks, Given(Loops(10, 10), m=16), 0), priced(program), "integral")
     events = [e for p in graph.programs for e in flat(p)]
     assert sum(isinstance(e, Send) for e in events) == messages
     assert sum(isinstance(e, Receive) for e in events) == messages
@@ -91,42 +109,47 @@ def test_messages_are_those_of_table_4_2(program, ranks, messages):
 
 
 def test_the_master_goes_round_its_loops_once_a_slave_and_never_computes(program):
-    rng = np.random.default_rng(0)
-    master = program.walk(0, 8, Loops(20, 20), rng, 16)
-    slave = program.walk(3, 8, Loops(20, 20), rng, 16)
-    assert sorted(master.turns.values()) == [7, 7]
-    assert master.calls == {}
-    assert slave.calls["calculateIntegral"] == 1
-    assert slave.calls["root"] == 2 + 20
-    assert slave.seconds > 3 * master.seconds
+    walks = program.walks(8, Given(Loops(20, 20), m=16), 0)
+    master, slave = walks[0], walks[3]
+    assert sorted(n for (kind, _), n in master.totals.items() if kind == "turns") == [7, 7]
+    assert not [key for key in master.totals if key[0] == "call"]
+    assert slave.totals["call", "calculateIntegral"] == 1
+    assert slave.totals["turns", inner_loop(program)] == 999  # 1000 sub-intervals
+    assert slave.totals["call", "root"] == 2 + 999
+    assert computing(program, slave) > 3 * computing(program, master)
 
 
-def test_identical_iterations_are_added_at_once():
-    root = program_of(LISTING, ONE, "root")
-    costs = [root.walk(1, 2, Loops(n, n), np.random.default_rng(0), 16).seconds for n in (5, 6, 7, 10**9)]
-    assert np.diff(costs[:3], 2) == pytest.approx(0, abs=1e-15)
-    assert costs[3] == pytest.approx(costs[0] + (10**9 - 5) * (costs[1] - costs[0]))
+def inner_loop(program):
+    """The header of the only loop of calculateIntegral."""
+    (header,) = program.flow(program.functions["calculateIntegral"]).loops
+    return header
 
 
-def test_merged_blocks_are_fewer_and_every_way_takes_the_same_time(program):
-    merged = program_of(LISTING, ONE, "main", level=1)
+def test_merged_blocks_are_fewer_and_keep_their_cost(program):
+    merged = executable()
+    for function in merged.functions.values():
+        reduce_blocks(function, 1)
     count = [sum(len(f.vertices) for f in p.functions.values()) for p in (program, merged)]
     assert count[1] < 0.7 * count[0]
-    for rank in (0, 1, 2):
-        found = [p.walk(rank, 3, Loops(5, 30), np.random.default_rng(7), 16) for p in (program, merged)]
-        assert found[0].seconds == pytest.approx(found[1].seconds, rel=1e-12)
-        assert [type(e) for e in found[0].events] == [type(e) for e in found[1].events]
-    assert len(merged.master) == 2
+    for name, function in merged.functions.items():
+        costs = [sum(v.cost for v in f.vertices.values()) for f in (function, program.functions[name])]
+        assert costs[0] == pytest.approx(costs[1], rel=1e-12)
 
 
-def test_iterations_are_drawn_below_the_limit_and_fixed_at_it(program):
+def test_iterations_are_drawn_below_the_limit_and_fixed_at_it():
     rng = np.random.default_rng(0)
     drawn = [Loops(10, 40).turns(rng) for _ in range(2000)]
     assert max(drawn) == 40
     assert np.mean(drawn) == pytest.approx(10 * (1 - np.exp(-4)), rel=0.05)
     assert Loops(40, 40).turns(rng) == 40
-    times = {program.walk(1, 2, Loops(10, 40), np.random.default_rng(s), 16).seconds for s in range(5)}
-    assert len(times) > 1
+
+
+def test_a_mean_behind_the_limit_is_that_of_the_numbers_drawn():
+    rng = np.random.default_rng(0)
+    for mean, limit in ((8.5, 9), (3, 9), (50, 1000)):
+        drawn = [Loops(mean, limit, cut=True).turns(rng) for _ in range(4000)]
+        assert max(drawn) <= limit
+        assert np.mean(drawn) == pytest.approx(mean, rel=0.05)
 
 
 def test_instructions_have_classes():
@@ -186,41 +209,10 @@ def test_costs_are_measured_on_this_machine(tmp_path):
         load_costs(tmp_path / "costs.json")
 
 
-SOURCE = """
-int MPI_Comm_rank(int comm, int *r){ *r = 0; return 0; }
-int MPI_Send(void *b, int to){ return 0; }
-int MPI_Recv(void *b, int from){ return 0; }
-int work(int n){ int s = 0; for(int i = 0; i < n; i++) s += i * n; return s; }
-int main(void){
-  int rank, size = 4, x = 0; MPI_Comm_rank(0, &rank);
-  if(rank == 0){
-    for(int i = 1; i < size; i++) MPI_Send(&x, i);
-    for(int i = 1; i < size; i++) MPI_Recv(&x, i);
-  }
-  else { MPI_Recv(&x, 0); x = work(x); MPI_Send(&x, 0); }
-  return 0; }
-"""
-
-
-@pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("objdump")), reason="no C compiler or objdump")
-def test_a_program_compiled_here_becomes_a_graph_that_is_simulated(tmp_path, capsys):
-    (tmp_path / "a.c").write_text(SOURCE)
-    command = ["gcc", "-O0", "-fcf-protection=none", "-o", str(tmp_path / "a"), str(tmp_path / "a.c")]
-    subprocess.run(command, check=True, capture_output=True)
-    graph = str(tmp_path / "graph.json")
-    words = ["trace", "--binary", str(tmp_path / "a"), "--ranks", "4", "--costs", str(tmp_path / "c.json")]
-    assert main([*words, "--blocks", "main"]) == 0
-    assert "MPI_Send" in capsys.readouterr().out
-    assert main([*words, "--blocks", "none"]) == 2
-    assert main([*words, "-o", graph, "--loop-mean", "1000", "--loop-limit", "1000"]) == 0
-    assert main(["simulate", graph, "--link", "50e-6,125e6", "--json"]) == 0
-    assert '"messages": [\n  3,' in capsys.readouterr().out
-
-
 def test_what_is_no_program_is_refused_in_one_line(tmp_path, capsys):
     (tmp_path / "a").write_text("no program")
     for words, message in (
-        (["--binary", str(tmp_path / "a"), "--ranks", "2"], "file format not recognized"),
+        (["--binary", str(tmp_path / "a"), "--ranks", "2"], "expected an x86 executable"),
         (["--binary", str(tmp_path / "a")], "expected a number of ranks"),
     ):
         assert main(["trace", *words]) == 2
@@ -228,8 +220,8 @@ def test_what_is_no_program_is_refused_in_one_line(tmp_path, capsys):
         assert message in told
         assert told.count("\n") == 1
     with pytest.raises(InputError, match="no function start"):
-        program_of(LISTING, ONE, "start")
+        executable("start")
     with pytest.raises(InputError, match="no functions"):
-        program_of("", ONE, "main")
-    with pytest.raises(InputError, match="positive numbers"):
-        graph_of_program(program_of(LISTING, ONE, "main"), 2, Loops(0, 5), 8, 0, "")
+        Executable("", ONE, "main", Image())
+    with pytest.raises(InputError, match="expected at least 1"):
+        executable().walks(0, Given(), 0)

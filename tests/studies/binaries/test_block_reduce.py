@@ -5,21 +5,15 @@ import copy
 import pytest
 from thesis_001 import DATA
 
-from fembench.model.engine import simulate
-from fembench.model.machine import even_machine
-from fembench.model.planner import make_plan
-from fembench.studies.binaries.binary import Loops, graph_of_program, program_of
 from fembench.studies.binaries.block_reduce import (
     hoist_common,
     merge_groupings,
     merge_passages,
     reduce_blocks,
 )
-from fembench.studies.binaries.blocks import Function, Vertex, successors
-from fembench.studies.binaries.instructions import ROWS
+from fembench.studies.binaries.blocks import Function, Vertex, functions_of, successors
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
-ONE = dict.fromkeys(ROWS, 1e-9)
 
 
 def made(*vertices):
@@ -123,19 +117,16 @@ def test_the_test_of_a_loop_stays_because_iterations_are_counted_there():
     assert list(function.vertices) == [v[0] for v in loop]
 
 
-def makespan(program, ranks):
-    graph = graph_of_program(program, ranks, Loops(50, 50), 8, 1, "x")
-    machine = even_machine(ranks, latency=1e-6, per_byte=1e-9, overhead=1e-7)
-    return simulate(make_plan(graph, machine)).makespan
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_the_thesis_program_takes_the_same_time_at_every_level(ranks):
-    programs = [program_of(LISTING, ONE, "main", level) for level in range(4)]
-    times = [makespan(p, ranks) for p in programs]
-    assert times == pytest.approx([times[0]] * 4, rel=1e-12)
-    counts = [sum(len(f.vertices) for f in p.functions.values()) for p in programs]
-    assert counts[0] > counts[1] >= counts[2] >= counts[3]
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_the_thesis_program_takes_the_same_time_on_every_way(level):
+    functions = functions_of(LISTING, lambda i: 1.0)
+    before = {name: ways(function) for name, function in functions.items()}
+    counts = [sum(len(f.vertices) for f in functions.values())]
+    for function in functions.values():
+        reduce_blocks(function, level)
+    assert {name: ways(function) for name, function in functions.items()} == before
+    counts.append(sum(len(f.vertices) for f in functions.values()))
+    assert counts[0] > counts[1]
 
 
 def test_passages_are_merged_as_before():

@@ -438,7 +438,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(result | {"promises": [dict(zip(heads, p.row)) for p in asked]}, indent=1))
     else:
-        print(table(heads, [p.row for p in asked]))
+        print("\n" + table(heads, [p.row for p in asked]))
     return int(any(p.verdict != "yes" for p in asked))
 
 

@@ -18,6 +18,7 @@ from fembench.kernels.backend import kernels
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
+from fembench.synthetic.slowness import FullSpeed
 
 pytestmark = pytest.mark.mpi
 MOVING = sorted(set(POLICIES) - {"none", "observe"})
@@ -205,6 +206,29 @@ def test_blocks_follow_a_hot_spot_through_the_mesh(comm, monkeypatch):
         last = next(look for look in ledger.looks if look.iteration > 35)
         assert max(last.rank_time) > max(looks[5].rank_time)
         assert last.balanced or any(m.block >= n - c for m in last.moves)
+
+
+def test_a_hot_spot_counts_in_the_emulation_and_in_the_measured_times(comm, monkeypatch):
+    """The first block of the rank costs three times its work from iteration 5 on."""
+    c, works = 2, []
+
+    class Noted(FullSpeed):
+        def new_work(self, work, amounts=(), heavier=()):
+            works.append(heavier)
+
+    job = Job(comm, blocks_per_rank=c, hot_spot=f"5:{c * comm.rank}x3", balance="amortised")
+    solver = job.session.solver(job.case, job.prepared, job.tracer)
+    blocks = matrix_blocks.MatrixBlocks(
+        comm, solver._solver, solver._facts, job.tracer, Noted(), job.session.spots
+    )
+    ticks = [0, round(10 * job.tracer.ticks_per_second)]
+    monkeypatch.setattr(blocks, "_computing", lambda: ticks.pop(0))
+    blocks.begin()
+    n = [block.n_active for block in solver._solver.blocks.values()]
+    assert works == [{5: pytest.approx((3 * n[0] + n[1]) / sum(n))}]
+    blocks.open(0)
+    solver._solver.seconds[:] = 1.0  # equal work; half of the window is before the change
+    assert blocks.measured(10).seconds == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_the_solution_passes_every_check_of_correctness(comm, monkeypatch):

@@ -8,11 +8,13 @@ from planted_job import Job, cheap, same_bits, slow_first, unit
 from planted_machine import planted_machine
 
 from fembench.balance.choose import amortised, apbsp
+from fembench.balance.detect import balanced_ranks
 from fembench.balance.driver import visible
 from fembench.balance.link import SMALL, _rounds, of_profile, probe
 from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import greedy, greedy_comm, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
+from fembench.balance.policies import POLICIES, decide
 from fembench.balance.potential import candidates, forecast
 from fembench.base.errors import InputError
 
@@ -75,6 +77,20 @@ def test_blocks_go_where_their_messages_are_cheap():
     assert {target for _, target in amortised(stats, FAST)} == {1}
     near = job(stats.owner, stats.time, stats.speed, links=stats.links, remaining=100)
     assert {target for _, target in amortised(near, FAST)} == {1, 2}
+
+
+def test_ranks_of_equal_work_are_not_balanced_if_one_waits_for_more_messages():
+    row = Links(np.array([0, 1, 1, 2]), np.array([1, 0, 2, 1]), np.ones(4))
+    stats = job([0, 1, 2], [1, 1, 1], links=row, pairs=costs(3, 0.5))  # 1.5, 2, 1.5
+    assert not balanced_ranks(stats, 0.1)
+    assert balanced_ranks(stats.silent, 0.1)
+
+
+@pytest.mark.parametrize(("remaining", "moves"), [(5, 0), (40, 3)])
+def test_a_new_assignment_is_adopted_if_the_remaining_iterations_pay_for_it(remaining, moves):
+    """Three blocks move, at 10 s each, and save 2 s per iteration."""
+    stats = job([0, 0, 0, 0, 1], [1, 1, 1, 1, 1e-3], per_move=10.0, remaining=remaining)
+    assert len(decide(POLICIES["greedy"], stats, FAST)) == moves
 
 
 def test_the_potential_uses_the_cost_of_the_pair():

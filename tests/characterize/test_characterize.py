@@ -47,6 +47,15 @@ def test_every_rank_phase_storage_and_size_is_measured(measured):
 
 
 @pytest.mark.slow
+def test_the_state_of_the_host_is_measured_in_every_round(measured):
+    profile, told = measured
+    rounds = sum("round " in line for line in told)
+    assert [r.what for r in profile.state] == ["core", "memory"] * rounds
+    assert {r.host for r in profile.state} == {host.name for host in profile.environment.hosts}
+    assert min(r.speed for r in profile.state) > 1e7
+
+
+@pytest.mark.slow
 def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_path):
     profile, _ = measured
     assert profile.environment.synthetic == "emulated speeds 1,0.5"

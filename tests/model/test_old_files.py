@@ -21,7 +21,7 @@ from fembench.model.predictor import open_study
 from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.network import Contention, KernelTime
-from fembench.records.prediction import PREDICTION_SCHEMA, load_prediction
+from fembench.records.prediction import PREDICTION_SCHEMA, load_prediction, sealed
 from fembench.records.profile import load_profile, save_profile
 from fembench.records.store import save
 
@@ -190,3 +190,13 @@ def test_a_grid_of_old_files_has_the_score_of_the_same_files_of_today(tmp_path, 
     assert printed(capsys, "validate", str(grid)) == today
     assert main(["validate", str(grid), "--cases", str(held)]) == 0
     assert "0 predictions written" in capsys.readouterr().out  # the old ones are about these cases
+
+
+def test_a_prediction_without_a_state_has_the_seal_that_it_had_before_states_were_kept():
+    said = load_prediction(DATA / "prediction-schema-2.json").predicted
+    tree = msgspec.to_builtins(said)
+    assert not tree.pop("state")
+    for name, usual in (("method", "simulation"), ("problem", {})):
+        if tree[name] == usual:
+            del tree[name]
+    assert sealed(said).seal == hashlib.sha256(msgspec.json.encode(tree)).hexdigest()

@@ -4,8 +4,8 @@
 
 A seeded sample of mutations (benchmarks/mutants.py lists the kinds) is drawn from the packages below, by
 their size. Each one is written into a copy of the tree. There the tests that import the module run, then the
-others of its room, until one fails: the mutant is killed. A mutant on which one test runs longer than --limit
-is killed, too. Tests under MPI, tests that measure times and slow ones are left out.
+others of its room, then the MPI tests among them on two ranks, until one fails: the mutant is killed. One on
+which a test runs longer than --limit is killed, too. Tests that measure times and slow ones are left out.
 
 The exit status is 1 if less than 90 % of a package's mutants are killed. Survivors are listed with their
 place. Those that change nothing that a test should notice are in mutations_accepted.toml, with the reason;
@@ -39,14 +39,16 @@ from mutants import Mutant, mutants
 from fembench.base.config import tomllib
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
+from fembench.launch.job_line import environment, job_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PACKAGES = ("model", "balance", "weights", "stats", "records/validity", "studies")
+RANKS = 2  # of MPI tests
 LEAST = 0.9  # of a package's mutants that the tests must kill
 NONE_SELECTED, UNUSABLE = 5, (3, 4)  # exit statuses of pytest
 STAMPS = itertools.count(1_000_000_000)
-LEFT_OUT = "not mpi and not alone and not slow"
+LEFT_OUT = "mpi and not alone and not slow"
 IGNORED = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "_build")
 # first on the path of every process of the copy: an editable install would import the original
 FINDER = """import sys
@@ -153,16 +155,20 @@ def copied(folder: Path) -> Path:
     return tree
 
 
-def run_tests(tree: Path, files: Sequence[str], limit: float) -> tuple[str, str]:
+def run_tests(tree: Path, files: Sequence[str], limit: float, ranks: int = 0) -> tuple[str, str]:
     """('passed', 'failed' or 'timeout', the file that failed) of test files of the tree, until one fails.
 
-    `limit` is that of one test, in seconds. Raises SystemExit if pytest cannot run them.
+    `limit` is that of one test, in seconds; `ranks`: MPI tests on so many ranks, 0 means all others. Raises
+    SystemExit if pytest cannot run them.
     """
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("FEMBENCH_", "OMPI_COMM"))}
+    start = job_line(ranks) if ranks else None
+    around = environment(start, asleep=True) if start else dict(os.environ)
+    variables = {k: v for k, v in around.items() if not k.startswith(("FEMBENCH_", "OMPI_COMM"))}
     variables |= {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "FEMBENCH_TEST_LIMIT": str(limit)}
-    line = f"{sys.executable} -m pytest -x -q --no-header -p no:cacheprovider".split()
+    line = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m"]
+    line += [("" if ranks else "not ") + LEFT_OUT, *files]
     done = subprocess.run(
-        [*line, "-m", LEFT_OUT, *files], cwd=tree, env=variables, text=True, start_new_session=True,
+        start.of(line, tree) if start else line, cwd=tree, env=variables, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     if done.returncode in UNUSABLE:
@@ -182,7 +188,7 @@ class Bench:
         for tree in trees:
             self.trees.put(tree)
         self.limit, self.direct = limit, direct
-        self.passing: dict[str, bool] = {}  # test file -> whether it passes on the original
+        self.passing: dict[tuple[str, int], bool] = {}  # (test file, ranks) -> passes on the original
 
     def try_out(self, mutant: Mutant, accepted: Iterable[Accepted]) -> Outcome:
         """Run the tests of a mutant until one fails."""
@@ -213,15 +219,21 @@ class Bench:
                 if not by or self._passes(tree, by):
                     return "killed", by
                 files = [file for file in files if file != by]
+        for file in (f for group in groups for f in group if "mark.mpi" in (tree / f).read_text("utf-8")):
+            self._write(path, mutant.applied(original))
+            found, _ = run_tests(tree, [file], self.limit, RANKS)
+            self._write(path, original)
+            if found != "passed" and self._passes(tree, file, RANKS):
+                return "killed", file
         return "survived", ""
 
-    def _passes(self, tree: Path, file: str) -> bool:
+    def _passes(self, tree: Path, file: str, ranks: int = 0) -> bool:
         """Whether a test file passes on the original; asked once. One that fails says nothing of a mutant."""
-        if file not in self.passing:
-            self.passing[file] = run_tests(tree, [file], self.limit)[0] == "passed"
-            if not self.passing[file]:
+        if (file, ranks) not in self.passing:
+            self.passing[file, ranks] = run_tests(tree, [file], self.limit, ranks)[0] == "passed"
+            if not self.passing[file, ranks]:
                 print(f"left out, as it fails without a mutation: {file}", file=sys.stderr)
-        return self.passing[file]
+        return self.passing[file, ranks]
 
     @staticmethod
     def _write(path: Path, text: str) -> None:

@@ -210,7 +210,7 @@ def test_what_if_edits_change_machines_and_network():
     assert len({s.host for s in slots}) == 4
     with pytest.raises(InputError, match="the profile has 4 slots"):
         chosen(slots_of(profile, "sym"), 5)
-    with pytest.raises(InputError, match="fastest, slowest or add"):
+    with pytest.raises(InputError, match="fastest, slowest, share:COUNT or add"):
         slots_of(profile, "sym", ("quick",))
 
 

@@ -44,7 +44,7 @@ class Planned(NamedTuple):
     counted: str = ""
 
 
-PROGRAMS = (Planned("integral", "400000", "2000"), Planned("product", "240"), Planned("sweeps", "10"))
+PROGRAMS = (Planned("integral", "400000", "2000"), Planned("product", "64 60"), Planned("sweeps", "10"))
 
 
 def main() -> int:
@@ -141,7 +141,7 @@ def executable(program: Planned, level: str, folder: Path) -> str:
 
 def measured(program: Planned, level: str, runs: int, folder: Path) -> tuple[float, float]:
     """(wall, processor) seconds of the slowest rank in the shortest run."""
-    words = ["mpiexec", "-n", str(RANKS), executable(program, level, folder), program.argument]
+    words = ["mpiexec", "-n", str(RANKS), executable(program, level, folder), *program.argument.split()]
     found = [LINE.findall(called(words)) for _ in range(runs)]
     wall, processor = (min(max(float(rank[k]) for rank in run) for run in found) for k in (0, 1))
     return wall, processor

@@ -5,6 +5,7 @@ counts there, and continues as the branch would. That needs no source and no sym
 passage takes about a microsecond, so a small case is enough.
 """
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -38,6 +39,7 @@ class BranchProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts of a run, over all its processes."""
 
     command: str
+    program: str  # SHA-256 of the executable
     branches: dict[str, Passed]  # address, hexadecimal
     schema: int = PROFILE_SCHEMA
 
@@ -84,7 +86,8 @@ def count_run(binary: Path, branches: Iterable[int], command: str) -> BranchProf
                 )
     if not files:
         raise InputError(f"--count '{command}' did not run {binary}; expected a command that starts it")
-    return BranchProfile(command, {name: p for name, p in found.items() if p.stayed + p.taken})
+    digest = hashlib.sha256(binary.read_bytes()).hexdigest()
+    return BranchProfile(command, digest, {name: p for name, p in found.items() if p.stayed + p.taken})
 
 
 def save_profile(profile: BranchProfile, path: Path | str) -> None:
@@ -97,16 +100,17 @@ def load_profile(path: Path | str) -> BranchProfile:
 
 
 def distributions(program: Executable, profile: BranchProfile) -> tuple[dict[int, Loops], dict[int, float]]:
-    """(header -> iterations, branch -> probability that it is taken) that a run tells."""
+    """(header -> iterations, branch -> probability that it is taken) that a run tells.
+
+    Raises InputError for the profile of another executable.
+    """
+    if profile.program != program.image.digest or profile.schema != PROFILE_SCHEMA:
+        raise InputError(f"counts of another executable ('{profile.command}'); expected those of this one")
     counted = {int(name, 16): p for name, p in profile.branches.items()}
     loops: dict[int, Loops] = {}
     rates: dict[int, float] = {}
     for address, p in counted.items():
-        function = program.owner.get(address)
-        if function is None:
-            raise InputError(
-                f"a profile with {address:x}, which is no branch; expected that of this executable"
-            )
+        function = program.owner[address]
         flow, v = program.flow(function), function.vertices[address]
         inside = [loop for loop in flow.loops.values() if address in loop.body and flow.exits(loop, v)]
         rates[address] = p.taken / (p.taken + p.stayed)

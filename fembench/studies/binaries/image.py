@@ -1,5 +1,6 @@
 """What an executable contains besides code: initial data, and the names of addresses."""
 
+import hashlib
 import re
 import shutil
 import struct
@@ -25,6 +26,7 @@ class Image:
     )  # address -> the address that the loader puts there
     wide: bool = True  # x86-64, not i386
     base: int = 0  # added to all addresses of the file
+    digest: str = ""  # SHA-256 of the file
 
     def name(self, address: int) -> str:
         """The symbol of the linker at an address, or ''."""
@@ -68,6 +70,7 @@ def image_of(path: Path) -> Image:
         {int(found[1], 16): int(found[2], 16) for found in moved if found},
         wide,
         BASE if struct.unpack_from("<H", data, 16)[0] == 3 else 0,
+        hashlib.sha256(data).hexdigest(),
     )
 
 

@@ -235,13 +235,17 @@ def test_a_counting_run_tells_the_mean_and_the_limit_of_loops_and_the_rate_of_br
     program = load(path, ONE, "main")
     given = Given(calls=dict.fromkeys(("strtod", "printf"), 0.0), arguments=("1024",))
     branches = undecided(program, 1, given)
-    loops, rates = distributions(program, count_run(path, branches, f"{path} 1024"))
+    profile = count_run(path, branches, f"{path} 1024")
+    loops, rates = distributions(program, profile)
     ((header, found),) = loops.items()
     # 1024 is halved 10 times; at -O2, the first test may stand before the loop
     assert found == Loops(10.0, 10, cut=True)
     walks = program.walks(1, Given(each=loops, branches=rates, calls=given.calls, arguments=("1024",)), 0)
     assert walks[0].totals["turns", header] == pytest.approx(500)
     assert flag([walks[0].loops[header]]) == "unknown"
+    other = load(compiled(tmp_path, FARM, level), ONE, "main")
+    with pytest.raises(InputError, match="counts of another executable"):
+        distributions(other, profile)
     # y exceeds 40 from the first k on
     assert all(rate in (0.0, 1.0) or 0.9 <= rate < 1 or 0 < rate <= 0.1 for rate in rates.values())
 

@@ -160,6 +160,12 @@ def _function(
     lines += ["cmpq $0, left(%rip)", f"je over{k}", f"again{k}:"]
     for copy in range(copies):
         for n, one in enumerate(body):
-            lines += assembly(one, program.image.base, f"next{k}_{copy}_{n}").split("\n")
+            text = assembly(one, program.image.base, f"next{k}_{copy}_{n}")
+            after = body[(n + 1) % len(body)].address
+            if "\nnext" in text and after != one.end:  # the target lies in its cache line as in the program
+                jump = f"\njmp next{k}_{copy}_{n}"  # for branches that other data do not take
+                place = f"{jump}\n.p2align 6, 0x90\n.fill {after % 64}, 1, 0x90\nnext"
+                text = place.join(text.rsplit("\nnext", 1))
+            lines += text.split("\n")
     lines += ["subq $1, left(%rip)", f"jnz again{k}", f"over{k}:", "mov saved(%rip), %rsp"]
     return [*lines, "ldmxcsr usual(%rip)", *(f"pop %{r}" for r in reversed(KEPT)), "ret"]

@@ -49,6 +49,16 @@ def pytest_terminal_summary(terminalreporter):
             stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {failed}\n{''.join(skipped)}")
 
 
+@pytest.fixture(autouse=True)
+def settings_of_one_test():
+    """A verb sets variables for the jobs that it starts; one that a test calls must not set those of others."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("FEMBENCH_")}
+    yield
+    for name in [name for name in os.environ if name.startswith("FEMBENCH_") and name not in before]:
+        del os.environ[name]
+    os.environ.update(before)
+
+
 @pytest.fixture
 def comm():
     """All ranks. Import mpi4py as late as here: a serial test may start MPI programs of its own."""

@@ -42,7 +42,7 @@ def _weights(blocks: str, n_blocks: int, text: str) -> tuple[float, ...]:
         first, last = int(match[1]), int(match[2] or match[1])
         if not first <= last < n_blocks:
             raise InputError(
-                f"hot_spot '{shown(text)}': no blocks {first} to {last}; expected some of {n_blocks}"
+                f"hot_spot '{shown(text)}': no blocks {shown(word)}; expected blocks from 0 to {n_blocks - 1}"
             )
         weights[first : last + 1] = [weight] * (last + 1 - first)
     return tuple(weights)

@@ -66,7 +66,7 @@ def test_emulated_changes_are_labelled(tmp_path, options, label):
         (("--balance", "amortised", "--drain", "7@5"), "rank 7; expected ranks below 2"),
         (("--balance", "amortised", "--blocks-per-rank", 60), "expected 1 to 52"),
         (("--balance", "amortised", "--emulate-change", "5:1,1,1"), "3 speeds for 2 ranks"),
-        (("--balance", "amortised", "--hot-spot", "5:4x2"), "expected blocks below 4"),
+        (("--balance", "amortised", "--hot-spot", "5:4x2"), "expected blocks from 0 to 3"),
         (("--balance", "amortised", "--link-costs", "none.json"), "none.json"),
         (("--hot-spot", "5:1x2"), "expected a policy"),
     ],

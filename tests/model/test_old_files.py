@@ -36,12 +36,26 @@ CAME = {  # {schema of a profile: what it brought}
     },
     4: {"network": ("exchanges", "settings"), "classes": ("both_ways", "beside")},
 }
+SINCE_3 = {  # fields of a case
+    *("hosts", "per_node", "precision", "max_seconds"),
+    *(
+        "widen_after",
+        "interval",
+        "hysteresis",
+        "cooldown",
+        "ageing",
+        "origin",
+        "net",
+        "link_costs",
+        "hot_spot",
+    ),
+}
 
 
 def in_schema_1(tree):
     """A tree with a case and its problem as schema 1 had them."""
     case = {name: value for group in tree["case"].values() for name, value in group.items()}
-    for name in ("hosts", "per_node", "precision", "max_seconds"):  # of schema 3
+    for name in SINCE_3:
         del case[name]
     return tree | {"case": case | {"problem": "thesis"}, "problem": tree["problem"] | {"name": "thesis"}}
 

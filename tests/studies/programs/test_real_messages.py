@@ -183,7 +183,9 @@ def test_the_verb_calibrates_predicts_runs_and_scores(planted_launch, tmp_path, 
     assert main([*line, "--emulate", "1,1,1"]) == 2
 
 
-def test_the_study_prints_real_messages_first_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
+def test_the_study_prints_real_messages_after_its_claims_and_does_not_repeat_kept_runs(
+    planted_launch, tmp_path
+):
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
     found = grid_real.measure(runs, profile(), attempts, 20)
     assert [f.real.kind for f in found] == ["ring", "ring", "ring", "fork", "join"]
@@ -192,7 +194,7 @@ def test_the_study_prints_real_messages_first_and_does_not_repeat_kept_runs(plan
     assert [f.record for f in again] == [f.record for f in found]
     (fork,) = grid_real.measure(runs, profile(), attempts, 20, ("fork",))
     assert fork.real.thesis_error == pytest.approx(0.008, abs=0.001)
-    sections = grid_study.compose([], found, None)
-    assert sections[0].title == "Rings, fork and join"
-    rows = {row[0]: row for row in sections[0].tables[0].rows}
+    claims, messages, *_ = grid_study.compose([], found, None)
+    assert (claims.title, messages.title) == ("Claims", "Rings, fork and join")
+    rows = {row[0]: row for row in messages.tables[0].rows}
     assert rows["fork, 4096 KiB, MPI_Send: messages"][2] == pytest.approx(8 * BLOCKED)

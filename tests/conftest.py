@@ -51,7 +51,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True)
 def settings_of_one_test():
-    """A verb sets variables for the jobs that it starts; one that a test calls must not set those of others."""
+    """A verb sets variables for the jobs that it starts; those of a test end with it."""
     before = {name: value for name, value in os.environ.items() if name.startswith("FEMBENCH_")}
     yield
     for name in [name for name in os.environ if name.startswith("FEMBENCH_") and name not in before]:

@@ -52,7 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     status = actions.add_parser("status", help="list the labs")
     status.add_argument("--json", action="store_true", help="print JSON instead of a table")
     down = actions.add_parser("down", help="end what runs in the lab, and remove it")
-    down.add_argument("name", nargs="?", help="name of the lab (default: all)", default="", metavar="LAB")
+    down.add_argument(
+        "name", nargs="?", help="name of the lab (default: the only one)", default="", metavar="LAB"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,9 +74,7 @@ def run(options: argparse.Namespace) -> int:
         _print(lab.set_speed(options.name or lab.only_lab(), options.host, options.speed), options.json)
     elif options.action == "down":
         lab.require_root()
-        gone = [
-            thing for name in ([options.name] if options.name else lab.labs()) for thing in lab.down(name)
-        ]
+        gone = lab.down(options.name or lab.only_lab()) if options.name or lab.labs() else []
         print(f"removed: {', '.join(gone)}" if gone else "no lab to remove")
     else:
         _status(options.json)

@@ -80,6 +80,19 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch, capsys):
     assert "apt install iproute2" in capsys.readouterr().err
 
 
+def test_of_several_labs_none_is_removed_without_its_name(monkeypatch, capsys):
+    removed = []
+    monkeypatch.setattr(lab, "require_root", lambda: None)
+    monkeypatch.setattr(lab, "down", lambda name: removed.append(name) or [name])
+    for names, status in ((["mine", "theirs"], 2), (["mine"], 0), ([], 0)):
+        monkeypatch.setattr(lab, "labs", lambda folder=None, names=names: names)
+        assert main(["lab", "down"]) == status
+    assert removed == ["mine"]
+    told = capsys.readouterr()
+    assert told.err == "fembench: 2 labs: mine, theirs; expected the name of one\n"
+    assert told.out == "removed: mine\nno lab to remove\n"
+
+
 @real
 @pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a.b", "*"])
 def test_no_name_leads_down_to_other_places(name, tmp_path):

@@ -125,6 +125,12 @@ prterun has exited due to process rank 0 with PID 21856 on node n1 calling
 "abort". This may have caused other processes in the application to be
 terminated by signals sent by prterun (as reported here).
 {END}"""
+BEREAVED = """\
+[n1:00000] *** An error occurred in Socket closed
+[n1:00000] *** reported by process [731774977,1]
+[n1:00000] *** on a NULL communicator
+[n1:00000] *** Unknown error
+"""
 KILLED = f"""
 {RULE}
 prterun noticed that process rank 1 with PID 27565 on node vm exited on

@@ -31,6 +31,8 @@ _FORMS = (  # of the output with all white space turned into single blanks
     # Open MPI 5, if the rank was on another host
     r"peer process has unexpectedly disconnected.*?Local host: (?P<by>\S+).*?Peer host: (?P<host>\S+)",
 )
+# Open MPI, of a rank that ended itself because another one was gone
+_BEREAVED = re.compile(r"\*\*\* reported by process \[\d+,(\d+)\]")
 _OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill", re.I)
 
 
@@ -65,7 +67,7 @@ def dead_rank(
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
     if deaths:
-        first = deaths[0]
+        first = next((one for one in deaths if one.rank not in _bereaved(flat)), deaths[0])
         here = started[first.rank] if first.rank < len(started) else StartedRank(first.host, 0)
         said = next((one for one in found if _is_of(one, first.rank, here)), {})
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
@@ -81,6 +83,12 @@ def dead_rank(
     if said.get("by") and rank is None:
         why = f": a rank on {said['by']} lost its connection to it"
     return DeadRank(said["host"], rank, _signal(said), True, process, why)
+
+
+def _bereaved(flat: str) -> set[int]:
+    """Ranks that ended because they lost another one. Their connection may be seen to close before that of
+    the other, whose host is farther away or busier."""
+    return {int(rank) for rank in _BEREAVED.findall(flat)} if "Socket closed" in flat else set()
 
 
 def _is_of(said: Mapping[str, Any], rank: int, here: StartedRank) -> bool:

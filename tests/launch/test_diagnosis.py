@@ -37,6 +37,8 @@ DEATHS = [Death(3, "n2"), Death(4, "n3")]
         ),
         (printed.DISCONNECTED, DEATHS, "rank 3 on n2 crashed or was ended"),
         (printed.DISCONNECTED.partition("\0")[2], DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.BEREAVED, [Death(1, "n1"), *DEATHS], "rank 3 on n2 crashed or was ended"),
+        (printed.BEREAVED, [Death(1, "n1")], "rank 1 on n1 crashed or was ended"),
         (printed.INTEL, DEATHS, "rank 3 on n2 crashed or was ended"),
         (printed.INTEL, [Death(1, "n1")], "rank 1 on n1 was ended by signal 9 (Killed)"),
         (printed.MPICH_5_CODE, [Death(5, "n3")], "rank 5 on n3 was ended by signal 9 (Killed)"),

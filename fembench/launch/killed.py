@@ -67,7 +67,8 @@ def dead_rank(
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
     if deaths:
-        first = next((one for one in deaths if one.rank not in _bereaved(flat)), deaths[0])
+        bereaved = _bereaved(flat)
+        first = next((one for one in deaths if one.rank not in bereaved), deaths[0])
         here = started[first.rank] if first.rank < len(started) else StartedRank(first.host, 0)
         said = next((one for one in found if _is_of(one, first.rank, here)), {})
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer

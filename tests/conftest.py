@@ -39,14 +39,23 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Lines 'passed N', 'failed N', 'skipped REASON' for tests/run.sh, which adds the sessions up."""
+    """Lines 'passed N', 'failed N', 'failure TEST: REASON', 'skipped TEST: REASON' for tests/run.sh, which adds up."""
     path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
     a_worker = hasattr(terminalreporter.config, "workerinput")  # whose counts the main process adds up
     if path and not a_worker:
-        failed = len(stats.get("failed", ())) + len(stats.get("error", ()))
+        failed = [*stats.get("failed", ()), *stats.get("error", ())]
+        failures = [f"failure {report.nodeid}: {reason(report)}\n" for report in failed]
         skipped = [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
         with open(path, "a") as stream:
-            stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {failed}\n{''.join(skipped)}")
+            stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {len(failed)}\n")
+            stream.writelines(failures + skipped)
+
+
+def reason(report):
+    """The line that says why a test failed, short enough for a summary."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr)
+    return " ".join(text.split())[:300]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"
 # check NAME COMMAND...: a check that counts as one
 check() {
     printf '\n== %s\n' "$1"
-    if "${@:2}"; then echo "passed 1" >>"$tally"; else echo "failed 1" >>"$tally"; fi
+    if "${@:2}"; then echo "passed 1" >>"$tally"; else printf "failed 1\nfailure '%s' did not pass\n" "$1" >>"$tally"; fi
 }
 
 # session NAME COMMAND...: a pytest session, which adds its own counts; one that crashes counts as a failure
@@ -29,7 +29,7 @@ session() {
     timeout 1200 "${@:2}"
     status=$?
     ((status == 0 || status == 5 || $(total failed) > before)) || # 5: nothing was selected
-        { echo "failed 1" >>"$tally" && echo "'$1' broke down with status $status"; }
+        printf "failed 1\nfailure '%s' broke down with status %s\n" "$1" "$status" >>"$tally"
 }
 
 # mpi_session RANKS PYTEST-ARGUMENT...
@@ -38,18 +38,19 @@ mpi_session() {
         -p no:cacheprovider -m mpi "${@:2}"
 }
 
-# The last line, 'N passed, N failed', after the skipped tests; its status is that of the script.
+# The last line, 'N passed, N failed', after the skipped and the failed tests; its status is that of the script.
 report() {
     local skipped
     skipped=$(grep '^skipped' "$tally" | sort -u)
     if [[ -n ${FEMBENCH_ALLOWED_SKIPS:-} ]]; then
         while IFS= read -r line; do
-            echo "failed 1" >>"$tally"
-            echo "must not be skipped here: ${line#skipped }"
+            printf 'failed 1\nfailure must not be skipped here: %s\n' "${line#skipped }" >>"$tally"
         done < <(grep -vE -f <(grep -vE '^(#|$)' "$FEMBENCH_ALLOWED_SKIPS") <<<"$skipped" | grep .)
     elif [[ -n $skipped ]]; then
         printf '\n%s\n' "$skipped"
     fi
-    printf '\n%s passed, %s failed\n' "$(total passed)" "$(total failed)"
+    echo
+    grep '^failure ' "$tally"
+    printf '%s passed, %s failed\n' "$(total passed)" "$(total failed)"
     (($(total failed) == 0))
 }

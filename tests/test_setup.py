@@ -395,14 +395,18 @@ def test_an_mpi_library_that_is_not_known_gives_the_help_and_status_2():
 
 
 def test_failures_of_sessions_and_of_checks_are_counted_once(suite):
-    status, lines, _ = suite(TALLY="passed 1\\nfailed 1\\n", STATUS="1", LINT="1")
+    status, lines, _ = suite(TALLY="passed 1\\nfailed 1\\nfailure x.py::test: no\\n", STATUS="1", LINT="1")
     assert (status, lines[-1]) == (1, "7 passed, 10 failed")
+    assert lines[-11:-1] == [
+        *[f"failure '{name}' did not pass" for name in ("ruff format", "ruff check", "mypy")],
+        *["failure x.py::test: no"] * 7,
+    ]
 
 
 def test_a_session_that_breaks_down_without_a_count_is_a_failure(suite):
     status, lines, _ = suite("tests/mesh", TALLY="", STATUS="139")
     assert (status, lines[-1]) == (1, "0 passed, 6 failed")
-    assert "'serial tests' broke down with status 139" in lines
+    assert "failure 'serial tests' broke down with status 139" in lines
 
 
 def test_a_session_in_which_nothing_was_selected_is_no_failure(suite):
@@ -415,6 +419,4 @@ def test_a_skip_that_is_not_on_the_list_is_a_failure(suite, tmp_path):
     tally = "passed 1\\nfailed 0\\nskipped x.py::test_a: as root\\nskipped x.py::test_b: no PETSc\\n"
     status, lines, _ = suite("x.py", TALLY=tally, FEMBENCH_ALLOWED_SKIPS=str(tmp_path / "allowed"))
     assert (status, lines[-1]) == (1, "6 passed, 1 failed")
-    assert [line for line in lines if "must not be skipped" in line] == [
-        "must not be skipped here: x.py::test_b: no PETSc"
-    ]
+    assert lines[-2] == "failure must not be skipped here: x.py::test_b: no PETSc"

@@ -39,7 +39,7 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Lines 'passed N', 'failed N', 'failure TEST: REASON', 'skipped TEST: REASON' for tests/run.sh, which adds up."""
+    """Lines 'passed N', 'failed N', 'failure TEST: REASON', 'skipped TEST: REASON' for tests/run.sh."""
     path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
     a_worker = hasattr(terminalreporter.config, "workerinput")  # whose counts the main process adds up
     if path and not a_worker:

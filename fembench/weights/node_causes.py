@@ -56,10 +56,15 @@ def cause_of(
 ) -> str:
     """Why a node is slow, in a few words."""
     slow = {q: one for q, one in ratios.items() if one.slow}
-    if 0 < len(cores) <= node.ranks / 2 or not slow:
+    if not slow:
         return _cause_of_cores(node, cores)
     quantity = next(q for q in ("all cores", "one core", "memory") if q in slow)
-    load = _load(slow[quantity], node.ranks, losses)
+    quota = _quota(slow[quantity], node.ranks, losses)  # withholds time from some core, whichever runs last
+    if quota:
+        return quota
+    if 0 < len(cores) <= node.ranks / 2:
+        return _cause_of_cores(node, cores)
+    load = _load(slow[quantity], losses)
     if load:
         return load
     if quantity == "memory":
@@ -91,20 +96,31 @@ def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
     return f"{names} slow"
 
 
-def _load(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
-    """What else used the processors, if that explains at least half of what the node lacks; else "".
+def _quota(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
+    """What a quota withheld, if that explains at least half of what the node lacks; else "".
 
     A quota for fewer CPUs than ranks explains the time without a processor: its counter also covers the parts
     of a round in which most ranks sleep.
     """
     lacking, held = 1 - one.ratio, 1 - one.busy
-    who = max(losses.percent, key=lambda name: losses.percent[name], default="")
-    percent = losses.percent.get(who, 0.0)
-    explains = percent > 0 and percent / 100 >= HALF * lacking
+    who, percent = _most(losses)
     narrow = percent > 0 and losses.quota < ranks and held >= HALF * lacking
-    if who == QUOTA and (explains or narrow):
-        percent = 100 * held if held >= HALF * lacking else percent
-        return f"all cores slow: a quota of {losses.quota:.3g} CPUs withheld {percent:.0f} % of the time"
-    if explains:
+    if who != QUOTA or not (narrow or percent / 100 >= HALF * lacking > 0):
+        return ""
+    percent = 100 * held if held >= HALF * lacking else percent
+    return f"all cores slow: a quota of {losses.quota:.3g} CPUs withheld {percent:.0f} % of the time"
+
+
+def _load(one: NodeRatio, losses: NodeLosses) -> str:
+    """What else used the processors, if that explains at least half of what the node lacks; else ""."""
+    lacking, held = 1 - one.ratio, 1 - one.busy
+    who, percent = _most(losses)
+    if percent > 0 and percent / 100 >= HALF * lacking:
         return f"another load: {who} {percent:.0f} % of the CPU time"
     return f"another load: no processor for {100 * held:.0f} % of the time" if held >= HALF * lacking else ""
+
+
+def _most(losses: NodeLosses) -> tuple[str, float]:
+    """Who took most of the CPU time, and how many percent."""
+    who = max(losses.percent, key=lambda name: losses.percent[name], default="")
+    return who, losses.percent.get(who, 0.0)

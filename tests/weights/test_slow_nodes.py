@@ -6,8 +6,11 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
+from fembench.records.quiet import QUOTA
 from fembench.report.node_tables import cautions, headline
-from fembench.weights.node_verdicts import node_speeds
+from fembench.weights.node_causes import NodeLosses, cause_of
+from fembench.weights.node_kinds import kinds_of
+from fembench.weights.node_verdicts import NodeRatio, node_speeds
 from fembench.weights.slow_nodes import slow_nodes
 
 OTHERS = {"others_percent": 30.0}
@@ -82,6 +85,19 @@ def test_500_nodes_have_the_same_verdicts_in_seconds():
 )
 def test_the_cause_is_what_explains_half_of_what_a_node_lacks(change, cause):
     assert has_causes(slow(planted_nodes(8, {5: change})), {5: cause})
+
+
+def test_a_quota_is_the_cause_although_it_withheld_the_time_of_one_core_only():
+    """A quota of half a CPU for two ranks: core 0 ran while it lasted."""
+    kind = kinds_of(planted_nodes(3, ranks=2).first)[0]
+    node = planted_nodes(3, ranks=2).first.nodes[2]
+    both, one = (NodeRatio(ratio, ratio, ratio, True, 1.0, ratio) for ratio in (0.3, 0.4))
+    losses = NodeLosses({QUOTA: 20.0}, quota=0.5)
+    assert cause_of(kind, node, {"all cores": both}, {1: one}, losses) == (
+        "all cores slow: a quota of 0.5 CPUs withheld 70 % of the time"
+    )
+    others = NodeLosses({"others": 60.0}, quota=0.0)
+    assert cause_of(kind, node, {"all cores": both}, {1: one}, others).startswith("another load on core 1")
 
 
 def test_what_all_nodes_lose_is_not_the_cause_of_one():

@@ -76,7 +76,7 @@ def test_the_balancer_goes_by_the_elapsed_time_of_blocks_and_not_by_the_speed_th
         def end(self, phase=0):
             time.sleep(5e-3)
 
-    blocks = ArrayBlocks(comm, ShearSort(8, comm.size, 2), Waits())
+    blocks = ArrayBlocks(comm, ShearSort(12, comm.size, 2), Waits())
     blocks.begin()
     blocks.open(0)
     blocks.superstep(0)

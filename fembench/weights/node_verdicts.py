@@ -72,12 +72,14 @@ def _apart(one: NodeRatio) -> bool:
 
 
 def node_speeds(found: NodesFindings) -> dict[str, float]:
-    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and those
-    that are not slow are equal.
+    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and one is
+    slow or all are equal.
 
-    A node that is not slow has the typical speed of its kind.
+    A node that is not slow has the typical speed of its kind: the test names a node whose difference is beyond
+    doubt, one that merely differs may have been disturbed.
     """
-    if differing(found) or not all(node.ratios for node in found.nodes):
+    typical = found.named("slow") or not differing(found)
+    if not typical or not all(node.ratios for node in found.nodes):
         return {}
     kinds = [found.kinds[node.kind] for node in found.nodes]
     ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]

@@ -10,7 +10,7 @@ from fembench.records.quiet import QUOTA
 from fembench.report.node_tables import cautions, headline
 from fembench.weights.node_causes import NodeLosses, cause_of
 from fembench.weights.node_kinds import kinds_of
-from fembench.weights.node_verdicts import NodeRatio, node_speeds
+from fembench.weights.node_verdicts import NodeRatio, differing, node_speeds
 from fembench.weights.slow_nodes import slow_nodes
 
 OTHERS = {"others_percent": 30.0}
@@ -183,6 +183,13 @@ def test_nodes_of_which_half_are_slow_are_not_called_equal(n, slow):
     assert "not equal: more than 5 % off the typical speed" in headline(found)
     assert node_speeds(found) == {}
     assert headline(slow_nodes(planted_nodes(n))).startswith(f"no slow node among {n}: none lacks 5 %")
+
+
+def test_where_one_node_stands_out_the_others_count_as_typical_although_one_is_faster():
+    """Else a run whose ranks share cores would say which hosts are slow."""
+    found = slow_nodes(planted_nodes(3, {0: Planted(cores=1.2), 2: Planted(cores=0.3)}, noise=1e-3))
+    assert [node.name for node in differing(found)] == ["n1"]
+    assert list(node_speeds(found).values()) == pytest.approx([1, 1, 0.3], abs=0.02)
 
 
 def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fast():

@@ -75,8 +75,8 @@ def node_speeds(found: NodesFindings) -> dict[str, float]:
     """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and one is
     slow or all are equal.
 
-    A node that is not slow has the typical speed of its kind: the test names a node whose difference is beyond
-    doubt, one that merely differs may have been disturbed.
+    A node that is not slow has the typical speed of its kind: the test names a node whose difference is
+    beyond doubt; one that merely differs may have been disturbed.
     """
     typical = found.named("slow") or not differing(found)
     if not typical or not all(node.ratios for node in found.nodes):

@@ -26,6 +26,7 @@ from fembench.studies.binaries.flow import Flow, NaturalLoop
 from fembench.studies.binaries.image import Image
 
 MOST = 2_000_000  # vertices on the walk of a process
+DEEP = 1000  # calls inside each other
 TOGETHER = 600  # instructions of a loop and what is around it that are timed together, as they overlap
 SHORT = 16  # iterations that are walked rather than added at once, so that all values stay known
 SAMPLED = 100  # iterations that are walked before the rest is taken to be like their mean
@@ -319,8 +320,8 @@ class Walker:
             if top is not None:
                 self.state.registers["rsp"] = Value(top.n - self.state.word)
                 self.state.store(top.n - self.state.word, self.state.word, None)
-            if len(self._frames) > 1000:
-                raise InputError(f"{function.name} calls itself without end; expected no recursion")
+            if len(self._frames) > DEEP:
+                raise InputError(f"{function.name} is called {DEEP} levels deep; expected less recursion")
             self.here = function
             return function.start
         if not name:

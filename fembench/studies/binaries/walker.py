@@ -521,7 +521,8 @@ class Walker:
     def _skip(self, act: Activation) -> None:
         """Add the iterations that follow, as far as they continue the last three linearly."""
         t0, t1, t2 = act.last
-        steps = _linear(t0.tests, t1.tests, t2.tests) if not act.drew else None
+        drew = t0.drew or t1.drew or t2.drew
+        steps = None if drew else _linear(t0.tests, t1.tests, t2.tests)
         keys = {*t0.counts, *t1.counts, *t2.counts}
         slope = {k: t2.counts.get(k, 0) - t1.counts.get(k, 0) for k in keys}
         if steps is None or any(slope[k] != t1.counts.get(k, 0) - t0.counts.get(k, 0) for k in keys):

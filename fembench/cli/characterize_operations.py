@@ -19,7 +19,9 @@ def operations_arguments(parser: argparse.ArgumentParser) -> None:
         "a history and write its intervals",
     )
     group.add_argument(
-        "--idle", action="store_true", help="keep only samples taken while no other process uses the hosts"
+        "--idle",
+        action="store_true",
+        help="keep only samples taken while no other process uses the hosts; try for up to five minutes",
     )
     group.add_argument("--times", type=whole(1), default=1, metavar="N", help="measure N times (default: 1)")
     group.add_argument(
@@ -29,10 +31,18 @@ def operations_arguments(parser: argparse.ArgumentParser) -> None:
         "--history", default="", metavar="FILE", help="the samples (default: by -o, as in park.samples.json)"
     )
     group.add_argument(
-        "--keep", type=whole(1), default=0, metavar="N", help="samples per operation; the oldest are dropped"
+        "--keep",
+        type=whole(1),
+        default=0,
+        metavar="N",
+        help="samples kept per operation, the latest (default: as in the history; 50 in a new one)",
     )
     group.add_argument(
-        "--percent", type=real(0, 100), default=0.0, metavar="PERCENT", help="of the samples in an interval"
+        "--percent",
+        type=real(0, 100),
+        default=0.0,
+        metavar="PERCENT",
+        help="percentage of the samples in an interval (default: as in the history; 90 in a new one)",
     )
 
 

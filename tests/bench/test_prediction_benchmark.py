@@ -55,12 +55,20 @@ def scores(**changes):
         ({"coverage": 1.0}, []),
         ({"half_width": 0.127}, ["half-width of intervals <= 2.5 x p90 of |error|"]),
         ({"bias": -0.021}, ["|bias| <= 2%"]),
+        ({"median": 0.41}, ["median |error| <= 3%", "better than Amdahl, fitted"]),
     ],
 )
 def test_each_target_can_be_missed(benchmark, changes, missed):
     rows = list(benchmark.promises(scores(**changes), "emulated"))
     assert [row[0] for row in rows if row[2] != "yes"] == missed
     assert len(rows) == 7
+
+
+@pytest.mark.parametrize(("which", "most"), [("lab", 0.10), ("real", 0.05)])
+def test_without_emulation_the_median_error_alone_is_judged(benchmark, which, most):
+    for median, met in ((most, "yes"), (most + 0.001, "NO")):
+        ((target, _, found),) = benchmark.promises(scores(median=median), which)
+        assert (target, found) == (f"median |error| <= {most:.0%}", met)
 
 
 @pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])

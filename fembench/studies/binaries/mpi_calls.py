@@ -20,6 +20,7 @@ SIZES = {"double": 8, "float": 4, "int": 4, "char": 1, "byte": 1, "long": 8, "un
 SIZES |= {"short": 2, "unsigned_long": 8, "unsigned_char": 1, "long_long_int": 8, "signed_char": 1}
 SIZES |= {"int64_t": 8, "int32_t": 4, "uint64_t": 8, "uint32_t": 4, "c_bool": 1, "2int": 8}
 MPICH, OMPI = 0x4C000000, "ompi_mpi_"
+SELF = 0x44000001  # MPI_COMM_SELF of MPICH
 
 
 class Arguments(NamedTuple):
@@ -74,8 +75,8 @@ def _events(walker: "Walker", name: str, address: int) -> list[Event]:
         return [Wait(MESSAGE)]
     events: list[Event] = []
     for arguments in CALLS[name]:
-        if walker.argument(arguments.comm) is None:
-            walker.refuse(name, address, "a communicator that is unknown", "MPI_COMM_WORLD")
+        if not _of_all_ranks(walker, walker.argument(arguments.comm)):
+            walker.refuse(name, address, "a communicator of other ranks, or unknown", "MPI_COMM_WORLD")
         m = _bytes(walker, name, address, arguments)
         if name in KINDS:
             root = _number(walker, name, address, arguments.peer, "root") if arguments.peer >= 0 else 0
@@ -96,6 +97,11 @@ def _events(walker: "Walker", name: str, address: int) -> list[Event]:
             sent = walker.heard.get((source, walker.rank, tag), [])
             _fill(walker, arguments.brings, m, sent.pop(0) if sent else None)
     return events
+
+
+def _of_all_ranks(walker: "Walker", comm: Value | None) -> bool:
+    """Whether a communicator is known, and not MPI_COMM_SELF."""
+    return comm is not None and comm.n != SELF and walker.program.image.name(comm.n) != f"{OMPI}comm_self"
 
 
 def _number(

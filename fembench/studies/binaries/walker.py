@@ -26,6 +26,7 @@ from fembench.studies.binaries.flow import Flow, NaturalLoop
 from fembench.studies.binaries.image import Image
 
 MOST = 2_000_000  # vertices on the walk of a process
+DEEP = 1000  # calls inside each other
 TOGETHER = 600  # instructions of a loop and what is around it that are timed together, as they overlap
 SHORT = 16  # iterations that are walked rather than added at once, so that all values stay known
 SAMPLED = 100  # iterations that are walked before the rest is taken to be like their mean
@@ -319,8 +320,8 @@ class Walker:
             if top is not None:
                 self.state.registers["rsp"] = Value(top.n - self.state.word)
                 self.state.store(top.n - self.state.word, self.state.word, None)
-            if len(self._frames) > 1000:
-                raise InputError(f"{function.name} calls itself without end; expected no recursion")
+            if len(self._frames) > DEEP:
+                raise InputError(f"{function.name} is called {DEEP} levels deep; expected less recursion")
             self.here = function
             return function.start
         if not name:
@@ -520,7 +521,8 @@ class Walker:
     def _skip(self, act: Activation) -> None:
         """Add the iterations that follow, as far as they continue the last three linearly."""
         t0, t1, t2 = act.last
-        steps = _linear(t0.tests, t1.tests, t2.tests) if not act.drew else None
+        drew = t0.drew or t1.drew or t2.drew
+        steps = None if drew else _linear(t0.tests, t1.tests, t2.tests)
         keys = {*t0.counts, *t1.counts, *t2.counts}
         slope = {k: t2.counts.get(k, 0) - t1.counts.get(k, 0) for k in keys}
         if steps is None or any(slope[k] != t1.counts.get(k, 0) - t0.counts.get(k, 0) for k in keys):

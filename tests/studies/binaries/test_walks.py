@@ -24,6 +24,7 @@ ONE = dict.fromkeys(ROWS, 1e-9)
 LEVELS = ("-O0", "-O1", "-O2")
 HEADER = """
 #define MPI_COMM_WORLD 0x44000000
+#define MPI_COMM_SELF 0x44000001
 #define MPI_INT 0x4c000405
 #define MPI_DOUBLE 0x4c00080b
 #define MPI_SUM 0
@@ -325,6 +326,41 @@ def test_an_unknown_peer_is_an_error(tmp_path, capsys):
     words = ["trace", "--binary", str(compiled(tmp_path, source)), "--ranks", "2", "--calls", "strtod=0"]
     assert main(words) == 2
     assert "in main, rank 0: a destination that is unknown; expected" in capsys.readouterr().err
+
+
+def test_a_message_to_the_rank_alone_is_an_error(tmp_path, capsys):
+    source = """
+    int main(int argc, char **argv){
+      int rank; double x = 1, y; MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      MPI_Allreduce(&x, &y, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+      return 0;
+    }"""
+    assert main(["trace", "--binary", str(compiled(tmp_path, source)), "--ranks", "2"]) == 2
+    told = capsys.readouterr().err
+    assert "in main, rank 0: a communicator of other ranks, or unknown; expected MPI_COMM_WORLD" in told
+
+
+def test_a_branch_is_taken_as_often_as_stated(tmp_path, capsys):
+    source = """
+    int main(int argc, char **argv){
+      int rank, k; double x = 2; MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      x = strtod(argv[1], 0);
+      for(k = 0; k < 400; k++) if((x += 1e-3) > 2.2) x -= rand();
+      MPI_Bcast(&x, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+      return 0;
+    }"""
+    path = compiled(tmp_path, source, "-O0")
+    _, walks = walked(path, 1, "2", calls=("strtod", "rand"))
+    (branch,) = walks[0].unknown
+    words = ["trace", "--binary", str(path), "--ranks", "1", "--args", "2", "--calls", "strtod=0,rand=1"]
+    words += ["--costs", str(tmp_path / "costs.json"), "--json"]
+    seconds = []
+    for p in (0, 0.1, 0.9, 1):
+        assert main([*words, "--branch", f"{branch:x}={p}"]) == 0
+        seconds.append(json.loads(capsys.readouterr().out)["seconds"])
+    called = sorted(seconds) if seconds[0] < 200 else sorted(seconds)[::-1]  # either way may lead to the call
+    assert seconds == called
+    assert sorted(seconds) == pytest.approx([0, 40, 360, 400], abs=20)
 
 
 def test_values_in_messages_of_lower_ranks_are_known(tmp_path):

@@ -15,9 +15,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
-from commands import built, inside
+from commands import Promise, at_most, built, end, inside
 
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
@@ -98,7 +99,7 @@ def judged(folder: Path, program: str, n_bytes: int, call: str) -> Judged:
 
 
 def judge(found: Sequence[Judged]) -> int:
-    """Prints the errors and the mean; 0 if the runs are valid and the mean is within the limit."""
+    """Prints all errors and the mean; 0 if the runs are valid and the mean is within the limit."""
     rows = [
         [one.name, score.what, seconds(score.predicted), seconds(score.measured), f"{score.signed:+.1f} %"]
         + [one.makespan.verdict if score is one.makespan else None]
@@ -107,15 +108,14 @@ def judge(found: Sequence[Judged]) -> int:
     ]
     print(table(["run", "", "predicted", "measured", "error", "verdict"], rows, align="llrrrl"))
     invalid = sum(bool(one.makespan.reason) for one in found)
-    mean, messages = (
-        sum(score.error for score in scores) / len(found)
-        for scores in ([one.makespan for one in found], [one.messages for one in found])
+    times, messages = (
+        fmean(getattr(one, what).error / 100 for one in found) for what in ("makespan", "messages")
     )
-    print(f"mean |error| of run times: {mean:.1f} %, expected at most {LIMIT:g} %")
-    print(f"mean |error| of the time due to messages: {messages:.1f} %")
-    if invalid:
-        print(f"INVALID: {invalid} of {len(found)} runs do not test their prediction")
-    return 0 if mean <= LIMIT and not invalid else 1
+    promises = [
+        at_most("run times: mean |error|", times, LIMIT / 100),
+        Promise("time due to messages: mean |error|", f"{messages:.1%}", ""),
+    ]
+    return end(promises, f"{invalid} of {len(found)} runs do not test their prediction" if invalid else "")
 
 
 if __name__ == "__main__":

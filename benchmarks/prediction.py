@@ -23,11 +23,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from commands import built, fembench, inside
+from commands import Promise, at_least, at_most, built, end, fembench, inside
 
-from fembench.base.tables import table
 from fembench.model.score import BASELINES, PredictionScore
-from fembench.stats.calibrated import WIDEST, coverage_text, covers, not_too_wide
+from fembench.stats.calibrated import WIDEST, coverage_text, covers
 
 HERE = Path(__file__).resolve().parent / "prediction"
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"
@@ -102,31 +101,32 @@ def judge(folder: Path, which: str) -> int:
     print(fembench("validate", str(folder / "grid.toml"), capture=True))
     scores = json.loads(fembench("validate", str(folder / "grid.toml"), "--json", capture=True))
     (folder / "scores.json").write_text(json.dumps(scores, indent=1))
-    rows = list(promises(scores, which))
-    print(table(["target", "measured", "met"], rows, align="lrl"))
-    return 0 if all(row[2] == "yes" for row in rows) else 1
+    return end(promises(scores, which), invalid(scores))
 
 
-def promises(scores: dict, which: str) -> Iterator[list[str]]:
-    """(target, measured, yes or no) of this benchmark; "not judged" if the verdict is INVALID."""
+def invalid(scores: dict) -> str:
+    """Why the runs test no prediction; "" if they do."""
+    noisy = PredictionScore(**scores["fembench"]).invalid
+    return scores["state"]["stale"] or ("too many configurations vary too much" if noisy else "")
+
+
+def promises(scores: dict, which: str) -> Iterator[Promise]:
+    """The targets of this benchmark."""
     median, p90, bias, tau = PROMISES[which]
     ours = PredictionScore(**scores["fembench"])
-    asked = [(f"median |error| <= {median:.0%}", ours.median, ours.median <= median)]
-    if p90 is not None:
-        widest = f"half-width of intervals <= {WIDEST:g} x p90 of |error|"
-        others = {n: scores[n]["median"] for n in BASELINES if n in scores}
-        nearest = min(others, key=lambda name: others[name])
-        asked += [
-            (f"p90 <= {p90:.0%}", ours.p90, ours.p90 <= p90),
-            (f"|bias| <= {bias:.0%}", ours.bias, abs(ours.bias) <= bias),
-            (coverage_text(ours.cells), ours.coverage, covers(ours.coverage, ours.cells)),
-            (widest, ours.half_width, not_too_wide(ours.half_width, ours.p90)),
-            (f"Kendall tau >= {tau}", ours.tau, ours.tau >= tau),
-            (f"better than {nearest}", others[nearest], ours.median < others[nearest]),
-        ]
-    invalid = ours.invalid or scores["state"]["stale"]
-    for what, value, kept in asked:
-        yield [what, f"{value:.3f}", "not judged: INVALID" if invalid else "yes" if kept else "NO"]
+    yield at_most("median |error|", ours.median, median)
+    if p90 is None:
+        return
+    others = {n: scores[n]["median"] for n in BASELINES if n in scores}
+    nearest = min(others, key=lambda name: others[name])
+    region, inside = coverage_text(ours.cells), covers(ours.coverage, ours.cells)
+    best, better = f"< {others[nearest]:.1%}", ours.median < others[nearest]
+    yield at_most("90th percentile of |error|", ours.p90, p90)
+    yield at_most("|bias|", abs(ours.bias), bias)
+    yield Promise("runs inside the interval", f"{ours.coverage:.1%}", region, inside)
+    yield at_most("half-width of intervals", ours.half_width, WIDEST * ours.p90)
+    yield at_least("Kendall's tau", ours.tau, tau, ".3f")
+    yield Promise(f"median |error|, against {nearest}", f"{ours.median:.1%}", best, better)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """benchmarks/prediction.py: the passes of its training, and what it judges."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -50,19 +51,23 @@ def scores(**changes):
     ("changes", "missed"),
     [
         ({}, []),
-        ({"median": 0.031}, ["median |error| <= 3%"]),
-        ({"coverage": 0.583}, ["intervals cover 67% to 100% of 24 cells"]),
+        ({"median": 0.031}, ["median |error|: 3.1%"]),
+        ({"coverage": 0.583}, ["runs inside the interval: 58.3%"]),
         ({"coverage": 1.0}, []),
-        ({"half_width": 0.127}, ["half-width of intervals <= 2.5 x p90 of |error|"]),
-        ({"bias": -0.021}, ["|bias| <= 2%"]),
+        ({"half_width": 0.127}, ["half-width of intervals: 12.7%"]),
+        ({"bias": -0.021}, ["|bias|: 2.1%"]),
     ],
 )
 def test_each_target_can_be_missed(benchmark, changes, missed):
     rows = list(benchmark.promises(scores(**changes), "emulated"))
-    assert [row[0] for row in rows if row[2] != "yes"] == missed
+    assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
     assert len(rows) == 7
 
 
 @pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])
-def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found):
-    assert {row[2] for row in benchmark.promises(found, "emulated")} == {"not judged: INVALID"}
+def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
+    assert benchmark.judge(tmp_path, "emulated") == 1
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")][2:]
+    assert len(rows) == 7
+    assert all(row.endswith("| INVALID |") for row in rows)

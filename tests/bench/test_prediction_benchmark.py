@@ -35,12 +35,12 @@ def test_training_has_two_passes_over_the_same_configurations(benchmark, tmp_pat
     assert cases[0] == cases[1]
 
 
-def scores(**changes):
+def scores(closed=None, **changes):
     values = {"cells": 24, "left_out": 0, "median": 0.02, "p90": 0.04, "bias": 0.01, "coverage": 0.9}
     values |= {"tau": 0.95, "outside": 0.0, "half_width": 0.05}
     return {
         "fembench": values | changes,
-        "fembench, analytic": values,
+        "fembench, analytic": values | {"median": 0.05} | (closed or {}),
         "Amdahl, fitted": values | {"median": 0.4},
         "cells": [],
         "state": {"stale": "", "changes": []},
@@ -51,17 +51,20 @@ def scores(**changes):
     ("changes", "missed"),
     [
         ({}, []),
-        ({"median": 0.031}, ["median |error|: 3.1%"]),
-        ({"coverage": 0.583}, ["runs inside the interval: 58.3%"]),
+        ({"median": 0.031}, ["simulation: median |error|: 3.1%"]),
+        ({"coverage": 0.583}, ["simulation: runs inside the interval: 58.3%"]),
         ({"coverage": 1.0}, []),
-        ({"half_width": 0.127}, ["half-width of intervals: 12.7%"]),
-        ({"bias": -0.021}, ["|bias|: 2.1%"]),
+        ({"half_width": 0.127}, ["simulation: half-width of intervals: 12.7%"]),
+        ({"bias": -0.021}, ["simulation: |bias|: 2.1%"]),
+        ({"closed": {"median": 0.061}}, ["closed form: median |error|: 6.1%"]),
+        ({"closed": {"coverage": 0.583}}, ["closed form: runs inside the interval: 58.3%"]),
+        ({"closed": {"half_width": 0.127}}, ["closed form: half-width of intervals: 12.7%"]),
     ],
 )
 def test_each_target_can_be_missed(benchmark, changes, missed):
     rows = list(benchmark.promises(scores(**changes), "emulated"))
     assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
-    assert len(rows) == 7
+    assert len(rows) == 10
 
 
 @pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])
@@ -69,5 +72,5 @@ def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found, tmp_path,
     monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
     assert benchmark.judge(tmp_path, "emulated") == 1
     rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")][2:]
-    assert len(rows) == 7
+    assert len(rows) == 10
     assert all(row.endswith("| INVALID |") for row in rows)

@@ -1,6 +1,6 @@
 """Costs and gains of rebalancing: overhead, gain, adaptivity, prediction; static weights for comparison.
 
-    python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json]
+    python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json FILE]
 
 The compared solves alternate in one job (balance_turns.py), so that disturbances of the machine affect all of
 them alike. A ratio is the median over turns of the ratios within a turn, given with their minimum and
@@ -22,17 +22,16 @@ not decidable.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import msgspec
 from balance_turns import Solved, Turns
+from commands import Promise, end
 
 from fembench.base.tables import table
 from fembench.host.host import usable_cores
@@ -324,27 +323,13 @@ def in_lab(arguments: list[str]) -> Record:
         return load_all(scratch)[0]
 
 
-class Promise(NamedTuple):
-    """A target for one measured number, in percent."""
-
-    what: str
-    measured: float
-    target: float
-    ideal: float  # the best that can be; measured values between target and ideal keep the promise
-    noise: float
-
-    @property
-    def verdict(self) -> str:
-        """yes, NO or not decidable."""
-        if not self.noise <= abs(self.target - self.ideal):
-            return "not decidable"
-        better = 1 if self.ideal >= self.target else -1
-        return "yes" if better * (self.measured - self.target) >= 0 else "NO"
-
-    @property
-    def row(self) -> list:
-        sign = ">=" if self.ideal >= self.target else "<="
-        return [self.what, self.measured, f"{sign} {self.target:g}", self.noise, self.verdict]
+def percent(what: str, measured: float, target: float, ideal: float, noise: float) -> Promise:
+    """A promise of a number in percent: values from the target to the ideal keep it."""
+    at_least = ideal >= target
+    kept = measured >= target if at_least else measured <= target
+    undecided = "" if noise <= abs(target - ideal) else "not decidable"
+    limit = f"{'>=' if at_least else '<='} {target:g} %"
+    return Promise(what, f"{measured:.4g} %, noise {noise:.2g} %", limit, kept, undecided)
 
 
 MOST_OVERHEAD = {  # % of the time of "against"
@@ -366,13 +351,13 @@ def promises(part: str, rows: list[dict]) -> list[Promise]:
     """The promises about one part of the measurements."""
     if part == "overhead":
         return [
-            Promise(f"{r['run']}, against {r['against']}: longer by", r["more %"], most, 0.0, r["noise %"])
+            percent(f"{r['run']}, against {r['against']}: longer by", r["more %"], most, 0.0, r["noise %"])
             for r in rows
             for most in [MOST_OVERHEAD[r["run"], r["against"]]]
         ]
     if part == "blocks":
         return [
-            Promise("c = 4 blocks, against c = 1: longer by", r["more %"], 8.0, 0.0, r["noise %"])
+            percent("c = 4 blocks, against c = 1: longer by", r["more %"], 8.0, 0.0, r["noise %"])
             for r in rows
             if r["blocks per rank"] == "c = 4"
         ]
@@ -380,27 +365,27 @@ def promises(part: str, rows: list[dict]) -> list[Promise]:
         return [promise for row in rows for promise in _of_balanced(part, row)]
     if part == "change":
         fifth = rows[min(4, len(rows) - 1)]
-        return [Promise("five looks after a change: over the optimum by", fifth["over it %"], MOST_OVER, 0.0,
+        return [percent("five looks after a change: over the optimum by", fifth["over it %"], MOST_OVER, 0.0,
                         fifth["noise %"])]  # fmt: skip
     if part == "weights":
         return [
-            Promise(f"{r['cluster']} cluster, {r['way']}: gain", r["gain %"], *limits, r["noise %"])
+            percent(f"{r['cluster']} cluster, {r['way']}: gain", r["gain %"], *limits, r["noise %"])
             for r in rows
             if (limits := LEAST_OF_WAYS.get((r["cluster"], r["way"])))
         ]
     nothing, equal, moved = (row["cg s"] for row in rows)
     noise = 100 * abs(equal / nothing - 1)
-    return [Promise("lab: gain", 100 * (1 - moved / nothing), *LEAST_IN_LAB, noise)]
+    return [percent("lab: gain", 100 * (1 - moved / nothing), *LEAST_IN_LAB, noise)]
 
 
 def _of_balanced(part: str, row: dict) -> list[Promise]:
     c, noise = row["blocks per rank"], row["noise %"]
     name = f"{row['speeds']}, c = {c}"
     target = LEAST_GAIN[c] if part == "gain" else -MOST_HARM
-    made = [Promise(f"{name}: gain", row["gain %"], target, row["optimum %"], noise)]
+    made = [percent(f"{name}: gain", row["gain %"], target, row["optimum %"], noise)]
     off = row["prediction off, median %"]
     if part == "gain" and off is not None:
-        made.append(Promise(f"{name}: predictions off by", off, MOST_OFF, 0.0, noise))
+        made.append(percent(f"{name}: predictions off by", off, MOST_OFF, 0.0, noise))
     return made
 
 
@@ -421,7 +406,7 @@ def main() -> int:
     )
     parser.add_argument("--policy", default="amortised", help="policy to measure (default: %(default)s)")
     parser.add_argument("--only", default=",".join(GROUPS), metavar="PART,…", help="run only these parts")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--json", metavar="FILE", help="write all measurements to this file")
     options = parser.parse_args()
     result: dict[str, list] = {}
     asked: list[Promise] = []
@@ -430,16 +415,10 @@ def main() -> int:
         print(name, file=sys.stderr)
         result[name] = groups[name](Bench(options))
         asked += promises(name, result[name])
-        if not options.json:
-            heads = list(result[name][0])
-            print(f"\n{name}: {groups[name].__doc__ or name}\n")
-            print(table(heads, [[row.get(h) for h in heads] for row in result[name]]), flush=True)
-    heads = ["promise", "measured, %", "target, %", "noise, %", "met"]
-    if options.json:
-        print(json.dumps(result | {"promises": [dict(zip(heads, p.row)) for p in asked]}, indent=1))
-    else:
-        print("\n" + table(heads, [p.row for p in asked]))
-    return int(any(p.verdict != "yes" for p in asked))
+        heads = list(result[name][0])
+        print(f"\n{name}: {groups[name].__doc__ or name}\n")
+        print(table(heads, [[row.get(h) for h in heads] for row in result[name]]), flush=True)
+    return end(asked, file=options.json, **result)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from commands import Promise, end
+
 from fembench.base.tables import table
 from fembench.base.units import seconds
 
@@ -75,31 +77,23 @@ def judged(programs: Sequence[Planned], options: argparse.Namespace, folder: Pat
     seal = hashlib.sha256(text.encode()).hexdigest()
     print(f"load {os.getloadavg()[0]:.1f}; predictions sealed: sha256 {seal}", flush=True)
     times = {f"{p.name} -{level}": measured(p, level, options.runs, folder) for p, level in plans}
-    rows, kept = [], True
+    rows, promises = [], []
     for name, prediction in predictions.items():
         wall, processor = times[name]
         real = processor if options.clock == "processor" else wall
         error = prediction["seconds"] / real - 1
-        inside = prediction["low"] <= real <= prediction["high"]
-        good = inside if prediction["drawn"] else abs(error) <= MOST
-        kept &= good
         interval = f"{seconds(prediction['low'])} to {seconds(prediction['high'])}"
-        counts = "drawn" if prediction["drawn"] else "known"
-        rows.append(
-            [name, counts, seconds(prediction["seconds"]), interval, seconds(wall), seconds(processor)]
-            + [f"{error:+.1%}", "kept" if good else "MISSED"]
-        )
-    print(
-        table(
-            ["program", "counts", "predicted", "interval", "wall", "processor", "error", ""],
-            rows,
-            align="llrlrrrl",
-        )
-    )
+        inside = prediction["low"] <= real <= prediction["high"]
+        if prediction["drawn"]:
+            promises.append(Promise(f"{name}, counts drawn: time", seconds(real), interval, inside))
+        else:
+            limit, good = f"within {MOST:.0%}", abs(error) <= MOST
+            promises.append(Promise(f"{name}, counts known: error", f"{error:+.1%}", limit, good))
+        times_of = map(seconds, (prediction["seconds"], wall, processor))
+        rows.append([name, *times_of, interval, f"{error:+.1%}"])
+    print(table(["program", "predicted", "wall", "processor", "interval", "error"], rows, align="lrrrlr"))
     print(f"judged by the {options.clock} clock; load {os.getloadavg()[0]:.1f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"predictions": predictions, "times": times}, indent=1))
-    return 0 if kept else 1
+    return end(promises, file=options.json, predictions=predictions, times=times)
 
 
 def search_path() -> str:

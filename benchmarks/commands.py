@@ -1,11 +1,16 @@
-"""Run commands of fembench from a benchmark, here or in a lab."""
+"""What benchmarks share: commands of fembench, here or in a lab, and the promises that they end with."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from fembench.base.files import write_atomic
+from fembench.base.tables import table
 
 FEMBENCH = (sys.executable, "-m", "fembench")
 
@@ -40,3 +45,48 @@ def built(name: str, hosts: str) -> Iterator[str]:
             yield name
         finally:
             fembench("lab", "down", name)
+
+
+class Promise(NamedTuple):
+    """One promise of a benchmark, compared with what was found."""
+
+    what: str
+    found: str
+    limit: str  # "": stated, not promised
+    kept: bool = True
+    undecided: str = ""  # why it cannot be judged, in a word or two: the verdict then
+
+    @property
+    def verdict(self) -> str:
+        """kept, NOT KEPT, stated, or why it cannot be judged."""
+        return self.undecided or ("stated" if not self.limit else "kept" if self.kept else "NOT KEPT")
+
+
+def at_most(what: str, found: float, limit: float, form: str = ".1%") -> Promise:
+    """A number with its upper limit, both printed in this form."""
+    return Promise(what, f"{found:{form}}", f"<= {limit:{form}}", found <= limit)
+
+
+def at_least(what: str, found: float, limit: float, form: str = ".1%") -> Promise:
+    """A number with its lower limit, both printed in this form."""
+    return Promise(what, f"{found:{form}}", f">= {limit:{form}}", found >= limit)
+
+
+def end(
+    promises: Iterable[Promise], invalid: str = "", *, file: Path | str | None = None, **more: object
+) -> int:
+    """Print every promise with its limit, what was found and the verdict; return the exit status.
+
+    The status is 0 if all promises are kept, and 1 if one is not or cannot be judged, or if there is none.
+    `invalid` says why the measurements test nothing: then no promise is judged. The promises are also
+    written to `file` as JSON, if one is given, with `more`.
+    """
+    judged = [p._replace(undecided="INVALID") if invalid and p.limit else p for p in promises]
+    rows = [[p.what, p.limit, p.found, p.verdict] for p in judged]
+    print(f"\n{table(['promise', 'limit', 'found', 'verdict'], rows, align='llll')}")
+    if invalid:
+        print(f"\nINVALID: {invalid}")
+    if file:
+        tree = more | {"promises": [p._asdict() | {"verdict": p.verdict} for p in judged]}
+        write_atomic(file, json.dumps(tree, indent=1))
+    return 0 if judged and all(p.verdict in ("kept", "stated") for p in judged) else 1

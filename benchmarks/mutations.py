@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from commands import Promise, end
 from mutate import Mutation, mutations
 
 from fembench.base.config import tomllib
-from fembench.base.tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
@@ -210,8 +210,8 @@ def accepted() -> set[tuple[str, ...]]:
     return {tuple(one[name] for name in ("file", "kind", "before", "after")) for one in listed}
 
 
-def row(package: str, chosen: Sequence[Mutant], found: dict[str, str], excused: set[tuple[str, ...]]) -> list:
-    """The row of a package; survivors that are not accepted are printed."""
+def promise(package: str, chosen: Sequence[Mutant], found: dict[str, str], excused: set[tuple]) -> Promise:
+    """The promise about a package; survivors that are not accepted are printed."""
     mine = [m for m in chosen if m.package == package]
     alive = [m for m in mine if found.get(m.key) == "survived"]
     bad = [m for m in alive if m.title not in excused]
@@ -220,8 +220,9 @@ def row(package: str, chosen: Sequence[Mutant], found: dict[str, str], excused: 
     n = sum(m.key in found for m in mine)
     counted = n - len(alive) + len(bad)
     share = 1 - len(bad) / counted if counted else 0.0
-    met = share >= LEAST and n == len(mine)
-    return [package, n, len(bad), len(alive) - len(bad), len(mine) - n, f"{100 * share:.0f} %", met]
+    said = f"{share:.1%}: {n} of {len(mine)} run, {len(bad)} survived, {len(alive) - len(bad)} accepted"
+    undecided = "" if n == len(mine) else "not all run"
+    return Promise(f"{package}: killed", said, f">= {LEAST:.0%}", share >= LEAST, undecided)
 
 
 def main() -> int:
@@ -238,10 +239,7 @@ def main() -> int:
     chosen = [m for name in options.packages for m in mutants(name, options.number, options.seed)]
     found = judged(chosen, options.workers, options.keep, 60 * options.minutes)
     excused = accepted()
-    rows = [row(name, chosen, found, excused) for name in options.packages]
-    heads = ["package", "mutations", "survived", "accepted", "not run", "killed", f">= {LEAST:.0%}"]
-    print(table(heads, [[*r[:-1], "yes" if r[-1] else "NO"] for r in rows], align="lrrrrrl"))
-    return int(not all(r[-1] for r in rows))
+    return end([promise(name, chosen, found, excused) for name in options.packages])
 
 
 if __name__ == "__main__":

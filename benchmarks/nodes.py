@@ -25,9 +25,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from commands import fembench
+from commands import Promise, end, fembench
 
-from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.records.nodes import save_nodes
 
@@ -110,8 +109,8 @@ def row(found: Found) -> list[str]:
     return [found.what, slow, "yes" if found.right else "NO", f"{found.seconds:.1f} s"]
 
 
-def promises(found: Sequence[Found]) -> list[tuple[str, str, str, bool]]:
-    """(what, measured, target, met)."""
+def promises(found: Sequence[Found]) -> list[Promise]:
+    """For each kind of nodes, and for the duration."""
     rows = []
     for what in dict.fromkeys(one.what for one in found):
         of_kind = [one for one in found if one.what == what]
@@ -123,12 +122,10 @@ def promises(found: Sequence[Found]) -> list[tuple[str, str, str, bool]]:
         }
         whole = "all slow nodes, and no others" if parts else "no node called slow"
         parts[f"{what}: {whole}"] = sum(one.right for one in of_kind)
-        rows += [(name, f"{k} of {n}", f">= {least}", k >= least) for name, k in parts.items()]
+        rows += [Promise(name, f"{k} of {n}", f">= {least}", k >= least) for name, k in parts.items()]
     longest = max((one.seconds for one in found if one.what.startswith(str(MANY))), default=0.0)
-    rows.append(
-        (f"{MANY} nodes: longest analysis", f"{longest:.1f} s", f"<= {LONGEST:g} s", longest <= LONGEST)
-    )
-    return rows
+    quick, limit = longest <= LONGEST, f"<= {LONGEST:g} s"
+    return [*rows, Promise(f"{MANY} nodes: longest analysis", f"{longest:.1f} s", limit, quick)]
 
 
 def main() -> int:
@@ -143,16 +140,11 @@ def main() -> int:
         for one in measurements(QUICK if options.quick else TIMES, folder):
             found.append(one)
             print(" | ".join(row(one)), file=sys.stderr, flush=True)
-    print(table(HEADS, [row(one) for one in found], align="lllr"), end="\n\n")
-    rows = promises(found)
-    print(table(["what", "measured", "target", "met"], [[*r[:3], "yes" if r[3] else "NO"] for r in rows]))
+    print(table(HEADS, [row(one) for one in found], align="lllr"))
     print(f"\ntotal: {sum(one.seconds for one in found):.0f} s")
     if options.quick:
         print("--quick: two measurements of each kind show gross errors only; run without it for the proof")
-    if options.json:
-        tree = {"measurements": [asdict(one) for one in found], "promises": rows}
-        write_atomic(options.json, json.dumps(tree, indent=1))
-    return int(not all(r[3] for r in rows))
+    return end(promises(found), file=options.json, measurements=[asdict(one) for one in found])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from commands import built, fembench, inside
+from commands import Promise, built, end, fembench, inside
 
 from fembench.base.tables import table
 from fembench.base.units import seconds
@@ -92,7 +92,7 @@ def word(place: tuple[int, ...]) -> str:
 
 
 def judge(folder: Path, chosen: tuple[int, ...], promised: float) -> int:
-    """Prints the table; 0 if the chosen placement is as good as the best."""
+    """Prints the times; 0 if the chosen placement is as good as the best."""
     took = {p: sorted(measured(r).iteration for r in load_all(folder / word(p))) for p in PLACES}
     middle = {p: statistics.median(times) for p, times in took.items()}
     best = min(middle, key=lambda p: middle[p])
@@ -104,9 +104,8 @@ def judge(folder: Path, chosen: tuple[int, ...], promised: float) -> int:
     print(table(["placement", "iteration", "from", "to", ""], rows, align="lrrrl"))
     off = middle[chosen] / middle[best] - 1
     print(f"predicted: {seconds(promised)}, {promised / middle[chosen] - 1:+.1%}")
-    kept = off <= CLOSE + noise
-    print(f"chosen: {off:.1%} above the best; half range {noise:.1%}; {'met' if kept else 'NOT MET'}")
-    return 0 if kept else 1
+    limit = f"<= {CLOSE:.0%} + half range {noise:.1%}"
+    return end([Promise("chosen placement: above the best", f"{off:.1%}", limit, off <= CLOSE + noise)])
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import Promise, end
 
-from fembench.base.tables import table
 from fembench.host.build import this_build
 from fembench.host.host import host_facts
 
@@ -43,20 +43,16 @@ class Row:
     at_least: bool = True
 
     @property
-    def verdict(self) -> str:
+    def promise(self) -> Promise:
+        """With the quartiles behind the median."""
+        what = f"{self.line}: {self.what}"
+        limit = "" if self.target is None else f"{'>=' if self.at_least else '<='} {self.target:g}"
         if self.measured is None:
-            return "not measured"
-        if self.target is None:
-            return "stated"
-        met = self.measured >= self.target if self.at_least else self.measured <= self.target
-        return "met" if met else "NOT MET"
-
-    def cells(self) -> list[object]:
-        spread = None if self.low is None or self.high is None else f"{self.low:.3g} – {self.high:.3g}"
-        sign = "≥" if self.at_least else "≤"
-        target = None if self.target is None else f"{sign} {self.target:g}"
-        measured = None if self.measured is None else f"{self.measured:.3g}"
-        return [self.line, self.what, measured, spread, target, self.verdict]
+            return Promise(what, "–", limit, undecided="not measured")
+        spread = "" if self.low is None or self.high is None else f" ({self.low:.3g} – {self.high:.3g})"
+        target = self.measured if self.target is None else self.target
+        kept = self.measured >= target if self.at_least else self.measured <= target
+        return Promise(what, f"{self.measured:.3g}{spread}", limit, kept)
 
 
 @dataclass(frozen=True)
@@ -96,13 +92,9 @@ def main() -> int:
     for part in PARTS:
         if not options.only or part.__name__ in options.only:
             rows += attempt(part, tools, QUICK if options.quick else FULL)
-    heads = ["line", "what", "measured", "quartiles", "target", "verdict"]
-    print(table(heads, [row.cells() for row in rows], align="llrrrl"))
-    if options.json:
-        found = {"rows": [asdict(r) | {"verdict": r.verdict} for r in rows], "loads": tools.loads}
-        found |= {"cpu": host.cpu_model, "commit": commit, "dirty": dirty, "measured": tools.found}
-        options.json.write_text(json.dumps(found, indent=1))
-    return 1 if any(row.verdict in ("NOT MET", "not measured") for row in rows) else 0
+    found = {"rows": [asdict(row) for row in rows], "loads": tools.loads, "measured": tools.found}
+    found |= {"cpu": host.cpu_model, "commit": commit, "dirty": dirty}
+    return end([row.promise for row in rows], file=options.json, **found)
 
 
 def attempt(part: Callable[["Tools", Sizes], Iterator[Row]], tools: "Tools", sizes: Sizes) -> list[Row]:

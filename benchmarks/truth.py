@@ -24,7 +24,6 @@ shows gross errors and proves little.
 """
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -32,9 +31,9 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
+from commands import Promise, end
 from truth_turns import LEVEL, RUNS, Pairs, Took, in_runs
 
-from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import run_job
@@ -140,8 +139,8 @@ def row(f: Found) -> list[str]:
     ]
 
 
-def promises(found: list[Found]) -> list[tuple[str, str, str, bool]]:
-    """(what, measured, target, met). The report compares without turns and has no target for detection."""
+def promises(found: list[Found]) -> list[Promise]:
+    """The report compares without turns and has no target for detection."""
     same, planted = ([f for f in found if f.planted == kind] for kind in (False, True))
     n = len(same)
     least = n - 1 if n >= 20 else n
@@ -149,10 +148,10 @@ def promises(found: list[Found]) -> list[tuple[str, str, str, bool]]:
     told = sum(f.report == "no difference shown" for f in same)
     seen, also = sum(f.kept for f in planted), sum(f.report == "slower" for f in planted)
     return [
-        ("A/A, tune: nothing found", f"{quiet} of {n}", f">= {least}", quiet >= least),
-        ("A/A, report: nothing found", f"{told} of {n}", f">= {least}", told >= least),
-        (f"{SLOWER - 1:.0%} slower, tune: found", f"{seen} of {n}", f">= {least}", seen >= least),
-        (f"{SLOWER - 1:.0%} slower, report: found", f"{also} of {n}", "", True),
+        Promise("A/A, tune: nothing found", f"{quiet} of {n}", f">= {least}", quiet >= least),
+        Promise("A/A, report: nothing found", f"{told} of {n}", f">= {least}", told >= least),
+        Promise(f"{SLOWER - 1:.0%} slower, tune: found", f"{seen} of {n}", f">= {least}", seen >= least),
+        Promise(f"{SLOWER - 1:.0%} slower, report: found", f"{also} of {n}", ""),
     ]
 
 
@@ -181,16 +180,11 @@ def main() -> int:
         trace_iterations=0,
     )
     found = compare_all(case, 3 if options.quick else 20)
-    print(table(HEADS, [row(f) for f in found], align="lrrrrrrll"), end="\n\n")
-    rows = promises(found)
-    print(table(["what", "measured", "target", "met"], [[*r[:3], "yes" if r[3] else "NO"] for r in rows]))
+    print(table(HEADS, [row(f) for f in found], align="lrrrrrrll"))
     print(f"\ntotal: {sum(f.seconds for f in found):.0f} s")
     if options.quick:
         print("--quick: three comparisons of each kind show gross errors only; run without it for the proof")
-    if options.json:
-        tree = {"comparisons": [asdict(f) for f in found], "promises": rows}
-        write_atomic(options.json, json.dumps(tree, indent=1))
-    return int(not all(r[3] for r in rows))
+    return end(promises(found), file=options.json, comparisons=[asdict(f) for f in found])
 
 
 if __name__ == "__main__":

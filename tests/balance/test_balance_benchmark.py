@@ -32,8 +32,8 @@ def gain(c, percent, best, off=3.0, noise=1.0):
 
 def test_observing_may_cost_two_percent_and_four_blocks_eight(verdicts):
     found = [("c = 4, observe", "c = 4, none", 2.1), ("c = 4, none", "c = 1, none", 7.9)]
-    assert verdicts("overhead", [overhead(*row) for row in found]) == ["NO", "yes"]
-    assert verdicts("blocks", [{"blocks per rank": "c = 4", "more %": 8.1, "noise %": 0.0}]) == ["NO"]
+    assert verdicts("overhead", [overhead(*row) for row in found]) == ["NOT KEPT", "kept"]
+    assert verdicts("blocks", [{"blocks per rank": "c = 4", "more %": 8.1, "noise %": 0.0}]) == ["NOT KEPT"]
 
 
 def test_a_noise_above_the_target_decides_nothing(verdicts):
@@ -47,19 +47,24 @@ def test_the_best_gains_are_those_of_whole_blocks(benchmark):
 
 
 def test_gains_are_asked_for_and_predictions(verdicts):
-    assert verdicts("gain", [gain(2, 22.1, 25), gain(4, 32.9, 37.5, off=6.1)]) == ["yes", "yes", "NO", "NO"]
-    assert verdicts("gain", [gain(2, 24.0, 25, noise=3.1)]) == ["not decidable", "yes"]
+    assert verdicts("gain", [gain(2, 22.1, 25), gain(4, 32.9, 37.5, off=6.1)]) == [
+        "kept",
+        "kept",
+        "NOT KEPT",
+        "NOT KEPT",
+    ]
+    assert verdicts("gain", [gain(2, 24.0, 25, noise=3.1)]) == ["not decidable", "kept"]
 
 
 def test_where_nothing_is_to_gain_little_may_be_lost(verdicts):
-    assert verdicts("still", [gain(1, -4.9, 0), gain(4, -5.1, 0)]) == ["yes", "NO"]
+    assert verdicts("still", [gain(1, -4.9, 0), gain(4, -5.1, 0)]) == ["kept", "NOT KEPT"]
 
 
 def test_five_looks_after_a_change_the_optimum_is_near(verdicts):
     rows = [{"over it %": over, "noise %": 1.0} for over in (90, 40, 20, 12, 11, 2)]
-    assert verdicts("change", rows) == ["NO"]
+    assert verdicts("change", rows) == ["NOT KEPT"]
     rows[4]["over it %"] = 9
-    assert verdicts("change", rows) == ["yes"]
+    assert verdicts("change", rows) == ["kept"]
 
 
 def test_weights_and_balancing_are_asked_where_each_is_best(verdicts):
@@ -68,10 +73,10 @@ def test_weights_and_balancing_are_asked_where_each_is_best(verdicts):
         for cluster in ("static", "changing")
         for way in ("nothing", "static weights", "balancing", "both")
     ]
-    assert verdicts("weights", rows) == ["NO", "NO", "yes"]
+    assert verdicts("weights", rows) == ["NOT KEPT", "NOT KEPT", "kept"]
 
 
-@pytest.mark.parametrize(("moved", "verdict"), [(8.9, "yes"), (9.2, "NO")])
+@pytest.mark.parametrize(("moved", "verdict"), [(8.9, "kept"), (9.2, "NOT KEPT")])
 def test_a_host_that_slows_down_in_the_lab(verdicts, moved, verdict):
     rows = [{"cg s": seconds} for seconds in (10.0, 10.1, moved)]
     assert verdicts("lab", rows) == [verdict]
@@ -83,4 +88,4 @@ def test_the_exit_status_says_whether_promises_are_kept(benchmark, monkeypatch, 
     monkeypatch.setitem(benchmark.GROUPS, "overhead", lambda bench: [row])
     monkeypatch.setattr(sys, "argv", ["balance.py", "--only", "overhead"])
     assert benchmark.main() == status
-    assert ("NO" in capsys.readouterr().out) == bool(status)
+    assert ("NOT KEPT" in capsys.readouterr().out) == bool(status)

@@ -1,6 +1,7 @@
 """benchmarks/prediction.py: the passes of its training, and what it judges."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -34,12 +35,12 @@ def test_training_has_two_passes_over_the_same_configurations(benchmark, tmp_pat
     assert cases[0] == cases[1]
 
 
-def scores(**changes):
+def scores(closed=None, **changes):
     values = {"cells": 24, "left_out": 0, "median": 0.02, "p90": 0.04, "bias": 0.01, "coverage": 0.9}
     values |= {"tau": 0.95, "outside": 0.0, "half_width": 0.05}
     return {
         "fembench": values | changes,
-        "fembench, analytic": values,
+        "fembench, analytic": values | {"median": 0.05} | (closed or {}),
         "Amdahl, fitted": values | {"median": 0.4},
         "cells": [],
         "state": {"stale": "", "changes": []},
@@ -50,27 +51,40 @@ def scores(**changes):
     ("changes", "missed"),
     [
         ({}, []),
-        ({"median": 0.031}, ["median |error| <= 3%"]),
-        ({"coverage": 0.583}, ["intervals cover 67% to 100% of 24 cells"]),
+        ({"median": 0.031}, ["simulation: median |error|: 3.1%"]),
+        ({"coverage": 0.583}, ["simulation: runs inside the interval: 58.3%"]),
         ({"coverage": 1.0}, []),
-        ({"half_width": 0.127}, ["half-width of intervals <= 2.5 x p90 of |error|"]),
-        ({"bias": -0.021}, ["|bias| <= 2%"]),
-        ({"median": 0.41}, ["median |error| <= 3%", "better than Amdahl, fitted"]),
+        ({"half_width": 0.127}, ["simulation: half-width of intervals: 12.7%"]),
+        ({"bias": -0.021}, ["simulation: |bias|: 2.1%"]),
+        ({"closed": {"median": 0.061}}, ["closed form: median |error|: 6.1%"]),
+        ({"closed": {"coverage": 0.583}}, ["closed form: runs inside the interval: 58.3%"]),
+        ({"closed": {"half_width": 0.127}}, ["closed form: half-width of intervals: 12.7%"]),
+        (
+            {"median": 0.41},
+            [
+                "simulation: median |error|: 41.0%",
+                "simulation: median |error|, against Amdahl, fitted: 41.0%",
+            ],
+        ),
     ],
 )
 def test_each_target_can_be_missed(benchmark, changes, missed):
     rows = list(benchmark.promises(scores(**changes), "emulated"))
-    assert [row[0] for row in rows if row[2] != "yes"] == missed
-    assert len(rows) == 7
+    assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
+    assert len(rows) == 10
 
 
 @pytest.mark.parametrize(("which", "most"), [("lab", 0.10), ("real", 0.05)])
 def test_without_emulation_the_median_error_alone_is_judged(benchmark, which, most):
-    for median, met in ((most, "yes"), (most + 0.001, "NO")):
-        ((target, _, found),) = benchmark.promises(scores(median=median), which)
-        assert (target, found) == (f"median |error| <= {most:.0%}", met)
+    for median, kept in ((most, True), (most + 0.001, False)):
+        (promise,) = benchmark.promises(scores(median=median), which)
+        assert (promise.what, promise.kept) == ("simulation: median |error|", kept)
 
 
 @pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])
-def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found):
-    assert {row[2] for row in benchmark.promises(found, "emulated")} == {"not judged: INVALID"}
+def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
+    assert benchmark.judge(tmp_path, "emulated") == 1
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")][2:]
+    assert len(rows) == 10
+    assert all(row.endswith("| INVALID |") for row in rows)

@@ -47,7 +47,7 @@ def test_with_all_peers_every_line_is_measured(iterations):
 def test_without_petsc_its_lines_say_so_and_the_others_stay(iterations):
     rows = iterations("own-sym", "numpy")
     assert [row.measured for row in rows if "numpy" in row.what] == [1.0, 1.0]
-    missing = [row for row in rows if row.verdict == "not measured"]
+    missing = [row for row in rows if row.promise.verdict == "not measured"]
     assert len(missing) == 10
     assert all("petsc-aij with" in row.what for row in missing)
 
@@ -58,5 +58,5 @@ def test_a_program_that_fails_ends_its_part_and_keeps_the_rows_before():
         raise KeyError("bytes")
 
     first, last = speed.attempt(part, None, speed.QUICK)
-    assert (first.what, first.verdict) == ("first", "stated")
-    assert (last.what, last.verdict) == ("part: 'bytes'", "not measured")
+    assert (first.what, first.promise.verdict) == ("first", "stated")
+    assert (last.what, last.promise.verdict) == ("part: 'bytes'", "not measured")

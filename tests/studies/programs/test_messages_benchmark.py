@@ -22,13 +22,27 @@ def run(messages, error, reason=""):
     return messages.Judged("ring", score, score._replace(what="messages"))
 
 
+def printed(capsys):
+    """The cells of the two promises."""
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[-2:]]
+
+
 @pytest.mark.parametrize(
     ("errors", "status"), [((0.04, -0.04), 0), ((0.02, 0.07), 0), ((0.02, -0.09), 1), ((-0.08, 0.08), 1)]
 )
 def test_the_mean_of_absolute_errors_is_at_most_five_per_cent(messages, errors, status, capsys):
     assert messages.judge([run(messages, e) for e in errors]) == status
     mean = 100 * sum(map(abs, errors)) / len(errors)
-    assert f"mean |error| of run times: {mean:.1f} %, expected at most 5 %" in capsys.readouterr().out
+    judged = ["<= 5.0%", f"{mean:.1f}%", "NOT KEPT" if status else "kept"]
+    rows = printed(capsys)
+    assert rows == [["run times: mean │error│", *judged], ["time due to messages: mean │error│", *judged]]
+
+
+def test_the_time_due_to_messages_is_judged_apart(messages, capsys):
+    exact = run(messages, 0.0)
+    assert messages.judge([exact._replace(messages=run(messages, 0.06).messages)]) == 1
+    assert [row[-1] for row in printed(capsys)] == ["kept", "NOT KEPT"]
 
 
 def test_a_run_that_tests_nothing_fails(messages, capsys):

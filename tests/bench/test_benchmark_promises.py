@@ -1,0 +1,43 @@
+"""How benchmarks end: every promise with its verdict, and an exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import commands
+
+    return commands
+
+
+def test_every_promise_is_printed_with_its_limit_what_was_found_and_the_verdict(commands, capsys):
+    rows = [commands.at_most("error", 0.02, 0.05), commands.at_least("tau", 0.8, 0.9, ".2f")]
+    assert commands.end([*rows, commands.Promise("time", "3 s", "")]) == 1
+    lines = capsys.readouterr().out.split("\n")[3:]
+    assert [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line] == [
+        ["error", "<= 5.0%", "2.0%", "kept"],
+        ["tau", ">= 0.90", "0.80", "NOT KEPT"],
+        ["time", "", "3 s", "stated"],
+    ]
+
+
+def test_the_exit_status_is_0_only_if_every_promise_is_kept(commands):
+    good, bad = commands.at_most("a", 1.0, 1.0), commands.at_most("b", float("nan"), 1.0)
+    stated, unknown = good._replace(limit=""), good._replace(undecided="not measured")
+    assert [commands.end(rows) for rows in ([good], [good, stated])] == [0, 0]
+    assert [commands.end(rows) for rows in ([], [good, bad], [good, unknown])] == [1, 1, 1]
+
+
+def test_nothing_is_judged_of_measurements_that_test_nothing(commands, capsys, tmp_path):
+    kept, stated = commands.at_least("a", 2, 1, "d"), commands.Promise("b", "3", "")
+    assert commands.end([kept, stated], "too noisy", file=tmp_path / "found.json", runs=[5]) == 1
+    assert "INVALID: too noisy" in capsys.readouterr().out
+    tree = json.loads((tmp_path / "found.json").read_text())
+    assert [promise["verdict"] for promise in tree["promises"]] == ["INVALID", "stated"]
+    assert tree["runs"] == [5]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.launch.hostfile import HostSlots
 
 MAP_BY = (
@@ -170,6 +170,14 @@ def absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
     """The words, unless the user's options have the first of them: launchers take most options once."""
     given = {option.split("=")[0] for option in options}
     return [] if words and words[0].split("=")[0] in given else list(words)
+
+
+def asked_mapping() -> str:
+    """What the user maps ranks by; "" if nothing. Raises InputError."""
+    mapping = os.environ.get(SETTINGS["map_by"], "")
+    if mapping not in ("", *MAP_BY):
+        raise InputError(f"map by '{shown(mapping)}': expected {', '.join(MAP_BY)}")
+    return mapping
 
 
 def find_launcher() -> str:

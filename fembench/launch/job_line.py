@@ -11,10 +11,11 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
-from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
+from fembench.launch.allocation import allocation
 from fembench.launch.components import across_components
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
 from fembench.launch.hostlist import is_this_host
+from fembench.launch.job_hosts import Allocation, filled, in_turns, merged
 from fembench.launch.launchers import (
     LAUNCHERS,
     SETTINGS,
@@ -25,6 +26,7 @@ from fembench.launch.launchers import (
     recognised,
 )
 from fembench.launch.line import JobLine, one_part, selecting
+from fembench.launch.nested import check_not_a_step
 from fembench.launch.plugin import own_plugin
 from fembench.launch.rankfile import rankfile_given, rankfile_made
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fembench.launch.allocation import in_batch_job
+from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hostfile import names_in
 from fembench.launch.hostlist import is_this_host
 from fembench.launch.job import PROGRESS, STARTED

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.launch.allocation import Allocation, allocation, filled, in_turns
+from fembench.launch.allocation import allocation
 from fembench.launch.hostfile import HostSlots, hostfile_of, in_one_line, is_rankfile
 from fembench.launch.hostlist import expand_hosts, folded, same_host
+from fembench.launch.job_hosts import Allocation, filled, in_turns
 from fembench.launch.launchers import asked_mapping
 from fembench.records.case import CasePlacement
 

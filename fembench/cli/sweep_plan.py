@@ -11,8 +11,8 @@ from typing import Any
 from fembench.base.errors import InputError, shown
 from fembench.base.tables import table
 from fembench.base.units import count, plural
-from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.launch.hostfile import HostSlots

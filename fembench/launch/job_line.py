@@ -208,6 +208,8 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     if line.launcher.name == "openmpi" and asleep:
         variables.update(ASLEEP)
+    if line.crowded:
+        variables = {**line.launcher.yielding_variables, **variables}  # what the user has set holds
     if line.loose:
         variables.update(line.launcher.unbound_variables)
     return variables

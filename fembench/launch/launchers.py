@@ -51,6 +51,7 @@ class Launcher:
     crowded: Options = ()  # allows more ranks than cores
     crowded_map: str = ""  # ends a mapping to given hosts that allows it, in place of these options
     yielding: Options = ()  # ranks that wait leave their core to others
+    yielding_variables: Mapping[str, str] = field(default_factory=dict)  # the same, for the environment
     map_by: Mapping[str, Options] = field(default_factory=dict)
     component: Options = ()  # selects a component; components are separated by a colon
     unbound_variables: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +83,7 @@ LAUNCHERS = (
         hosts=("-machinefile", "{file}"),  # -f ignores the slots
         host_line="{name}:{slots}",
         bound=("-bind-to", "core"),
+        yielding_variables={"I_MPI_WAIT_MODE": "1"},
         unbound_variables={"I_MPI_PIN": "off"},
         map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
     ),

@@ -1,38 +1,22 @@
-"""A campaign: many cases, each in a separate job, interleaved, resumable at any point.
+"""A campaign: many cases, each in a separate job, interleaved, resumable at any point (`campaign_folder`)."""
 
-Folder: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}. A run that has a
-record is repeated only if its mesh or problem has changed; the old record moves to runs/superseded/ unless
-the new input is refused. A failed run is repeated when the campaign is started again, as is one for which
-there was no time.
-"""
-
-import contextlib
 import dataclasses
-import functools
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from fembench.base.config import from_toml, json_tree, read_text, read_toml
-from fembench.base.errors import AllocationLostError, InputError
-from fembench.base.files import write_atomic
-from fembench.base.units import plural
-from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
+from fembench.base.config import read_toml
+from fembench.base.errors import AllocationLostError
+from fembench.bench.campaign_file import Campaign, CampaignRun, expand
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.bench.inputs import Inputs, Stamp, stamp_of
+from fembench.bench.inputs import Inputs
+from fembench.bench.one_rank_reference import question_of, reference_of
 from fembench.launch.case_job import JobOutcome, launch
-from fembench.launch.layout import hosts_asked
 from fembench.launch.run_job import REVOKED
-from fembench.records.case import Case, fields_of
-from fembench.records.ids import now_utc
-from fembench.records.record import NO_TIME, NOT_RECORDED, SCHEMA, Failure, Record, Reference
-from fembench.records.store import load, load_failure, record_paths, save
-
-QUESTION = fields_of("question")  # fields that a run has in common with its one-rank reference
+from fembench.records.case import Case
+from fembench.records.record import NO_TIME, Record, Reference
 
 
 @dataclass(frozen=True)
@@ -47,190 +31,6 @@ class Done:
     def cut(self) -> bool:
         """Whether it was ended because the time of the campaign was up."""
         return self.outcome is not None and self.outcome.kind == NO_TIME
-
-
-class Folder:
-    """The files of one campaign."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.runs = path / "runs"
-        self.inputs = Inputs()
-        self._read: dict[Path, tuple[Stamp | None, Record]] = {}
-
-    def prepare(self, source: Path, there: CampaignHosts | None = None) -> None:
-        """Make the folder for the campaign of a file: see `hold`."""
-        self.hold(read_text(source), str(source), there)
-
-    def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
-        """Make the folder, or check that it belongs to the same campaign: see `check`. Raises InputError."""
-        self.check(text, where, there, grown=grown)
-        self.write(text)
-        try:
-            self.runs.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
-
-    def check(
-        self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False
-    ) -> None:
-        """Raises InputError if the folder belongs to another campaign.
-
-        `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
-        those of this job. `grown`: the campaign may have more cases than before, or fewer.
-        """
-        kept = self.path / "campaign.toml"
-        if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
-            raise InputError(
-                f"{kept} differs from {where}: this folder holds another campaign; give another --results"
-            )
-
-    def write(self, text: str) -> None:
-        """Keep the text as that of the campaign."""
-        write_atomic(self.path / "campaign.toml", text)
-
-    def record(self, run: CampaignRun) -> Record | None:
-        """The record of a run, if one exists for the same case, mesh and problem."""
-        found = self._found(run)
-        return found if found is not None and not self.inputs.changed(found) else None
-
-    def records(self) -> list[Record]:
-        """All records in the folder; files that cannot be read are passed over."""
-        found = []
-        for path in record_paths(self.path) if self.runs.is_dir() else ():
-            with contextlib.suppress(InputError):  # damaged files are reported elsewhere
-                found.append(self._load(path))
-        return found
-
-    def changed(self, run: CampaignRun) -> str:
-        """The input that has changed since the run was recorded; '' for none."""
-        found = self._found(run)
-        return "" if found is None else self.inputs.changed(found)
-
-    def _found(self, run: CampaignRun) -> Record | None:
-        """The record of a run, even if its inputs have changed; None if it is damaged."""
-        path = self._path(run)
-        try:
-            found = self._load(path) if path.exists() else None
-        except InputError:
-            if _is_json(path):
-                raise
-            return None
-        return found if found is not None and found.case == run.case else None
-
-    def _load(self, path: Path) -> Record:
-        """A record; its file is decoded again only if it changes."""
-        stamp = stamp_of(path)
-        if path not in self._read or self._read[path][0] != stamp:
-            self._read[path] = stamp, load(path)
-        return self._read[path][1]
-
-    def _path(self, run: CampaignRun) -> Path:
-        """The path of a run's record, whether or not it exists."""
-        path = self.runs / f"{run.id}.json"
-        return path if path.exists() else self._by_case.get((run.case, run.repetition), path)
-
-    @functools.cached_property
-    def _by_case(self) -> dict[tuple[Case, int], Path]:
-        """Records by case and repetition, also of files named by an earlier version."""
-        found = {}
-        for path in record_paths(self.path):
-            with contextlib.suppress(InputError):
-                record, repetition = self._load(path), path.stem.rpartition("-r")[2]
-                if repetition.isdigit():
-                    found[record.case, int(repetition)] = path
-        return found
-
-    def of_other_default(self, runs: Sequence[CampaignRun]) -> list[CampaignRun]:
-        """Runs whose records differ in the kind of tolerance alone, as its default has changed since.
-
-        Not those of a campaign that varies the kind.
-        """
-        asked = {(run.case, run.repetition) for run in runs}
-        found = []
-        for run in runs:
-            kind = "absolute" if run.case.stop.tolerance_kind == "relative" else "relative"
-            other = run.case.with_(tolerance_kind=kind), run.repetition
-            if self._found(run) is None and other in self._by_case and other not in asked:
-                found.append(run)
-        return found
-
-    def damaged(self) -> list[Path]:
-        """Files that are not valid JSON, such as truncated ones: their runs are repeated."""
-        return [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]
-
-    def set_damaged_aside(self) -> None:
-        """Move damaged files to superseded/."""
-        for path in self.damaged():
-            self._supersede(path, f"{path.stem}.damaged.{now_utc()}.json")
-
-    def on_other_hosts(self, runs: Sequence[CampaignRun], hostfile: str) -> list[Record]:
-        """Records made with another host file, or on other hosts of a batch system."""
-        asked = hosts_asked(hostfile)
-        found = [record for run in runs if (record := self.record(run))]
-        return [r for r in found if r.environment.hosts_asked not in (asked, NOT_RECORDED)]
-
-    def _supersede(self, path: Path, name: str) -> None:
-        old = self.runs / "superseded"
-        old.mkdir(exist_ok=True)
-        path.rename(old / name)
-
-    def keep(self, run: CampaignRun, outcome: JobOutcome) -> None:
-        """Save the outcome of a run. It replaces an earlier record, unless the new input was refused."""
-        failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
-        if found is not None and outcome.kind != "input":
-            self._supersede(self._path(run), f"{run.id}.{found.created}.json")
-        if outcome.record is not None:
-            save(outcome.record, self.runs)
-            failed.unlink(missing_ok=True)
-            return
-        save(failure_of(run.id, run.case, outcome), self.runs)
-
-    def leave_out(self, cases: Iterable[Case], why: str) -> None:
-        """Keep a file for each case that there was no time for; those of an earlier start are deleted."""
-        for path in self.runs.glob("[!.]*.failed.json"):
-            with contextlib.suppress(InputError):
-                if load_failure(path).kind == NO_TIME:
-                    path.unlink()
-        for case in cases:
-            save(failure_of(run_id(case, 1), case, JobOutcome(None, NO_TIME, why, 0, "")), self.runs)
-
-
-def _is_json(path: Path) -> bool:
-    try:
-        json_tree(path)
-    except InputError:
-        return False
-    return True
-
-
-def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) -> bool:
-    """Whether two campaign files describe the same runs; comments and the time limit may differ.
-
-    `grown`: there may be more runs now, or fewer, if the record that showed more of them was lost.
-    """
-    if before == now:
-        return True
-    try:
-        old, new = (from_toml(text, Campaign, where="campaign") for text in (before, now))
-        these, those = ({run.id for run in expand(one, "campaign", there)} for one in (old, new))
-    except InputError:
-        return False
-    return old.name == new.name and (these == those or (grown and (these < those or those < these)))
-
-
-def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
-    """The file kept for a run without a record."""
-    return Failure(
-        schema=SCHEMA,
-        id=id,
-        created=now_utc(),
-        case=case,
-        kind=outcome.kind,
-        message=outcome.message,
-        exit_status=outcome.exit_status,
-        output=outcome.output,
-    )
 
 
 def read_campaign(path: Path, there: CampaignHosts | None = None) -> tuple[Campaign, list[CampaignRun]]:
@@ -285,9 +85,9 @@ def execute(
                 folder.keep(run, outcome)
             record = outcome.record
         if record is not None and run.case.placement.ranks == 1 and record.verdict.status != "INVALID":
-            kept = references.setdefault(_question(run.case), record)
+            kept = references.setdefault(question_of(run.case), record)
             if folder.inputs.changed(kept):  # while the campaign ran
-                references[_question(run.case)] = record
+                references[question_of(run.case)] = record
         yield Done(run, record, outcome)
 
 
@@ -296,74 +96,6 @@ def _finite(seconds: float) -> float:
     return math.ceil(10 * seconds) / 10 if math.isfinite(seconds) else 0.0
 
 
-def _question(case: Case) -> bytes:
-    """The question of a case, without the method."""
-    return msgspec.json.encode([case.flat()[name] for name in QUESTION])
-
-
 def _reference(references: dict[bytes, Record], case: Case, inputs: Inputs) -> Reference | None:
-    record = references.get(_question(case))
+    record = references.get(question_of(case))
     return None if record is None or inputs.changed(record) else reference_of(record)
-
-
-def reference_of(record: Record) -> Reference:
-    """The reference that other runs of the same question are compared with."""
-    v = record.verification
-    return Reference(
-        source=record.id,
-        energy=v.energy,
-        iterations=record.solve.iterations,
-        fingerprint=v.fingerprint,
-        solution_norm=v.solution_norm,
-    )
-
-
-def reference_beside(case: Case, runs: Path) -> Reference | None:
-    """The reference for a case from the newest one-rank run of the same question in a folder of records.
-
-    None if there is no such run, it is INVALID, or its mesh or problem file has changed since. Records that
-    cannot be read are skipped.
-    """
-    one_rank = sorted(runs.glob("[!.]*-p1-*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in one_rank:
-        with contextlib.suppress(InputError):
-            if _question(load(path).case) == _question(case):
-                return held_against(case, str(path))
-    return None
-
-
-def held_against(case: Case, path: str) -> Reference:
-    """The reference for a case, from a file. Raises InputError if it is for another question."""
-    record, inputs = load(path), Inputs()
-    where = f"reference {path}"
-    if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":
-        found = f"{record.verdict.status}, {plural(record.case.placement.ranks, 'rank')}"
-        raise InputError(f"{where}: {found}; expected a record of one rank that is not INVALID")
-    if not inputs.same_mesh(case, record):
-        other = f"mesh '{record.case.question.mesh}'"
-        raise InputError(f"{where}: {other}; expected the mesh of the case, '{case.question.mesh}'")
-    if not inputs.same_problem(case, record):
-        other = f"problem '{record.case.question.problem}'"
-        raise InputError(f"{where}: {other}; expected the problem of the case, '{case.question.problem}'")
-    mine, theirs = case.flat(), record.case.flat()
-    for name in QUESTION:
-        if name not in ("mesh", "problem") and mine[name] != theirs[name]:
-            raise InputError(f"{where}: {name} = {theirs[name]!r}; expected that of the case, {mine[name]!r}")
-    return reference_of(record)
-
-
-class Timekeeper:
-    """The time left: the mean time of the finished runs times the number of runs left."""
-
-    def __init__(self, to_do: int) -> None:
-        self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
-
-    def one_more(self) -> None:
-        self.done += 1
-
-    @property
-    def left(self) -> float | None:
-        """Seconds left; None before the first run is done."""
-        if not self.done:
-            return None
-        return (time.monotonic() - self._begin) / self.done * (self.to_do - self.done)

@@ -10,9 +10,10 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.host.host import memory_bytes
-from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.allocation import allocation
 from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import same_host
+from fembench.launch.hostlist import is_this_host, same_host
+from fembench.launch.job_hosts import Allocation
 from fembench.launch.layout import HostsError
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
 from fembench.records.weights import FAST, Weights, load_weights
@@ -118,16 +119,16 @@ def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float],
 
     From the profile, from this host, and from the limit that Slurm sets per node or CPU.
     """
-    here = platform.node()
+    of_this = float(memory_bytes())
     known = {h.name: float(h.memory_bytes) for h in profile.environment.hosts} if profile else {}
-    known[here] = float(memory_bytes())
-    inside = any(same_host(host.name, here) for host in job.hosts)
+    known[platform.node()] = of_this
+    inside = any(is_this_host(host.name) for host in job.hosts)
     found: dict[str, float] = {}
     assumed = []
     for host in job.hosts:
         found[host.name] = _of(host.name, known) or 0.0
         if not found[host.name] and inside:
-            found[host.name] = known[here]
+            found[host.name] = of_this
             assumed.append(host.name)
         limit = _slurm_limit(host) if job.batch else 0.0
         if limit:

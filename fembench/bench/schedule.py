@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import mean, median
 from typing import Protocol
 
-from fembench.bench.campaign import Timekeeper
 from fembench.bench.campaign_file import CampaignRun, run_id
+from fembench.bench.time_left import Timekeeper
 from fembench.records.case import Case
 
 SLACK = 0.05  # of the time given: a run may be expected to end this much later

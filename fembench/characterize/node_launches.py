@@ -11,8 +11,9 @@ from fembench.base.config import convert, read_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.characterize.jobs import NodesJob
-from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.allocation import allocation
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
+from fembench.launch.job_hosts import Allocation
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.layout import MOST_SHOWN, in_words, room_of, same_host
 from fembench.launch.run_job import rank_program, run_job

@@ -63,7 +63,8 @@ def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
     """
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
-    from fembench.launch.allocation import allocation, filled
+    from fembench.launch.allocation import allocation
+    from fembench.launch.job_hosts import filled
     from fembench.launch.job_line import job_line
     from fembench.launch.launchers import NoLauncherError
     from fembench.launch.layout import is_open

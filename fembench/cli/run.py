@@ -38,10 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.base.config import json_text
     from fembench.base.units import plural
-    from fembench.bench.campaign import failure_of, held_against, reference_beside
     from fembench.bench.campaign_file import run_id
+    from fembench.bench.campaign_folder import failure_of
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.bench.enough_memory import check_memory
+    from fembench.bench.one_rank_reference import held_against, reference_beside
     from fembench.cli.progress import progress, working
     from fembench.cli.shared import case_from, typed_command, warn_if_stale, weighted
     from fembench.launch.case_job import launch

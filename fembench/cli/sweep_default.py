@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from fembench.base.config import from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError
-from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
 from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.launch.hostlist import same_host

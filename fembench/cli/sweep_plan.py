@@ -11,13 +11,14 @@ from typing import Any
 from fembench.base.errors import InputError, shown
 from fembench.base.tables import table
 from fembench.base.units import count, plural
-from fembench.bench.campaign import Folder
 from fembench.bench.campaign_file import Campaign, CampaignRun
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
-from fembench.launch.allocation import check_not_a_step, merged
 from fembench.launch.hostfile import HostSlots
+from fembench.launch.job_hosts import merged
 from fembench.launch.layout import in_words, is_open, layout
+from fembench.launch.nested import check_not_a_step
 from fembench.records.case import FIELDS, Case
 from fembench.report.results import short_shares
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.bench.campaign import Done, Folder, execute
+from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import CampaignRun, run_id
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime

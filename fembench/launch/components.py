@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError
-from fembench.launch.allocation import Allocation
 from fembench.launch.hostfile import HostSlots
+from fembench.launch.job_hosts import Allocation
 from fembench.launch.launchers import SETTINGS, Launcher, absent, recognised
 from fembench.launch.line import JobLine, one_part, selecting
 

@@ -1,5 +1,6 @@
 """Lists of hosts as batch systems write them: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'."""
 
+import platform
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -69,6 +70,11 @@ def folded(names: Iterable[str]) -> str:
 def same_host(a: str, b: str) -> bool:
     """Whether two names are of one host: one of them may lack the domain."""
     return a == b or (("." in a) != ("." in b) and a.split(".")[0] == b.split(".")[0])
+
+
+def is_this_host(name: str) -> bool:
+    """Whether a name is of the host that this process runs on, with or without its domain."""
+    return same_host(name, platform.node())
 
 
 def one_name_each(names: Iterable[str], where: str) -> dict[str, str]:

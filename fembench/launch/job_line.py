@@ -2,7 +2,6 @@
 
 import math
 import os
-import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,20 +11,22 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
-from fembench.launch.allocation import Allocation, allocation, check_not_a_step, filled, in_turns, merged
+from fembench.launch.allocation import allocation
 from fembench.launch.components import across_components
 from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
-from fembench.launch.hostlist import same_host
+from fembench.launch.hostlist import is_this_host
+from fembench.launch.job_hosts import Allocation, filled, in_turns, merged
 from fembench.launch.launchers import (
     LAUNCHERS,
-    MAP_BY,
     SETTINGS,
     Launcher,
     absent,
+    asked_mapping,
     find_launcher,
     recognised,
 )
 from fembench.launch.line import JobLine, one_part, selecting
+from fembench.launch.nested import check_not_a_step
 from fembench.launch.plugin import own_plugin
 from fembench.launch.rankfile import rankfile_given, rankfile_made
 
@@ -40,7 +41,6 @@ PLACED = (
     "OMPI_MCA_orte_default_hostfile",
 )  # where Open MPI takes hosts from
 MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
-OPTIONS, MAPPING = SETTINGS["launcher_options"], SETTINGS["map_by"]
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
@@ -67,16 +67,18 @@ def job_line(
     program = find_launcher()
     launcher = recognised(program)
     options = (*options, *_asked_options())
-    _asked_mapping()  # also where it changes nothing
+    mapping = asked_mapping()  # refused also where it changes nothing
     if hostfile and is_rankfile(read_text(hostfile)):
         line = rankfile_given(program, launcher, ranks, hostfile, options)
     elif not hosts and _is_here(where):
         line = _here(program, launcher, ranks, where, options)
     else:
         _check_slots(ranks, where, hosts)
-        runs = _ranks_on_hosts(ranks, where, hosts)
-        place = across_components if where.heterogeneous else _on_hosts
-        line = place(program, launcher, runs, options, where)
+        runs = _ranks_on_hosts(ranks, where, hosts, mapping)
+        if where.heterogeneous:
+            line = across_components(program, launcher, runs, options, where)
+        else:
+            line = _on_hosts(program, launcher, runs, options, where, mapping or "core")
     return replace(line, plugin=own_plugin(line.program, line.launcher, options))
 
 
@@ -84,20 +86,12 @@ def check_settings() -> None:
     """Raises InputError if no job can be started with the launcher, options and mapping asked for."""
     find_launcher()
     _asked_options()
-    _asked_mapping()
-
-
-def _asked_mapping() -> str:
-    """What the user maps ranks by; "" if nothing. Raises InputError."""
-    mapping = os.environ.get(MAPPING, "")
-    if mapping not in ("", *MAP_BY):
-        raise InputError(f"map by '{shown(mapping)}': expected {', '.join(MAP_BY)}")
-    return mapping
+    asked_mapping()
 
 
 def _asked_options() -> list[str]:
     """The user's options for the launcher. Raises InputError."""
-    text = os.environ.get(OPTIONS, "")
+    text = os.environ.get(SETTINGS["launcher_options"], "")
     try:
         return shlex.split(text)
     except ValueError:
@@ -106,7 +100,7 @@ def _asked_options() -> list[str]:
 
 def _is_here(where: Allocation) -> bool:
     """Whether all ranks run on this machine."""
-    return not where.order and len(where.hosts) == 1 and same_host(where.hosts[0].name, platform.node())
+    return not where.order and len(where.hosts) == 1 and is_this_host(where.hosts[0].name)
 
 
 def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
@@ -125,9 +119,10 @@ def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> N
     )
 
 
-def _ranks_on_hosts(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> list[HostSlots]:
+def _ranks_on_hosts(
+    ranks: int, where: Allocation, hosts: Sequence[HostSlots], mapping: str
+) -> list[HostSlots]:
     """Hosts in the order of ranks, with the ranks that follow each other there."""
-    mapping = _asked_mapping()
     if mapping == "host":
         return in_turns(hosts or where.hosts, ranks)
     return filled(hosts or (where.hosts if mapping else where.order or where.hosts), ranks)
@@ -153,7 +148,12 @@ def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, optio
 
 
 def _on_hosts(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
+    program: str,
+    launcher: Launcher,
+    runs: Sequence[HostSlots],
+    options: Sequence[str],
+    where: Allocation,
+    mapping: str,
 ) -> JobLine:
     """Ranks on hosts that the launcher is given in its own form, in this order."""
     if not launcher.hosts:
@@ -162,7 +162,7 @@ def _on_hosts(
             f"FEMBENCH_LAUNCHER to one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
         )
     ranks = sum(run.slots for run in runs)
-    hosts, mapping, bound = list(runs), os.environ.get(MAPPING, "") or "core", not where.crowded
+    hosts, bound = list(runs), not where.crowded
     if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
             hosts, mapping = list(merged(runs)), "host"
@@ -208,6 +208,8 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     if line.launcher.name == "openmpi" and asleep:
         variables.update(ASLEEP)
+    if line.crowded:
+        variables = {**line.launcher.yielding_variables, **variables}  # what the user has set holds
     if line.loose:
         variables.update(line.launcher.unbound_variables)
     return variables

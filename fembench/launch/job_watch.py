@@ -2,14 +2,13 @@
 launcher that stays although all ranks have left."""
 
 import math
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fembench.launch.allocation import in_batch_job
+from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hostfile import names_in
-from fembench.launch.hostlist import same_host
+from fembench.launch.hostlist import is_this_host
 from fembench.launch.job import PROGRESS, STARTED
 from fembench.launch.silent_hosts import in_one_line, silent_hosts
 from fembench.launch.witness import Witness
@@ -81,4 +80,4 @@ def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mappin
     if launcher not in ("openmpi", "mpich", "intelmpi") or in_batch_job(variables):
         return []
     names = dict.fromkeys(name for text in host_files for name in names_in(text))
-    return [name for name in names if not same_host(name, platform.node()) and name not in HERE]
+    return [name for name in names if not is_this_host(name) and name not in HERE]

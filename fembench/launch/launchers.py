@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.launch.hostfile import HostSlots
 
 MAP_BY = (
@@ -51,6 +51,7 @@ class Launcher:
     crowded: Options = ()  # allows more ranks than cores
     crowded_map: str = ""  # ends a mapping to given hosts that allows it, in place of these options
     yielding: Options = ()  # ranks that wait leave their core to others
+    yielding_variables: Mapping[str, str] = field(default_factory=dict)  # the same, for the environment
     map_by: Mapping[str, Options] = field(default_factory=dict)
     component: Options = ()  # selects a component; components are separated by a colon
     unbound_variables: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +83,7 @@ LAUNCHERS = (
         hosts=("-machinefile", "{file}"),  # -f ignores the slots
         host_line="{name}:{slots}",
         bound=("-bind-to", "core"),
+        yielding_variables={"I_MPI_WAIT_MODE": "1"},
         unbound_variables={"I_MPI_PIN": "off"},
         map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
     ),
@@ -170,6 +172,14 @@ def absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
     """The words, unless the user's options have the first of them: launchers take most options once."""
     given = {option.split("=")[0] for option in options}
     return [] if words and words[0].split("=")[0] in given else list(words)
+
+
+def asked_mapping() -> str:
+    """What the user maps ranks by; "" if nothing. Raises InputError."""
+    mapping = os.environ.get(SETTINGS["map_by"], "")
+    if mapping not in ("", *MAP_BY):
+        raise InputError(f"map by '{shown(mapping)}': expected {', '.join(MAP_BY)}")
+    return mapping
 
 
 def find_launcher() -> str:

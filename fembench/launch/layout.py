@@ -1,15 +1,15 @@
 """Which hosts of a job take the ranks of a case, and how many ranks each."""
 
-import os
 from collections.abc import Sequence
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.launch.allocation import Allocation, allocation, filled, in_turns
+from fembench.launch.allocation import allocation
 from fembench.launch.hostfile import HostSlots, hostfile_of, in_one_line, is_rankfile
 from fembench.launch.hostlist import expand_hosts, folded, same_host
-from fembench.launch.launchers import SETTINGS
+from fembench.launch.job_hosts import Allocation, filled, in_turns
+from fembench.launch.launchers import asked_mapping
 from fembench.records.case import CasePlacement
 
 MOST_SHOWN = 4  # hosts named in a line
@@ -44,7 +44,7 @@ def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
         raise HostsError(
             f"ranks = {placement.ranks}: expected at most {there} ({in_words(room) if named else job})"
         )
-    if os.environ.get(SETTINGS["map_by"]) == "host":
+    if asked_mapping() == "host":
         return in_turns(room, placement.ranks)
     return filled(room if named else job.order or job.hosts, placement.ranks)
 

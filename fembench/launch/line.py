@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fembench.base.errors import InputError
-from fembench.launch.allocation import merged
 from fembench.launch.hostfile import HostSlots
+from fembench.launch.job_hosts import merged
 from fembench.launch.launchers import Launcher
 from fembench.launch.plugin import own_plugin
 

@@ -6,8 +6,9 @@ import pytest
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.bench.campaign import Folder, read_campaign
+from fembench.bench.campaign import read_campaign
 from fembench.bench.campaign_file import Campaign, expand, outdated, run_id
+from fembench.bench.campaign_folder import Folder
 from fembench.host.host import usable_cores
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case, flat_case

@@ -9,7 +9,7 @@ import pytest
 from planted_records import on_ranks
 
 from fembench.base.errors import InputError
-from fembench.bench.campaign import held_against, reference_beside
+from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.box import box

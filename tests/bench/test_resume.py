@@ -12,8 +12,9 @@ import pytest
 from planted_records import on_ranks
 
 from fembench.bench import campaign as campaigns
-from fembench.bench.campaign import Folder, execute, read_campaign
+from fembench.bench.campaign import execute, read_campaign
 from fembench.bench.campaign_file import run_id
+from fembench.bench.campaign_folder import Folder
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.case_job import JobOutcome

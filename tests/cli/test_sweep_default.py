@@ -12,7 +12,7 @@ from planted_records import planted
 
 from fembench.bench import campaign as campaigns
 from fembench.bench import schedule
-from fembench.bench.campaign import Folder
+from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.characterize import node_launches
 from fembench.cli import sweep_default

@@ -6,8 +6,9 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
-from fembench.launch.allocation import allocation, check_not_a_step
+from fembench.launch.allocation import allocation
 from fembench.launch.hostlist import expand_counts, expand_hosts
+from fembench.launch.nested import check_not_a_step
 
 
 def pairs(found):

@@ -75,6 +75,22 @@ def test_ranks_beyond_the_cores_yield_and_are_not_bound(using):
     assert (after("--bind-to", line), line.crowded, line.loose) == ("none", True, True)
 
 
+def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_user_says_otherwise(
+    using, monkeypatch, tmp_path
+):
+    monkeypatch.delenv("I_MPI_WAIT_MODE", raising=False)
+    using("intelmpi")
+    line = job_line(usable_cores() + 1)
+    assert (line.crowded, environment(line)["I_MPI_WAIT_MODE"]) == (True, "1")
+    assert "I_MPI_WAIT_MODE" not in environment(job_line(1))
+    for variable, value in SLURM.items():
+        monkeypatch.setenv(variable, value)
+    assert environment(job_line(4, hosts(tmp_path, "n1:4\n")))["I_MPI_WAIT_MODE"] == "1"
+    assert "I_MPI_WAIT_MODE" not in environment(job_line(2, hosts(tmp_path, "n1:2\n")))
+    monkeypatch.setenv("I_MPI_WAIT_MODE", "0")
+    assert environment(line)["I_MPI_WAIT_MODE"] == "0"
+
+
 def test_ranks_within_the_cores_are_bound(using):
     using("openmpi")
     line = job_line(1)

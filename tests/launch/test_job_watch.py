@@ -11,7 +11,7 @@ import pytest
 
 from fembench.launch import job_watch
 from fembench.launch import silent_hosts as silent_hosts_module
-from fembench.launch.allocation import BATCH
+from fembench.launch.batch_systems import BATCH
 from fembench.launch.job_line import JobLine
 from fembench.launch.job_watch import reached_by_shell
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN

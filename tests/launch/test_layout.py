@@ -5,9 +5,10 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import case_job
-from fembench.launch.allocation import Allocation, allocation
+from fembench.launch.allocation import allocation
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.hostlist import expand_hosts, folded
+from fembench.launch.job_hosts import Allocation
 from fembench.launch.layout import HostsError, hosts_for, in_words, layout
 from fembench.records.case import Case, CasePlacement
 

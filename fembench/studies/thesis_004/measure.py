@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.files import write_atomic
-from fembench.bench.campaign import Done, Folder, execute
+from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
+from fembench.bench.campaign_folder import Folder
 from fembench.host.confine import own_cores
 from fembench.launch.launchers import find_launcher, recognised
 from fembench.launch.scratch import occupied

@@ -8,7 +8,8 @@ from fembench.base.config import read_json, read_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
-from fembench.bench.campaign import Done, Timekeeper
+from fembench.bench.campaign import Done
+from fembench.bench.time_left import Timekeeper
 from fembench.records.store import failures
 from fembench.report.fields import fields_path
 from fembench.report.run_line import summary_line

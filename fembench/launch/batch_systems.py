@@ -1,0 +1,166 @@
+"""What batch systems say of a job: Slurm, PBS, LSF, Flux, OAR and Grid Engine.
+
+Each reader takes the environment of the job and returns None where its batch system has not started it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError, shown
+from fembench.launch.hostfile import HostSlots
+from fembench.launch.hostlist import expand_counts, expand_hosts
+from fembench.launch.job_hosts import Allocation, merged
+
+BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
+_JOBS = {  # variable of a job -> variables, one of which names its hosts
+    "SLURM_JOB_ID": ("SLURM_JOB_NODELIST", "SLURM_JOB_NODELIST_HET_GROUP_0"),
+    "LSB_JOBID": ("LSB_MCPU_HOSTS", "LSB_DJOB_HOSTFILE", "LSB_HOSTS"),
+    "PBS_JOBID": ("PBS_NODEFILE",),
+}
+
+
+def in_batch_job(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a batch system has started this process."""
+    return any(environment.get(name) for name in BATCH)
+
+
+def given_by_batch_systems(environment: Mapping[str, str]) -> Iterator[Allocation]:
+    """What each batch system that is there says that it has given to this job. Raises InputError."""
+    readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
+    return filter(None, (read(environment) for read in readers))
+
+
+def check_complete(environment: Mapping[str, str]) -> None:
+    """Raises InputError if a batch system says that there is a job, but not where, or the reverse."""
+    way_out = "start fembench inside the job, unset {0}, or give --hostfile"
+    for job, named in _JOBS.items():
+        there = next((name for name in named if environment.get(name)), "")
+        if environment.get(job) and not there:
+            raise InputError(f"{job} is set, but {' or '.join(named)} is not: {way_out.format(job)}")
+        if there and not environment.get(job):
+            raise InputError(f"{there} is set, but {job} is not: {way_out.format(there)}")
+    if environment.get("FLUX_URI") and not _flux_program(environment):
+        raise InputError(
+            "FLUX_URI is set, but no flux program is on PATH to ask for the hosts of the Flux job: add it to "
+            "PATH, unset FLUX_URI, or give --hostfile"
+        )
+
+
+def _slurm(environment: Mapping[str, str]) -> Allocation | None:
+    """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
+    job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
+    if not job:
+        return None
+    if components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128
+        raise InputError(f"SLURM_HET_SIZE = '{shown(components)}': expected the number of components, from 1")
+    suffixes = [f"_HET_GROUP_{k}" for k in range(int(components))] if components else [""]
+    if f"SLURM_JOB_NODELIST{suffixes[0]}" not in environment:
+        return None
+    hosts: list[HostSlots] = []
+    for component, suffix in enumerate(suffixes):
+        listed = f"SLURM_JOB_NODELIST{suffix}"
+        names = expand_hosts(environment.get(listed, ""), listed)
+        slots = _slurm_slots(environment, suffix, len(names))
+        hosts += [HostSlots(name, n, component) for name, n in zip(names, slots)]
+    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True, heterogeneous=len(suffixes) > 1)
+
+
+def _slurm_slots(environment: Mapping[str, str], suffix: str, n_hosts: int) -> list[int]:
+    """[host of a component] -> its tasks, or its CPUs if Slurm gives no tasks."""
+    for name in (f"SLURM_TASKS_PER_NODE{suffix}", f"SLURM_JOB_CPUS_PER_NODE{suffix}"):
+        if environment.get(name):
+            slots = expand_counts(environment[name], name)
+            if len(slots) != n_hosts:
+                listed = f"SLURM_JOB_NODELIST{suffix}"
+                raise InputError(f"{name} has {len(slots)} counts, but {listed} has {n_hosts} hosts")
+            return slots
+    return [1] * n_hosts
+
+
+def _pbs(environment: Mapping[str, str]) -> Allocation | None:
+    return _from_names(environment, "PBS_NODEFILE")
+
+
+def _oar(environment: Mapping[str, str]) -> Allocation | None:
+    return _from_names(environment, "OAR_NODEFILE")
+
+
+def _lsf(environment: Mapping[str, str]) -> Allocation | None:
+    """LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per slot, or LSB_HOSTS =
+    'n1 n1 n2', which LSF leaves out of large jobs.
+    """
+    if not environment.get("LSB_JOBID"):
+        return None
+    if environment.get("LSB_MCPU_HOSTS"):
+        words = environment["LSB_MCPU_HOSTS"].split()
+        pairs = list(zip(words[::2], words[1::2]))
+        if len(words) % 2 or not all(n.isdecimal() and int(n) > 0 for _, n in pairs):
+            raise InputError(
+                f"LSB_MCPU_HOSTS = '{shown(' '.join(words))}': expected 'HOST SLOTS HOST SLOTS …'"
+            )
+        hosts = merged(HostSlots(name, int(n)) for name, n in pairs)
+        return Allocation("LSB_MCPU_HOSTS", hosts, batch=True)
+    if environment.get("LSB_DJOB_HOSTFILE") or not environment.get("LSB_HOSTS"):
+        return _from_names(environment, "LSB_DJOB_HOSTFILE")
+    hosts = merged(HostSlots(name, 1) for name in environment["LSB_HOSTS"].split())
+    return Allocation("LSB_HOSTS", hosts, batch=True)
+
+
+def _grid_engine(environment: Mapping[str, str]) -> Allocation | None:
+    """PE_HOSTFILE: lines 'host slots queue processors'."""
+    path = environment.get("PE_HOSTFILE", "")
+    if not path:
+        return None
+    rows = [line.split() for line in read_text(path).splitlines() if line.strip()]
+    if not rows or not all(len(row) > 1 and row[1].isdecimal() and int(row[1]) > 0 for row in rows):
+        raise InputError(f"PE_HOSTFILE = {path}: expected lines 'HOST SLOTS QUEUE PROCESSORS'")
+    return Allocation("PE_HOSTFILE", merged(HostSlots(row[0], int(row[1])) for row in rows), batch=True)
+
+
+def _flux(environment: Mapping[str, str]) -> Allocation | None:
+    """What `flux resource R` prints inside a Flux instance that is a job (RFC 20)."""
+    if not environment.get("FLUX_URI") or not _flux_program(environment):
+        return None
+    line = ["flux", "resource", "R"]
+    try:
+        done = subprocess.run(
+            line, capture_output=True, text=True, errors="replace", timeout=20, env=dict(environment)
+        )
+        execution = json.loads(done.stdout)["execution"]
+        names = expand_hosts(",".join(execution["nodelist"]), "flux resource R")
+        cores = dict[int, int]()
+        for row in execution["R_lite"]:
+            for rank in _ids(row["rank"]):
+                cores[rank] = len(_ids(row["children"]["core"]))
+        hosts = tuple(HostSlots(names[rank], n) for rank, n in sorted(cores.items()))
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"`flux resource R` cannot be read ({shown(error)})") from None
+    return Allocation("flux resource R", hosts, batch=True)
+
+
+def _flux_program(environment: Mapping[str, str]) -> str | None:
+    return shutil.which("flux", path=environment.get("PATH"))
+
+
+def _ids(text: str) -> list[int]:
+    """'0-2,5' as 0, 1, 2, 5."""
+    return [int(name) for name in expand_hosts(f"[{text}]", "flux resource R")]
+
+
+def _from_names(environment: Mapping[str, str], variable: str) -> Allocation | None:
+    """From a file with one line per slot, which a variable names."""
+    path = environment.get(variable, "")
+    if not path:
+        return None
+    try:
+        names = read_text(path).split()
+    except InputError as error:
+        raise InputError(f"{variable} names a file that cannot be used: {error}") from None
+    if not names:
+        raise InputError(f"{variable} = {path}: no hosts in it; expected one name per line")
+    return Allocation(variable, merged(HostSlots(name, 1) for name in names), batch=True)

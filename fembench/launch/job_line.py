@@ -195,8 +195,9 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
     """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container.
 
-    PETSc gets huge pages, which our own kernels request themselves. `asleep`: waiting ranks yield the
-    processor, as dilated ranks must if they share it with ranks that emulate other machines.
+    PETSc gets huge pages, which our own kernels request themselves. Beyond the cores, waiting ranks yield
+    where the launcher takes that from the environment. `asleep`: they yield as well, as dilated ranks must
+    if they share the processor with ranks that emulate other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":

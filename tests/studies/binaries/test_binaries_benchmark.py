@@ -23,7 +23,7 @@ def status(monkeypatch, capsys):
         assert made == ["predicted"] * 2 + ["run"] * 2
         printed = capsys.readouterr().out
         assert printed.index("predictions sealed: sha256") < printed.index("| integral -O0")
-        assert ("MISSED" in printed) == bool(found)
+        assert ("NOT KEPT" in printed) == bool(found)
         return found
 
     return of

@@ -143,25 +143,30 @@ def run(options: argparse.Namespace) -> int:
 
         write_times(intervals(answers), Path(options.plot), options.mesh)
     if options.json:
-        _print_json(answers.tree)
+        _print_json(answers.tree, answers.latest, options.deadline)
+    else:
+        print(answers.text)
+    in_time = _in_time(answers, options.deadline) if options.deadline else ""
+    if options.json:
         return 0
-    print(answers.text)
-    if options.deadline:
-        from fembench.base.units import plural
-        from fembench.model.answers import fewest_ranks
-
-        ranks = fewest_ranks(answers, options.deadline)
-        verb = "suffices" if ranks == 1 else "suffice"
-        print(
-            f"\ndeadline {options.deadline:g} s: {plural(ranks, 'rank')} {verb}, at the upper end of the "
-            "interval"
-        )
+    if in_time:
+        print(f"\n{in_time}")
     if options.output:
         print(
             f"prediction: {options.output}; after the run: fembench predict {options.mesh} "
             f"--machine {options.machine} -o {options.output} --against RECORD"
         )
     return 0
+
+
+def _in_time(answers, deadline: float) -> str:
+    """How many ranks meet the deadline. Raises InputError if none of these numbers does."""
+    from fembench.base.units import plural
+    from fembench.model.answers import fewest_ranks
+
+    ranks = fewest_ranks(answers, deadline)
+    verb = "suffices" if ranks == 1 else "suffice"
+    return f"deadline {deadline:g} s: {plural(ranks, 'rank')} {verb}, at the upper end of the interval"
 
 
 def _answers(options: argparse.Namespace, study, cases: list, learned: list):
@@ -268,9 +273,12 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     return [flat_case(values | {"ranks": n, "shares": shares}, "options") for n in counts]
 
 
-def _print_json(tree: list) -> None:
+def _print_json(tree: list, latest: list[float], deadline: float) -> None:
+    """The runs; with a deadline, also whether the upper end of the interval of each is within it."""
     import json
 
+    if deadline:
+        tree = [run | {"within_deadline": last <= deadline} for run, last in zip(tree, latest)]
     print(json.dumps(tree, indent=1))
 
 

@@ -258,6 +258,9 @@ def test_a_deadline_between_the_middle_and_the_upper_end_of_the_interval_is_not_
     assert "may take up to" in capsys.readouterr().err
     assert main([*words, f"{1.001 * high:.9g}"]) == 0
     assert "1 rank suffices" in capsys.readouterr().out
+    for seconds, status in ((1.001 * high, 0), ((middle + high) / 2, 2)):
+        assert main([*words, f"{seconds:.9g}", "--json"]) == status
+        assert json.loads(capsys.readouterr().out)[0]["within_deadline"] == (status == 0)
 
 
 def test_runs_teach_what_the_profile_does_not_know():

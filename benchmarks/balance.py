@@ -14,7 +14,8 @@ dilated so that all have time to compute. Each part takes two to five minutes on
     still     nothing to gain: one block per rank, or equal speeds
     change    a rank becomes three times slower in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
-    lab       two hosts of a lab, the CPU time of one reduced in mid-run (root; runs only if it is named)
+    lab       two hosts of a lab, the CPU time of one reduced in mid-run (root; half an hour; runs only if it
+              is named)
 
 A table at the end compares the promises with what was measured. A promise is not decidable if the noise is
 larger than the distance between its target and the ideal. The exit status is 1 if a promise is not met or
@@ -31,7 +32,7 @@ from statistics import median
 
 import msgspec
 from balance_turns import Solved, Turns
-from commands import Promise, end
+from commands import FEMBENCH, Promise, built, end
 
 from fembench.base.tables import table
 from fembench.host.host import usable_cores
@@ -251,8 +252,7 @@ def weights(bench: Bench) -> list[dict]:
     return rows
 
 
-LAB = """name = "balance"
-[[hosts]]
+LAB = """[[hosts]]
 name = "steady"
 cpus = [{first}]
 [[hosts]]
@@ -305,21 +305,14 @@ def in_lab_row(name: str, records: list[Record]) -> dict:
 
 def in_lab(arguments: list[str]) -> Record:
     """The record of one run in a new lab, whose second host slows down at MOMENT."""
-    me = [sys.executable, "-m", "fembench"]
-    with tempfile.TemporaryDirectory() as scratch:
-        cluster = Path(scratch, "lab.toml")
-        first, second = lab_groups.usable_cpus(lab_groups.hierarchies())[:2]
-        cluster.write_text(LAB.format(first=first, second=second))
-        state = machine_lab.up(cluster)
-        try:
-            inner = [*me, "run", *arguments, "--results", scratch]
-            job = subprocess.Popen([*me, "lab", "run", "--name", state.cluster.name, *inner],
-                                   stdout=subprocess.DEVNULL)  # fmt: skip
-            time.sleep(MOMENT)
-            machine_lab.set_speed(state.cluster.name, "slowing", SLOWED)
-            job.wait(200)
-        finally:
-            machine_lab.down(state.cluster.name)
+    first, second = lab_groups.usable_cpus(lab_groups.hierarchies())[:2]
+    hosts = LAB.format(first=first, second=second)
+    with tempfile.TemporaryDirectory() as scratch, built("balance", hosts) as name:
+        inner = [*FEMBENCH, "run", *arguments, "--results", scratch]
+        job = subprocess.Popen([*FEMBENCH, "lab", "run", "--name", name, *inner], stdout=subprocess.DEVNULL)
+        time.sleep(MOMENT)
+        machine_lab.set_speed(name, "slowing", SLOWED)
+        job.wait(600)
         return load_all(scratch)[0]
 
 

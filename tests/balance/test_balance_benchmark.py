@@ -30,6 +30,7 @@ def gain(c, percent, best, off=3.0, noise=1.0):
     return row | {"noise %": noise, "prediction off, median %": off}
 
 
+@pytest.mark.row("002:7.7-2")
 def test_observing_may_cost_two_percent_and_four_blocks_eight(verdicts):
     found = [("c = 4, observe", "c = 4, none", 2.1), ("c = 4, none", "c = 1, none", 7.9)]
     assert verdicts("overhead", [overhead(*row) for row in found]) == ["NOT KEPT", "kept"]
@@ -42,10 +43,12 @@ def test_a_noise_above_the_target_decides_nothing(verdicts):
     assert verdicts("overhead", [row | {"noise %": float("nan")}]) == ["not decidable"]
 
 
+@pytest.mark.row("002:7.7-3")
 def test_the_best_gains_are_those_of_whole_blocks(benchmark):
     assert [benchmark.optimum(c) for c in (1, 2, 4)] == [0.0, 25.0, 37.5]
 
 
+@pytest.mark.row("002:7.7-3", "002:7.7-5")
 def test_gains_are_asked_for_and_predictions(verdicts):
     assert verdicts("gain", [gain(2, 22.1, 25), gain(4, 32.9, 37.5, off=6.1)]) == [
         "kept",
@@ -67,6 +70,7 @@ def test_five_looks_after_a_change_the_optimum_is_near(verdicts):
     assert verdicts("change", rows) == ["kept"]
 
 
+@pytest.mark.row("002:E6")
 def test_weights_and_balancing_are_asked_where_each_is_best(verdicts):
     rows = [
         {"cluster": cluster, "way": way, "gain %": 30.0, "noise %": 1.0}
@@ -76,6 +80,7 @@ def test_weights_and_balancing_are_asked_where_each_is_best(verdicts):
     assert verdicts("weights", rows) == ["NOT KEPT", "NOT KEPT", "kept"]
 
 
+@pytest.mark.row("002:lab")
 @pytest.mark.parametrize(("moved", "verdict"), [(8.9, "kept"), (9.2, "NOT KEPT")])
 def test_a_host_that_slows_down_in_the_lab(verdicts, moved, verdict):
     rows = [{"cg s": seconds} for seconds in (10.0, 10.1, moved)]

@@ -34,6 +34,7 @@ def plain(job):
     return solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))
 
 
+@pytest.mark.row("002:F1")
 @pytest.mark.parametrize("c", [1, 2, 4])
 @pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
 def test_blocks_give_the_solution_of_parts(comm, monkeypatch, c, precond):
@@ -54,6 +55,7 @@ def test_one_block_a_rank_is_the_ranks_own_part(comm):
     assert plan.sharing.ranks == job.prepared.interface.neighbours
 
 
+@pytest.mark.row("002:F2")
 @pytest.mark.parametrize("c", [2, 4])
 def test_blocks_have_every_cell_once_and_know_each_other(comm, c):
     job = Job(comm)
@@ -76,6 +78,7 @@ def test_blocks_have_every_cell_once_and_know_each_other(comm, c):
         assert np.array_equal(p.sub.sharers[: p.sub.n_active], total[p.sub.global_nodes[: p.sub.n_active]])
 
 
+@pytest.mark.row("002:F14", "002:7.7-1")
 @pytest.mark.parametrize("c", [1, 2, 4])
 @pytest.mark.parametrize("policy", MOVING)
 def test_residuals_and_solution_are_bit_identical_whatever_moves(comm, monkeypatch, policy, c):
@@ -128,6 +131,7 @@ def test_hex_cells_and_fixed_work(comm, monkeypatch):
     assert result.residuals == still.residuals
 
 
+@pytest.mark.row("002:F15")
 def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_of_sizes(comm, monkeypatch):
     job = Job(comm, slow_first(comm), blocks_per_rank=4, balance="amortised")
     sent, owners = [], []
@@ -163,6 +167,7 @@ def test_nothing_of_a_block_is_lost_on_its_way(comm, monkeypatch):
         assert {k: a.tobytes() for k, a in block.arrays.items()} == everywhere[i]
 
 
+@pytest.mark.row("002:drain")
 @pytest.mark.parametrize("policy", ["none", "amortised", "greedy"])
 def test_a_rank_told_to_leave_is_emptied_and_the_solve_ends_as_if_it_had_stayed(comm, monkeypatch, policy):
     if comm.size == 1:
@@ -187,6 +192,7 @@ def test_a_very_slow_rank_is_drained_by_itself(comm, monkeypatch):
         assert 0 not in ledger.owner
 
 
+@pytest.mark.row("002:7.7-7")
 def test_blocks_follow_a_hot_spot_through_the_mesh(comm, monkeypatch):
     """The blocks of rank 0 become heavy and leave it; then those of the last rank, and they leave it."""
     if comm.size == 1:

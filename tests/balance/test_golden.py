@@ -26,12 +26,14 @@ def test_blocks_that_differ_on_ranks_that_do_not_are_a_false_alarm_of_migbsp():
     assert balanced_ranks(stats, 0.3)  # 4, 4
 
 
+@pytest.mark.row("002:F6")
 def test_equal_blocks_on_ranks_with_more_of_them_are_missed_by_migbsp():
     stats = job([0, 0, 1], [2, 2, 2])
     assert balanced_blocks(stats, 0.3)
     assert not balanced_ranks(stats, 0.3)  # 4 >= 3.9
 
 
+@pytest.mark.row("002:F5")
 def test_alpha_doubles_and_falls_to_one():
     alpha, seen = 2, []
     for fine in (True, True, False, True, True, True, False):
@@ -45,6 +47,7 @@ def test_alpha_of_version_a_is_halved():
     assert next_alpha(4, True, "halve") == 8
 
 
+@pytest.mark.row("002:3.3b")
 def test_alpha_of_migbsp_goes_by_one_and_not_below_the_first():
     alpha, seen = 2, []
     for fine in (True, True, False, False, False, True):
@@ -53,6 +56,7 @@ def test_alpha_of_migbsp_goes_by_one_and_not_below_the_first():
     assert seen == [3, 4, 3, 2, 2, 3]
 
 
+@pytest.mark.row("002:3.3b")
 def test_the_band_widens_by_half_and_not_beyond_one():
     bands = [0.3]
     for _ in range(3):
@@ -60,6 +64,7 @@ def test_the_band_widens_by_half_and_not_beyond_one():
     assert bands == pytest.approx([0.3, 0.45, 0.675, 0.675])
 
 
+@pytest.mark.row("002:F7", "002:F8", "002:7.5")
 def test_potentials_of_the_worked_example():
     stats = three_ranks()
     assert stats.rank_time.tolist() == [5, 3, 1]
@@ -68,6 +73,7 @@ def test_potentials_of_the_worked_example():
     assert found == pytest.approx({(1, 2): 2.80, (0, 2): 2.45})  # to rank 1 both are negative
 
 
+@pytest.mark.row("002:F11", "002:F13")
 def test_the_prediction_algorithm_stops_where_the_next_iteration_would_be_longer():
     stats = three_ranks()
     assert forecast(stats, []) == pytest.approx(5.1)
@@ -94,6 +100,7 @@ def test_scan_goes_on_where_the_literal_algorithm_stops():
     assert forecast(stats, apbsp(stats, tuning, scan=True)) <= forecast(stats, apbsp(stats, tuning))
 
 
+@pytest.mark.row("002:F10", "002:F22")
 @pytest.mark.parametrize("field", ["size", "bytes", "time"])
 def test_the_potential_falls_with_size_and_rises_with_traffic_and_with_the_time_of_the_source(field):
     def potential(factor):
@@ -134,6 +141,7 @@ def test_the_origin_may_be_above_the_mean_instead_of_above_the_band():
     assert {c.source for c in candidates(stats, Tuning(band=0.2, origin="mean"))} == {0, 1}
 
 
+@pytest.mark.row("002:7.7-4")
 def test_whether_the_band_can_be_reached_depends_on_the_blocks():
     slow = [0.5, 1, 1, 1]
     few = job(np.repeat(range(4), 2), np.r_[2, 2, np.ones(6)], slow)

@@ -88,6 +88,7 @@ def test_a_ledger_is_written_and_read_back(tmp_path):
     assert load(save(record, tmp_path)) == record
 
 
+@pytest.mark.row("002:ledger")
 def test_what_was_paid_and_what_came_back():
     first, second = accounts(ledger())
     assert (first.gain, first.iterations) == (pytest.approx(0.11), 50)
@@ -175,6 +176,7 @@ def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, capsys)
     assert "without --balance" in capsys.readouterr().err
 
 
+@pytest.mark.row("002:scen")
 def test_the_verb_runs_a_scenario_with_every_policy(capsys):
     assert main(["balance", "--virtual", "slow-host", "--policies", "amortised,greedy", "--looks"]) == 0
     out = capsys.readouterr().out
@@ -204,6 +206,7 @@ def test_rules_of_the_interval_and_of_the_band_are_options(capsys):
     assert len(looks_of(capsys, "--band", "0.3")) < len(usual)
 
 
+@pytest.mark.row("002:F4", "002:opt2")
 def test_every_option_of_a_case_reaches_the_balancer():
     given = {"balance": "migbsp", "first_look": 3, "look_every": 7, "interval": "step", "widen_after": 4}
     given |= {"cooldown": 5, "ageing": 0.5, "band": 0.2, "origin": "mean", "net": True, "hysteresis": 0.01}
@@ -212,6 +215,7 @@ def test_every_option_of_a_case_reaches_the_balancer():
     assert settings == Settings("migbsp", 3, 7, "step", 4, 5, 0.5, tuning)
 
 
+@pytest.mark.row("002:F19")
 def test_a_case_knows_every_policy():
     assert set(get_args(Balance)) == {"", *POLICIES}
 

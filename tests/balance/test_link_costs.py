@@ -79,6 +79,7 @@ def test_blocks_go_where_their_messages_are_cheap():
     assert {target for _, target in amortised(near, FAST)} == {1, 2}
 
 
+@pytest.mark.row("002:4.3")
 def test_ranks_of_equal_work_are_not_balanced_if_one_waits_for_more_messages():
     row = Links(np.array([0, 1, 1, 2]), np.array([1, 0, 2, 1]), np.ones(4))
     stats = job([0, 1, 2], [1, 1, 1], links=row, pairs=costs(3, 0.5))  # 1.5, 2, 1.5
@@ -93,6 +94,7 @@ def test_a_new_assignment_is_adopted_if_the_remaining_iterations_pay_for_it(rema
     assert len(decide(POLICIES["greedy"], stats, FAST)) == moves
 
 
+@pytest.mark.row("002:F9")
 def test_the_potential_uses_the_cost_of_the_pair():
     links = Links(np.array([0, 0]), np.array([4, 8]), np.array([100.0, 100.0]))
     per_byte = np.full((3, 3), 1e-3)
@@ -105,6 +107,7 @@ def test_the_potential_uses_the_cost_of_the_pair():
     assert found[1].mem == pytest.approx(0.01)
 
 
+@pytest.mark.row("002:F12")
 def test_the_prediction_algorithm_simulates_communication():
     """Its one useful move makes the longest messages longer than it makes computing shorter."""
     stats = job([0, 0, 0, 1], [1, 1, 1, 1], links=ring(4), pairs=costs(2))

@@ -14,6 +14,7 @@ def seconds(speed, weight=(1, 1, 1, 1)):
     return np.asarray(weight) / np.asarray(speed)[OWNER]
 
 
+@pytest.mark.row("002:F3")
 def test_the_first_window_is_believed():
     pace = Pace(np.ones(4), 2)
     pace.learn(seconds([1.0, 0.5]), OWNER)
@@ -52,6 +53,7 @@ def test_what_noise_cannot_explain_is_believed_at_once():
     assert noisy.speed[0] > 0.85
 
 
+@pytest.mark.row("002:3.3b")
 def test_with_ageing_windows_count_as_in_migbsp_and_no_change_is_believed_at_once():
     """I = 8, 16, 4, 4 gives PI = 8, 12, 8, 6 (Gomes 2014, 2.11)."""
     pace, seen = Pace(np.ones(4), 2, ageing=0.5), []

@@ -31,6 +31,7 @@ def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
     assert record.verification.copies_identical
 
 
+@pytest.mark.row("002:F18")
 @pytest.mark.parametrize(
     ("options", "label"),
     [
@@ -65,6 +66,7 @@ def test_what_cannot_be_is_one_line_and_exit_2(tmp_path, options, word):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.row("002:kill")
 def test_a_rank_killed_while_blocks_move_ends_the_job_and_is_recorded(tmp_path):
     begin = time.monotonic()
     done = run(tmp_path, "--balance", "none", "--drain", "0@20", PYTHONPATH=str(FAULT))

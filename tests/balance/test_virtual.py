@@ -27,6 +27,7 @@ def of(speeds, blocks, **more):
     return Scenario(name="t", speeds=tuple(speeds), blocks=blocks, work=float(len(speeds)), **more)
 
 
+@pytest.mark.row("002:F16", "002:F17", "002:7.6o")
 @pytest.mark.parametrize(("speeds", "blocks", "expected"), oracle())
 def test_gains_of_the_oracle(speeds, blocks, expected):
     scenario = of(speeds, blocks)
@@ -75,6 +76,7 @@ def test_blocks_are_a_partition_after_every_look(policy):
     assert len(result.ledger.looks) == 0 if policy == "none" else len(result.ledger.looks) > 0
 
 
+@pytest.mark.row("002:7.7-6")
 @pytest.mark.parametrize("policy", ["amortised", "migbsp++", "refine", "greedy", "diffusion"])
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_one_block_a_rank_does_no_harm_and_no_block_goes_back_and_forth(policy, noise):
@@ -157,11 +159,13 @@ def test_the_bill_of_a_run_adds_up_to_its_gain():
     assert all(a.paid_back and a.break_even >= 1 for a in accounts(result.ledger))
 
 
+@pytest.mark.row("002:7.6")
 def test_a_move_that_cannot_pay_any_more_is_not_made():
     scenario = of((0.5, 1, 1, 1), 16, move_cost=40.0, iterations=20)
     assert run(scenario, "amortised").n_moves == 0
 
 
+@pytest.mark.row("002:nat")
 @pytest.mark.parametrize("policy", ["greedy", "refine", "rcb", "random", "metis-shares", "diffusion"])
 def test_the_amortised_policy_is_as_good_as_the_others(policy):
     for name in known():
@@ -172,6 +176,7 @@ def test_the_amortised_policy_is_as_good_as_the_others(policy):
         assert ours <= 1.05 * run(scenario, policy, gamma=5, hysteresis=0.02).seconds, name
 
 
+@pytest.mark.row("002:nat2")
 @pytest.mark.parametrize("name", ["greedy", "refine"])
 def test_policies_that_see_messages_gain_where_a_host_is_far(name):
     far = read_scenario("far-host")
@@ -207,6 +212,7 @@ def test_a_move_restores_the_band():
     assert bands == pytest.approx([0.2, 0.3, 0.3, 0.45, 0.2, 0.2])
 
 
+@pytest.mark.row("002:scen")
 @pytest.mark.parametrize(
     ("text", "word"),
     [

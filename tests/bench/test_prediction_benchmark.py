@@ -47,6 +47,7 @@ def scores(closed=None, **changes):
     }
 
 
+@pytest.mark.row("000:C7")
 @pytest.mark.parametrize(
     ("changes", "missed"),
     [

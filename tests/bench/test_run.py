@@ -37,6 +37,7 @@ def test_every_run_leaves_a_record_that_is_not_invalid(records):
     assert all(r.verdict.status in ("VALID", "PROVISIONAL") for r in records.values())
 
 
+@pytest.mark.row("004:F8", "004:3.2")
 def test_phases_and_the_unattributed_rest_make_up_the_total(records):
     for record in records.values():
         assert all(0 <= share <= 0.01 for share in Times(record).unattributed_share)
@@ -80,6 +81,7 @@ def test_parts_of_cg_do_not_exceed_it(records):
             assert (seconds[:, parts].sum(axis=1) <= seconds[:, record.phases.index("cg")]).all()
 
 
+@pytest.mark.row("004:B6")
 def test_the_trace_counts_two_allreduces_one_update_and_the_directed_neighbour_pairs(records):
     for record in records.values():
         pairs = sum(len(n) for n in record.partition.neighbours)
@@ -113,6 +115,7 @@ def test_more_ranks_than_cores_is_said(records):
         assert any("OVERSUBSCRIBED" in reason for reason in records[3].verdict.reasons)
 
 
+@pytest.mark.row("004:F10")
 def test_the_first_iterations_of_every_rank_are_in_the_trace(records):
     for record in records.values():
         seen = {(e.rank, e.iteration) for e in record.events}

@@ -89,6 +89,7 @@ def test_the_solution_under_any_shares_is_that_of_one_rank(comm, partitioner, se
     assert abs(found.iterations - expected.iterations) <= max(2, 0.02 * expected.iterations)
 
 
+@pytest.mark.row("004:F3")
 def test_replicated_partition_gives_the_same_bits(comm):
     (_, scattered), (_, replicated) = (solved(comm, mesh="m1", replicated=flag) for flag in (False, True))
     assert scattered.x.tobytes() == replicated.x.tobytes()

@@ -118,6 +118,7 @@ def test_a_run_adds_sets_until_its_median_is_precise_or_its_time_is_over(comm):
     assert sum(slowest[:-1]) < 0.05 <= sum(slowest)
 
 
+@pytest.mark.row("004:9.1.5c")
 def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):
     _, tracer, prepared = measured(comm, trace_iterations=1, sets=1, warmups=1)
     expected = (prepared.interface.neighbours, prepared.interface.message_bytes)
@@ -126,6 +127,7 @@ def test_spans_that_send_and_wait_name_the_neighbours_and_their_bytes(comm):
     assert all(tracer.messages[e["message"]] == expected for e in events)
 
 
+@pytest.mark.row("004:9.1.5b")
 @pytest.mark.parametrize("rate", [1e9, 2.5e8])
 def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, rate):
     """All ranks read one clock, so the truth is known: rank r's is r seconds ahead and slower by r 1e-5,
@@ -153,6 +155,7 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
         assert np.isfinite(found.in_record().drift)
 
 
+@pytest.mark.row("004:9.1.4b")
 @pytest.mark.parametrize("precond", ["jacobi", "chebyshev", "two-level"])
 def test_blocking_and_nonblocking_exchange_are_bit_identical_and_traced_with_the_same_phases(comm, precond):
     fields = {"precond": precond, "overlap": False, "trace_iterations": 2, "sets": 1, "warmups": 1}

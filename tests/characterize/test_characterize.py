@@ -32,6 +32,7 @@ def measured(tmp_path_factory):
     return profile, told
 
 
+@pytest.mark.row("001:7.1a")
 @pytest.mark.slow
 def test_every_rank_phase_storage_and_size_is_measured(measured):
     profile, told = measured

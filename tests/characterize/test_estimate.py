@@ -42,6 +42,7 @@ def test_the_fit_finds_the_bandwidth_of_table_4_16():
     assert last.coefficients[1] == pytest.approx(0.0865, rel=0.03)
 
 
+@pytest.mark.row("001:A5")
 def test_the_fit_finds_break_and_slopes_of_table_5_4():
     t = columns("5.4")
     fit = fitted(t["m"], t["Send.Os"], t["Send.L"], t["Send.Or"], signed=(1,))
@@ -73,6 +74,7 @@ def test_a_switch_is_where_the_parts_of_a_message_change_places(number, mode, sw
     assert find_switch(fit) == switch
 
 
+@pytest.mark.row("001:3.7", "001:E3")
 @pytest.mark.parametrize(
     ("number", "mode", "switch"),
     [
@@ -88,6 +90,7 @@ def test_every_sweep_with_a_blocking_send_switches_where_the_library_does(number
     assert find_switch(fitted(t["m"], *curves, signed=(1,))) == switch
 
 
+@pytest.mark.row("001:E6")
 @pytest.mark.parametrize(
     ("number", "least", "most"),
     [("4.16", 0.0, 0.01), ("5.4", 0.0, 0.01), ("4.17", 0.03, 0.10), ("5.5", 0.03, 0.29)],
@@ -141,6 +144,7 @@ def estimates(seeds=1000):
     ]
 
 
+@pytest.mark.row("001:7.1c")
 @pytest.mark.slow
 def test_every_parameter_is_found_through_noise_and_outliers():
     for name, pieces in TRUTH.items():

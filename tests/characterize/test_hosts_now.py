@@ -46,6 +46,7 @@ def iteration(tmp_path, capsys):
     return predict
 
 
+@pytest.mark.row("001:F4c")
 def test_every_host_is_asked_once_and_those_not_reached_are_named(asked, tmp_path):
     told = []
     found = loads_of((HERE, "gone", "c"), tmp_path, told.append)

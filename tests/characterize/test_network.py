@@ -31,6 +31,7 @@ def doze(comm):
         time.sleep(1e-3)
 
 
+@pytest.mark.row("001:3.6")
 @pytest.mark.mpi
 @pytest.mark.parametrize("mode", ["isend", "send"])
 def test_a_ping_pong_has_five_times_of_each_trip_and_they_fit_into_it(comm, mode):
@@ -108,6 +109,7 @@ def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
         assert 0 < min(times) <= max(times) < 1
 
 
+@pytest.mark.row("001:7.3.10")
 @pytest.mark.mpi
 def test_an_all_reduce_is_timed_by_all_its_ranks(comm):
     if comm.size < 2:
@@ -152,6 +154,7 @@ def test_overlap_is_told_by_the_receiver_and_what_waiting_costs_by_who_computes(
         assert 0.3 < factor < 6
 
 
+@pytest.mark.row("001:F6")
 def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
     hosts = ("a", "b")
     assert rank_pairs(by_pair(hosts), [0, 0, 1]) == [(0, 1), (0, 2), (2, 0)]
@@ -160,6 +163,7 @@ def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
     assert rank_pairs(by_site(("x", "x", "y")), [0, 1, 2]) == [None, (0, 1), (0, 2), (2, 0)]
 
 
+@pytest.mark.row("001:F15", "001:7.1b")
 @pytest.mark.mpi
 def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
     if comm.size < 2:
@@ -182,6 +186,7 @@ def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
     assert len(measuring.found.trains) == (4 if comm.rank == 0 else 0)
 
 
+@pytest.mark.row("001:F4b")
 @pytest.mark.mpi
 @pytest.mark.parametrize("separate", [False, True])
 def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, monkeypatch, separate):

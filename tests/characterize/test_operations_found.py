@@ -12,6 +12,7 @@ from fembench.studies.pamela.history import load_history
 from fembench.studies.pamela.machine_model import load
 
 
+@pytest.mark.row("000:F8")
 @pytest.mark.parametrize(
     ("percent", "uncertain", "busy"), [(0.0, 4.0, False), (13.0, 4.0, False), (15.0, 4.0, True)]
 )
@@ -24,6 +25,7 @@ def test_hosts_that_do_not_report_the_use_by_others_cannot_be_called_idle():
         disturbed([OthersShare(0.0, 1.0), UNKNOWN])
 
 
+@pytest.mark.row("000:F7", "000:F11")
 def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, capsys):
     file = tmp_path / "park.txt"
     words = ["characterize", "--operations", "--quick", "--ranks", "2", "-o", str(file)]
@@ -37,6 +39,7 @@ def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, capsys):
     assert 0 < model.message(1, 0, 64).low < model.message(1, 0, 524288).high < 1
 
 
+@pytest.mark.row("000:F9/10")
 @pytest.mark.mpi
 @pytest.mark.parametrize("idle", [False, True])
 def test_samples_of_all_ranks_are_gathered_unless_the_hosts_were_disturbed(comm, monkeypatch, idle):

@@ -1,5 +1,9 @@
-"""Every item of docs/sources.md has a command and a test that exist, or the reason why it was left out."""
+"""docs/sources.md: every item has a command that exists and tests that mention it, or says what is missing.
 
+A test mentions the items that it holds by a marker: @pytest.mark.row("004:E10", …).
+"""
+
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -11,46 +15,56 @@ from fembench.cli.verbs import build_parser
 
 TESTS = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
-MOST_LEFT_OUT = 50
-ITEMS = {"Ferreira": 111, "Mendes": 90, "Herai": 55, "Gomes": 53, "Calzeta": 46}  # at least
+STUDIES = {"Ferreira": "004", "Mendes": "001", "Herai": "000", "Gomes": "002", "Calzeta": "003"}
+FEWEST = {"004": 111, "001": 90, "000": 55, "002": 53, "003": 46}  # items
+SECTION = PAGE.split("\n## Item by item\n")[1].split("\n## ")[0]
+NO = "*no*"
 
 
 def items():
-    """(source, id, what, command, test) of each row of the section 'Item by item'."""
-    section = PAGE.split("\n## Item by item\n")[1].split("\n## ")[0]
-    for part in section.split("\n### ")[1:]:
+    """(id, command, tests or reason) of each row of the section."""
+    for part in SECTION.split("\n### ")[1:]:
         title, *lines = part.splitlines()
         for line in lines:
             if line.startswith("| ") and not line.startswith("| id "):
-                yield (title.split()[0], *(cell.strip() for cell in line.strip("|").split(" | ")))
+                name, _, command, told = (cell.strip() for cell in line.strip("|").split(" | "))
+                yield f"{STUDIES[title.split()[0]]}:{name}", command, told
+
+
+def mentioned(path):
+    """(node id, items) of each test of a module."""
+    node = str(path.relative_to(TESTS))
+    for made in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(made, ast.FunctionDef) and made.name.startswith("test_"):
+            marks = [d for d in made.decorator_list if ast.unparse(d).startswith("pytest.mark.row(")]
+            yield f"{node}::{made.name}", {ast.literal_eval(a) for d in marks for a in d.args}
 
 
 PARSER = build_parser()
 ROWS = list(items())
-SERVED = [row for row in ROWS if row[3].startswith("`")]
-LEFT_OUT = [row for row in ROWS if row[3] == "*left out*"]
+SERVED = [row for row in ROWS if row[1] != NO]
+TESTED = dict(found for path in TESTS.rglob("test_*.py") for found in mentioned(path))
 
 
-def named(row):
-    return f"{row[0]} {row[1]}"
+@pytest.mark.parametrize("study", FEWEST)
+def test_every_item_of_a_source_is_listed_once(study):
+    names = [name for name, *_ in ROWS if name.startswith(f"{study}:")]
+    assert len(names) == len(set(names)) >= FEWEST[study]
 
 
-@pytest.mark.parametrize("source", ITEMS)
-def test_every_item_of_a_source_is_listed_once(source):
-    names = [row[1] for row in ROWS if row[0] == source]
-    assert len(names) == len(set(names)) >= ITEMS[source]
+def test_an_item_has_a_command_or_says_in_words_what_is_missing():
+    assert all(command.startswith("`") for _, command, _ in SERVED)
+    assert all(len(reason.split()) > 2 for _, command, reason in ROWS if command == NO)
+    assert "partly" not in SECTION.lower()
 
 
-def test_a_row_is_served_or_partly_served_or_left_out_and_few_are():
-    others = [row for row in ROWS if row not in SERVED and row not in LEFT_OUT]
-    assert all(row[3].startswith("*partly*: ") for row in others)
-    assert len(LEFT_OUT) <= MOST_LEFT_OUT
-    assert all(len(row[4].split()) > 4 for row in LEFT_OUT)
+def test_the_page_says_how_many_items_there_are_and_how_many_are_served():
+    assert f"{len(SERVED)} of {len(ROWS)} items" in SECTION.split("\n### ")[0]
 
 
-@pytest.mark.parametrize("row", SERVED, ids=named)
+@pytest.mark.parametrize("row", SERVED, ids=lambda row: row[0])
 def test_the_command_of_an_item_exists(row):
-    first, *words = shlex.split(row[3].strip("`"))
+    first, *words = shlex.split(row[1].strip("`"))
     if first != "python":
         PARSER.parse_args([first, *words])
         return
@@ -58,7 +72,17 @@ def test_the_command_of_an_item_exists(row):
     assert all(f'"{word}"' in benchmark for word in words[1:])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row not in LEFT_OUT], ids=named)
-def test_the_test_of_an_item_exists(row):
-    path = TESTS / f"{row[4].strip('`')}.py"
-    assert re.search(r"^(?:async )?def test_", path.read_text(encoding="utf-8"), re.MULTILINE)
+@pytest.mark.parametrize("row", SERVED, ids=lambda row: row[0])
+def test_each_test_of_an_item_exists_and_mentions_it(row):
+    name, _, told = row
+    named = re.findall(r"`([^`]+)`", told)
+    assert named
+    assert [test for test in named if name not in TESTED.get(test, ())] == []
+
+
+def test_an_item_that_a_test_mentions_names_that_test():
+    told = {name: told for name, _, told in SERVED}
+    wrong = [
+        (test, name) for test, names in TESTED.items() for name in names if test not in told.get(name, "")
+    ]
+    assert wrong == []

@@ -18,6 +18,7 @@ def prepared(spec, element="tet4", **options):
     return geometry, geometry.extent
 
 
+@pytest.mark.row("004:2.1")
 def test_the_corner_load_clamps_a_face_and_loads_one_vertex():
     geometry, extent = prepared(CORNER_LOAD)
     mask, values = fixed_dofs(CORNER_LOAD, geometry, extent)

@@ -36,6 +36,7 @@ def test_the_zero_eigenvectors_are_the_rigid_motions(element):
     assert np.abs(ke @ rigid_modes(cell[0]).reshape(-1, 6)).max() < 1e-14
 
 
+@pytest.mark.row("004:2.3")
 def test_the_unit_tetrahedron_has_the_matrix_of_a_hand_calculation():
     ke = element_stiffness(UNIT_TET, "tet4", LAM, MU)[0] * 6  # volume 1/6
     x1, y1, x2, y2, z2 = 3, 4, 6, 7, 8  # dofs of nodes 1 and 2, whose gradients are e_x and e_y

@@ -18,6 +18,7 @@ def force_of(spec, mesh, u):
     return internal_force(mesh.x, mesh.cells, mesh.element, spec.material.lam, spec.material.mu, u)
 
 
+@pytest.mark.row("004:F1")
 @pytest.mark.parametrize(
     ("cells", "deflection"),
     [((6, 4, 6), -1.3557948543e-07), ((12, 5, 11), -1.945452699e-07), ((13, 9, 13), -2.264046862e-07)],

@@ -147,6 +147,7 @@ def test_a_wrong_allocation_is_about_hosts_and_not_about_packages(monkeypatch, v
     assert "pip" not in finding.advice
 
 
+@pytest.mark.row("001:F3")
 @pytest.mark.parametrize(
     ("kind", "message", "advice"),
     [

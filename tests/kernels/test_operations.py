@@ -14,6 +14,7 @@ def test_both_have_the_same_operations():
     assert set(kernels.OPERATIONS) == set(twin.OPERATIONS)
 
 
+@pytest.mark.row("000:F7")
 @pytest.mark.parametrize("turns", [1, 3])
 @pytest.mark.parametrize("name", twin.OPERATIONS)
 def test_an_operation_is_the_one_that_its_name_says(name, turns):

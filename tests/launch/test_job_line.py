@@ -68,6 +68,7 @@ def has_open_mpi():
         return False
 
 
+@pytest.mark.row("004:9.1.13")
 def test_ranks_beyond_the_cores_yield_and_are_not_bound(using):
     using("openmpi")
     line = job_line(usable_cores() + 1)
@@ -191,6 +192,7 @@ def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, 
 DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 max_slots=4\nb cpu=1\n")
 
 
+@pytest.mark.row("004:9.1.7b")
 @pytest.mark.parametrize("text", DIALECTS)
 @pytest.mark.parametrize(
     ("name", "options", "file"),

@@ -110,6 +110,7 @@ def launched(monkeypatch, tmp_path, case, hostfile=""):
     return found[0]
 
 
+@pytest.mark.row("004:F11")
 def test_a_run_gets_the_hosts_of_its_case(monkeypatch, tmp_path):
     for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)

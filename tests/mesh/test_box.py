@@ -18,6 +18,7 @@ STAND_INS = [  # cells, nodes, tetrahedra, restrained dofs, equations, structura
 ]
 
 
+@pytest.mark.row("004:2.2", "004:2.9a")
 @pytest.mark.parametrize(("cells", "nodes", "tets", "restrained", "equations", "nonzeros"), STAND_INS)
 def test_stand_ins_have_the_published_counts(cells, nodes, tets, restrained, equations, nonzeros):
     mesh, plan = box(cells), Box(cells)

@@ -13,6 +13,7 @@ from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh
 
 
+@pytest.mark.row("004:F2")
 @pytest.mark.parametrize("suffix", [".vtu", ".msh", ".vtk"])
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_a_mesh_comes_back_from_a_file_with_its_hash_and_all_its_tags(tmp_path, element, suffix):

@@ -5,6 +5,7 @@ from fembench.mesh.box import box
 from fembench.mesh.presets import PRESETS, box_named, resolve
 
 
+@pytest.mark.row("004:9.1.1")
 @pytest.mark.parametrize(("name", "about"), [("s", 30e3), ("m", 200e3), ("l", 700e3), ("xl", 3e6)])
 def test_presets_have_about_the_equations_they_stand_for(name, about):
     assert box_named(name).n_equations == pytest.approx(about, rel=0.03)

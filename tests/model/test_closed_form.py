@@ -75,12 +75,14 @@ def test_bounds_of_the_whole_do_not_turn_round_where_assembly_is_uncertain():
     assert found.iteration == TimeRange(10, 10)
 
 
+@pytest.mark.row("000:C3")
 def test_iterations_follow_from_coarser_meshes():
     assert fitted_iterations([(1000, 100), (8000, 200)], 64000) == 400
     with pytest.raises(InputError, match="at least two different meshes"):
         fitted_iterations([(1000, 100)], 64000)
 
 
+@pytest.mark.row("000:fem_record")
 def test_the_phases_of_a_record_bound_its_own_sets():
     """What waits for others is no cost: of halo and all-reduce the rank counts that came last."""
     record = load(RECORD)

@@ -62,6 +62,7 @@ def test_one_rank_takes_what_its_product_and_updates_take():
         assert found.seconds.middle == pytest.approx(simulated.assembly + 100 * simulated.iteration, rel=1e-6)
 
 
+@pytest.mark.row("000:C2")
 def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
     four = study([1, 1, 0.5, 0.5], HOSTS)
     case = Case.of(mesh="m3", ranks=4)
@@ -90,6 +91,7 @@ def on_two_cores(ranks):
     return Predictor(profile, "0" * 64, rates_of(profile))
 
 
+@pytest.mark.row("000:7.3")
 def test_twice_as_many_ranks_as_cores_take_the_sum_of_their_work_over_the_cores():
     """Four ranks on two cores, from a profile of two ranks. By hand: their work, at the speed that a rank has
     while both cores compute, over two; and the messages."""

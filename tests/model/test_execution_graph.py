@@ -127,6 +127,7 @@ def test_dot_joins_each_message_with_its_receive(tmp_path):
     assert text.count("{") == text.count("}")
 
 
+@pytest.mark.row("003:2.3-2.6", "003:A10")
 def test_speedup_and_its_kin_follow_from_times_and_operations():
     found = parallel(T1=8.0, O1=8.0, Tn=2.5, On=9.0, n=4)
     assert found.speedup == 3.2
@@ -167,6 +168,7 @@ def test_published_errors_look_small_because_those_of_processes_cancel():
     assert makespan_error(*eight) == pytest.approx(4.0, abs=0.05)
 
 
+@pytest.mark.row("003:F15a")
 def test_what_ranks_did_is_told_in_tables_and_lines():
     graph = cg_chain([0.01] * 4, 50, 2400)
     on = even_machine(4, speeds=(1, 1, 0.5, 1), **NET)

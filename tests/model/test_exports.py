@@ -19,6 +19,7 @@ from fembench.model.planner import make_plan
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
 
 
+@pytest.mark.row("003:exp")
 def test_chromes_trace_holds_every_bar_in_microseconds(tmp_path):
     on = even_machine(3, **NET)
     plan = make_plan(cg_chain([0.01] * 3, 4, 2400), on)
@@ -32,6 +33,7 @@ def test_chromes_trace_holds_every_bar_in_microseconds(tmp_path):
     assert {e["name"] for e in shown} == {"compute", "message", "allreduce"}
 
 
+@pytest.mark.row("003:exp")
 def test_smpi_gets_every_action_of_every_rank_and_a_link_for_every_pair(tmp_path):
     graph = cg_chain([0.01] * 3, 4, 2400)
     line = write_smpi(graph, even_machine(3, speeds=(1, 1, 0.5), **NET), tmp_path)
@@ -49,6 +51,7 @@ def test_smpi_gets_every_action_of_every_rank_and_a_link_for_every_pair(tmp_path
     assert float(link.get("bandwidth")[:-3]) == pytest.approx(125e6)
 
 
+@pytest.mark.row("003:exp")
 def test_a_goal_schedule_has_as_many_sends_as_receives_and_no_cycle(tmp_path):
     write_goal(
         master_slaves(4, 1.2, 16, 8), even_machine(4, speeds=(1, 1, 0.5, 1), **NET), tmp_path / "a.goal"

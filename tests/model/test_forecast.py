@@ -60,6 +60,7 @@ def machine_file(tmp_path):
     return str(tmp_path / "machine.json")
 
 
+@pytest.mark.row("003:gen")
 def test_the_workload_is_the_partition_that_a_run_makes():
     record = load(DATA / "record-schema-1.json")
     assert workload(record.case).parts == record.partition
@@ -163,6 +164,7 @@ def test_what_the_profile_lacks_is_named():
         rates_of(planted_machine([1.0])).seconds(0, "product ebe", 10, 1)
 
 
+@pytest.mark.row("001:7.1d")
 def test_an_iteration_takes_what_its_parts_take():
     s = study(planted_machine([1.0, 1.0], ("a", "b")))
     found = s.predict(Case.of(mesh="m3", ranks=2))
@@ -187,6 +189,7 @@ def test_a_prediction_takes_less_than_a_second(machine_file):
     assert time.perf_counter() - start < 5  # the promise is 1 s on an idle core
 
 
+@pytest.mark.row("004:9.1.11b", "003:A13")
 def test_balanced_shares_let_all_ranks_finish_at_once():
     s = study(planted_machine([1, 1, 0.5, 0.25], ("a", "b", "c", "d")))
     equal, even = (s.predict(Case.of(mesh="m3", ranks=4, shares=shares)) for shares in ("", "balanced"))
@@ -240,6 +243,7 @@ def test_the_fewest_ranks_in_time_are_found():
         smallest([1, 2, 4, 8], [4.0, 2.1, 1.2, 1.3], 1.0)
 
 
+@pytest.mark.row("000:deadline by t_max")
 @pytest.mark.parametrize("method", ["simulation", "analytic"])
 def test_a_deadline_between_the_middle_and_the_upper_end_of_the_interval_is_not_met(
     method, capsys, machine_file
@@ -413,6 +417,7 @@ def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
     assert found.reduce.at(1, 4) / found.reduce.at(1, 2) == pytest.approx(2**0.5, rel=0.05)
 
 
+@pytest.mark.row("003:rec")
 def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
     on = even_machine(4, latency=50e-6, per_byte=8e-9, overhead=0.0)
     case = Case.of(mesh="m3", ranks=4)
@@ -796,6 +801,7 @@ def runs_on(s, meshes, ranks, created, folder):
             save(run, folder / "runs")
 
 
+@pytest.mark.row("003:A12")
 def test_validation_writes_predictions_first_and_scores_them_after_the_runs(tmp_path, capsys, machine_file):
     s = open_study(machine_file)
     runs_on(s, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")

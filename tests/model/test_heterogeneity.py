@@ -37,11 +37,13 @@ def test_the_load_does_better_as_in_table_4_28():
     assert error == pytest.approx(7.4, abs=0.1)
 
 
+@pytest.mark.row("001:A6")
 def test_wall_time_over_processor_time_is_best_as_in_table_4_29():
     error = updated("4.29", by_clock, "h_calibrated", "wall_time_us", "cpu_time_us")
     assert error == pytest.approx(4.8, abs=0.1)
 
 
+@pytest.mark.row("001:E1", "001:E5")
 @pytest.mark.parametrize(
     ("idle", "loaded", "modeller", "percent"),
     [("4_2", "4_3", 0, 4.6), ("4_13", "4_14", -1, 4.1)],  # the second queue counts the modeller itself
@@ -67,6 +69,7 @@ def test_weights_from_h_finish_a_quarter_sooner_than_equal_shares():
     assert shares_of(H) * H == pytest.approx([7.953] * 4, abs=1e-3)
 
 
+@pytest.mark.row("001:3.3")
 def test_kernels_enter_with_equal_weight_whatever_their_length():
     assert from_kernels([[1.0, 100.0], [4.0, 100.0]]) == pytest.approx([1.0, 2.0])
 

@@ -10,6 +10,7 @@ from fembench.model.interval import TimeRange, largest, shortest_window, total
 X, Y = TimeRange(1, 2), TimeRange(3, 5)
 
 
+@pytest.mark.row("000:F28")
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -38,6 +39,7 @@ def test_ends_in_the_wrong_order_are_refused():
         TimeRange(2, 1)
 
 
+@pytest.mark.row("000:F12")
 @pytest.mark.parametrize(
     ("samples", "keep", "expected"),
     [

@@ -131,6 +131,7 @@ def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
     assert both_ways_at(near, 8) == 1.0
 
 
+@pytest.mark.row("001:3.1")
 def test_parameters_of_every_class_follow_from_the_samples():
     network = estimated(brought_home(), (0, 0, 1))
     check_network(network, 2, "here")
@@ -165,6 +166,7 @@ def crowd(factor, pairs, m, where):
     return Contention(pairs=pairs, m=m, factor=factor, where=where)
 
 
+@pytest.mark.row("001:7.3.10")
 @pytest.mark.parametrize("where", ["between", "inside"])
 @pytest.mark.parametrize("factor", [1.5, 2.8])
 def test_messages_of_several_pairs_take_as_much_longer_as_was_measured(where, factor):
@@ -200,6 +202,7 @@ def test_pairs_that_hardly_disturb_each_other_are_simulated_without():
     assert share_of(crowded, "between") == 1.0  # no more than one after the other
 
 
+@pytest.mark.row("001:F12b")
 def test_ranks_that_wait_slow_others_where_they_keep_the_core_they_share():
     polls = planted_network(1, polling=2.0)
     profile = planted_machine([1.0] * 12, network=polls)  # on a host of 8 cores
@@ -243,6 +246,7 @@ def with_kernels(profile):
     return msgspec.structs.replace(profile, network=network)
 
 
+@pytest.mark.row("001:4.1-3")
 def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws():
     profile = with_kernels(planted_machine([1.0, 0.5], ("a", "b"), network=planted_network(2)))
     first, second = slowness_rows(profile)  # hosts of 8 cores

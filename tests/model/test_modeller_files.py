@@ -27,6 +27,7 @@ MODEL = """4
 """
 
 
+@pytest.mark.row("001:F2")
 def test_the_host_list_of_fig_4_1_is_read(tmp_path):
     (tmp_path / "a").write_text(HOSTS)
     found = read_hosts(tmp_path / "a")
@@ -34,6 +35,7 @@ def test_the_host_list_of_fig_4_1_is_read(tmp_path):
     assert found[2] == HostLine("n01.par.inf.puc-rio.br", "/home/local/gridriouser/helder")
 
 
+@pytest.mark.row("001:F4a", "001:A11")
 def test_the_model_of_fig_4_2_survives_its_file(tmp_path):
     first, again = tmp_path / "a", tmp_path / "b"
     first.write_text(MODEL)

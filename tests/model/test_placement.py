@@ -54,6 +54,7 @@ def problem(seed):
     return parts, hosts, platform_of(hosts, message)
 
 
+@pytest.mark.row("001:7.3.4")
 @pytest.mark.parametrize("seed", range(20))
 def test_within_three_per_cent_of_the_best_of_all_placements(seed):
     parts, hosts, platform = problem(seed)
@@ -159,6 +160,7 @@ def test_ranks_that_do_not_fit_are_refused():
 HOSTS = [CandidateHost("fast", 4, 2), CandidateHost("slow", 2, 1)]
 
 
+@pytest.mark.row("001:F13")
 def test_files_of_launchers():
     assert rankfile((0, 1, 0), HOSTS) == "rank 0=fast slot=0\nrank 1=slow slot=0\nrank 2=fast slot=1\n"
     assert mpich((0, 0, 1, 0), HOSTS) == "fast:2\nslow:1\nfast:1\n"

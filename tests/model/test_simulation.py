@@ -74,6 +74,7 @@ def chain(case):
     return both(cg_chain(seconds, 50, 2400), machine(len(seconds), speeds=speeds))
 
 
+@pytest.mark.row("001:F11", "001:7.1e", "003:A1-A3", "003:A4", "003:A5")
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda r: f"{r['case']}: {r['quantity']}")
 def test_the_engine_gives_the_golden_numbers_of_calzeta_and_de_souza(row):
     """A1 to A3 follow from closed forms; A4 and A5 were computed by two other programs, which do not let the
@@ -176,6 +177,7 @@ def test_incast_without_contention_costs_the_receiver_one_overhead_a_message():
     assert both(incast(8, 10_000)).makespan == pytest.approx(message(10_000) + 7 * O, rel=1e-9)
 
 
+@pytest.mark.row("003:2sem")
 def test_incast_with_contention_takes_the_wire_for_one_after_the_other():
     m, n = 1_000_000, 8
     on = machine(n + 1, contention=True)
@@ -206,6 +208,7 @@ def test_cg_without_contention():
     )
 
 
+@pytest.mark.row("001:7.3.3", "003:A4")
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_cg_of_equal_ranks_in_a_ring_is_the_sum_of_its_parts(ranks):
     seconds, n, halo = 0.003, 30, 24_000
@@ -223,6 +226,7 @@ def test_cg_on_two_ranks_is_the_sum_of_its_parts():
     assert both(cg_chain([seconds] * 2, n, halo)).makespan == pytest.approx(n * turn, rel=1e-9)
 
 
+@pytest.mark.row("003:2sem")
 def test_messages_travel_while_ranks_compute():
     hidden = both(cg_chain([0.01] * 2, 10, 100_000, inside=0.5)).makespan
     shown = both(cg_chain([0.01] * 2, 10, 100_000)).makespan
@@ -256,6 +260,7 @@ def test_overheads_are_paid_in_the_order_of_arrival():
     assert both(graph_of(programs)).finish[2] == pytest.approx(1e-3 + message(8))
 
 
+@pytest.mark.row("003:dead")
 @pytest.mark.parametrize(
     "programs",
     [
@@ -292,6 +297,7 @@ def test_loops_that_differ_from_rank_to_rank_are_unrolled():
     assert result.messages.sum() == 6
 
 
+@pytest.mark.row("003:F11")
 def test_random_graphs_agree_to_the_last_bits():
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -314,6 +320,7 @@ def test_a_faster_network_divides_latency_and_leaves_overheads():
     assert quick == pytest.approx(20 * ((ALPHA + 8e-6) / 10 + 2 * O), rel=1e-9)
 
 
+@pytest.mark.row("003:3.1", "003:cp")
 def test_the_critical_path_runs_over_the_slow_rank():
     graph = cg_chain([0.01] * 4, 50, 2400)
     plan = make_plan(graph, machine(4, speeds=(1, 1, 0.5, 1)))
@@ -344,6 +351,7 @@ def grid(n):
     return found
 
 
+@pytest.mark.row("003:ps")
 def test_turns_that_repeat_are_skipped_without_a_shift():
     rng = np.random.default_rng(1)
     graph = cg_graph(rng.uniform(5e-4, 1e-3, 64), grid(4), 200, 20_000, inside=0.3)

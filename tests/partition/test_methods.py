@@ -18,6 +18,7 @@ from fembench.partition.shares import parse_shares
 GMSH = Path(__file__).parents[2] / "meshes"
 
 
+@pytest.mark.row("004:9.1.3")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("text", ["7:1", "2,1,1", "8*1", "1,2,3,4,5,6,7,8", "3*1,0.5", "100:1", "20*1"])
 @pytest.mark.parametrize("spec", ["m3", "s", str(GMSH / "thesis2.msh")])
@@ -32,6 +33,7 @@ def test_shares_are_achieved_to_one_percent_and_one_cell(spec, text, method):
     assert parts.achieved.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.row("004:E12", "004:C10")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("parts", "bound"), [(2, 1188), (4, 2478), (8, 4383)])
 def test_interfaces_and_balance_are_those_of_a_graph_partitioner(parts, bound, method):

@@ -31,6 +31,7 @@ def partitions(mesh):
     yield partition(mesh, (1.0,))
 
 
+@pytest.mark.row("004:F16")
 @pytest.mark.parametrize("element", ["tet4", "hex8"])
 @pytest.mark.parametrize("support", ["none", "nodes", "dofs"])
 def test_every_number_is_what_brute_force_counts(element, support):

@@ -208,6 +208,7 @@ def run_of(peer, ranks, solve, setup=0.0, status="timed"):
     return PeerRun(peer=peer, precond="none", ranks=ranks, status=status, **times)
 
 
+@pytest.mark.row("004:4b")
 def test_the_base_of_the_speedup_is_the_best_serial_peer_and_not_ourselves(record):
     runs = (
         run_of("own-sym", 1, 1.0),

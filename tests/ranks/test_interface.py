@@ -29,6 +29,7 @@ def values(rank, nodes, seed=0):
     return table[nodes].ravel()
 
 
+@pytest.mark.row("004:F6")
 def test_update_adds_all_sharers_in_ascending_order_of_rank(comm):
     nodes, interface = overlapping(comm)
     v = interface.update(values(comm.rank, nodes))

@@ -14,6 +14,7 @@ def node_set(rank, seed):
     return draw.choice(40, size=20, replace=False).astype(np.int64) * 3_000_000_019
 
 
+@pytest.mark.row("004:2.6")
 @pytest.mark.parametrize("seed", range(5))
 def test_every_shared_node_is_found_with_all_its_sharers(comm, seed):
     nodes = node_set(comm.rank, seed)

@@ -1,6 +1,7 @@
 """How the nodes of a rank are numbered."""
 
 import numpy as np
+import pytest
 
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.presets import resolve
@@ -28,6 +29,7 @@ def built(reorder=rows_in_space):
     return build_subdomain(piece, sharing, held, np.zeros((n, 3)), reorder)
 
 
+@pytest.mark.row("004:F4")
 def test_nodes_are_interior_then_interface_then_restrained():
     sub, sharing = built()
     z = rank_of(sub.x[:, 2])

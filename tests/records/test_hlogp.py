@@ -18,6 +18,7 @@ UFF, UFF_PUC = (equations("mpich")[name] for name in ("UFF", "UFF-PUC"))
 AT_64_KIB = {"UFF": -2.4, "PUC": -0.8, "Sinergia": -8.0, "UFF > Sinergia": -5.6, "UFF > PUC": -11.0}
 
 
+@pytest.mark.row("001:E7", "001:E8", "001:A3")
 @pytest.mark.parametrize(
     ("actual", "printed", "within", "agree"),
     [("4.18", "4.21", 0.15, 85), ("4.19", "4.22", 0.06, 88), ("4.20", "4.23", 0.06, 87)],
@@ -35,6 +36,7 @@ def test_one_pair_stands_for_its_class_as_published(actual, printed, within, agr
     assert found >= agree
 
 
+@pytest.mark.row("001:E9")
 def test_the_versions_of_the_modeller_measure_as_many_pairs_as_published():
     """Ten hosts of three sites; the published times fall with the pairs, from six minutes to six seconds."""
     cost = {r["version"]: r for r in named_rows("modeller_cost")}
@@ -46,6 +48,7 @@ def test_the_versions_of_the_modeller_measure_as_many_pairs_as_published():
         assert ratio == pytest.approx(float(cost[version]["fraction_of_version_i"]), abs=5e-5)
 
 
+@pytest.mark.row("001:E12")
 def test_latency_of_the_equations_is_that_of_table_4_33():
     table = columns("4.33")
     mine = np.array([message_cost(UFF, m).latency for m in table["m"]])
@@ -63,6 +66,7 @@ def test_latencies_of_the_equations_are_near_those_measured_between_all_pairs(na
     assert 100 * (mine / measured - 1) == pytest.approx(AT_64_KIB[name], abs=0.05)
 
 
+@pytest.mark.row("001:E12")
 @pytest.mark.parametrize(
     ("library", "name", "number", "mode", "percent"),
     [
@@ -90,6 +94,7 @@ def test_the_printed_line_of_os_on_one_host_cannot_be_that_of_one_host():
     assert min(c.send for c in costs[1:]) > 10 * table["Send.Os"][large][1]
 
 
+@pytest.mark.row("001:3.8-9")
 def test_all_ten_sets_of_equations_are_read():
     assert [*equations("mpich")] == ["UFF", "PUC", "Sinergia", "UFF-Sinergia", "UFF-PUC", "Sinergia-PUC"]
     assert [*equations("lam")] == ["UFF", "same host", "Sinergia", "UFF-Sinergia"]
@@ -100,6 +105,7 @@ def test_all_ten_sets_of_equations_are_read():
         )
 
 
+@pytest.mark.row("001:A4")
 def test_the_equations_give_the_numbers_of_the_published_ring():
     near, far = message_cost(UFF, 2097152), message_cost(UFF_PUC, 2097152)
     assert near.latency == pytest.approx(181712, abs=1)
@@ -119,6 +125,7 @@ def test_version_one_reads_latency_and_gap_from_round_trips():
     assert found.total == 6268.0
 
 
+@pytest.mark.row("001:F9")
 def test_on_one_host_overlapping_overheads_become_a_quarter_of_the_round_trip_each():
     measured, corrected = columns("5.2"), columns("5.3")
     for row, m in enumerate(measured["m"]):

@@ -104,6 +104,7 @@ def network(pair_class, *, sites=("s", "s"), latency=(0,)):
     return Network(send_mode="isend", pairs="classes", sites=sites, classes=(one,), pair_class=pair_class)
 
 
+@pytest.mark.row("001:7.2")
 def test_a_network_survives_its_file_and_is_looked_up_by_pair_and_size(tmp_path):
     profile = planted_profile([1.0, 0.5], hosts=("a", "b"), network=network(((0, 0), (0, 0))))
     save_profile(profile, tmp_path / "machine.json")

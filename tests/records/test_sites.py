@@ -8,6 +8,7 @@ from fembench.records.sites import by_site, grouped_as, sites_of
 HOSTS = ("sn02.uff.br", "sn04.uff.br", "n19.puc.br", "alone")
 
 
+@pytest.mark.row("001:3.4")
 def test_sites_are_the_domains_of_hosts_unless_they_are_given():
     assert sites_of(HOSTS) == ("uff.br", "uff.br", "puc.br", "here")
     assert sites_of(("a", "b", "c"), "x=a,b; y=c") == ("x", "x", "y")

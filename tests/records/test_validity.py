@@ -193,6 +193,7 @@ def rule_of(record, id):
     return next(rule for rule in judge(record).rules if rule.id == id)
 
 
+@pytest.mark.row("004:C3")
 def test_what_the_parts_of_cg_leave_over_is_at_most_two_percent_or_the_loop_of_short_iterations():
     short = load(FROZEN)  # iterations of 90 us
     assert rule_of(short, "D4").ok
@@ -209,6 +210,7 @@ def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):
     assert rule_of(slower_loop(record, 1e-3), "D4").ok is False
 
 
+@pytest.mark.row("004:C2")
 def test_stamps_may_take_one_percent_of_an_iteration_or_three_microseconds():
     raw = load(FROZEN)  # nine spans
     for span_ns, ok in ((47.0, True), (300.0, True), (400.0, False)):
@@ -239,6 +241,7 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
     assert said(replace(apart, offsets=offsets)) == "clocks of 2 hosts aligned by ping-pong within 12 µs"
 
 
+@pytest.mark.row("004:C1")
 def test_time_that_no_phase_accounts_for_is_invalid(record):
     longer = tuple(1.2 * t for t in record.total)
     assert broken(record, total=longer) == {"B2"}
@@ -522,6 +525,7 @@ def test_weak_provenance_is_provisional(record, change):
     assert judge(changed).status == "PROVISIONAL"
 
 
+@pytest.mark.row("004:9.1.8")
 def test_emulated_slowness_is_labelled(record):
     environment = replace(record.environment, synthetic="speeds 1, 0.5")
     assert any("SYNTHETIC" in rule.value for rule in judge(replace(record, environment=environment)).rules)

@@ -144,6 +144,7 @@ def test_unattributed_time_is_total_minus_all_phases():
     assert result.times[measures.REST].median == pytest.approx(record.total[0] - known)
 
 
+@pytest.mark.row("004:F14")
 def test_communication_share_is_that_of_the_means_over_ranks():
     found = measures.communication([Times(with_sets(make_record(ranks=2), [[1.0, 3.0]]))])
     assert found.share == 0.5
@@ -169,6 +170,7 @@ def pair(base_sets, run_sets, **changes):
     return speedup(found[-1], found)
 
 
+@pytest.mark.row("004:F14")
 def test_speedup_and_efficiency_by_hand():
     s = pair([[8.0], [8.0], [9.0]], [[5.0, 4.0], [5.0, 2.0], [1.0, 1.0]])
     assert s.ratio == 8.0 / 5.0
@@ -275,6 +277,7 @@ def test_without_a_run_on_one_rank_the_fewest_ranks_are_the_base():
     assert eight.base is found[0]
 
 
+@pytest.mark.row("004:4a")
 def test_a_base_may_be_asked_for():
     found = series({1: 9.0, 2: 6.0, 4: 4.0})
     (s,) = all_speedups(found, base=2)

@@ -95,6 +95,7 @@ def built(tmp_path_factory):
     return page.build(folder)
 
 
+@pytest.mark.row("004:9.1.10")
 def test_a_campaign_becomes_one_page_that_fetches_nothing(built):
     text = built.read_text()
     found = Reader(text)
@@ -134,6 +135,7 @@ def test_long_tables_are_folded_and_short_ones_are_not(built):
     assert cases.index("<table>") < cases.index("<details")
 
 
+@pytest.mark.row("004:9.1.5a")
 def test_one_csv_holds_every_time_ever_measured(built):
     rows = list(csv.DictReader(io.StringIO((built.parent / "exports" / "everything.csv").read_text())))
     mine = [
@@ -179,6 +181,7 @@ def test_exported_events_name_partners_and_bytes_of_messages(tmp_path):
     assert (float(rows[0]["begin"]), float(rows[0]["end"]), rows[0]["host"]) == (1e-3, 2e-3, "node8")
 
 
+@pytest.mark.row("004:F2")
 def test_vtu_holds_mesh_displacement_stress_and_part(built):
     import meshio
 

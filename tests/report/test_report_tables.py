@@ -183,12 +183,14 @@ def test_phases_name_the_slowest_rank_and_host():
     assert interior["min_rank_s"] < interior["mean_rank_s"] < interior["median_s"]
 
 
+@pytest.mark.row("004:9.1.9")
 def test_the_table_of_means_over_ranks_is_in_milliseconds_and_its_total_is_the_sum():
     (row,) = to_json(named([make_record("m1", 2, noise=0)], "mean_phases"))
     assert row["partition_ms"] == pytest.approx(8.0)
     assert row["total_ms"] == pytest.approx(row["partition_ms"] + row["assembly_ms"] + row["cg_ms"])
 
 
+@pytest.mark.row("004:F9")
 def test_receive_is_wait_plus_unpack_over_send():
     (row,) = to_json(named([make_record("m2", 2)], "send_receive"))
     assert row["receive_over_send"] == pytest.approx((row["wait_s"] + row["unpack_s"]) / row["send_s"])

@@ -51,12 +51,14 @@ def held(records):
     return {u.result.pool.case.placement.shares: u for u in unequal_results(results(records))}
 
 
+@pytest.mark.row("004:4c")
 def test_every_run_is_compared_with_each_host_alone(campaign):
     found = held(campaign)
     assert found[""].against == {"node8 at speed 1": (1.0, 0.5), "node8 at speed 0.5": (2.0, 1.0)}
     assert found["2:1"].against == {"node8 at speed 1": (1.5, 0.75), "node8 at speed 0.5": (3.0, 1.5)}
 
 
+@pytest.mark.row("004:4d")
 def test_efficiency_is_against_the_summed_speed_of_the_run_with_equal_shares(campaign):
     found = held(campaign)
     assert (found[""].e_het, found["2:1"].e_het) == pytest.approx((2 / 3, 1.0))

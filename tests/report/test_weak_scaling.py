@@ -71,6 +71,7 @@ def test_more_hosts_of_the_same_kind_continue_a_series():
     assert (first["hosts"], second["hosts"]) == (1, 2)
 
 
+@pytest.mark.row("004:4g")
 def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
     records = [lasting(make_record("m1"), 1e-3), lasting(make_record("m2", 4), 1.25e-3, iterations=200)]
     first, second = rows_of(records)

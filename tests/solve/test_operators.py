@@ -36,6 +36,7 @@ def consistent(p):
     return v
 
 
+@pytest.mark.row("004:9.1.4a")
 @mpi
 @every_mesh
 @every_storage

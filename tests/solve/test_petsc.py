@@ -51,6 +51,7 @@ def system(comm):
     return System(comm, mesh="m1")
 
 
+@pytest.mark.row("004:9.1.4a")
 @pytest.mark.parametrize("precond", ["none", "jacobi"])
 @pytest.mark.parametrize("storage", names(storages("petsc")))
 @pytest.mark.parametrize("mesh", ["m1", "box:8x5x8:hex8"])

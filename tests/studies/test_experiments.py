@@ -34,6 +34,7 @@ def sections(folder, only):
     return {s.title.split()[0]: [to_csv(t) for t in s.tables] for s in found}
 
 
+@pytest.mark.row("004:9.2")
 @pytest.mark.slow
 def test_an_experiment_alone_has_the_numbers_that_it_has_in_the_whole_study(tmp_path, monkeypatch):
     for kind in ("grouped", "curves", "stacked"):  # drawing takes ten times as long as the rest

@@ -36,6 +36,7 @@ def busy(seconds):
         pass
 
 
+@pytest.mark.row("004:9.1.8")
 def test_a_compute_phase_lasts_as_its_speed_says():
     tracer = slow(0.25, 1.0).tracer(make_tracer())
     used = time.thread_time()

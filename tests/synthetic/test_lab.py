@@ -305,6 +305,7 @@ def tenants():
     return found
 
 
+@pytest.mark.row("001:F12g")
 @real
 def test_one_tenant_keeps_the_slow_host_slow_and_goes_with_it(state):
     assert len(tenants()) == 1

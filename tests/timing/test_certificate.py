@@ -72,6 +72,7 @@ def test_a_counter_that_changes_its_rate_during_the_run_is_not_certified(good_ma
     assert "differ by 1e-02" in result.reason
 
 
+@pytest.mark.row("004:3.1")
 @needs_tsc
 @pytest.mark.parametrize(
     ("costs", "taken"),

@@ -34,6 +34,7 @@ def test_the_published_table_of_times_follows_from_its_table_of_cycles():
             assert agrees != ((timer, i) in errata), (timer, i)
 
 
+@pytest.mark.row("004:9.1.6")
 @needs_tsc
 def test_every_timer_is_called_and_best_is_at_most_mean_and_median():
     result = run_experiment(50, time.perf_counter)

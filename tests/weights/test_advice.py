@@ -23,6 +23,7 @@ def recorded():
         return np.array([float(row["cg_s"]) for row in csv.DictReader(stream)])
 
 
+@pytest.mark.row("004:9.1.11c")
 def test_weights_that_save_time_are_to_be_used():
     found = advise(noisy(20, 1), noisy(13, 2), (1, 1, 0.5, 0.5), HOSTS)
     assert found.kind == "use"
@@ -103,6 +104,7 @@ def test_a_host_that_can_add_almost_nothing_is_to_be_left_out():
     assert found.text == "leave rank 3 out: adding it can gain at most 0.66 %"
 
 
+@pytest.mark.row("004:7.5")
 def test_a_host_without_which_the_run_is_faster_is_to_be_left_out():
     # Ferreira (2006): run 3 takes 49.8 s, the fast machine alone 24.4 s; adding node00 gains 7.2 % at most
     shares = (1 / 316.657648, 1 / 24.417126)

@@ -13,6 +13,7 @@ from fembench.records.weights import load_weights, shares_of
 from fembench.weights.from_profile import by_profile
 
 
+@pytest.mark.row("001:7.3.1")
 @pytest.mark.parametrize("speeds", [(1, 1, 0.5, 0.25), (1, 0.7), (1, 0.13)])
 def test_planted_speeds_are_found_within_3_percent(speeds):
     found = by_profile(planted_profile(speeds, noise=0.01, visits=20), "machine.json")

@@ -5,6 +5,7 @@ from fembench.base.errors import InputError
 from fembench.weights.rules import comm_shares, equal_finish, rate_shares, time_shares
 
 
+@pytest.mark.row("004:9.1.11a")
 def test_time_shares_are_the_speeds_whatever_the_shares_of_the_run():
     cells = np.array([600, 300, 100])
     speeds = np.array([4.0, 2.0, 2.0])

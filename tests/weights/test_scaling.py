@@ -14,12 +14,14 @@ from fembench.weights.scaling import (
 P = np.array([1, 2, 4, 8, 16])
 
 
+@pytest.mark.row("003:2.1/2.2")
 def test_amdahl_is_p_without_and_one_over_f_with_many_processors():
     assert amdahl(0.0, 64) == 64
     assert amdahl(0.2, 1e12) == pytest.approx(5)
     assert amdahl(0.5, 1e12) == pytest.approx(2)
 
 
+@pytest.mark.row("004:4e")
 @pytest.mark.parametrize("f", [0.0, 0.01, 0.3])
 def test_fits_recover_the_fraction_that_made_the_speedups(f):
     fit = fit_amdahl(P, [amdahl(f, p) for p in P])

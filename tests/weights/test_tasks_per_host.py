@@ -4,6 +4,7 @@ from fembench.base.errors import InputError
 from fembench.weights.slowness import natural_tasks, tasks_per_host
 
 
+@pytest.mark.row("004:F15")
 def test_a_ratio_of_7_7_gives_one_task_to_the_slow_and_seven_to_the_fast_machine():
     assert natural_tasks((7.7, 1.0)) == 8
     assert tasks_per_host((7.7, 1.0), 8) == (1, 7)

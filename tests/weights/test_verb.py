@@ -85,6 +85,7 @@ def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, capsys):
     assert "partitioner blocks works only under MPI" in capsys.readouterr().err
 
 
+@pytest.mark.row("001:7.3.2")
 def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
     far = flat_class("a > b", latency=2e-5, a_byte=1e-9)
     machine = tmp_path / "machine.json"

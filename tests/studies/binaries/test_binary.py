@@ -42,6 +42,7 @@ def computing(program, walk):
     return sum(priced(program).of(part) for part in walk.parts if isinstance(part, dict))
 
 
+@pytest.mark.row("003:F3")
 @pytest.mark.parametrize(
     ("address", "code", "target"),
     [
@@ -55,6 +56,7 @@ def test_jumps_count_from_the_next_instruction(address, code, target):
     assert jump_target(address, bytes.fromhex(code)) == target
 
 
+@pytest.mark.row("003:F1")
 def test_decoded_targets_are_those_that_objdump_prints():
     import re
 
@@ -70,12 +72,14 @@ def test_decoded_targets_are_those_that_objdump_prints():
     assert checked > 15
 
 
+@pytest.mark.row("003:F4")
 def test_a_jump_into_a_block_splits_it_by_length():
     function = Function("f", 0, 10, {0: Vertex(0, 10, "execute", 50.0)})
     split(function, 4)
     assert [(v.start, v.end, v.cost) for v in function.vertices.values()] == [(0, 4, 20.0), (4, 10, 30.0)]
 
 
+@pytest.mark.row("003:F2", "003:F5")
 def test_no_cost_is_lost_in_blocks():
     functions = functions_of(LISTING, lambda i: 1.0)
     from fembench.studies.binaries.blocks import instructions
@@ -87,6 +91,7 @@ def test_no_cost_is_lost_in_blocks():
     assert kinds.count("return") == 1
 
 
+@pytest.mark.row("003:F12")
 def test_the_branch_behind_the_rank_leads_to_all_messages(program):
     walks = program.walks(3, Given(Loops(10, 10), m=16), 0)
     ranked = next(v for v in program.entry.vertices.values() if v.name == "MPI_Comm_rank")
@@ -98,6 +103,7 @@ def test_the_branch_behind_the_rank_leads_to_all_messages(program):
     assert len({message.address for message in walks[0].messages}) == 2
 
 
+@pytest.mark.row("003:A9")
 @pytest.mark.parametrize(("ranks", "messages"), [(2, 2), (4, 6), (8, 14)])
 def test_messages_are_those_of_table_4_2(program, ranks, messages):
     graph = graph_of(program.walks(ranks, Given(Loops(10, 10), m=16), 0), priced(program), "integral")
@@ -136,6 +142,7 @@ def test_merged_blocks_are_fewer_and_keep_their_cost(program):
         assert costs[0] == pytest.approx(costs[1], rel=1e-12)
 
 
+@pytest.mark.row("003:drawn")
 def test_iterations_are_drawn_below_the_limit_and_fixed_at_it():
     rng = np.random.default_rng(0)
     drawn = [Loops(10, 40).turns(rng) for _ in range(2000)]
@@ -152,6 +159,7 @@ def test_a_mean_behind_the_limit_is_that_of_the_numbers_drawn():
         assert np.mean(drawn) == pytest.approx(mean, rel=0.05)
 
 
+@pytest.mark.row("003:F3")
 def test_instructions_have_classes():
     text = "\n".join(
         ["0 <f>:"]

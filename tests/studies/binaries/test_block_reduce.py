@@ -50,6 +50,7 @@ def ways(function, address=None, spent=0.0, sent=()):
     return sorted(way for a in following for way in ways(function, a, spent, sent))
 
 
+@pytest.mark.row("003:F7")
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_every_way_takes_as_long_as_before_and_blocks_become_fewer(level):
     function = made(*DIAMOND)
@@ -117,6 +118,7 @@ def test_the_test_of_a_loop_stays_because_iterations_are_counted_there():
     assert list(function.vertices) == [v[0] for v in loop]
 
 
+@pytest.mark.row("003:A6-A8")
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_the_thesis_program_takes_the_same_time_on_every_way(level):
     functions = functions_of(LISTING, lambda i: 1.0)

@@ -100,6 +100,7 @@ int main(int argc, char **argv){
 """
 
 
+@pytest.mark.row("003:F10")
 @pytest.mark.parametrize("level", LEVELS)
 def test_messages_follow_the_rank_behind_a_check_of_arguments_and_in_a_function(tmp_path, level):
     program, walks = walked(compiled(tmp_path, FARM, level), 4, "40")
@@ -115,6 +116,7 @@ def test_messages_follow_the_rank_behind_a_check_of_arguments_and_in_a_function(
             assert all(walks[0].decisions[b] != walks[1].decisions[b] for b in branches)
 
 
+@pytest.mark.row("003:F9")
 @pytest.mark.parametrize("level", LEVELS)
 def test_triangular_loops_iterate_as_often_as_the_argument_says(tmp_path, level):
     _, walks = walked(compiled(tmp_path, FARM, level, "-fno-tree-vectorize"), 2, "40")
@@ -230,6 +232,7 @@ int main(int argc, char **argv){
 """
 
 
+@pytest.mark.row("003:F13")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_counting_run_tells_the_mean_and_the_limit_of_loops_and_the_rate_of_branches(tmp_path, level):
     path = compiled(tmp_path, DRAWN, level, "-fno-if-conversion", "-fno-if-conversion2")
@@ -290,6 +293,7 @@ def test_a_loop_with_a_known_end_and_a_break_is_bounded(tmp_path, level):
     assert walks[0].totals["turns", header] == 5
 
 
+@pytest.mark.row("003:unk")
 def test_an_unknown_call_is_an_error_and_a_stated_cost_is_charged(tmp_path, capsys):
     source = """
     static double helper(double x){ return x * rand(); }
@@ -405,6 +409,7 @@ def test_ranks_are_written_as_spans():
     assert spans([]) == ""
 
 
+@pytest.mark.row("003:F15b", "003:F15c", "003:Fig4.3", "003:log")
 def test_a_prediction_prints_points_loops_functions_calls_and_messages(tmp_path, capsys):
     path = compiled(tmp_path, FARM, "-O0")
     words = ["trace", "--binary", str(path), "--ranks", "3", "--args", "20"]
@@ -431,6 +436,7 @@ def test_a_prediction_prints_points_loops_functions_calls_and_messages(tmp_path,
     assert "--messages without --link" in capsys.readouterr().err
 
 
+@pytest.mark.row("003:F6a", "003:F6b")
 def test_blocks_and_the_flow_chart_of_a_function_are_written(tmp_path, capsys):
     path = compiled(tmp_path, FARM, "-O0")
     words = ["trace", "--binary", str(path), "--ranks", "4", "--costs", str(tmp_path / "c.json")]

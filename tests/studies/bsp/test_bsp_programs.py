@@ -27,6 +27,7 @@ def restless(policy="random"):
     return Settings(policy=policy, alpha=1, gamma=2, tuning=Tuning(band=0.001))
 
 
+@pytest.mark.row("002:F20/21")
 @mpi
 @pytest.mark.parametrize("supersteps", [0, 33])
 @pytest.mark.parametrize("policy", ["none", "random"])
@@ -40,6 +41,7 @@ def test_shear_sort_sorts_along_the_snake_wherever_its_blocks_are(comm, superste
         )
 
 
+@pytest.mark.row("002:F20/21")
 @mpi
 @pytest.mark.parametrize("policy", ["none", "random"])
 def test_every_range_finds_its_best_domain_wherever_the_blocks_are(comm, policy):

@@ -32,6 +32,7 @@ def scored(row):
 SCORES = [(row["version"], scored(row)) for row in RESULTS]
 
 
+@pytest.mark.row("000:Eq5.2/5.3", "000:A11")
 def test_every_error_is_the_printed_one():
     assert len(RESULTS) == 100
     for row, (_, found) in zip(RESULTS, SCORES):
@@ -61,6 +62,7 @@ def of_application(name):
     return [(r, s) for r, (v, s) in zip(RESULTS, SCORES) if v.split("_")[0] == name]
 
 
+@pytest.mark.row("000:Eq5.1")
 @pytest.mark.parametrize("row", rows("summary"), ids=lambda r: r["application"])
 def test_the_summary_of_each_application(row):
     found = of_application(row["application"])
@@ -125,6 +127,7 @@ def from_two(row):
     return TimeRange(seconds, seconds)
 
 
+@pytest.mark.row("000:4.7-7")
 @pytest.mark.parametrize("row", rows("naive_scaling_comparison"), ids=lambda r: r["application"])
 def test_scaling_a_run_by_the_sum_of_speeds_errs_as_much_as_the_model_in_half_of_the_applications(row):
     name = row["application"]

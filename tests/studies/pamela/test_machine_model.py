@@ -25,6 +25,7 @@ from fembench.studies.programs.tasks import deal_tasks
 from fembench.studies.programs.tasks import factors as relative
 
 
+@pytest.mark.row("000:F5a")
 def test_tasks_of_the_thesis():
     assert printed_tasks((1, 0.4, 0.2), 128) == deal_tasks((1, 0.4, 0.2), 128) == (80, 32, 16)
 
@@ -85,6 +86,7 @@ def test_an_unreadable_line_is_named():
         parse("inter_a[1]=[1;2]\ninter_sum_int[1]=3")
 
 
+@pytest.mark.row("000:F6", "000:F29")
 def test_what_if_machines():
     model = replace(toy(), factors={1: 1.0, 2: 0.5})
     assert fastest(model, 1).workers == (1,)
@@ -121,6 +123,7 @@ def benchmarked(seconds, machines=("a", "b", "c"), synthetic=""):
     )
 
 
+@pytest.mark.row("000:F13b")
 def test_runs_of_the_benchmarks_add_up_to_a_machine_file(tmp_path):
     history = History(kept=2, percent=100.0)
     for seconds in (9.0, 1.0, 1.25):

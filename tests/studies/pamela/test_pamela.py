@@ -30,6 +30,7 @@ TERMS = {  # App. A.4, without the printed summand 0 of T_COORD
 }
 
 
+@pytest.mark.row("000:F24-25", "000:A1-A10,A12-A14")
 def test_the_four_terms_of_the_appendix():
     assert bound_terms(pi_model()) == TERMS
 
@@ -38,6 +39,7 @@ def test_the_text_of_a_model_reads_back_as_the_model():
     assert pamela_text.parse(model_text(pi_model())) == pi_model()
 
 
+@pytest.mark.row("000:A1-A10,A12-A14")
 def test_the_cost_of_a_task_as_the_appendix_prints_it():
     line = next(t for t in expression(pi_model()).splitlines() if t.startswith("ProcessData="))
     assert "10000000*(7*inter_access+2*inter_compare+" in line
@@ -52,6 +54,7 @@ def toy_setting():
     return Setting(replace(model, parts=parts), toy(), 2, {1: {1: 2, 2: 1}})
 
 
+@pytest.mark.row("000:F30", "000:A1-A10,A12-A14")
 def test_toy_application():
     found = predict(toy_setting())
     expected = {
@@ -75,6 +78,7 @@ def branch(policy, q=None):
     return seconds(count(model.parts["F"], model), prices.__getitem__, decided)
 
 
+@pytest.mark.row("000:F26")
 @pytest.mark.parametrize(
     ("policy", "q", "low", "high"),
     [("worst", None, 11, 13), ("q", 0.0825, 1.825, 1.99), ("mean", None, 6, 7), ("best", None, 1, 1)],
@@ -83,6 +87,7 @@ def test_conditionals(policy, q, low, high):
     assert (branch(policy, q).low, branch(policy, q).high) == pytest.approx((low, high), abs=1e-9)
 
 
+@pytest.mark.row("000:Q(prim)")
 def test_q_of_the_prime_intervals():
     assert share_of_primes(0, 5e5) == pytest.approx(0.0825, abs=5e-5)
     assert share_of_primes(0, 1e6) == pytest.approx(0.0780, abs=5e-5)
@@ -103,6 +108,7 @@ def test_a_conditional_prints_its_policy():
 PHASES = "L={ par(i=1,10){ use(comp[1],delay1); } par(i=1,10){ use(net,delay1); } }"
 
 
+@pytest.mark.row("000:T0,Tr,global,phase")
 def test_the_global_bound_misses_half_of_two_phases():
     model = pamela_text.parse(PHASES.replace("delay1", "1"))
     setting = Setting(model, MachineModel({}), 1)

@@ -21,6 +21,7 @@ def coverage(score):
     return score.hits / len(score.errors)
 
 
+@pytest.mark.row("000:apps virtual")
 def test_the_truth_uses_nothing_of_the_package_that_predicts():
     tree = ast.parse(inspect.getsource(true_park))
     imports = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
@@ -79,6 +80,7 @@ def test_samples_are_bounded_and_depend_on_the_seed_alone():
     assert sampled(3) == sampled(3) != sampled(4)
 
 
+@pytest.mark.row("000:apps virtual")
 def test_pi_is_predicted_in_every_version():
     outcomes = experiment("pi")
     assert max(s.mean_error for s in by_version(outcomes)) <= 0.023

@@ -39,6 +39,7 @@ def parsed(*links):
     return pasl.parse(f"{codes} %% {';'.join(links)};")
 
 
+@pytest.mark.row("000:F2")
 def test_the_graph_of_the_figure():
     batches = graph().batches
     assert [(b.cardinality, b.inputs, b.code) for b in batches] == [
@@ -52,6 +53,7 @@ def test_the_graph_of_the_figure():
     assert batches[5].output == "result.dat"
 
 
+@pytest.mark.row("000:F4/F14")
 def test_every_line_of_the_figure():
     assert steps(graph())[0] == FIG_4_12.splitlines()
 
@@ -136,6 +138,7 @@ def test_wrong_links_are_named(links, message):
         parsed(*links)
 
 
+@pytest.mark.row("000:F19-23")
 def test_the_model_follows_the_graph():
     bodies = {f"C{k}": Operation("a") for k in range(1, 7)}
     sizes = {("dataSizeIn", k): 8.0 for k in (1, 2)} | {("dataSizeOut", k): 8.0 for k in (1, 2)}

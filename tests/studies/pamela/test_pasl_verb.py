@@ -10,6 +10,7 @@ from fembench.cli.main import main
 PI = [str(DATA / "seed000_pi.pas"), "--source", str(DATA / "seed000_pi.py"), "--free", "random"]
 
 
+@pytest.mark.row("000:R6")
 def test_the_steps_are_shown(capsys):
     assert main(["study", "pasl", str(DATA / "seed000_fig_4_5.pas"), "--trace"]) == 0
     out = capsys.readouterr().out
@@ -17,6 +18,7 @@ def test_the_steps_are_shown(capsys):
     assert "L = 𝔹1;((𝔹2;𝔹6)‖(𝔹3;(𝔹4‖𝔹5);𝔹6))" in out
 
 
+@pytest.mark.row("000:F27")
 def test_from_source_to_the_interval(tmp_path, capsys):
     sends = "".join(f"\ninter_send[{p}][0](64)=[0.008;0.017]" for p in (1, 9, 10, 20, 21, 32))
     (tmp_path / "park.txt").write_text(machine_text() + sends)

@@ -70,6 +70,7 @@ def test_a_call_passes_known_bounds_on():
     assert "seq(0,999)" in flat(source.bodies["m$n$1000"])
 
 
+@pytest.mark.row("000:F15-18")
 def test_the_kernel_of_the_thesis():
     source = analyse((DATA / "seed000_pi.py").read_text(), registry=REGISTRY, loops="listing")
     cost = count(source.body("ProcessData"), PamelaModel({}))

@@ -35,6 +35,7 @@ def job(comm, case, **more):
     return run_job(comm, AppJob(case=case, id="t", command="", launcher="", **more))
 
 
+@pytest.mark.row("000:F1", "000:apps live")
 @pytest.mark.parametrize("program", KERNELS)
 @pytest.mark.parametrize("static", [1.0, 0.5, 0.0])
 def test_every_farm_program_finds_what_is_right(comm, program, static):
@@ -47,6 +48,7 @@ def test_every_farm_program_finds_what_is_right(comm, program, static):
     assert [sum(row[k] for row in record.done) for k in (0, 1)] == [11, 11]
 
 
+@pytest.mark.row("000:F5b")
 def test_tasks_stay_where_they_were_dealt(comm):
     case = case_of("integral", comm)
     record = job(comm, case)

@@ -28,6 +28,7 @@ def table(name):
     return named_rows(name) if carried else printed(name)
 
 
+@pytest.mark.row("001:3.10", "001:E4", "001:A1")
 @pytest.mark.parametrize(("name", "column"), [(n, c) for n, columns in LINES.items() for c in columns])
 def test_the_ring_ends_when_its_time_line_says(name, column):
     steps = {r["step"]: float(r[column]) for r in table(f"table_{name}")}
@@ -42,6 +43,7 @@ def test_the_ring_ends_when_its_time_line_says(name, column):
     assert (total != end) == ((name, column) in SLIPS)
 
 
+@pytest.mark.row("001:A2")
 @pytest.mark.parametrize(("name", "row"), [(name, row) for name in RESULTS for row in (0, 1)])
 def test_errors_are_percent_of_what_was_measured(name, row):
     said = table(f"table_{name}")[row]
@@ -63,6 +65,7 @@ def test_errors_of_schedules_are_percent_of_what_was_executed(said):
     )
 
 
+@pytest.mark.row("001:3.12")
 @pytest.mark.parametrize("said", printed("fork_join"), ids=lambda r: r["case"])
 def test_overheads_of_a_fork_and_a_join_add_up(said):
     each = [float(said["mean_overhead_us"])] * int(said["children"])

@@ -42,6 +42,7 @@ def options(program, **more):
     return ProgramSettings(**usual | more)
 
 
+@pytest.mark.row("001:F12e")
 @pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "fastest", "portfolio"])
 def test_every_scheduler_places_the_tasks_of_a_program(method):
     units = {"unit": ((0.1,), (0.1,), (0.2,))}

@@ -65,6 +65,7 @@ def ran(case, before, messages, noise=0.001, repetitions=20):
     )
 
 
+@pytest.mark.row("001:F12c", "001:F12d")
 @pytest.mark.parametrize(
     ("kind", "calls", "tasks", "messages"),
     [
@@ -86,6 +87,7 @@ def test_messages_are_predicted_from_the_profile_alone(kind, calls, tasks, messa
     assert other.terms["makespan"][0] - before.terms["makespan"][0] == pytest.approx(longer)
 
 
+@pytest.mark.row("001:F12a")
 def test_a_ring_on_two_ranks_has_a_message_at_every_step():
     case = case_of_messages("ring", 2, "isend", n_bytes=65536)
     assert case.host == (0, 1, 0, 1, 0)

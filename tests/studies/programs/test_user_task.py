@@ -165,6 +165,7 @@ def test_a_machine_model_predicts_a_farm_from_its_operations(own):
         from_machine(case, machine, ProgramSettings(own, ranks=3), "park.txt")
 
 
+@pytest.mark.row("000:F3")
 def test_a_task_of_the_user_is_predicted_run_and_scored(own, tmp_path, capsys):
     words = ["study", "app", own, "--ranks", "2", "--tasks", "6", "--size", "3", "--results", str(tmp_path)]
     model, out = str(tmp_path / "model.json"), str(tmp_path / "run.json")

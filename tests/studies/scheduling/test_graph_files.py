@@ -131,6 +131,7 @@ def test_the_time_line_ends_with_the_makespan_and_no_host_does_two_tasks_at_once
                 assert all(a[1] <= b[0] + 1e-9 for a, b in itertools.pairwise(own))
 
 
+@pytest.mark.row("001:F10", "001:3.11c")
 def test_two_tasks_on_two_hosts_by_hand(tmp_path, capsys):
     # a takes 2 s on the host of speed 1, 4 s on that of 0.5; 1e6 bytes at 1e6 bytes/s take a second
     text = "digraph { a [seconds=2]; b [seconds=2]; c [seconds=1]; a -> c [bytes=1e6]; b -> c [bytes=1e6] }"

@@ -29,6 +29,7 @@ def gate():
     return rows
 
 
+@pytest.mark.row("001:3.11a", "001:A9")
 def test_hlogp_predicts_its_makespan(gate):
     errors = [row[0] for row in gate]
     assert len(errors) == 30
@@ -36,10 +37,12 @@ def test_hlogp_predicts_its_makespan(gate):
     assert max(errors) <= 0.11
 
 
+@pytest.mark.row("001:A9")
 def test_the_latency_model_errs_more_in_every_case(gate):
     assert all(row[1] > row[0] for row in gate)
 
 
+@pytest.mark.row("001:A9")
 def test_schedules_by_hlogp_end_earlier(gate):
     assert geometric_mean(row[2] for row in gate) >= 1.05
     assert geometric_mean(row[3] for row in gate) >= 1.15
@@ -88,6 +91,7 @@ def reference_heft(graph, hosts):
     return max(end.values())
 
 
+@pytest.mark.row("001:3.11b")
 @pytest.mark.parametrize("seed", range(50))
 def test_heft_is_the_reference(seed):
     graph, hosts = random_graph(20, seed, ratio=0.5), small_platform(seed, 4)

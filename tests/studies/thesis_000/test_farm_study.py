@@ -37,6 +37,7 @@ def test_means_stand_beside_those_of_the_thesis(page):
     assert found["mat by phase_A"]["thesis_hits"] == ""
 
 
+@pytest.mark.row("000:R1..R5")
 def test_every_run_of_the_thesis_is_in_a_table(page):
     found = rows(page, "runs_mat")
     assert len(found) == 20
@@ -45,6 +46,7 @@ def test_every_run_of_the_thesis_is_in_a_table(page):
     assert float(last["t_min_s"]) < float(last["t_max_s"])
 
 
+@pytest.mark.row("000:R1..R5")
 def test_the_page_has_its_plots_and_labels(page):
     text = page.with_name("report.md").read_text()
     assert "SYNTHETIC" in text

@@ -34,6 +34,7 @@ def test_one_pair_stands_for_the_latency_of_its_class_but_not_for_overheads(numb
     assert found[BETWEEN].mean() == pytest.approx(between, abs=0.05)
 
 
+@pytest.mark.row("001:E2")
 def test_latency_was_less_uniform_by_the_method_of_version_one():
     """Tables 4.4 to 4.7: Kielmann's method, MPI_Send; large messages (4.6) take the network's time."""
     first, second = errors("4.4"), errors("4.18")

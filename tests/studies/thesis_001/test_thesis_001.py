@@ -126,6 +126,7 @@ def test_fork_and_join_are_late_by_the_sum_of_overheads(study):
         assert run.expected - 2 * grid_plan.TASK == pytest.approx(total, rel=0.02)
 
 
+@pytest.mark.row("001:F12f")
 def test_what_heft_promises_under_hlogp_is_what_hlogp_executes(study):
     _, found = study
     by_name = {(r.kind, r.name): r for r in found}
@@ -182,6 +183,7 @@ def test_the_page_has_both_numbers(study, unrendered):
     assert text.count("with the thesis' own constants: a test of the executor, not of the model") >= 3
 
 
+@pytest.mark.row("001:E11")
 def test_laws_of_h_are_off_by_what_their_tables_say():
     found = {row[0]: float(str(row[1])) for row in grid_messages.slowness_table().rows}
     assert found == {
@@ -191,6 +193,7 @@ def test_laws_of_h_are_off_by_what_their_tables_say():
     }
 
 
+@pytest.mark.row("001:E16")
 def test_messages_are_listed_with_both_libraries_of_the_thesis():
     made = grid_messages.message_table(network())
     first = dict(zip((c.key for c in made.columns), made.rows[0]))
@@ -211,6 +214,7 @@ def test_calibrations_are_of_the_tasks_that_run(tmp_path):
     assert grid_live.scale_of(record, grid_plan.TASK) == pytest.approx(case.size * UNIT / grid_plan.TASK)
 
 
+@pytest.mark.row("001:E19", "001:E20")
 def test_claims_limit_the_executor_hlogp_and_its_lead_over_the_latency_model(study):
     _, found = study
     claims = {c.what: c for c in grid_tables.claims(found)}

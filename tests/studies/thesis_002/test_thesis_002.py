@@ -65,6 +65,7 @@ def seconds(claim, strategy):
     return min(thesis_seconds(scenario, strategy, a, d) for a in ALPHAS for d in BANDS)
 
 
+@pytest.mark.row("002:T4.4")
 @pytest.mark.parametrize(
     "row", carried("derived_summary"), ids=lambda r: f"{r['application']}-{r['scenario']}"
 )
@@ -95,6 +96,7 @@ def test_claims_of_the_text_follow_from_its_tables_but_for_three(claim):
     assert (abs(found - claimed) > 1) == (key in MISSTATED)
 
 
+@pytest.mark.row("002:T4.7")
 def test_predictions_of_the_next_superstep_were_about_six_percent_off_at_most():
     """Section 6.5: looks at which one move was accepted, and the superstep at the next look."""
     trace = carried("prediction_trace")[:4]  # the page after intervention 8 is lost
@@ -111,6 +113,7 @@ def test_predictions_of_the_next_superstep_were_about_six_percent_off_at_most():
     assert [round(100 * e, 1) for e in errors] == [2.6, 6.3, 5.1]
 
 
+@pytest.mark.row("002:T12-15")
 def test_the_printed_tables_are_whole():
     assert all(len(thesis(table)) == 33 for table in ("12", "13", "14", "15"))
     assert len(scenarios()) == 20
@@ -163,6 +166,7 @@ def planted(scenario, effort):
     return ProgramTimes(job=job, cells=tuple(made))
 
 
+@pytest.mark.row("002:6.1", "002:T12-15")
 def test_both_numbers_stand_side_by_side():
     found = {s: planted(s, QUICK) for s in bsp_study.chosen(QUICK)}
     row = bsp_tables.best_table(found).rows[0]
@@ -174,6 +178,7 @@ def test_both_numbers_stand_side_by_side():
     assert overhead[5] == pytest.approx(192 / 181 - 1)
 
 
+@pytest.mark.row("002:Fig48-70")
 @pytest.mark.slow
 def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys, unrendered):
     monkeypatch.setattr(bsp_study, "launch_program", lambda job, folder: None)

@@ -88,6 +88,7 @@ def test_the_graph_knows_what_each_process_does(found):
         assert live.graph[0] == pytest.approx(live.real[0], rel=0.1)
 
 
+@pytest.mark.row("003:5sim")
 def test_drawn_loops_are_exact_for_one_slave_and_scatter_for_seven(found):
     two, eight = found[1], found[3]
     assert np.allclose(two.drawn, two.graph, rtol=1e-9)
@@ -96,6 +97,7 @@ def test_drawn_loops_are_exact_for_one_slave_and_scatter_for_seven(found):
     assert eight.turns.max() <= 1
 
 
+@pytest.mark.row("003:Fig4.1-4.6")
 def test_messages_are_those_of_the_thesis(page):
     for row, (p, n) in zip(rows(page, "messages"), ((2, 2), (4, 6), (8, 14)), strict=True):
         assert int(float(row["processes"])) == p
@@ -103,6 +105,7 @@ def test_messages_are_those_of_the_thesis(page):
         assert [float(row[name]) for name in names] == [n] * 6
 
 
+@pytest.mark.row("003:T4.1-4.5")
 def test_the_page_has_tables_with_both_numbers(page):
     errors = {r["platform"]: r for r in rows(page, "errors")}
     assert float(
@@ -122,6 +125,7 @@ def test_a_slow_run_is_seen_as_an_error():
     assert slaves_tables.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
 
 
+@pytest.mark.row("003:A14")
 def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_valid(found):
     outcome = slaves_study.outcome(found)
     assert outcome.valid

@@ -34,6 +34,7 @@ def test_an_emulated_case_names_its_placement_and_carries_its_speeds():
     assert machines.place(Case.of(mesh="m"), machines.mixed(1, 2)).synthetic.dilate == machines.dilate
 
 
+@pytest.mark.row("004:F13")
 def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     machines = given(["a:4", "b"], ["c"])
     case = machines.place(Case.of(mesh="m1"), machines.mixed(2, 3))
@@ -43,6 +44,7 @@ def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     assert machines.one_each("cluster1", 2) is not None
 
 
+@pytest.mark.row("004:2.8")
 def test_tasks_have_a_core_each_or_share_those_that_their_host_gives():
     machines = given(["a:2"], ["c"])
     assert confinement(machines.mixed(1, 2)) == ((0,), (0,), (1,))

@@ -45,6 +45,7 @@ def test_every_case_leaves_a_record_in_the_folder_of_its_campaign(study, wants, 
         assert list((folder / where / "runs").glob("*.json"))
 
 
+@pytest.mark.row("004:F12")
 def test_both_tasks_of_one_core_may_run_on_that_core_alone(study, wants):
     affinity = study.records[wants[1]][0].environment.affinity
     assert affinity[0] == affinity[1]

@@ -1,9 +1,12 @@
 """Slips of the thesis' tables, from its printed numbers (seed 004, 7.3 and 8)."""
 
+import pytest
+
 from fembench.report.table import to_json
 from fembench.studies.thesis_004.slips import slips
 
 
+@pytest.mark.row("004:8")
 def test_ten_slips_are_listed_with_what_was_expected():
     (table,) = slips().tables
     found = {(r["table"], r["tasks"], r["what"]): (r["printed"], r["expected"]) for r in to_json(table)}

@@ -56,6 +56,7 @@ def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
     assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
 
 
+@pytest.mark.row("004:E10")
 def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found):
     for mesh in MESHES:
         times = run_totals(study.plan, found, mesh)
@@ -63,6 +64,7 @@ def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found
         assert len(times) == len(RUNS) == 11
 
 
+@pytest.mark.row("004:E3")
 def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(study, found):
     tables = {t.name: to_json(t) for t in separate_hosts(study.plan, found).tables}
     two = next(r for r in tables["speedups_cluster1"] if (r["mesh"], r["tasks"]) == (1, 2))
@@ -75,6 +77,7 @@ def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(s
         assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
 
 
+@pytest.mark.row("004:E4")
 def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, found):
     rows = {(r["mesh"], r["tasks"]): r for r in to_json(second_processor(study.plan, found))}
     assert len(rows) == 12
@@ -101,6 +104,7 @@ def test_repetitions_of_the_slowness_are_compared(study, found):
     assert row["mesh_1_apart_percent"] is None
 
 
+@pytest.mark.row("004:E13")
 def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study, found):
     runs = {(w.mesh, w.kind.storage, w.round): w for w in weighted.results(study.plan, found)}
     assert len(runs) == 12
@@ -113,6 +117,7 @@ def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study
         assert "saves" in runs[mesh, "csr", 1].verdict
 
 
+@pytest.mark.row("004:E14")
 def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(study, found):
     work = work_of(study.plan, found)[8]
     assert work.one_dense == pytest.approx(work.dense.gain_on_one, rel=0.01) == pytest.approx(8, rel=0.01)
@@ -120,6 +125,7 @@ def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(s
     assert work.many_csr == pytest.approx(8, rel=0.01)
 
 
+@pytest.mark.row("004:F17", "004:E0", "004:E2", "004:E5", "004:E7", "004:E8", "004:E11", "004:9.3")
 @pytest.mark.slow
 def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrendered):
     html = publish(study.path, "study", outcome(study, TIMERS)).read_text()

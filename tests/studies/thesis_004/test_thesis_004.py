@@ -33,6 +33,7 @@ def communication_rows():
     return [(table, row) for table in COMMUNICATION_TABLES for row in rows(f"table_{table}")]
 
 
+@pytest.mark.row("004:3.3", "004:A1")
 def test_all_24_communication_shares_are_as_printed():
     errors = [
         100 * communication_share(r["communication_ms"], r["cg_ms"]) - r["communication_percent"]
@@ -42,6 +43,7 @@ def test_all_24_communication_shares_are_as_printed():
     assert max(map(abs, errors)) < 0.005
 
 
+@pytest.mark.row("004:7.3")
 def test_four_rows_compute_faster_than_dense_splitting_allows():
     found = {
         (table, int(r["tasks"]))
@@ -51,6 +53,7 @@ def test_four_rows_compute_faster_than_dense_splitting_allows():
     assert found == {("5_18", 3), ("5_20", 5), ("5_20", 6), ("5_22", 6)}
 
 
+@pytest.mark.row("004:A4")
 def test_speedups_without_communication_are_those_of_the_derived_table():
     derived = {(r["source_table"], r["tasks"]): r for r in rows("derived_communication")}
     for table, r in communication_rows():
@@ -64,6 +67,7 @@ def test_speedups_without_communication_are_those_of_the_derived_table():
         assert round(efficiency(alone, r["cg_ms"], r["tasks"]), 4) == expected["efficiency_cg"]
 
 
+@pytest.mark.row("004:A2")
 @pytest.mark.parametrize("row", rows("derived_slowness_ratio"), ids=lambda r: f"{r['tasks']:.0f} tasks")
 def test_slowness_ratios(row):
     ratios = [speedup(*totals(mesh)[int(row["tasks"])]) for mesh in MESHES]
@@ -74,6 +78,7 @@ def test_slowness_ratios(row):
     assert round(float(np.mean(ratios[1:])), 4) == row["mean_ratio_without_mesh_1"]
 
 
+@pytest.mark.row("004:A3")
 def test_the_phase_check_flags_three_rows_and_no_other():
     flagged = {}
     for table in PHASE_TABLES:
@@ -84,6 +89,7 @@ def test_the_phase_check_flags_three_rows_and_no_other():
     assert flagged == {("5_7", 2): 100.02, ("5_11", 2): 9000.05, ("5_14", 2): -3.20}
 
 
+@pytest.mark.row("004:7.1")
 def test_speedups_of_every_phase_table():
     derived = {(r["source_table"], r["tasks"]): r for r in rows("derived_phase_speedup")}
     for table in PHASE_TABLES:
@@ -103,6 +109,7 @@ def test_speedups_of_every_phase_table():
 HETEROGENEOUS = rows("derived_heterogeneous")
 
 
+@pytest.mark.row("004:7.4", "004:A6")
 @pytest.mark.parametrize("row", HETEROGENEOUS, ids=lambda r: f"mesh {r['mesh']:.0f}, run {r['run']:.0f}")
 def test_every_run_on_both_machines_against_each_alone_and_the_bottleneck_model(row):
     mesh = int(row["mesh"])
@@ -118,6 +125,7 @@ def test_every_run_on_both_machines_against_each_alone_and_the_bottleneck_model(
     assert 100 * (model / seconds - 1) == pytest.approx(row["bottleneck_model_error_percent"], abs=0.0051)
 
 
+@pytest.mark.row("004:A5")
 def test_7_of_33_runs_beat_one_task_on_node8_and_32_on_node00():
     """The text says that almost all runs gain: true only against node00."""
     assert [
@@ -141,6 +149,7 @@ def test_the_second_processor_of_node8(row):
     assert round(speedup(alone["cg_ms"], one["cg_ms"]), 4) == row["cg_gain_of_splitting_on_one_cpu"]
 
 
+@pytest.mark.row("004:7.5")
 def test_the_ideal_weighted_split():
     at_8 = [ideal_split(totals(mesh)[8]) for mesh in MESHES]
     assert [round(s.seconds, 3) for s in at_8] == [1.460, 5.389, 22.669]
@@ -150,6 +159,7 @@ def test_the_ideal_weighted_split():
     assert round(100 * ideal_split(totals(3)[8]).shares[0], 1) == 7.2
 
 
+@pytest.mark.row("004:A7")
 def test_the_weighted_split_bounds_of_the_derived_table():
     for r in rows("derived_weighted_split_bound"):
         slow, fast = totals(int(r["mesh"]))[int(r["tasks_on_each_machine_alone"])]
@@ -164,6 +174,7 @@ def test_the_weighted_split_bounds_of_the_derived_table():
         assert round(speedup(seconds, r["best_node8_alone_s"]), 4) == r["best_run_over_best_node8_alone"]
 
 
+@pytest.mark.row("004:7.2", "004:A8")
 def test_conjugate_gradients_grow_with_more_than_the_square_of_the_equations():
     equations = [r["equations"] for r in rows("table_5_5")]
     for tables, expected in (
@@ -174,6 +185,7 @@ def test_conjugate_gradients_grow_with_more_than_the_square_of_the_equations():
         assert growth_exponents(equations, times).round(3).tolist() == expected
 
 
+@pytest.mark.row("004:A9")
 @pytest.mark.parametrize(
     "row", rows("derived_timer_check"), ids=lambda r: f"{r['machine']:.0f}, {r['timer']}"
 )
@@ -205,11 +217,13 @@ def partition_tables():
         yield [r["elements"] for r in parts], [r["shared_dofs"] for r in parts]
 
 
+@pytest.mark.row("004:A10")
 def test_partition_sums_and_balance():
     found = [(sum(e), round(max(e) / np.mean(e), 4), sum(s)) for e, s in partition_tables()]
     assert found == [(9126, 1.0007, 1188), (9126, 1.0296, 2478), (9126, 1.0493, 4383)]
 
 
+@pytest.mark.row("004:4f", "004:A11")
 def test_the_example_of_the_two_laws():
     assert round(amdahl(0.004, 1024), 1) == 201.1
     assert round(gustafson(0.004, 1024), 1) == 1019.9
@@ -218,6 +232,7 @@ def test_the_example_of_the_two_laws():
     assert amdahl(f, 1024) == pytest.approx(gustafson(0.004, 1024))
 
 
+@pytest.mark.row("004:A12")
 def test_dense_work_of_the_partitions():
     works = [dense_work(local_equations(e, s, 5565), 5565) for e, s in partition_tables()]
     assert [round(w.total, 4) for w in works] == [0.6124, 0.3746, 0.2472]

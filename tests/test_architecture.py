@@ -57,6 +57,11 @@ DOORS = {  # third-party package -> the one module, or room, that may import it
     "matplotlib": "report/plots",
     "shtab": "cli/manual",
 }
+# import paths in strings: what a room may name and somebody else loads, which imports nothing at start
+MAY_NAME = {
+    "methods": "kernels solve balance",  # builders of storages, preconditioners and recurrences
+    "launch": "bench balance",  # programs of ranks
+}
 ALONE = {"peers/with_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 
 
@@ -130,6 +135,34 @@ def test_each_third_party_package_has_one_door():
 
 def project_table():
     return read_toml(ROOT.parent / "pyproject.toml", dict)["project"]
+
+
+IMPORT_PATH = re.compile(r"fembench(\.[a-z_]\w*)+(:[\w.]+)?")
+
+
+def paths_in_strings(path):
+    """The import paths that a module spells as text: "fembench.room.module:name", name optional."""
+    for node in ast.walk(tree(path)):
+        text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and IMPORT_PATH.fullmatch(text):
+            yield text
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_an_import_path_in_a_string_obeys_the_table_or_is_declared(room):
+    allowed = {room, *MAY_IMPORT[room].split(), *MAY_NAME.get(room, "").split()}
+    for path in modules(room):
+        for name in paths_in_strings(path):
+            assert name.split(".")[1] in allowed, f"{where(path)} names {name}"
+
+
+def test_every_room_that_the_table_of_names_declares_is_named():
+    named = {
+        room: {name.split(".")[1] for path in modules(room) for name in paths_in_strings(path)}
+        for room in MAY_NAME
+    }
+    for room, others in MAY_NAME.items():
+        assert set(others.split()) == named[room] - set(MAY_IMPORT[room].split()) - {room}, room
 
 
 def names_of(requirements):

@@ -7,12 +7,13 @@ FEMBENCH_KERNELS=reference selects the twin. `kernels.NAME` ("compiled" or "refe
 import importlib
 import os
 import warnings
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from fembench.base.errors import InputError
 
 
-def _choose() -> Any:
+def _choose() -> ModuleType:
     wanted = os.environ.get("FEMBENCH_KERNELS", "compiled")
     if wanted not in ("compiled", "reference"):
         raise InputError(f"FEMBENCH_KERNELS={wanted}: expected 'compiled' or 'reference'")
@@ -27,4 +28,7 @@ def _choose() -> Any:
     return importlib.import_module("fembench.kernels.reference")
 
 
-kernels: Any = _choose()
+if TYPE_CHECKING:  # the twin has the signatures of the compiled module (tests/kernels)
+    from fembench.kernels import reference as kernels
+else:
+    kernels = _choose()

@@ -7,6 +7,7 @@ the matrix products live in reference_products.py, assembly in reference_assembl
 conjugate-gradient variants in reference_variants.py.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ class NeighbourSum:
     """
 
     def __init__(
-        self, v: Vector, first_dof: int, n_below: int, indices: list[Index], buffers: list[Vector]
+        self, v: Vector, first_dof: int, n_below: int, indices: Sequence[Index], buffers: Sequence[Vector]
     ) -> None:
         if not 0 <= first_dof <= v.size or not 0 <= n_below <= len(indices) == len(buffers):
             raise ValueError("first_dof, n_below: outside the vector or the list of neighbours")

@@ -63,6 +63,7 @@ class Diagonal:
     def apply(self, r: F64, z: F64) -> None:
         """z = D^-1 r"""
         if self._bound is None or self._bound[0] is not r or self._bound[1] is not z:
+            assert self.inverse is not None
             self._bound = (r, z)
             self._scale = kernels.Scale(self.inverse, r, z)
         self._scale.run()

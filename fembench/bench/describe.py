@@ -9,7 +9,7 @@ from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
 from fembench.host.provenance import blas_threads, variables, versions
-from fembench.host.where import host_names
+from fembench.host.where import host_names, machine_key
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.ranks.comm import Comm, library
@@ -68,7 +68,9 @@ def describe(
     names = host_names(comm)
     name = names[comm.rank]
     held = taken(names.count(name))._asdict()
-    here = msgspec.structs.replace(before, name=name, **held, **used)
+    machines = comm.allgather(machine_key())
+    machine = machines.index(machines[comm.rank])  # its first rank
+    here = msgspec.structs.replace(before, name=name, machine=machine, **held, **used)
     cpus = affinity()
     rows = comm.gather(RankFacts(here, cpus, physical_cores(cpus), numa_node(cpus), blas_threads()))
     if rows is None:

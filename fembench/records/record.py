@@ -47,6 +47,7 @@ class HostFacts(Frozen, frozen=True):
     others_resolution: float = 0.0
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
+    machine: int = -1  # the same number: hosts of one kernel, which share its processors; -1: not recorded
 
 
 class Environment(Frozen, frozen=True):

@@ -194,7 +194,7 @@ def factors_table(found: Sequence[EfficiencyFactors]) -> Table:
     weighted = (_factor("E_het", "e_het"), _factor("weighted balance"))
     return Table(
         "speedup_factors",
-        "Efficiency factors",
+        "Efficiency factors of assembly + cg",
         NOTE + (UNEQUAL if het else ""),
         (
             *case_columns(),

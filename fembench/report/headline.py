@@ -10,19 +10,19 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records import phases as ph
+from fembench.records.case import fields_of
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
-from fembench.records.record import Record
 from fembench.report.host_times import host_speeds
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
 from fembench.report.roofline import ITERATION as WHOLE
-from fembench.report.roofline import roofline_points
+from fembench.report.roofline import held_in, roofline_points
 from fembench.report.slow_hosts import host_advice
-from fembench.report.speedup import Speedup, ratio_range
+from fembench.report.speedup import SLOWER, Speedup, ratio_range
 from fembench.report.table import Column, Table, words
 from fembench.report.unequal import Unequal
-from fembench.report.weak import ITERATION, WeakPoint
+from fembench.report.weak import ITERATION, WeakPoint, per_rank
 from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict
 from fembench.weights.slow_nodes import slow_nodes
 
@@ -37,6 +37,7 @@ class HeadlineRow:
     high: float = np.nan
     unit: str = ""  # "MDOF/s", "%", "x"
     remark: str = ""
+    of: Result | None = None  # what it was measured on, if that decides whether two numbers can be compared
 
 
 def headline(
@@ -58,7 +59,7 @@ def headline(
     rows = [_verdict(found, left_out)]
     if not usable:
         return rows
-    full = max(usable, key=lambda r: (r.ranks, r.record.mesh.n_equations, merit(r)))
+    full = max(usable, key=lambda r: (*_scale(r), merit(r)))
     return [
         *rows,
         _merit(full),
@@ -103,54 +104,58 @@ def _merit(full: Result) -> HeadlineRow:
         work / cg.low,
         "MDOF/s",
         f"million equations x iterations / s: {where}",
+        full,
     )
 
 
 def _limits(full: Result) -> list[HeadlineRow]:
-    points = {p.phase: p for p in roofline_points([full])}
-    point = points.get(PRODUCT) or points.get(WHOLE)
     cg = rank_times(full.runs, ph.CG).sum()
     waiting, messages = (rank_times(full.runs, *k).sum() / cg for k in (ph.WAITING, ph.OWN_MESSAGES))
     return [
+        _bandwidth(full),
         HeadlineRow(
-            "memory bandwidth used",
-            100 * point.of_roof if point else np.nan,
-            unit="%",
-            remark=f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
-            + _where_held(full.record)
-            if point and np.isfinite(point.roof)
-            else "not available: no bandwidth was measured",
+            "waiting", 100 * waiting, unit="%", remark="of cg: for neighbours and in all-reduces", of=full
         ),
-        HeadlineRow("waiting", 100 * waiting, unit="%", remark="of cg: for neighbours and in all-reduces"),
-        HeadlineRow("messages", 100 * messages, unit="%", remark="of cg: packing, sending, unpacking"),
+        HeadlineRow(
+            "messages", 100 * messages, unit="%", remark="of cg: packing, sending, unpacking", of=full
+        ),
     ]
 
 
-def _where_held(record: Record) -> str:
-    """A remark if the last-level caches of every host can hold its part of the matrix, else ""."""
-    e, held = record.environment, record.solve.matrix_bytes
-    parts = [
-        sum(held[rank] for rank, at in enumerate(e.rank_host) if at == host) for host in range(len(e.hosts))
-    ]
-    fits = all(0 < part <= h.sockets * h.caches.get("L3", 0) for part, h in zip(parts, e.hosts))
-    return "; the L3 cache can hold the matrix" if fits else ""
+def _bandwidth(full: Result) -> HeadlineRow:
+    """What the product uses of the bandwidth of the memory, or of the cache that holds the matrix."""
+    points = {p.phase: p for p in roofline_points([full])}
+    point, level = points.get(PRODUCT) or points.get(WHOLE), held_in(full.record)
+    what = "cache bandwidth used" if level else "memory bandwidth used"
+    if point is None or not np.isfinite(point.roof):
+        why = point.why if point else "not available: no bandwidth was measured"
+        return HeadlineRow(what, unit="%", remark=why)
+    measured = f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
+    remark = f"cache ({level} holds the matrix): {measured}" if level else measured
+    return HeadlineRow(what, 100 * point.of_roof, unit="%", remark=remark, of=full)
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     """Of the run at full scale; if it has no base, of the run on most ranks that has one."""
     what = "strong scaling efficiency"
-    known = [s for s in speedups if s.base is not None and np.isfinite(s.efficiency)]
-    if not known:
+    based = [s for s in speedups if s.base is not None]
+    if not based:
         notes = [note for s in speedups if s.result is full for note in s.notes]
         why = notes[0] if notes else "one number of ranks"
         return HeadlineRow(what, unit="%", remark=f"not available: {why.removeprefix('not available: ')}")
-    s = max(known, key=lambda s: (s.result is full, s.result.ranks, s.result.record.mesh.n_equations))
+    s = max(based, key=lambda s: (np.isfinite(s.efficiency), s.result is full, *_scale(s.result)))
     assert s.base is not None
-    share = 100 / s.result.ranks
     ends = f"cg on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
-    return HeadlineRow(
-        what, share * s.ratio, share * s.low, share * s.high, "%", "; ".join(filter(None, (ends, s.equal)))
-    )
+    slower = [note for note in s.notes if note.startswith(SLOWER)]
+    if not np.isfinite(s.efficiency):
+        remark = "; ".join([f"not available: {s.notes[0]}", f"speedup {s.ratio:.2f}: {ends}", *slower])
+        return HeadlineRow(what, unit="%", remark=remark)
+    remark, share = "; ".join(filter(None, (ends, s.equal, *slower))), 100 / s.result.ranks
+    return HeadlineRow(what, share * s.ratio, share * s.low, share * s.high, "%", remark, s.result)
+
+
+def _scale(result: Result) -> tuple[int, int]:
+    return result.ranks, result.record.mesh.n_equations
 
 
 def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
@@ -162,10 +167,11 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
             else "no series of equal size per rank"
         )
         return HeadlineRow("weak scaling efficiency", unit="%", remark=f"not available: {why}")
-    p = max(grown, key=lambda p: (p.result.ranks, p.result.record.mesh.n_equations))
+    p = max(grown, key=lambda p: _scale(p.result))
     value, low, high = (100 * v for v in p.efficiency[ITERATION])
-    ends = f"iteration of cg, {p.series}, from {p.base.ranks} to {p.result.ranks} ranks"
-    return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends)
+    size = f"{units.count(per_rank(p.result))} equations per rank"
+    ends = f"iteration of cg, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
+    return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends, p.result)
 
 
 def _slowest(full: Result, nodes: NodesFindings | None) -> HeadlineRow:
@@ -214,7 +220,7 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             a, b = equal.times[SOLVE], best.times[SOLVE]
             low, high = ratio_range(a, b)
             remark = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
-            return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
+            return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark, best)]
     if not unequal:
         return []
     why = "not available: unequal ranks, but no run with equal and one with weighted shares (fembench tune)"
@@ -235,7 +241,7 @@ NOTE = (
     "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
     "that grows with the ranks. If hosts are slow, the last line names the fastest way to run, and what the "
     "other ways cost. Compare two machines by this table only if they solved the same meshes with the same "
-    "method."
+    "method: there is no ratio of different questions."
 )
 
 
@@ -274,15 +280,32 @@ def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (
 
 
 def _remark(row: HeadlineRow, theirs: dict[str, HeadlineRow]) -> str:
-    """The remark, with that of the other campaign if it says something else."""
+    """The remark, with that of the other campaign if it says something else, and why there is no ratio."""
     other = theirs.get(row.what)
-    return f"{row.remark}; other: {other.remark}" if other and other.remark != row.remark else row.remark
+    if other is None:
+        return row.remark
+    beside = [f"other: {other.remark}"] if other.remark != row.remark else []
+    differ = _differ(row.of, other.of) if row.of and other.of else ""
+    return "; ".join(filter(None, [row.remark, *beside, differ and f"no ratio: {differ}"]))
 
 
 def _ratio(mine: HeadlineRow, theirs: HeadlineRow) -> float | None:
-    if isinstance(mine.value, str) or isinstance(theirs.value, str) or not theirs.value:
+    """Of two numbers that answer the same question."""
+    if mine.of is None or theirs.of is None or _differ(mine.of, theirs.of):
         return None
-    return mine.value / theirs.value
+    assert isinstance(mine.value, float)
+    assert isinstance(theirs.value, float)
+    return mine.value / theirs.value if theirs.value else None
+
+
+def _differ(a: Result, b: Result) -> str:
+    """What makes two results different questions; "" if they ask the same."""
+    if a.record.mesh.hash != b.record.mesh.hash:
+        return "different meshes"
+    if a.record.problem != b.record.problem:
+        return "different problems"
+    mine, theirs = a.pool.case.flat(), b.pool.case.flat()
+    return "different methods" if any(mine[f] != theirs[f] for f in fields_of("method")) else ""
 
 
 def _number(value: tuple[float | str, str]) -> str:

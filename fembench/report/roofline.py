@@ -2,7 +2,8 @@
 
     I      flops / bytes of a phase, both counted, from the arrays that it touches
     F      flops per second while the phase runs, sum over ranks
-    roof   I times the bandwidth that the ranks reached together, measured in the same run
+    roof   I times the bandwidth that the ranks reached together, measured in the same run: each core counts
+           once, and ranks that take turns on cores have none
 
 Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model for
 multicore architectures, Comm. ACM 52 (2009) 65-76. There is no horizontal roof: a record has no measured peak
@@ -18,6 +19,7 @@ from fembench.base.errors import InputError
 from fembench.methods.recipe import Recipe, recipe
 from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
+from fembench.records.turns import cpus_at_once, ranks_of_machines, taking_turns
 from fembench.report import measures
 from fembench.report.measures import PRODUCT, VECTORS, Floats, over_runs
 from fembench.report.results import Result
@@ -37,7 +39,8 @@ class RooflinePoint:
     bytes: float
     flop_rate: float  # per second
     byte_rate: float
-    roof: float  # bytes per second; nan where no bandwidth was measured
+    roof: float  # bytes per second; nan where no bandwidth was measured, or ranks take turns on cores
+    why: str = ""  # there is no roof
 
     @property
     def intensity(self) -> float:
@@ -63,21 +66,22 @@ def _points(result: Result) -> list[RooflinePoint]:
     whole = np.array([result.record.solve.flops, result.record.solve.bytes])  # (2, P)
     if not whole.all():
         return []
-    roof = _roof(result)
+    roof, why = _roof(result)
     seconds = result.times[measures.CG].median / result.record.solve.iterations
     made = []
     for name, work in phase_works(result.record).items():
         spent = _seconds(result, name)
         if spent.all():
-            made.append(_point(result, name, work.sum(axis=1), (work / spent).sum(axis=1), roof))
+            made.append((name, work.sum(axis=1), (work / spent).sum(axis=1)))
     total = whole.sum(axis=1)
-    return [*made, _point(result, ITERATION, total, total / seconds, roof)]
+    made.append((ITERATION, total, total / seconds))
+    return [_point(result, name, work, rates, roof, why) for name, work, rates in made]
 
 
-def _point(result: Result, phase: str, work: Floats, rates: Floats, roof: float) -> RooflinePoint:
+def _point(result: Result, phase: str, work: Floats, rates: Floats, roof: float, why: str) -> RooflinePoint:
     """A point from (2,) flops and bytes, and their rates."""
     (flops, n_bytes), (flop_rate, byte_rate) = work.tolist(), rates.tolist()
-    return RooflinePoint(result, phase, flops, n_bytes, flop_rate, byte_rate, roof)
+    return RooflinePoint(result, phase, flops, n_bytes, flop_rate, byte_rate, roof, why)
 
 
 def _seconds(result: Result, name: str) -> Floats:
@@ -86,10 +90,39 @@ def _seconds(result: Result, name: str) -> Floats:
     return over_runs([part.sum(axis=2) for part in parts])
 
 
-def _roof(result: Result) -> float:
-    """Bytes per second of all ranks together, median over runs; nan where none was measured."""
-    roofs = [sum(r.solve.bandwidth) for r in result.pool.records if r.solve.bandwidth]
-    return float(np.median(roofs)) if roofs else np.nan
+def _roof(result: Result) -> tuple[float, str]:
+    """(bytes per second of all ranks together, median over runs; why there is none).
+
+    A rank's bandwidth is that of its core while it has it. It counts once per core, for the time that a quota
+    leaves; where ranks take turns, it says nothing about the time that a product took.
+    """
+    environment = result.record.environment
+    if environment.oversubscribed or taking_turns(environment):
+        return np.nan, f"withheld: {taking_turns(environment) or 'OVERSUBSCRIBED'}"
+    roofs = [_together(r) for r in result.pool.records if r.solve.bandwidth]
+    return (float(np.median(roofs)), "") if roofs else (np.nan, "not available: no bandwidth was measured")
+
+
+def _together(record: Record) -> float:
+    each, environment = record.solve.bandwidth, record.environment
+    return sum(
+        cpus_at_once(environment, ranks) * float(np.mean([each[rank] for rank in ranks]))
+        for ranks in ranks_of_machines(environment)
+    )
+
+
+def held_in(record: Record) -> str:
+    """The innermost cache that holds the matrix of every rank: 'L2', 'L3'; "" if none does.
+
+    L1d and L2 belong to a core; the L3 caches of a host hold what its ranks have together.
+    """
+    e, held = record.environment, record.solve.matrix_bytes
+    for level in ("L1d", "L2"):
+        if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
+            return level
+    parts = [sum(held[p] for p, at in enumerate(e.rank_host) if at == host) for host in range(len(e.hosts))]
+    fits = all(0 < part <= h.sockets * h.caches.get("L3", 0) for part, h in zip(parts, e.hosts))
+    return "L3" if fits else ""
 
 
 def phase_works(record: Record) -> dict[str, Floats]:
@@ -149,12 +182,17 @@ def roofline_table(found: Iterable[RooflinePoint]) -> Table:
 NOTE = (
     "Flops and bytes of one iteration of cg are counted from the arrays that each phase touches, not read "
     "from hardware counters; sums over ranks. Rates of product and vectors are those while the phase runs; "
-    "the rate of the whole iteration includes waiting and messages. The roof is the memory bandwidth that "
-    "the ranks reached together in the same run. Near 100 %, only less data or more bandwidth makes the "
-    "phase faster; above, its data were in caches that the bandwidth test did not use. Assembly is missing "
+    "the rate of the whole iteration includes waiting and messages. The roof is the bandwidth that the ranks "
+    "reached together in the same run, over as many bytes as their matrices have, with each core counted "
+    "once: that of a cache if one holds the matrices, and none if ranks take turns on cores. Near 100 %, "
+    "only less data or more bandwidth makes the phase faster; above, its data were in caches that the "
+    "bandwidth test did not use. Assembly is missing "
     "because its flops are not counted, and there is no roof of arithmetic because its peak is not measured."
 )
 
 
 def _remark(p: RooflinePoint) -> str:
-    return "" if np.isfinite(p.roof) else "roof not available: no bandwidth was measured"
+    if p.why:
+        return f"roof {p.why}"
+    level = held_in(p.result.record)
+    return f"cache: {level} holds the matrix" if level else ""

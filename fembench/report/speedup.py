@@ -21,6 +21,7 @@ from fembench.report.results import Result
 from fembench.stats.student import ratio_unpaired
 
 SUPERLINEAR = 1.05
+SLOWER = "slower than on "  # begins the note of a run that takes longer than one on fewer ranks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,9 +114,23 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
         low=base.ranks * low,
         high=base.ranks * high,
         efficiency=efficiency,
-        notes=tuple(_notes(result, base, withheld, efficiency)),
+        notes=tuple(_notes(result, base, withheld, efficiency)) + _slower(result, everyone, quantity),
         equal="" if withheld else equality(result.record, everyone).remark,
     )
+
+
+def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> tuple[str, ...]:
+    """A note if the same case takes longer than on fewer ranks, with the number of ranks to use."""
+    fewer: list[Result] = []
+    for n in sorted({r.ranks for r in everyone if r.ranks < result.ranks}):
+        pools, _ = base_of(result.pool, [r.pool for r in everyone], n)
+        fewer += [r for r in everyone if r.pool in pools and _timed(r, quantity)]
+    best = min(fewer, key=lambda r: r.times[quantity].median, default=result)
+    longer = best.times[quantity].median < result.times[quantity].median
+    if not longer or ratio_range(best.times[quantity], result.times[quantity])[1] >= 1:
+        return ()
+    ranks = ranks_in_words(best.ranks)
+    return (f"{SLOWER}{ranks}: use {ranks}",)
 
 
 def ratio_range(alone: Time, mine: Time) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
     n      equations per rank: within 10 % of each other in one series
     P0     ranks of the base: the fewest of the series, or what the user asked for
-    E      t(P0) / t(P), of one time on the slowest rank; 1 is perfect
+    E      t(P0) / t(P) x n(P) / n(P0), of one time on the slowest rank; 1 is perfect
 
 CG needs more iterations for more equations, so the time to a solution grows even on a perfect machine. The
 time of one iteration shows the machine alone.
@@ -33,7 +33,7 @@ MAY_GROW = {"mesh", *fields_of("placement", "text")}  # fields of a case in whic
 class WeakPoint:
     """One result of a series, compared with its base."""
 
-    series: str  # variant and equations per rank
+    series: str  # variant and equations per rank, from the fewest to the most
     result: Result
     base: Result
     times: dict[str, Time]  # by quantity; of an iteration where BY_ITERATION says so
@@ -108,9 +108,9 @@ def _base(series: Sequence[Result], asked: int) -> Result:
 def _point(result: Result, base: Result, series: Sequence[Result], everyone: Sequence[Result]) -> WeakPoint:
     mine, alone = weak_times(result), weak_times(base)
     withheld = unequal_ranks(result.record, everyone)
-    e = {q: _efficiency(alone[q], mine[q], base is result) for q in QUANTITIES if q in mine and q in alone}
+    e = {q: _efficiency(alone[q], mine[q], result, base) for q in QUANTITIES if q in mine and q in alone}
     return WeakPoint(
-        series=f"{series[0].variant}, {units.count(per_rank(series[0]))} equations per rank",
+        series=f"{series[0].variant}, {_sizes(series)} equations per rank",
         result=result,
         base=base,
         times=mine,
@@ -142,9 +142,17 @@ def _scaled(whole: Time, iterations: int) -> Time:
     )
 
 
-def _efficiency(alone: Time, mine: Time, itself: bool) -> tuple[float, float, float]:
-    low, high = (1.0, 1.0) if itself else ratio_range(alone, mine)
-    return alone.median / mine.median, low, high
+def _sizes(series: Sequence[Result]) -> str:
+    """'630', or '630 to 682' if they differ."""
+    sizes = sorted(map(per_rank, series))
+    return " to ".join(dict.fromkeys(units.count(size) for size in (sizes[0], sizes[-1])))
+
+
+def _efficiency(alone: Time, mine: Time, result: Result, base: Result) -> tuple[float, float, float]:
+    """With the ends of its interval; a rank with more equations than those of the base may take longer."""
+    more = per_rank(result) / per_rank(base)
+    low, high = (1.0, 1.0) if base is result else ratio_range(alone, mine)
+    return more * alone.median / mine.median, more * low, more * high
 
 
 def _notes(result: Result, base: Result, equal: str) -> list[str]:
@@ -158,8 +166,9 @@ def _notes(result: Result, base: Result, equal: str) -> list[str]:
 
 NOTE = (
     "Series whose equations per rank differ by less than 10 %, computed in the same way on more and more "
-    "ranks. Efficiency is t(P0) / t(P), with times on the slowest rank; P0 is the smallest number of ranks "
-    "of the series. 1 is perfect: twice the ranks solve twice the system in the same time. "
+    "ranks. Efficiency is t(P0) / t(P) x n(P) / n(P0), with times t on the slowest rank and n equations per "
+    "rank; P0 is the smallest number of ranks of the series. 1 is perfect: twice the ranks solve twice the "
+    "system in the same time. "
 )
 RANGE = (
     "With three or more runs of each, the range is a 95 % interval over runs; for fewer, it combines the "

@@ -173,3 +173,9 @@ def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are
 
 def named(records):
     return next(t for t in tables.every_table(records) if t.name == "speedup_factors")
+
+
+def test_the_table_of_factors_says_which_times_it_covers():
+    made = tables.every_table([make_record(ranks=p) for p in (1, 2)])
+    (title,) = [table.title for table in made if table.name == "speedup_factors"]
+    assert title == "Efficiency factors of assembly + cg"

@@ -46,8 +46,14 @@ def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
     assert row["low"] < row["value"] < row["high"]
 
 
+def uncached(record, **changes):
+    """The record of a matrix that no cache of its hosts holds; `changes` of these hosts."""
+    hosts = tuple(replace(host, caches={}, **changes) for host in record.environment.hosts)
+    return replace(record, environment=replace(record.environment, hosts=hosts))
+
+
 def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
-    record = make_record("m2", 4, noise=0.0, skew=0.0)
+    record = uncached(make_record("m2", 4, noise=0.0, skew=0.0))
     rows = rows_of([record])
     seconds = record.sets[-1].seconds[0]
     cg = seconds[ph.CG]
@@ -57,18 +63,70 @@ def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():
     assert rows["memory bandwidth used"]["value"] == pytest.approx(100 * roofs["product"]["of_roof_fraction"])
 
 
-@pytest.mark.parametrize(("third", "holds"), [(1000, True), (999, False), (0, False)])
-def test_the_bandwidth_says_if_the_last_caches_of_every_host_can_hold_its_matrix(third, holds):
+@pytest.mark.parametrize(
+    ("each", "third", "level"), [(1000, 1000, "L2"), (999, 1000, "L3"), (999, 999, ""), (0, 0, "")]
+)
+def test_the_bandwidth_is_that_of_a_cache_if_one_holds_the_matrix_on_every_host(each, third, level):
     record = make_record("m2", 4)
     (host,) = record.environment.hosts
     hosts = (
-        replace(host, name="n1", sockets=2, caches={"L3": 600}),
-        replace(host, name="n2", caches={"L3": third}),
+        replace(host, name="n1", sockets=2, caches={"L2": 400, "L3": 600}),
+        replace(host, name="n2", caches={"L2": each, "L3": third}),
     )
     placed = replace(record.environment, hosts=hosts, rank_host=(0, 0, 0, 1))
     solve = replace(record.solve, matrix_bytes=(400, 400, 400, 1000))
-    remark = rows_of([replace(record, environment=placed, solve=solve)])["memory bandwidth used"]["remarks"]
-    assert remark.endswith("; the L3 cache can hold the matrix") == holds
+    rows = rows_of([replace(record, environment=placed, solve=solve)])
+    assert ("cache bandwidth used" in rows) == bool(level)
+    assert ("memory bandwidth used" in rows) == (not level)
+    if level:
+        assert rows["cache bandwidth used"]["remarks"].startswith(f"cache ({level} holds the matrix): ")
+
+
+def test_the_bandwidth_of_ranks_that_take_turns_is_withheld():
+    """Six ranks on three hosts of one machine with two cores; each rank saw the whole bandwidth of a core."""
+    hosts = tuple(replace(HOST, name=name, cores=2, caches={}, machine=0) for name in "abc")
+    shared = environment(6, hosts=hosts, cores=((0,), (1,)) * 3)
+    row = rows_of([make_record("m2", 6, environment=shared)])["memory bandwidth used"]
+    assert (row["value"], row["remarks"]) == (None, "withheld: 6 ranks take turns on 2 cores")
+    crowded = replace(environment(2), oversubscribed=True)
+    withheld = rows_of([uncached(make_record("m2", 2, environment=crowded))])["memory bandwidth used"]
+    assert (withheld["value"], withheld["remarks"]) == (None, "withheld: OVERSUBSCRIBED")
+
+
+def test_without_a_usable_efficiency_strong_scaling_names_the_base_and_the_speedup():
+    """The run on one rank is the base of the speedup; the efficiency alone is missing: unequal ranks."""
+    odd = (HOST, replace(HOST, name="node9", cpu_model="Other"))
+    unlike = make_record("m3", 2, environment=environment(2, hosts=odd))
+    both = environment(2, hosts=(HOST, replace(HOST, name="node9")), synthetic="emulated")
+    slow = make_record("m2", 2, environment=both)
+    alone = replace(make_record("m2"), environment=environment(1, synthetic="emulated"))
+    row = rows_of([unlike, slow, alone])["strong scaling efficiency"]
+    assert row["value"] is None
+    assert "no run on one rank" not in row["remarks"]
+    assert re.search(r"speedup \d\.\d\d: cg on m2, from 1 to 2 ranks", row["remarks"])
+
+
+def test_a_run_slower_than_on_fewer_ranks_says_how_many_to_use():
+    records = [on_hosts("a", 0.1), on_hosts("a", 0.08, ranks=2), on_hosts("a", 0.5, ranks=4)]
+    speedups = {
+        row["ranks"]: row["remarks"]
+        for table in tables.every_table(records)
+        if table.name == "speedup_cg"
+        for row in to_json(table)
+    }
+    assert "use" not in speedups[2]
+    assert speedups[4].startswith("slower than on 2 ranks: use 2 ranks")
+    assert "slower than on 2 ranks: use 2 ranks" in rows_of(records)["strong scaling efficiency"]["remarks"]
+
+
+def test_different_questions_have_no_ratio():
+    mine, theirs = [make_record("m2", 2)], [make_record("m3", 2)]
+    rows = {r["what"]: r for r in to_json(tables.every_table(mine, against=tables.Against("old", theirs))[0])}
+    assert {row["ratio"] for row in rows.values()} == {None}
+    assert rows["figure of merit"]["remarks"].endswith("; no ratio: different meshes")
+    other = [make_record("m2", 2, storage="sym")]
+    rows = {r["what"]: r for r in to_json(tables.every_table(mine, against=tables.Against("old", other))[0])}
+    assert rows["waiting"]["remarks"].endswith("no ratio: different methods")
 
 
 def test_strong_scaling_is_that_of_the_most_ranks_with_a_base_if_full_scale_has_none():

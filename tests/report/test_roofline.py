@@ -8,6 +8,7 @@ from report_sample import make_record
 from fembench.methods.lookup import Combination
 from fembench.methods.recipe import recipe
 from fembench.records import phases as ph
+from fembench.records.turns import taking_turns
 from fembench.report import tables
 from fembench.report.plots.roofline import roofline
 from fembench.report.results import results
@@ -69,6 +70,32 @@ def test_rates_are_work_over_the_time_of_the_phase_and_the_roof_is_the_sum_over_
     assert product["of_roof_fraction"] == pytest.approx((4e5 / spent).sum() / 16e9)
     cg = max(row[ph.CG] for row in record.sets[-1].seconds) / record.solve.iterations
     assert rows["iteration"]["gflop_per_s"] == pytest.approx(sum(record.solve.flops) / cg / 1e9)
+
+
+def test_a_core_counts_once_and_only_for_the_time_that_a_quota_leaves():
+    """Two ranks, each with a core, of a host with a quota of 2 CPUs; one of half a CPU."""
+    record = counted()
+    (host,) = record.environment.hosts
+    half = replace(host, name="n2", cores=1, cpu_quota=0.5)
+    placed = replace(record.environment, hosts=(host, half), rank_host=(0, 1))
+    (product, *_) = to_json(named([replace(record, environment=placed)]))
+    assert product["roof_gb_per_s"] == pytest.approx(1.5 * 8.0)
+
+
+@pytest.mark.parametrize(("machines", "cores", "words"), [
+    ((0, 0), ((0,), (0,)), "2 ranks take turns on 1 core"),
+    ((0, 0), ((0,), (1,)), ""),
+    ((0, 1), ((0,), (0,)), ""),
+    ((-1, -1), ((0,), (0,)), ""),
+    ((0, 0), (), ""),
+])  # fmt: skip
+def test_ranks_take_turns_if_their_machine_has_fewer_cores_whatever_its_hosts_are_called(
+    machines, cores, words
+):
+    record = make_record(ranks=2)
+    hosts = tuple(replace(record.environment.hosts[0], machine=machine) for machine in machines)
+    found = taking_turns(replace(record.environment, hosts=hosts, rank_host=(0, 1), cores=cores))
+    assert found == words
 
 
 def test_without_a_measured_bandwidth_there_is_no_roof_and_no_plot():

@@ -71,9 +71,31 @@ def test_more_hosts_of_the_same_kind_continue_a_series():
     assert (first["hosts"], second["hosts"]) == (1, 2)
 
 
+def sized(mesh, ranks, per_rank, **changes):
+    """A record with exactly so many equations per rank."""
+    record = make_record(mesh, ranks, **changes)
+    return replace(record, mesh=replace(record.mesh, n_equations=ranks * per_rank))
+
+
+def test_a_rank_with_more_equations_than_the_base_may_take_longer():
+    """1.1 times the equations per rank in 1.1 times the time: a perfect machine."""
+    records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
+    _, row = rows_of(records)
+    assert row["iteration_efficiency"] == pytest.approx(1.0)
+    assert {r["phase"]: r["efficiency"] for r in rows_of(records, "weak_phases")}["cg"] == pytest.approx(1.0)
+
+
+def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_run():
+    records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
+    assert [row["equations_per_rank"] for row in rows_of(records)] == [600, 660]
+    assert {row["series"] for row in rows_of(records)} == {"csr, 600 to 660 equations per rank"}
+    headline = {row["what"]: row["remarks"] for row in rows_of(records, "headline")}
+    assert "csr, 660 equations per rank, from 1 to 4 ranks" in headline["weak scaling efficiency"]
+
+
 @pytest.mark.row("004:4g")
 def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
-    records = [lasting(make_record("m1"), 1e-3), lasting(make_record("m2", 4), 1.25e-3, iterations=200)]
+    records = [lasting(sized("m1", 1, 640), 1e-3), lasting(sized("m2", 4, 640), 1.25e-3, iterations=200)]
     first, second = rows_of(records)
     assert (first["iteration_efficiency"], second["iteration_efficiency"]) == pytest.approx((1.0, 0.8))
     assert second["iteration_s"] == pytest.approx(1.25e-3)
@@ -86,8 +108,8 @@ def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
 
 def test_the_interval_is_that_of_the_ratio_of_runs():
     alone, together = (1.0e-3, 1.01e-3, 1.03e-3), (1.2e-3, 1.22e-3, 1.25e-3, 1.3e-3)
-    records = [lasting(make_record("m1", run=k), t) for k, t in enumerate(alone)]
-    records += [lasting(make_record("m2", 4, run=k), t) for k, t in enumerate(together)]
+    records = [lasting(sized("m1", 1, 640, run=k), t) for k, t in enumerate(alone)]
+    records += [lasting(sized("m2", 4, 640, run=k), t) for k, t in enumerate(together)]
     _, row = rows_of(records)
     expected = ratio_unpaired(alone, together).interval
     assert (row["iteration_low"], row["iteration_high"]) == pytest.approx((expected.low, expected.high))
@@ -115,6 +137,6 @@ def test_unequal_ranks_have_times_but_no_efficiency():
 def test_the_plot_has_a_curve_for_each_series_and_none_without_one():
     points = weak_points(results([make_record("m1"), make_record("m2", 4)]))
     plot = weak_scaling(points)
-    assert "630 equations per rank" in plot.svg
+    assert "630 to 648 equations per rank" in plot.svg
     assert weak_scaling([]) is None
     assert np.isfinite([p.times["iteration"].median for p in points]).all()

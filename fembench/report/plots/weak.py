@@ -32,7 +32,7 @@ def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
         left.set_ylim(0, 1.15 * left.dataLim.y1)
         left.set_ylabel(f"iteration of cg, {unit}")
         right.set_ylim(0, max(1.1, 1.05 * _highest(found)))
-        right.set_ylabel("efficiency, t(P0) / t(P)")
+        right.set_ylabel("efficiency")
         canvas.legend_below(drawn, left)
         return canvas.plot(
             drawn,

@@ -30,11 +30,11 @@ first steps:
 requirements: Python >= 3.10 with venv; a C compiler and Python.h for the fast kernels (Debian, Ubuntu: apt-get
   install python3-venv python3-dev build-essential); network access on the first start. The mpiexec on PATH is
   used if there is one, else Open MPI is installed from PyPI. Without a compiler, fembench runs its slow
-  reference kernels, and says so.
+  reference kernels, and says so. Hosts that share the installation need none of these.
 settings: FEMBENCH_VENV=DIR     put the environment somewhere other than .venv
   FEMBENCH_PYTHON=PYTHON        create it with this Python
   FEMBENCH_WITH_PETSC=1         also compile and install PETSc, for comparison (once, 10 minutes)
-  FEMBENCH_MPI=wheel            install Open MPI from PyPI even if an mpiexec is on PATH
+  FEMBENCH_MPI=wheel | path     change the MPI of the installation: Open MPI from PyPI, or the mpiexec on PATH
 exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input, 3 the installation failed
 TEXT
 }

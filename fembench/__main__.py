@@ -2,6 +2,6 @@
 
 import sys
 
-from fembench.cli.main import main
+from fembench.cli.entry import main
 
 sys.exit(main())

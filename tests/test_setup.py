@@ -1,4 +1,4 @@
-"""The shell scripts, on a clone whose installation is a fake of a few lines.
+"""The shell scripts: run_bench.sh and its installation, and the scripts that run the tests.
 
 The true installation is what brought this test here: tests/run.sh goes through it on every machine.
 """
@@ -8,73 +8,15 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-FAKE = f"""
-install_base() {{
-    echo started >>"$ROOT/installations"
-    [[ -z ${{SLOW:-}} ]] || sleep "$SLOW"
-    mkdir -p "$VENV/bin" && ln -sfn {sys.executable} "$VENV/bin/python"
-    printf '#!/bin/sh\\necho "$OMP_NUM_THREADS|$PWD|$*"\\n' >"$VENV/bin/fembench"
-    chmod +x "$VENV/bin/fembench"
-    step "a step that may fail" eval "${{BROKEN:-true}}" || exit 3
-}}
-"""
+from planted_clone import ROOT, environment, installations, plant_clone, shell, start
 
 
 @pytest.fixture
-def clone(tmp_path):
-    """A clone in a folder with spaces, with a source of the kernels to edit."""
-    root = tmp_path / "a clone"
-    for name in (
-        "run_bench.sh",
-        "scripts/environment.sh",
-        "scripts/constraints.txt",
-        "pyproject.toml",
-        "CMakeLists.txt",
-    ):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, root / name)
-    (root / "fembench" / "kernels").mkdir(parents=True)
-    (root / "fembench" / "kernels" / "products.c").write_text("int one = 1;\n")
-    with (root / "scripts" / "environment.sh").open("a") as script:
-        script.write(FAKE)
-    return root
-
-
-def environment(**changes):
-    """This process's variables without those of fembench's own settings, and with `changes`."""
-    plain = {
-        k: v
-        for k, v in os.environ.items()
-        if not k.startswith("FEMBENCH_") and k not in ("OMP_NUM_THREADS", "CC")
-    }
-    return plain | changes
-
-
-def start(script, *arguments, cwd="/", **changes):
-    return subprocess.run(
-        [str(script), *arguments],
-        cwd=cwd,
-        env=environment(**changes),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def shell(clone, code, **changes):
-    """Run bash code that has sourced the clone's functions."""
-    code = f'source "{clone}/scripts/environment.sh"; {code}'
-    return start("/bin/bash", "-c", code, **changes)
-
-
-def installations(clone):
-    path = clone / "installations"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+def clone(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:{os.environ['PATH']}")
+    return plant_clone(tmp_path)
 
 
 @pytest.mark.parametrize("script", ["run_bench.sh", "tests/run.sh", "tests/other_mpi.sh"])
@@ -140,15 +82,6 @@ def test_a_failed_installation_shows_its_end_and_is_tried_again(clone):
     assert installations(clone) == 2
 
 
-def test_a_failed_update_does_not_leave_the_old_stamp(clone):
-    start(clone / "run_bench.sh")
-    (clone / "fembench" / "kernels" / "products.c").write_text("int one = 2;\n")
-    start(clone / "run_bench.sh", BROKEN="false")
-    (clone / "fembench" / "kernels" / "products.c").write_text("int one = 1;\n")
-    start(clone / "run_bench.sh")
-    assert installations(clone) == 3
-
-
 @pytest.mark.parametrize(
     "name", ["fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt", "scripts/constraints.txt"]
 )
@@ -160,25 +93,6 @@ def test_a_change_of_what_is_installed_installs_again(clone, name):
     assert installations(clone) == 2
 
 
-def test_another_mpi_behind_the_same_name_installs_again(clone, tmp_path):
-    (tmp_path / "bin").mkdir()
-    for text in ("one", "other"):
-        (tmp_path / text).write_text(text)
-        (tmp_path / text).chmod(0o755)
-        (tmp_path / "bin" / "mpiexec").unlink(missing_ok=True)
-        (tmp_path / "bin" / "mpiexec").symlink_to(tmp_path / text)
-        start(clone / "run_bench.sh", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    assert installations(clone) == 2
-
-
-def mpi_in(folder, name):
-    """A PATH that begins with a folder whose mpiexec has this content."""
-    folder.mkdir(exist_ok=True)
-    (folder / "mpiexec").write_text(name)
-    (folder / "mpiexec").chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
-
-
 @pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "OAR_JOB_ID"])
 def test_nothing_is_installed_inside_a_batch_job(clone, job):
     answer = start(clone / "run_bench.sh", **{job: "7"})
@@ -187,17 +101,6 @@ def test_nothing_is_installed_inside_a_batch_job(clone, job):
         "nothing is installed inside a job: run './run_bench.sh doctor' on a login node first"
         in answer.stderr
     )
-
-
-def test_inside_a_batch_job_another_mpiexec_on_path_is_only_warned_of(clone, tmp_path):
-    start(clone / "run_bench.sh", PATH=mpi_in(tmp_path / "one", "one"))
-    other = mpi_in(tmp_path / "other", "other")
-    answer = start(clone / "run_bench.sh", "doctor", PATH=other, SLURM_JOB_ID="7")
-    assert (answer.returncode, answer.stdout, installations(clone)) == (0, "1|/|doctor\n", 1)
-    assert f"WARNING: mpiexec on PATH is {tmp_path}/other/mpiexec, not the one" in answer.stderr
-    assert f"({tmp_path}/one/mpiexec)" in answer.stderr
-    (clone / "pyproject.toml").write_text((clone / "pyproject.toml").read_text() + "\n")
-    assert start(clone / "run_bench.sh", PATH=other, SLURM_JOB_ID="7").returncode == 3
 
 
 @pytest.mark.parametrize("variable", ["SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD", "scontrol"])
@@ -304,26 +207,6 @@ def test_without_python_headers_the_reason_names_the_package(clone, tmp_path):
     answer = shell(clone, "why_no_kernels python", PATH=path)
     assert "no Python.h for Python 3.12" in answer.stdout
     assert "python3-dev" in answer.stdout
-
-
-def test_a_start_without_compiled_kernels_warns_every_time(clone):
-    for _ in range(2):
-        answer = start(clone / "run_bench.sh", CC="no-such-compiler", PATH=without_compilers(clone))
-        assert answer.returncode == 0
-        assert "WARNING: the kernels are the slow reference ones: no C compiler" in answer.stderr
-    assert installations(clone) == 1
-
-
-def without_compilers(clone):
-    """A PATH of links to every program of this machine but compilers."""
-    folder = clone.parent / "no compilers"
-    if not folder.exists():
-        folder.mkdir()
-        for place in ("/usr/bin", "/bin"):
-            for program in Path(place).iterdir():
-                if program.name not in ("cc", "gcc", "clang") and not (folder / program.name).is_symlink():
-                    (folder / program.name).symlink_to(program)
-    return str(folder)
 
 
 SESSION = f"""#!/bin/bash

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         with working("doctor: checking"):
             findings = list(examine(options.hostfile))
     except ModuleNotFoundError as error:  # a library that the check-up itself needs
-        how = f"{sys.executable} -m pip install {error.name}, or ./run_bench.sh, which installs all"
+        how = f"{sys.executable} -m pip install {error.name}"
         findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
     if options.json:
         print(json.dumps([f._asdict() for f in findings], indent=1))

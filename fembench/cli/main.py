@@ -15,11 +15,11 @@ from fembench.cli.renamed import advice, renewed
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
 FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
-EXTRAS = {  # package -> its extra
-    "jinja2": "report",
-    "markupsafe": "report",
-    "matplotlib": "report",
-    "shtab": "completion",
+EXTRAS = {  # optional package -> what to install with it
+    "jinja2": "matplotlib jinja2",
+    "markupsafe": "matplotlib jinja2",
+    "matplotlib": "matplotlib jinja2",
+    "shtab": "shtab",
 }
 
 
@@ -41,10 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get((error.name or "").split(".")[0])
         if extra is None:
             raise
-        print(
-            f"fembench: {error.name} is not installed; install it with: pip install 'fembench[{extra}]'",
-            file=sys.stderr,
-        )
+        how = f"install it with: {sys.executable} -m pip install {extra}"
+        print(f"fembench: {error.name} is not installed; {how}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in FULL_OR_FORBIDDEN:
@@ -55,11 +53,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     except KeyboardInterrupt:
-        print("fembench: interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
     except EndedError as error:
         print(f"fembench: ended by {error}", file=sys.stderr)
         return 128 + error.number
+    except Exception as error:
+        if not _from_interruption(error):
+            raise
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    print("fembench: interrupted", file=sys.stderr)
+    return 130
+
+
+def _from_interruption(error: BaseException | None) -> bool:
+    """Whether an interruption led to this error: while Python makes a class, it becomes a RuntimeError."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _run(words: list[str]) -> int:

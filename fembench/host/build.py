@@ -36,6 +36,14 @@ def this_build(package: Path = PACKAGE) -> Build:
         return Build("unknown", True, "")
 
 
+def starter(package: Path = PACKAGE) -> str:
+    """The run_bench.sh of the clone that runs, as it is typed here; "" without a clone."""
+    script, here = package.parent / "run_bench.sh", Path("run_bench.sh")
+    if not script.exists():
+        return ""
+    return "./run_bench.sh" if here.exists() and here.samefile(script) else str(script)
+
+
 def version_text(package: Path = PACKAGE) -> str:
     """What `fembench --version` prints: the version as installed, and the commit if it is known."""
     from importlib import metadata

@@ -15,16 +15,17 @@ from pathlib import Path
 
 from fembench.base import units
 from fembench.host import cgroup, host, provenance
-from fembench.host.build import this_build
+from fembench.host.build import starter, this_build
 from fembench.host.finding import Finding, Status, ok
 from fembench.timing import certificate, clocks
 
 OLDEST_PYTHON = (3, 10)
 LEAST_DISK = 1 << 30  # bytes; records are small, VTU files and plots are not
-LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio", "matplotlib", "jinja2")
+LIBRARIES = ("numpy", "scipy", "msgspec", "pymetis", "meshio")
+FOR_REPORTS = ("matplotlib", "jinja2")
 PIP = f"{sys.executable} -m pip install"
+RAISED = "fembench.base.errors.InputError: "  # last line of a traceback
 BUILD = "apt-get install build-essential python3-dev (or your system's C compiler and Python headers)"
-REBUILD = "then run ./run_bench.sh again; it compiles the kernels"
 
 
 def output_of(line: Sequence[str], seconds: float = 60) -> tuple[bool, str]:
@@ -45,6 +46,8 @@ def software() -> Iterator[Finding]:
     yield _python(sys.version_info[:2])
     for name in LIBRARIES:
         yield _package(name, f"{PIP} {name}", required=True)
+    for name in FOR_REPORTS:
+        yield _package(name, f"for report pages: {PIP} {' '.join(FOR_REPORTS)}", required=False)
     yield from _compiler()
     yield _kernels()
     yield _tracer()
@@ -100,7 +103,7 @@ def _kernels() -> Finding:
     if good and text.startswith("compiled"):
         return ok("kernels", text)
     if not good:
-        return Finding("kernels", "problem", text, f"{PIP} --no-build-isolation -e .", required=True)
+        return Finding("kernels", "problem", text.removeprefix(RAISED), _rebuild(), required=True)
     if os.environ.get("FEMBENCH_KERNELS") == "reference":
         return Finding(
             "kernels",
@@ -108,15 +111,19 @@ def _kernels() -> Finding:
             "slow reference kernels, requested by FEMBENCH_KERNELS",
             "unset FEMBENCH_KERNELS",
         )
-    return Finding(
-        "kernels", "problem", "slow reference kernels: the C kernels are not compiled", f"{BUILD}, {REBUILD}"
-    )
+    text = "slow reference kernels: the C kernels are not compiled"
+    return Finding("kernels", "problem", text, f"{BUILD}, {_rebuild()}")
+
+
+def _rebuild() -> str:
+    script = starter()
+    return f"then {script} doctor, which compiles the kernels" if script else "then install fembench again"
 
 
 def _tracer() -> Finding:
     if clocks.compiled is not None:
         return ok("tracer", "compiled")
-    return Finding("tracer", "problem", "not compiled: each span costs about 1 µs", f"{BUILD}, {REBUILD}")
+    return Finding("tracer", "problem", "not compiled: each span costs about 1 µs", f"{BUILD}, {_rebuild()}")
 
 
 def mpi() -> Iterator[Finding]:
@@ -134,11 +141,18 @@ def mpi() -> Iterator[Finding]:
         yield ok("Slurm", f"job {job} on {os.environ.get('SLURM_JOB_NODELIST', '?')}")
 
 
+def how_to_get_petsc() -> str:
+    script = starter()
+    line = f"FEMBENCH_WITH_PETSC=1 {script} doctor" if script else f"{PIP} petsc petsc4py"
+    return f"'{line}' compiles and installs it (10 minutes, once)"
+
+
 def optional() -> Iterator[Finding]:
     """Optional packages for comparisons and meshes."""
     if importlib.util.find_spec("petsc4py") is None:
-        how = "for comparisons: FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor compiles it once, in 10 minutes"
-        yield Finding("PETSc", "missing (optional)", "not installed", how)
+        yield Finding(
+            "PETSc", "missing (optional)", "not installed", f"for comparisons: {how_to_get_petsc()}"
+        )
     else:
         # mpi4py first: it loads the MPI library, which petsc4py may look for elsewhere
         imports = "from mpi4py import MPI; from petsc4py import PETSc"

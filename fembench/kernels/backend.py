@@ -1,5 +1,6 @@
 """`kernels`: the compiled module, or its reference twin if nothing was compiled.
 
+A compiled module that this host cannot load is an error: the twin would be slow without anybody's wish.
 FEMBENCH_KERNELS=reference selects the twin. `kernels.NAME` ("compiled" or "reference") and
 `kernels.ISA` (the instruction set in use) go into every record.
 """
@@ -10,6 +11,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fembench.base.compiled import compiled_module
 from fembench.base.errors import InputError
 
 
@@ -18,13 +20,10 @@ def _choose() -> ModuleType:
     if wanted not in ("compiled", "reference"):
         raise InputError(f"FEMBENCH_KERNELS={wanted}: expected 'compiled' or 'reference'")
     if wanted == "compiled":
-        try:
-            return importlib.import_module("fembench.kernels._compiled")
-        except ImportError as error:
-            warnings.warn(
-                f"the compiled kernels are missing ({error}); numpy is used instead, which is slow",
-                stacklevel=2,
-            )
+        module = compiled_module("fembench.kernels._compiled")
+        if module is not None:
+            return module
+        warnings.warn("the kernels are not compiled; numpy is used instead, which is slow", stacklevel=2)
     return importlib.import_module("fembench.kernels.reference")
 
 

@@ -8,10 +8,13 @@ import fembench.launch.begun  # noqa: F401, I001  (start-up is counted from here
 
 import importlib
 import os
+import platform
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from fembench.base.errors import FembenchError, shown
 from fembench.launch.witness import RankLine, witness_in
 
 RANK = (  # variables of launchers; in the environment of another job, a launcher may leave one of the last
@@ -34,10 +37,28 @@ def rank_given(environment: Mapping[str, str] = os.environ) -> int | None:
 def main(module: str, folder: str) -> int:
     """Run the PROGRAM of a module on this rank; see `serve.py`. Collective."""
     line = RankLine(witness_in(Path(folder)), rank_given())
-    program = importlib.import_module(module).PROGRAM  # imports MPI, as does the next line
-    from fembench.launch.serve import serve
-
+    try:
+        program = importlib.import_module(module).PROGRAM  # imports MPI, as does the next line
+        from fembench.launch.serve import serve
+    except (ImportError, RuntimeError, FembenchError) as error:  # mpi4py without an MPI raises RuntimeError
+        traceback.print_exc()
+        rank, host = rank_given() or 0, platform.node()
+        print(f"fembench: rank {rank} on {host} raised InputError: {_in_one_line(error)}", file=sys.stderr)
+        return 2
     return serve(program, folder, line)
+
+
+def _in_one_line(error: Exception) -> str:
+    """What this host cannot load."""
+    if isinstance(error, FembenchError):
+        return str(error)
+    cause: BaseException = error
+    while cause.__cause__:
+        cause = cause.__cause__
+    return (
+        f"host {platform.node()} cannot load what every rank needs ({shown(cause, 300)}): "
+        "leave this host out, or install there what it lacks"
+    )
 
 
 if __name__ == "__main__":

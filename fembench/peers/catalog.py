@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
+from fembench.host.checkup import PIP, how_to_get_petsc
 
 if TYPE_CHECKING:
     from fembench.solve.iterate import StoppingCriterion
 
 F64 = NDArray[np.float64]
-PIP = f"{sys.executable} -m pip install"
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
@@ -67,8 +67,7 @@ class Peer(Protocol):
 
 
 def _petsc(storage: str, precond: str) -> Entry:
-    how = "'FEMBENCH_WITH_PETSC=1 ./run_bench.sh doctor' compiles and installs it (10 minutes, once)"
-    return Entry(f"petsc-{storage}", precond, ("petsc4py",), how, True)
+    return Entry(f"petsc-{storage}", precond, ("petsc4py",), how_to_get_petsc(), True)
 
 
 _OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level")]

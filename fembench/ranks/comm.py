@@ -6,7 +6,6 @@ is not built, or MPI's functions cannot be found in the process, mpi4py is used.
 
 import ctypes
 import functools
-import importlib
 import platform
 import sys
 import traceback
@@ -17,11 +16,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-native: Any
-try:
-    native = importlib.import_module("fembench.ranks._native")
-except ImportError:  # not built: mpi4py is used
-    native = None
+from fembench.base.compiled import compiled_module
+
+native: Any = compiled_module("fembench.ranks._native")  # None: mpi4py is used
 
 Comm = MPI.Intracomm
 Request = MPI.Prequest

@@ -4,8 +4,6 @@
 twin below, which is slower. `NullTracer` has the same interface and does nothing.
 """
 
-import contextlib
-import importlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -14,11 +12,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.compiled import compiled_module
 from fembench.records.phases import NAMES
 
-compiled: Any = None
-with contextlib.suppress(ImportError):  # not built: use the twin
-    compiled = importlib.import_module("fembench.timing._tracer")
+compiled: Any = compiled_module("fembench.timing._tracer")  # None: use the twin
 
 EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
 DEPTH = 16  # most spans open at once

@@ -12,6 +12,7 @@ from fembench.base.errors import InputError
 from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.host import checkup
+from fembench.host.build import starter
 from fembench.host.finding import Finding
 from fembench.launch.launchers import LAUNCHERS, NoLauncherError
 from fembench.launch.probe import probe, transport_in
@@ -264,6 +265,40 @@ def test_a_library_that_is_not_installed_is_required_or_optional_as_told():
     extra = checkup._package("no_such_package", "pip install it", required=False)
     assert (needed.status, needed.required) == ("problem", True)
     assert (extra.status, extra.required) == ("missing (optional)", False)
+
+
+def test_packages_that_only_report_pages_need_are_no_reason_not_to_run(monkeypatch):
+    monkeypatch.setattr(checkup.importlib.util, "find_spec", lambda name: None)
+    absent = {f.item: f for f in checkup.software() if f.found == "not installed"}
+    assert not any(absent[name].required for name in ("matplotlib", "jinja2"))
+    assert absent["jinja2"].advice == f"for report pages: {sys.executable} -m pip install matplotlib jinja2"
+    assert absent["numpy"].required
+
+
+def test_only_a_clone_is_told_to_start_its_script(monkeypatch, tmp_path):
+    (tmp_path / "fembench").mkdir()
+    package = tmp_path / "fembench"
+    assert starter(package) == ""
+    (tmp_path / "run_bench.sh").touch()
+    assert starter(package) == f"{tmp_path}/run_bench.sh"
+    monkeypatch.chdir(tmp_path)
+    assert starter(package) == "./run_bench.sh"
+
+
+def test_an_installed_package_names_no_script(monkeypatch):
+    monkeypatch.setattr(checkup, "starter", lambda: "")
+    monkeypatch.setattr(checkup, "output_of", lambda *_: (True, "reference"))
+    monkeypatch.setattr(checkup.clocks, "compiled", None)
+    findings = [*checkup.software(), *checkup.optional()]
+    assert not [f for f in findings if "run_bench" in f.advice]
+    assert next(f for f in findings if f.item == "kernels").advice.endswith("then install fembench again")
+
+
+def test_kernels_that_this_host_cannot_load_end_every_run(monkeypatch):
+    error = "fembench.base.errors.InputError: host n1 cannot load the compiled module"
+    monkeypatch.setattr(checkup, "output_of", lambda *_: (False, error))
+    finding = checkup._kernels()
+    assert (finding.found, finding.required) == ("host n1 cannot load the compiled module", True)
 
 
 def test_no_compiler_is_optional_because_only_building_needs_it(monkeypatch):

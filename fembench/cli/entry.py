@@ -1,0 +1,21 @@
+"""The entry point of the command `fembench`, which answers an interruption in one line from the start."""
+
+import os
+import signal
+
+
+def main() -> int:
+    """Run the command that was typed; returns its exit status."""
+    usual = signal.getsignal(signal.SIGINT)
+    if usual == signal.default_int_handler:  # not ignored, as nohup and shells do in the background
+        signal.signal(signal.SIGINT, _end)
+    from fembench.cli.main import main as run
+
+    signal.signal(signal.SIGINT, usual)
+    return run()
+
+
+def _end(number: int, frame: object) -> None:
+    """End at once. An exception raised inside an import may be replaced by another one."""
+    os.write(2, b"fembench: interrupted\n")
+    os._exit(128 + number)

@@ -1,0 +1,46 @@
+"""Ctrl-C is answered in one line, also while modules are imported."""
+
+import subprocess
+import sys
+
+import pytest
+
+from fembench.cli import doctor
+from fembench.cli.main import main
+
+WHILE_IMPORTING = """
+import os, signal, sys
+from fembench.cli.entry import main
+class Interrupts:
+    def find_spec(name, *_):
+        if name == "MODULE":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts)
+sys.argv = ["fembench", "--help"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["fembench.cli.main", "fembench.base.ending", "fembench.cli.verbs"])
+def test_an_interruption_while_the_command_is_loaded_is_one_line(module):
+    line = [sys.executable, "-c", WHILE_IMPORTING.replace("MODULE", module)]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "fembench: interrupted\n")
+
+
+def test_an_interruption_that_python_has_turned_into_another_error_is_one_line(monkeypatch, capsys):
+    def interrupted(options):
+        raise RuntimeError("Error calling __set_name__ on 'x'") from KeyboardInterrupt()
+
+    monkeypatch.setattr(doctor, "run", interrupted)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "fembench: interrupted\n")
+
+
+def test_an_error_without_an_interruption_stays_an_error(monkeypatch):
+    def broken(options):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(doctor, "run", broken)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["doctor"])

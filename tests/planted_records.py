@@ -16,6 +16,7 @@ from fembench.records.record import (
     Verdict,
     Verification,
 )
+from fembench.records.validity import judge
 
 CELLS, ITERATIONS = 1000, 100
 PER_CELL = {ph.ASSEMBLY: 4e-6, ph.SPMV_INTERIOR: 20e-6, ph.AXPY: 5e-6, ph.DOT: 1e-6}  # seconds at speed 1
@@ -31,6 +32,10 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
     share = np.full(n, 1 / n) if shares is None else np.asarray(shares, float) / sum(shares)
     cells = np.rint(share * CELLS)
     rng = np.random.default_rng(seed)
+    made = tuple(
+        one_set(np.asarray(speeds, float), cells, noise * (k > 0), rng, warmup=k == 0)
+        for k in range(sets + 1)
+    )
     record = Record(
         schema=SCHEMA,
         id=id,
@@ -56,11 +61,8 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         clock=CLOCK,
         phases=ph.NAMES,
         setup=((0.0,) * len(ph.NAMES),) * n,
-        total=(1.0,) * n,
-        sets=tuple(
-            one_set(np.asarray(speeds, float), cells, noise * (k > 0), rng, warmup=k == 0)
-            for k in range(sets + 1)
-        ),
+        total=tuple(map(sum, zip(*(one.total for one in made)))),
+        sets=made,
         solve=SolveFacts(
             iterations=ITERATIONS,
             converged=True,
@@ -96,12 +98,20 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
     return msgspec.structs.replace(record, **changes)
 
 
+def wrong(record):
+    """The record with an answer for which it is INVALID."""
+    verification = msgspec.structs.replace(record.verification, copies_identical=False)
+    spoilt = msgspec.structs.replace(record, verification=verification)
+    return msgspec.structs.replace(spoilt, verdict=judge(spoilt))
+
+
 def on_ranks(record, n):
     """The record as if its first n ranks had been all."""
     part = record.partition
     by_rank = [name for name in part.__struct_fields__ if isinstance(getattr(part, name), tuple)]
     kept = [[k for k, q in enumerate(row) if q < n] for row in part.neighbours[:n]]
     cut = {name: getattr(part, name)[:n] for name in by_rank}
+    cut["targets"] = tuple(share / sum(cut["targets"]) for share in cut["targets"])
     for name in ("neighbours", "message_bytes"):
         cut[name] = tuple(tuple(row[k] for k in some) for row, some in zip(cut[name], kept))
     return msgspec.structs.replace(

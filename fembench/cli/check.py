@@ -48,7 +48,7 @@ def _readable(paths):
     from pathlib import Path
 
     from fembench.base.errors import InputError
-    from fembench.records.store import load, load_all, record_paths
+    from fembench.records.store import load_all, record_paths, written
 
     records, unread = [], []
     for path in paths:
@@ -57,7 +57,7 @@ def _readable(paths):
             load_all(path)  # raises
         for file in files:
             try:
-                records.append(load(file))
+                records.append(written(file))
             except InputError as error:
                 unread.append(error)
     return records, unread
@@ -81,8 +81,9 @@ def _show_broken(record, verdict) -> None:
 
 
 def _head(record, verdict) -> str:
-    written = record.verdict.status
-    differs = "" if written == verdict.status else f" (the record says {written})"
+    said = record.verdict
+    by = "" if said.version == verdict.version else ", by earlier rules"
+    differs = "" if said.status == verdict.status else f" (the record says {said.status}{by})"
     return f"{record.id}: {verdict.status}{differs}"
 
 

@@ -234,6 +234,7 @@ class Verdict(Frozen, frozen=True):
     status: str  # VALID, PROVISIONAL, INVALID
     reasons: tuple[str, ...]  # one per rule that is not met
     rules: tuple[Rule, ...]
+    version: int = 0  # of the rules; 0: not recorded
 
     @property
     def reason(self) -> str:

@@ -1,6 +1,5 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,22 +22,22 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file, of this or an earlier schema. Raises InputError for anything else.
+    """The record in a file, of this or an earlier schema, judged by the rules as they are now.
 
-    A record of an earlier schema is judged by the rules as they are now.
+    The verdict that the file holds is not believed: it may be older than the rules, or edited. Raises
+    InputError for anything but a record.
     """
+    record = written(path)
+    return msgspec.structs.replace(record, verdict=judge(record))
+
+
+def written(path: Path | str) -> Record:
+    """The record in a file with the verdict that the file holds. Raises InputError as `load` does."""
     tree = json_tree(path)
     if isinstance(tree, dict) and "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
     record = convert(upgraded(tree, "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
-    return record if tree["schema"] == SCHEMA else _judged(record)
-
-
-def _judged(record: Record) -> Record:
-    """The record with today's verdict; with its own if this version cannot read its times."""
-    with contextlib.suppress(InputError):
-        return msgspec.structs.replace(record, verdict=judge(record))
     return record
 
 

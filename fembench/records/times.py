@@ -43,7 +43,8 @@ class Times:
         """(n, P, n_phases) from nested tuples."""
         known = len(self._record.phases)
         values = self._array(rows, (len(rows), self.n_ranks, known))
-        return fixed(np.pad(values, ((0, 0), (0, 0), (0, len(NAMES) - known))))
+        missing = np.zeros((*values.shape[:2], len(NAMES) - known))
+        return fixed(np.concatenate([values, missing], axis=2))
 
     def _array(self, rows: Rows, shape: tuple[int, ...]) -> Array:
         try:

@@ -5,145 +5,53 @@ PROVISIONAL. All rules are pure functions of the record, so `fembench check` rep
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf, isfinite, sqrt
+from math import inf
 
 import numpy as np
 
 from fembench.base import units
-from fembench.methods.lookup import precond_of
+from fembench.base.errors import InputError
+from fembench.records.answer import answer_rules, at_most, relative_recurrence, rounding
 from fembench.records.binding import bound_apart, enough_cores
-from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import quiet
-from fembench.records.record import Environment, Record, Reference, Rule, Verdict, leads_to, reason
+from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
 from fembench.records.times import Times
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, fewest_for, precision
 
-EPS = float(np.finfo(float).eps)
+RULES = (
+    2  # version of the rules: raised whenever one changes, and stored with every verdict (docs/validity.md)
+)
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
-NO_REFERENCE = (
-    "needs a one-rank record of the same mesh, problem and work, in the results folder or from --reference"
-)
-FEWER = ", or fewer --iterations"
 Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """The verdict, with the rules that are not met; those that make the run INVALID come first."""
-    rules = tuple(rule for check in CHECKS for rule in check(record))
+    """The verdict, with the rules that are not met; those that make the run INVALID come first.
+
+    A record whose times this version cannot read is INVALID.
+    """
+    try:
+        rules = tuple(rule for check in CHECKS for rule in check(record))
+    except InputError as error:
+        rules = (Rule(id="C1", ok=False, value=str(error), threshold="every rank, every phase"),)
     broken = sorted((r for r in rules if r.ok is not True), key=lambda r: leads_to(r) != "INVALID")
     status = leads_to(broken[0]) if broken else "VALID"
-    return Verdict(status=status, reasons=tuple(reason(rule) for rule in broken), rules=rules)
-
-
-def _at_most(id: str, name: str, value: float, limit: float, note: str = "") -> Rule:
-    ok = bool(isfinite(value) and value <= limit)
-    return Rule(id=id, ok=ok, value=f"{name} = {value:.3g}", threshold=f"<= {limit:.3g}", note=note)
-
-
-def _correctness(record: Record) -> Iterator[Rule]:
-    v, solve, case = record.verification, record.solve, record.case
-    relative = v.true_residual / v.rhs_norm if v.rhs_norm else v.true_residual
-    recurrence = solve.residuals[-1] / v.rhs_norm if v.rhs_norm else solve.residuals[-1]
-    rounding = 1e3 * EPS * max(1.0, sqrt(record.mesh.n_equations))
-    if case.stop.iterations:
-        yield _at_most(
-            "A1",
-            "|f - A u| / |f|",
-            relative,
-            10 * recurrence + rounding,
-            "fixed work: 10 x its recurrence",
-        )
-    else:
-        asked = solve.target / v.rhs_norm if v.rhs_norm else solve.target
-        yield Rule(
-            id="A1",
-            ok=solve.converged and isfinite(relative) and relative <= 10 * asked + rounding,
-            value=f"|f - A u| / |f| = {relative:.3g}" + ("" if solve.converged else ", not converged"),
-            threshold=f"<= {10 * asked + rounding:.3g}",
-            note="" if solve.converged else "allow more --max-iterations, or use a stronger --precond",
-        )
-    yield _at_most("A2", "|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|)", v.symmetry, 100 * EPS)
-    yield Rule(id="A3", ok=v.positive > 0, value=f"x'Ax / (|x||Ax|) = {v.positive:.3g}", threshold="> 0")
-    yield _at_most("A3", "rigid modes |A r| / (|A||r|)", v.rigid_body, 1e-12)
-    yield Rule(
-        id="A5",
-        ok=v.copies_identical,
-        value="shared copies " + ("bit-identical" if v.copies_identical else "differ"),
-        threshold="bit-identical on all sharers",
-    )
-    yield from _against_reference(record)
-
-
-def _against_reference(record: Record) -> Iterator[Rule]:
-    """A4, A5: energy, solution and iterations, compared with the one-rank run of that mesh and problem.
-
-    A solution with another storage on the same parts says nothing about partitions: all three are then A4.
-    """
-    reference, v = record.reference, record.verification
-    if reference is None:
-        yield Rule(
-            id="A4",
-            ok=None,
-            value="no reference",
-            threshold="strain energy of the one-rank run",
-            note=NO_REFERENCE + (FEWER if record.case.stop.iterations else ""),
-        )
-        return
-    of = f"reference: {reference.source}"
-    off = abs(v.energy - reference.energy) / abs(reference.energy) if reference.energy else abs(v.energy)
-    asked = record.solve.target / v.rhs_norm if v.rhs_norm else 0.0  # relative tolerance
-    yield _at_most("A4", "strain energy, relative difference", off, max(1e-8, asked), of)
-    difference = fingerprint_difference(v.fingerprint, reference.fingerprint, reference.solution_norm)
-    id, name = ("A4", "|u - u_ref| / |u_ref|") if reference.same_parts else ("A5", "|u_P - u_1| / |u_1|")
-    yield _at_most(id, name, difference, max(100 * asked, 1e-9), of)
-    if reference.iterations:
-        yield _iterations(record, reference, id)
-
-
-def _iterations(record: Record, reference: Reference, id: str) -> Rule:
-    """As many iterations as the reference, unless the preconditioner depends on the partition."""
-    done, alone, of = record.solve.iterations, reference.iterations, f"reference: {reference.source}"
-    if _built_from_parts(record.case) and not reference.same_parts:
-        value = f"iterations: {done}, on one rank {alone}"
-        return Rule(
-            id=id,
-            ok=True,
-            value=value,
-            threshold="any: M depends on the partition",
-            note=of,
-        )
-    allowed = max(2, round(0.02 * alone))
-    return _at_most(id, "iterations, difference", abs(done - alone), allowed, of)
-
-
-def _built_from_parts(case: Case) -> bool:
-    """Whether the preconditioner depends on the partition, and so on the number of ranks."""
-    return precond_of(case.method.precond).uses_parts or "-pc_type" in case.method.petsc_options.split()
-
-
-def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
-    """|u_a - u_b|_2 / |u|_2, estimated as the root mean square of seeded random projections."""
-    if len(a) != len(b):
-        return float("nan")
-    difference = np.asarray(a) - np.asarray(b)
-    return (
-        float(np.sqrt(np.mean(difference**2)) / norm) if norm else float(np.abs(difference).max(initial=0.0))
-    )
+    return Verdict(status=status, reasons=tuple(map(reason, broken)), rules=rules, version=RULES)
 
 
 def _work(record: Record) -> Iterator[Rule]:
     yield _stated(record)
     worst = float(Times(record).unattributed_share.max(initial=0.0))
-    yield _at_most("B2", "unattributed share of the total", worst, 0.05)
+    yield at_most("B2", "unattributed share of the total", worst, 0.05)
     yield from _bandwidth(record)
     part = record.partition
     sizes = np.asarray(part.cells, float)
     miss = float(np.abs(sizes / sizes.sum() / np.asarray(part.targets) - 1).max())
-    rule = _at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
+    rule = at_most("B4", "largest miss of a target share", miss, UNEQUAL_SHARES)
     if rule.ok:
         yield rule
         return
@@ -159,16 +67,16 @@ def _work(record: Record) -> Iterator[Rule]:
 
 
 def _stated(record: Record) -> Rule:
-    """B1: the work is stated and was done; fixed work may have ended early with a residual of zero."""
+    """B1: the work is stated and was done. Fixed work that reached rounding early cannot be evaluated."""
     asked, done = record.case.stop.iterations, Times(record).all_iterations
     if not asked:
         work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
+    elif (done == asked).all():
+        work, ok, note = units.plural(asked, "iteration"), True, ""
     else:
-        ok = bool((done == asked).all())
-        work = (
-            units.plural(asked, "iteration") if ok else f"{done.min()} of {units.plural(asked, 'iteration')}"
-        )
-        note = "" if ok else "the residual reached zero or rounding: ask for fewer iterations"
+        work = f"{done.min()} of {units.plural(asked, 'iteration')}"
+        alike = bool((done == done[0]).all()) and relative_recurrence(record) <= rounding(record)
+        ok, note = None if alike else False, "the residual reached zero or rounding: ask for fewer iterations"
     threshold = "fixed tolerance or iterations, stated" if ok else "the requested iterations in every set"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
 
@@ -180,7 +88,7 @@ def _bandwidth(record: Record) -> Iterator[Rule]:
         yield Rule(id="B3", ok=None, value="no roof measured", threshold="bandwidth <= 105 % of the roof")
         return
     worst = max(a / r for a, r in zip(achieved, roofs))
-    yield _at_most("B3", "matrix bytes / s of the product over the roof", worst, 1.05)
+    yield at_most("B3", "matrix bytes / s of the product over the roof", worst, 1.05)
 
 
 def product_bandwidth(record: Record) -> list[float]:
@@ -252,7 +160,7 @@ def _statistics(record: Record) -> Iterator[Rule]:
     if len(times) >= 6:
         moved = abs(drift(times))
         steadier = "" if moved <= 0.05 else "more --warmups, or a quieter machine with a steady clock rate"
-        yield _at_most("D3", "drift first to last third", moved, 0.05, steadier)
+        yield at_most("D3", "drift first to last third", moved, 0.05, steadier)
 
 
 def _precise(times: Sequence[float], effort: CaseEffort) -> Rule:
@@ -319,4 +227,4 @@ def _build(env: Environment) -> Rule:
     )
 
 
-CHECKS: tuple[Check, ...] = (_correctness, _work, _timing, _statistics, quiet, trace_rules, _reporting)
+CHECKS: tuple[Check, ...] = (answer_rules, _work, _timing, quiet, _statistics, trace_rules, _reporting)

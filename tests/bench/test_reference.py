@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_records import on_ranks
+from planted_records import on_ranks, wrong
 
 from fembench.base.errors import InputError
 from fembench.bench.one_rank_reference import held_against, reference_beside
@@ -25,22 +25,22 @@ replace = msgspec.structs.replace
 
 @pytest.fixture
 def given(tmp_path, monkeypatch):
-    """A function that plants a record of one rank, its case and verdict changed; the path of its file."""
+    """A function that plants a record of one rank, its case changed, its answer right or not; its path."""
     monkeypatch.chdir(tmp_path)
     write(box((2, 2, 2)), Path("same.vtu"))
     write(box((2, 2, 3)), Path("other.vtu"))
     Path("p.toml").write_text("")
 
-    def plant(status="PROVISIONAL", **changes):
+    def plant(right=True, **changes):
         case, record = CASE.with_(**{"ranks": 1, **changes}), load(FROZEN)
         record = replace(
             on_ranks(record, case.placement.ranks),
             case=case,
+            sets=tuple(replace(s, iterations=case.stop.iterations or s.iterations) for s in record.sets),
             mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),
             problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),
-            verdict=replace(record.verdict, status=status),
         )
-        return str(save(record, tmp_path))
+        return str(save(record if right else wrong(record), tmp_path))
 
     return plant
 
@@ -60,7 +60,7 @@ def test_a_record_of_the_same_question_is_taken(given, changes):
         ({"tolerance": 1e-3}, "tolerance = 0.001"),
         ({"precond": "jacobi"}, "precond = 'jacobi'"),
         ({"ranks": 2}, "2 ranks"),
-        ({"status": "INVALID"}, "INVALID"),
+        ({"right": False}, "INVALID"),
     ],
 )
 def test_one_of_another_question_is_refused_with_what_differs(given, changes, word):
@@ -78,7 +78,7 @@ def test_the_newest_one_rank_run_in_the_results_folder_is_the_reference_of_a_run
     runs = tmp_path / "runs"
     runs.mkdir()
     assert reference_beside(CASE, runs) is None
-    for k, changes in enumerate([{}, {"iterations": 7}, {"status": "INVALID"}]):
+    for k, changes in enumerate([{}, {"iterations": 7}, {"right": False}]):
         path = Path(given(**changes)).rename(runs / f"box-sym-none-p1-{k}-r1.json")
         os.utime(path, (k, k))
     (runs / "box-sym-none-p1-9-r1.json").write_text("{")

@@ -1,0 +1,141 @@
+"""Whether the answer of a run is right: the rules A1 to A5.
+
+The residual, the operator, and the energy and solution of a reference decide. The number of iterations is
+shown and decides nothing: rounding changes it where the system is badly conditioned, or the tolerance is at
+rounding.
+"""
+
+from collections.abc import Iterator
+from math import isfinite, sqrt
+
+import numpy as np
+
+from fembench.methods.lookup import precond_of
+from fembench.records.case import Case
+from fembench.records.record import Record, Reference, Rule
+
+EPS = float(np.finfo(float).eps)
+GROWTH = (
+    1e3  # a residual over the load: the largest of fixed work (docs/decisions/0013-verdicts-on-reading.md)
+)
+NO_REFERENCE = (
+    "needs a one-rank record of the same mesh, problem and work, in the results folder or from --reference"
+)
+FEWER = ", or fewer --iterations"
+NO_LOAD = "the load is zero, or too small for the tolerance or for floating-point numbers: use a larger one"
+DIVERGED = "the solve diverged: is every part of the mesh restrained?"
+
+
+def at_most(id: str, name: str, value: float, limit: float, note: str = "") -> Rule:
+    """A rule with an upper limit; nan fails it."""
+    ok = bool(isfinite(value) and value <= limit)
+    return Rule(id=id, ok=ok, value=f"{name} = {value:.3g}", threshold=f"<= {limit:.3g}", note=note)
+
+
+def rounding(record: Record) -> float:
+    """The relative residual that rounding alone may leave."""
+    return 1e3 * EPS * max(1.0, sqrt(record.mesh.n_equations))
+
+
+def relative_recurrence(record: Record) -> float:
+    """The last residual of the recurrence, relative to the load."""
+    return _relative(record, record.solve.residuals[-1] if record.solve.residuals else float("nan"))
+
+
+def answer_rules(record: Record) -> Iterator[Rule]:
+    """A1 to A5."""
+    v = record.verification
+    yield from _fixed_work(record) if record.case.stop.iterations else _to_a_tolerance(record)
+    if not v.solution_norm > 0:
+        yield Rule(id="A1", ok=False, value=f"|u| = {v.solution_norm:.3g}", threshold="> 0", note=NO_LOAD)
+    yield at_most("A2", "|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|)", v.symmetry, 100 * EPS)
+    yield Rule(id="A3", ok=v.positive > 0, value=f"x'Ax / (|x||Ax|) = {v.positive:.3g}", threshold="> 0")
+    yield at_most("A3", "rigid modes |A r| / (|A||r|)", v.rigid_body, 1e-12)
+    yield Rule(
+        id="A5",
+        ok=v.copies_identical,
+        value="shared copies " + ("bit-identical" if v.copies_identical else "differ"),
+        threshold="bit-identical on all sharers",
+    )
+    yield from _against_reference(record)
+
+
+def _relative(record: Record, residual: float) -> float:
+    f = record.verification.rhs_norm
+    return residual / f if f else residual
+
+
+def _fixed_work(record: Record) -> Iterator[Rule]:
+    """A1: the residual is that of the recurrence, and sane: that of a diverged run agrees, too."""
+    found = _relative(record, record.verification.true_residual)
+    limit = 10 * relative_recurrence(record) + rounding(record)
+    yield at_most("A1", "|f - A u| / |f|", found, limit, "fixed work: 10 x its recurrence")
+    sane = at_most("A1", "|f - A u| / |f|", found, GROWTH, DIVERGED)
+    if not sane.ok:
+        yield sane
+
+
+def _to_a_tolerance(record: Record) -> Iterator[Rule]:
+    solve, found = record.solve, _relative(record, record.verification.true_residual)
+    limit = 10 * _relative(record, solve.target) + rounding(record)
+    yield Rule(
+        id="A1",
+        ok=solve.converged and isfinite(found) and found <= limit,
+        value=f"|f - A u| / |f| = {found:.3g}" + ("" if solve.converged else ", not converged"),
+        threshold=f"<= {limit:.3g}",
+        note="" if solve.converged else "allow more --max-iterations, or use a stronger --precond",
+    )
+
+
+def _against_reference(record: Record) -> Iterator[Rule]:
+    """A4, A5: energy and solution, compared with the one-rank run of that mesh and problem.
+
+    A solution with another storage on the same parts says nothing about partitions: both are then A4.
+    """
+    reference, v = record.reference, record.verification
+    if reference is None:
+        yield Rule(
+            id="A4",
+            ok=None,
+            value="no reference",
+            threshold="strain energy of the one-rank run",
+            note=NO_REFERENCE + (FEWER if record.case.stop.iterations else ""),
+        )
+        return
+    of = f"reference: {reference.source}"
+    off = abs(v.energy - reference.energy) / abs(reference.energy) if reference.energy else abs(v.energy)
+    asked = record.solve.target / v.rhs_norm if v.rhs_norm else 0.0  # relative tolerance
+    yield at_most("A4", "strain energy, relative difference", off, max(1e-8, asked), of)
+    difference = fingerprint_difference(v.fingerprint, reference.fingerprint, reference.solution_norm)
+    id, name = ("A4", "|u - u_ref| / |u_ref|") if reference.same_parts else ("A5", "|u_P - u_1| / |u_1|")
+    yield at_most(id, name, difference, max(100 * asked, 1e-9), of)
+    if reference.iterations:
+        yield _iterations(record, reference, id)
+
+
+def _iterations(record: Record, reference: Reference, id: str) -> Rule:
+    """The iterations beside those of the reference; met by any number."""
+    where = "of the reference" if reference.same_parts else "on one rank"
+    depends = _built_from_parts(record.case) and not reference.same_parts
+    return Rule(
+        id=id,
+        ok=True,
+        value=f"iterations: {record.solve.iterations}, {where} {reference.iterations}",
+        threshold="any: M depends on the partition" if depends else "any: energy and solution decide",
+        note=f"reference: {reference.source}",
+    )
+
+
+def _built_from_parts(case: Case) -> bool:
+    """Whether the preconditioner depends on the partition, and so on the number of ranks."""
+    return precond_of(case.method.precond).uses_parts or "-pc_type" in case.method.petsc_options.split()
+
+
+def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
+    """|u_a - u_b|_2 / |u|_2, estimated as the root mean square of seeded random projections."""
+    if len(a) != len(b):
+        return float("nan")
+    difference = np.asarray(a) - np.asarray(b)
+    return (
+        float(np.sqrt(np.mean(difference**2)) / norm) if norm else float(np.abs(difference).max(initial=0.0))
+    )

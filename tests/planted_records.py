@@ -16,6 +16,7 @@ from fembench.records.record import (
     Verdict,
     Verification,
 )
+from fembench.records.times import Times
 from fembench.records.validity import judge
 
 CELLS, ITERATIONS = 1000, 100
@@ -61,7 +62,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         clock=CLOCK,
         phases=ph.NAMES,
         setup=((0.0,) * len(ph.NAMES),) * n,
-        total=tuple(map(sum, zip(*(one.total for one in made)))),
+        total=(0.0,) * n,
         sets=made,
         solve=SolveFacts(
             iterations=ITERATIONS,
@@ -95,7 +96,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         events=(),
         verdict=Verdict(status="PROVISIONAL", reasons=("D1",), rules=()),
     )
-    return msgspec.structs.replace(record, **changes)
+    return msgspec.structs.replace(accounted(record), **changes)
 
 
 def wrong(record):
@@ -103,6 +104,12 @@ def wrong(record):
     verification = msgspec.structs.replace(record.verification, copies_identical=False)
     spoilt = msgspec.structs.replace(record, verification=verification)
     return msgspec.structs.replace(spoilt, verdict=judge(spoilt))
+
+
+def accounted(record):
+    """The record with a total time of which every second belongs to a phase."""
+    left = Times(msgspec.structs.replace(record, total=(0.0,) * len(record.total))).unattributed
+    return msgspec.structs.replace(record, total=tuple((-left).tolist()))
 
 
 def on_ranks(record, n):

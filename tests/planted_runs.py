@@ -4,6 +4,7 @@ import dataclasses
 
 import msgspec
 import numpy as np
+from planted_records import accounted
 from thesis_001 import DATA
 
 from fembench.model.cg import Price, cg_graph
@@ -43,7 +44,7 @@ def planted_run(
         for _ in range(5)
     )
     environment = msgspec.structs.replace(record.environment, rank_host=(0,) * case.placement.ranks)
-    return msgspec.structs.replace(
+    made = msgspec.structs.replace(
         record,
         id=id,
         created=created,
@@ -57,7 +58,8 @@ def planted_run(
         sets=sets,
         solve=msgspec.structs.replace(record.solve, iterations=ITERATIONS),
         events=tuple(_events(result, case.placement.ranks)),
-    ), result
+    )
+    return accounted(made), result
 
 
 def _events(result, ranks):

@@ -17,6 +17,7 @@ from fembench.records.case import flat_case
 from fembench.records.case_fields import Balance
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
+from fembench.records.validity import judge
 from fembench.report.balance_tables import balance_tables, prediction_errors, spread
 from fembench.report.page import build
 from fembench.report.plots.balance import balance_plots
@@ -74,7 +75,8 @@ def balanced_record(**fields):
     )
     old = load(OLD)
     case = old.case.with_(ranks=2, balance="amortised", blocks_per_rank=2)
-    return msgspec.structs.replace(old, case=case, balance=facts, **fields)
+    record = msgspec.structs.replace(old, case=case, balance=facts, **fields)
+    return msgspec.structs.replace(record, verdict=judge(record))
 
 
 def test_a_record_from_before_the_ledger_is_read():

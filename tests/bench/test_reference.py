@@ -32,9 +32,10 @@ def given(tmp_path, monkeypatch):
     Path("p.toml").write_text("")
 
     def plant(right=True, **changes):
-        case, record = CASE.with_(**{"ranks": 1, **changes}), load(FROZEN)
+        case = CASE.with_(**{"ranks": 1, **changes})
+        record = on_ranks(load(FROZEN), case.placement.ranks)
         record = replace(
-            on_ranks(record, case.placement.ranks),
+            record,
             case=case,
             sets=tuple(replace(s, iterations=case.stop.iterations or s.iterations) for s in record.sets),
             mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),

@@ -11,8 +11,8 @@ from fembench.fem.problem import load_problem
 from fembench.fem.reference_solve import solve
 from fembench.fem.residual import strain_energy
 from fembench.mesh.presets import resolve
+from fembench.records.answer import fingerprint_difference
 from fembench.records.case import Case
-from fembench.records.validity import fingerprint_difference
 from fembench.timing.tracer import NullTracer, make_tracer
 
 BOX = {"mesh": "box:5x4x5", "partitioner": "rcb"}

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from planted_records import accounted
 from planted_runs import ITERATIONS, even_prices, planted_run
 
 from fembench.cli.main import main
@@ -30,7 +31,7 @@ def delayed(seconds):
     late = np.array(record.sets[0].seconds)
     late[:, [CG, ALLREDUCE]] += ITERATIONS * seconds
     one = msgspec.structs.replace(record.sets[0], seconds=tuple(map(tuple, late.tolist())))
-    return msgspec.structs.replace(record, sets=(one,))
+    return accounted(msgspec.structs.replace(record, sets=(one,)))
 
 
 def simulated(record):

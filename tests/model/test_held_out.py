@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 from planted_machine import planted_machine
-from planted_records import on_ranks
+from planted_records import accounted, on_ranks, planted, wrong
 from planted_runs import planted_run
 
 from fembench.base.errors import InputError
@@ -18,13 +18,13 @@ from fembench.model.predictor import open_study
 from fembench.model.workload import workload
 from fembench.records import prediction
 from fembench.records.case import Case
+from fembench.records.phases import NAMES
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
-from fembench.records.record import Verdict
 from fembench.records.store import load, save
 
 EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
-INVALID = Verdict(status="INVALID", reasons=("A1",), rules=())
+WRONG = wrong(planted([1.0])).verification
 CAMPAIGN = 'name = "held"\n[[cases]]\nmesh = ["m2", "m3"]\nranks = 4\n'
 
 
@@ -66,7 +66,7 @@ def invalid_run(machine_file, mesh, ranks, folder):
         msgspec.structs.replace(x, seconds=tuple(tuple(10 * t for t in row) for row in x.seconds))
         for x in run.sets
     ]
-    save(msgspec.structs.replace(run, sets=tuple(slow), verdict=INVALID), folder / "runs")
+    save(wrong(accounted(msgspec.structs.replace(run, sets=tuple(slow)))), folder / "runs")
 
 
 @pytest.fixture
@@ -119,12 +119,15 @@ def test_what_does_not_decide_the_time_of_an_iteration_may_differ(held_against):
     ("change", "message"),
     [
         ({"created": EARLIER}, "expected a run made after the prediction"),
-        ({"total": (40e9, 40e9)}, "expected a run made after the prediction"),  # it began 1268 years before
+        (
+            {"total": (40e9, 40e9), "setup": ((40e9, *(0.0,) * (len(NAMES) - 1)),) * 2},
+            "expected a run made after the prediction",  # it began 1268 years before
+        ),
         (
             {"problem": {"name": "corner-load", "material": {"E": 1.0}}},
             "has changed since the prediction",
         ),
-        ({"verdict": INVALID}, "is INVALID: A1"),
+        ({"verification": WRONG}, "is INVALID: A5"),
     ],
 )
 def test_a_run_older_than_the_prediction_or_invalid_is_not_held_against_it(

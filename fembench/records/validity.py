@@ -69,14 +69,15 @@ def _work(record: Record) -> Iterator[Rule]:
 def _stated(record: Record) -> Rule:
     """B1: the work is stated and was done. Fixed work that reached rounding early cannot be evaluated."""
     asked, done = record.case.stop.iterations, Times(record).all_iterations
-    if not asked:
-        work, ok, note = f"|r| <= {record.solve.target:.3g}", True, ""
-    elif (done == asked).all():
-        work, ok, note = units.plural(asked, "iteration"), True, ""
-    else:
-        work = f"{done.min()} of {units.plural(asked, 'iteration')}"
-        alike = bool((done == done[0]).all()) and relative_recurrence(record) <= rounding(record)
-        ok, note = None if alike else False, "the residual reached zero or rounding: ask for fewer iterations"
+    ok: bool | None = True
+    work, note = f"|r| <= {record.solve.target:.3g}", ""
+    if asked:
+        ok = bool((done == asked).all())
+        work = units.plural(asked, "iteration")
+    if not ok:
+        ended = bool((done == done[0]).all()) and relative_recurrence(record) <= rounding(record)
+        ok, work = None if ended else False, f"{done.min()} of {work}"
+        note = "the residual reached zero or rounding: ask for fewer iterations"
     threshold = "fixed tolerance or iterations, stated" if ok else "the requested iterations in every set"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
 

@@ -4,7 +4,8 @@ amortised descent."""
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.observation import I64, Stats, Tuning
+from fembench.balance.detect import by_finish
+from fembench.balance.observation import I64, Stats, Tuning, applied, proposal
 from fembench.balance.potential import candidates
 
 Moves = list[tuple[int, int]]  # (block, target rank), in the order of the decisions
@@ -46,27 +47,41 @@ def _predicted(stats: Stats, owner: I64) -> float:
 
 
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
-    """The best prefix of a descent: a move costs once, and its gain counts in every remaining iteration.
+    """The cheaper of two proposals: a descent from the present owners, and a new assignment; none if neither
+    gains more than the hysteresis. A move costs once, and its gain counts in every remaining iteration."""
+    now = remaining_seconds(stats, [])
+    best = min((_descent(stats), _new(stats)), key=lambda moves: remaining_seconds(stats, moves))
+    return best if remaining_seconds(stats, best) < now * (1 - tuning.hysteresis - 1e-12) else []
+
+
+def remaining_seconds(stats: Stats, moves: Moves) -> float:
+    """s of all remaining iterations after these moves, and of the moves."""
+    return float(stats.load_if(applied(stats.owner, moves)).max()) * stats.remaining + stats.cost_of(moves)
+
+
+def _new(stats: Stats) -> Moves:
+    """An assignment that ignores the present one, but for resting blocks."""
+    return [(i, j) for i, j in proposal(stats, by_finish(stats)) if i not in stats.resting]
+
+
+def _descent(stats: Stats) -> Moves:
+    """The best prefix of a descent.
 
     Each step moves a block from the rank that finishes last, messages included, to another rank, such that
     the later of the two finishes as early as possible. A step may leave the iteration time unchanged (if two
-    ranks are equally late). The prefix with the least remaining time, including costs, is chosen if it gains
-    more than the hysteresis.
+    ranks are equally late). The prefix with the least remaining time, including costs, is chosen.
     """
-    owner, load = stats.owner.copy(), stats.load
-    fixed = np.zeros(stats.n_blocks, bool)
+    owner, fixed = stats.owner.copy(), np.zeros(stats.n_blocks, bool)
     fixed[list(stats.resting)] = True
-    now = float(load.max()) * stats.remaining
-    best, chosen = now * (1 - tuning.hysteresis), 0
+    best, chosen, spent = remaining_seconds(stats, []), 0, 0.0
     moves: Moves = []
-    spent = 0.0
     while (step := _relief(stats, owner, fixed)) is not None:
         i, j = step
         owner[i], fixed[i] = j, True
         moves.append((i, j))
         spent += float(stats.cost(i, j))
         value = float(stats.load_if(owner).max()) * stats.remaining + spent
-        if value < best - 1e-12 * now:
+        if value < best * (1 - 1e-12):
             best, chosen = value, len(moves)
     return moves[:chosen]
 

@@ -4,15 +4,17 @@ There is no MPI and no clock here: the balancer on ranks and the one on a virtua
 """
 
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from fembench.balance.detect import by_finish, next_alpha, reachable, wider
-from fembench.balance.observation import Stats, Tuning, proposal
+from fembench.balance.observation import I64, Stats, Tuning, proposal
 from fembench.balance.policies import POLICIES, balanced, decide
 from fembench.balance.potential import forecast, ranking
 from fembench.records.case_fields import CaseBalancing, IntervalRule
 from fembench.records.ledger import Look, Move
 
 MOST_ALPHA = 16  # calls between looks; with more, a change would be detected too late
+MOST_LOOKING = 0.01  # fraction of the time that looks may take
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Control:
         self.band = settings.tuning.band
         self.looks = self._quiet = 0  # all looks; those since a move, or since the band became wider
         self._moved_at: dict[int, int] = {}
+        self._home: I64 | None = None  # (V,) rank of each block before any move
 
     def due(self, iteration: int, urgent: bool = False) -> bool:
         """Whether to look after this iteration; counts the call. `urgent`: a rank must be emptied."""
@@ -68,13 +71,14 @@ class Control:
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
         moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
         predicted = forecast(stats, moves)
+        self._home = stats.owner.copy() if self._home is None else self._home
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
         settled = fine or not (moves or self.policy.literal)  # if no move helps, that counts as balanced
         self.alpha = self.wait = next_alpha(before, settled, self.rule, self.settings.alpha)
         if not self.policy.literal:
-            self.alpha = self.wait = min(self.alpha, max(MOST_ALPHA, before))
+            self.alpha = self.wait = min(self.alpha, self._affordable(stats, superstep))
         self._widen(bool(moves))
         return Look(
             iteration=iteration,
@@ -82,6 +86,7 @@ class Control:
             next_alpha=self.alpha,
             rank_time=tuple((stats.rank_time if stats.seen is None else stats.seen).tolist()),
             superstep=superstep,
+            unmoved=forecast(stats, proposal(stats, self._home)),
             balanced=fine,
             reachable=fine or reachable(stats, tuning.band),
             n_candidates=count,
@@ -96,6 +101,14 @@ class Control:
             drained=tuple(sorted(stats.leaving)),
             bound=-1.0 if fine else min(predicted, forecast(stats, proposal(stats, by_finish(stats)))),
         )
+
+    def _affordable(self, stats: Stats, superstep: float) -> int:
+        """The calls from look to look with which looks take at most MOST_LOOKING of the time; by a rule that
+        the user chose, MOST_ALPHA."""
+        if self.settings.interval != "policy":
+            return max(MOST_ALPHA, self.settings.alpha)
+        calls = stats.look_cost / (MOST_LOOKING * self.settings.gamma * max(superstep, 1e-300))
+        return min(max(ceil(calls), 1), MOST_ALPHA)
 
     def _widen(self, moved: bool) -> None:
         """Algorithm 1 of Gomes (2014), which does not say how the band narrows again: a move restores it."""

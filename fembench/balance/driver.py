@@ -9,6 +9,7 @@ to the look that caused them.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -169,6 +170,7 @@ class Balancer:
             links=self.facts.links,
             pairs=self.facts.pairs,
             per_move=max(per_move for _, _, per_move in rows),
+            look_cost=median([own.look_seconds for own in self._own] or [0.0]),
             remaining=remaining,
             places=self.facts.places,
             leaving=leaving,

@@ -34,6 +34,7 @@ class Stats:
     shown: float = 1.0  # part of the messages' cost that computing does not hide
     second_per_byte: float = 8.5e-9  # K without pairs: Charm++'s constant, as in Gomes (2014)
     per_move: float = 0.0  # s per move, independent of its size (Mig of 2.17)
+    look_cost: float = 0.0  # s of a look
     communication: float = 0.0  # s per iteration that no move changes, in addition to the messages of pairs
     remaining: int = 1  # expected number of iterations still to come
     places: F64 | None = None  # (V, 3) centres of the blocks

@@ -14,7 +14,7 @@ import numpy as np
 from fembench.balance.control import Control, Settings
 from fembench.balance.observation import F64, I64, Stats, applied
 from fembench.balance.scenario import Scenario
-from fembench.records.ledger import Ledger, Look
+from fembench.records.ledger import Bill, Ledger, Look
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,12 @@ def simulate(
         looks=tuple(looks), owner=tuple(job.owner.tolist()), iterations=scenario.iterations, seconds=total
     )
     return VirtualRun(settings.policy, total, supersteps, ledger)
+
+
+def against_no_moves(run: VirtualRun, still: VirtualRun) -> Bill:
+    """The bill of a run, given the same scenario with policy 'none'."""
+    cost = sum(look.cost for look in run.ledger.looks)
+    return Bill(cost, still.seconds - run.seconds + cost, run.n_moves > 0)
 
 
 def _measured(looks: list[Look], superstep: float) -> list[Look]:
@@ -122,6 +128,7 @@ class _Job:
             pairs=self._pairs,
             second_per_byte=0.0,
             per_move=self._block_cost,
+            look_cost=s.look_cost,
             communication=s.communication,
             remaining=remaining,
             places=np.column_stack((line, np.zeros((s.blocks, 2)))),

@@ -123,16 +123,16 @@ def _settings(options: argparse.Namespace) -> list:
 
 
 def _show(scenario, runs: list, looks: bool) -> None:
+    from fembench.balance.virtual import against_no_moves
     from fembench.base.tables import table
     from fembench.base.units import plural
-    from fembench.records.ledger import bill
     from fembench.report.balance_tables import moves_text, prediction_errors
 
     size = f"{plural(scenario.blocks, 'block')} on {plural(scenario.n_ranks, 'rank')}"
     print(f"{scenario.name}: {size}, VIRTUAL clock\n")
     rows = []
     for r in runs:
-        spent, won = bill(r.ledger)
+        billed = against_no_moves(r, runs[0])
         errors = sorted(prediction_errors(r.ledger))
         rows.append(
             [
@@ -141,8 +141,8 @@ def _show(scenario, runs: list, looks: bool) -> None:
                 f"{100 * (1 - r.seconds / runs[0].seconds):.1f} %",
                 len(r.ledger.looks),
                 r.n_moves,
-                spent,
-                "" if not r.n_moves else "yes" if won > spent else "no",
+                billed.cost,
+                billed.paid_back if billed.moved else "",
                 float(r.supersteps[-1]),
                 f"{100 * errors[len(errors) // 2]:.1f} %" if errors else None,
             ]

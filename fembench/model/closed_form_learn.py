@@ -41,7 +41,7 @@ def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedForm
 
 
 def _error(study: Predictor, record: Record) -> float:
-    found = bounded(study, of_record(record), TURNS).iteration.middle
+    found = bounded(study, of_record(record), TURNS).expected.iteration
     return math.log(measured(record).iteration / found)
 
 

@@ -11,13 +11,14 @@ at once, a phase lasts at least their sum over the number of cores, at the speed
 busy. That speed, as measured, includes the traffic of the others to memory. Up to the number of ranks that
 the profile measured at once, the speeds include all sharing, and each rank counts as having its own core.
 
-The interval of a price contains nine in ten of the profile's visits or, with a correction, of the runs to
-which that was fitted.
+What is expected follows from the prices themselves, as in the simulation. The interval of a price contains
+nine in ten of the profile's visits or, with a correction, of the runs to which that was fitted; its middle is
+no price, because disturbed visits lie on one side of it.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fembench.base.errors import InputError
@@ -46,12 +47,17 @@ class ClosedFormCorrection:
     scale: float = 1.0  # measured over predicted
     half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: use the profile's visits instead
 
-    def applied(self, seconds: TimeRange) -> TimeRange:
+    def applied(self, price: float, visits: TimeRange | None = None) -> TimeRange:
+        """The interval of a corrected price, from the errors of the runs, if they are known, or else from the
+        interval of its visits."""
+        if self.half_width:
+            factor = math.exp(self.half_width)
+            return TimeRange(price * self.scale / factor, price * self.scale * factor)
+        return (visits or as_interval(price)) * self.scale
+
+    def exact(self, price: float, visits: TimeRange | None = None) -> TimeRange:
         """The corrected price."""
-        if not self.half_width:
-            return seconds * self.scale
-        middle, factor = seconds.middle * self.scale, math.exp(self.half_width)
-        return TimeRange(middle / factor, middle * factor)
+        return as_interval(price * self.scale)
 
 
 AS_IN_PROFILE = ClosedFormCorrection()
@@ -70,11 +76,12 @@ def bounded(
     shared = sharing_of(study, work, slots)
     priced = prices(work, slots, study.rates, study.correction, shared.together)
     machine = as_in_runs(machine, slots, study.correction)
-    return closed_form(
-        phases_of(work, slots, study.rates, priced, machine, shared.cores, correction),
-        iterations,
-        compose=compose,
-    )
+
+    def of(*, exact: bool) -> ClosedForm:
+        phases = phases_of(work, slots, study.rates, priced, machine, shared.cores, correction, exact=exact)
+        return closed_form(phases, iterations, compose=compose)
+
+    return replace(of(exact=False), expected=of(exact=True).expected)
 
 
 class SharedCores(NamedTuple):
@@ -106,30 +113,33 @@ def phases_of(
     machine: Machine,
     cores: Sequence[int],
     correction: ClosedFormCorrection = AS_IN_PROFILE,
+    *,
+    exact: bool = False,
 ) -> CgSet:
-    """Assembly and the phases of an iteration, each activity with one interval per rank; cores[host] serve
-    the ranks of a host."""
-    ranks, parts, learned = range(work.ranks), work.parts, correction.applied
+    """Assembly and the phases of an iteration, each activity with one interval per rank, or with its price if
+    `exact`; cores[host] serve the ranks of a host."""
+    ranks, parts = range(work.ranks), work.parts
+    as_measured, learned = (c.exact if exact else c.applied for c in (AS_IN_PROFILE, correction))
 
-    def spread(name: str, units: Sequence[float], seconds: Sequence[float]) -> list[TimeRange]:
+    def spread(name: str, units: Sequence[float], seconds: Sequence[float], each=learned) -> list[TimeRange]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
-        return [shortest_window((t / ratios).tolist(), KEPT) for t, ratios in zip(seconds, visits)]
+        return [each(t, shortest_window((t / ratio).tolist(), KEPT)) for t, ratio in zip(seconds, visits)]
 
     product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])
     beside = [_overheads(work, machine, r, priced[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks]
-    computing = Activity("product", "core", [learned(t) for t in product])
+    computing = Activity("product", "core", product)
     messages = (
-        Activity("halo", "nic", [learned(as_interval(_gaps(work, machine, r))) for r in ranks]),
-        Activity("latency", "", [learned(as_interval(_latency(work, machine, r))) for r in ranks]),
+        Activity("halo", "nic", [learned(_gaps(work, machine, r)) for r in ranks]),
+        Activity("latency", "", [learned(_latency(work, machine, r)) for r in ranks]),
     )
-    updates = Activity("updates", "core", [learned(total(pair)) for pair in zip(vectors, beside)])
+    updates = Activity("updates", "core", [total((v, learned(t))) for v, t in zip(vectors, beside)])
     exchange = [(computing, *messages)] if work.case.method.overlap else [(computing,), messages]
-    assembly = spread("assembly", parts.cells, [p.assembly for p in priced])
+    assembly = spread("assembly", parts.cells, [p.assembly for p in priced], as_measured)
     return CgSet(
         assembly=(Activity("assembly", "core", assembly),),
         iteration=(*exchange, (updates,)),
-        allreduce=learned(as_interval(_allreduce(machine))),
+        allreduce=learned(_allreduce(machine)),
         allreduces=len(recipe(work.case.method).reductions),
         host=machine.host,
         cores=cores,

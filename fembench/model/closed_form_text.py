@@ -40,10 +40,10 @@ def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "
     rows = [
         [
             a.work.ranks,
-            *_three(a.form.iteration),
-            seconds(a.form.assembly.middle),
+            *_three(a.form.expected.iteration, a.form.iteration),
+            seconds(a.form.expected.assembly),
             a.form.iterations,
-            *_three(a.form.seconds),
+            *_three(a.form.expected.seconds, a.form.seconds),
             a.form.bottleneck,
         ]
         for a in runs
@@ -58,12 +58,12 @@ def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "
 
 
 def _terms(form: ClosedForm) -> list[str]:
-    rows = [[name, *_three(term)] for name, term in form.terms.items()]
+    rows = [[name, *_three(term.middle, term)] for name, term in form.terms.items()]
     return [form.expression, "", table(["term, whole run", "middle", "from", "to"], rows, align="lrrr")]
 
 
-def _three(interval: TimeRange) -> list[str]:
-    return [seconds(interval.middle), seconds(interval.low), seconds(interval.high)]
+def _three(expected: float, interval: TimeRange) -> list[str]:
+    return [seconds(expected), seconds(interval.low), seconds(interval.high)]
 
 
 def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
@@ -73,6 +73,7 @@ def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
         "ranks": run.work.ranks,
         "mesh": run.work.mesh_hash,
         "compose": compose,
+        "expected": form.expected._asdict(),
         "iteration": [form.iteration.low, form.iteration.high],
         "assembly": [form.assembly.low, form.assembly.high],
         "iterations": form.iterations,

@@ -162,10 +162,10 @@ def bound_of(study: Predictor, work: Workload, found: ClosedForm, learned: Seque
     return _sealed(
         study,
         work,
-        iteration=found.iteration.middle,
+        iteration=found.expected.iteration,
         low=found.iteration.low,
         high=found.iteration.high,
-        assembly=found.assembly.middle,
+        assembly=found.expected.assembly,
         phases={},
         limit=found.bottleneck,
         learned=tuple(r.id for r in learned),

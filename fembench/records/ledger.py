@@ -4,6 +4,9 @@ Raw numbers only: means, deviations and whether a move paid off are computed on 
 activation of the balancer between two iterations (supersteps). Times are in seconds.
 """
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import msgspec
 
 
@@ -54,6 +57,7 @@ class Look(LedgerStruct, frozen=True):
     move_seconds: float = 0.0  # moving and rebuilding, slowest rank
     measured: float = -1.0  # superstep of the window after the look; -1: the solve ended earlier
     drained: tuple[int, ...] = ()  # ranks that had to be empty after it
+    unmoved: float = -1.0  # superstep if no block had ever moved, at the measured speeds; -1: not known
     bound: float = -1.0  # best superstep found for whole blocks at the current speeds; -1: balanced
 
     @property
@@ -88,46 +92,63 @@ class BalanceFacts(LedgerStruct, frozen=True):
 
 
 class Account(LedgerStruct, frozen=True):
-    """Cost and gain of one look with moves, until the next such look or the end."""
+    """Cost and gain of one look with moves."""
 
     iteration: int
     cost: float  # seconds
-    gain: float  # seconds per iteration, measured
-    iterations: int  # number of iterations with this gain
+    gain: float  # seconds per iteration, measured before and after
     break_even: int  # iterations until the gain repays the cost; -1: never
-
-    @property
-    def net(self) -> float:
-        """Seconds saved, minus the cost."""
-        return self.gain * self.iterations - self.cost
-
-    @property
-    def paid_back(self) -> bool:
-        return self.net > 0
 
 
 def accounts(ledger: Ledger) -> list[Account]:
     """One account per look that moved blocks and was followed by a measured superstep."""
-    moved = [look for look in ledger.looks if look.moves]
-    ends = [look.iteration for look in moved[1:]] + [ledger.iterations]
-    result = []
-    for look, end in zip(moved, ends):
-        if look.measured < 0:
-            continue
-        gain = look.superstep - look.measured
-        result.append(
-            Account(
-                iteration=look.iteration,
-                cost=look.cost,
-                gain=gain,
-                iterations=end - look.iteration,
-                break_even=int(-(-look.cost // gain)) if gain > 0 else -1,
-            )
-        )
-    return result
+    return [
+        _account(look, look.superstep - look.measured)
+        for look in ledger.looks
+        if look.moves and look.measured >= 0
+    ]
 
 
-def bill(ledger: Ledger) -> tuple[float, float]:
-    """(seconds spent on all looks, seconds saved by moves before their cost is subtracted)."""
-    spent = sum(look.cost for look in ledger.looks)
-    return spent, sum(a.gain * a.iterations for a in accounts(ledger))
+def _account(look: Look, gain: float) -> Account:
+    return Account(
+        iteration=look.iteration,
+        cost=look.cost,
+        gain=gain,
+        break_even=int(-(-look.cost // gain)) if gain > 0 else -1,
+    )
+
+
+class Bill(NamedTuple):
+    """Cost and gain of the moves of one solve, against the same solve with every block where it began."""
+
+    cost: float  # seconds of all looks and moves
+    gain: float | None  # seconds saved before the cost is subtracted; None: not known
+    moved: bool
+
+    @property
+    def net(self) -> float | None:
+        return None if self.gain is None else self.gain - self.cost
+
+    @property
+    def paid_back(self) -> str:
+        """The meaning of *paid back* everywhere: whether the moves saved more than looks and moves cost."""
+        if not self.moved:
+            return "no move"
+        return "not known" if self.net is None else "yes" if self.net > 0 else "no"
+
+
+def bill(ledger: Ledger) -> Bill:
+    """The bill of a solve. Every window is compared with its superstep without moves, at the speeds measured
+    in it; the one after the last look, with that of this look."""
+    looks = ledger.looks
+    moved = any(look.moves for look in looks)
+    cost = sum(look.cost for look in looks)
+    if any(look.unmoved < 0 for look in looks):
+        return Bill(cost, None, moved)
+    saved, begin = 0.0, False
+    for before, look in pairwise(looks):
+        begin = begin or bool(before.moves)
+        saved += begin * (look.unmoved - look.superstep) * (look.iteration - before.iteration)
+    if moved and looks[-1].measured >= 0:
+        saved += (looks[-1].unmoved - looks[-1].measured) * (ledger.iterations - looks[-1].iteration)
+    return Bill(cost, saved, moved)

@@ -31,7 +31,7 @@ def balance_runs(records: Iterable[Record]) -> Table:
     rows = []
     for record, facts in _with(records):
         for k, ledger in counted(facts):
-            spent, won = bill(ledger)
+            billed = bill(ledger)
             errors = prediction_errors(ledger)
             moves = [move for look in ledger.looks for move in look.moves]
             rows.append(
@@ -45,19 +45,19 @@ def balance_runs(records: Iterable[Record]) -> Table:
                     len(ledger.looks),
                     len(moves),
                     sum(move.bytes for move in moves),
-                    spent,
-                    won,
-                    won - spent,
-                    _paid(moves, won - spent),
+                    billed.cost,
+                    billed.gain,
+                    billed.net,
+                    billed.paid_back,
                     median(errors) if errors else None,
                 )
             )
     return Table(
         "balance",
         "Rebalancing: cost and gain",
-        "Cost is the time of all looks and moves. The gain of a move is the time of an iteration before it "
-        "minus the time after it, multiplied by the iterations until the next move; net is gain minus "
-        "cost.",
+        "Cost is the time of all looks and moves. Gain is the time that the moves saved, compared with every "
+        "block staying where it began, at the speeds measured between two looks; net is gain minus cost, and "
+        "moves are paid back if it is positive.",
         (
             words("run"),
             words("policy"),
@@ -76,12 +76,6 @@ def balance_runs(records: Iterable[Record]) -> Table:
         ),
         tuple(rows),
     )
-
-
-def _paid(moves: Sequence[object], net: float) -> str:
-    if not moves:
-        return "no move"
-    return "yes" if net > 0 else "no"
 
 
 def balance_looks(records: Iterable[Record]) -> Table:
@@ -109,7 +103,6 @@ def balance_looks(records: Iterable[Record]) -> Table:
                     look.measured if look.measured >= 0 else None,
                     look.cost,
                     None if account is None or account.break_even < 0 else account.break_even,
-                    "" if account is None else "yes" if account.paid_back else "no",
                 )
             )
     return Table(
@@ -138,7 +131,6 @@ def balance_looks(records: Iterable[Record]) -> Table:
             time("measured", "measured"),
             time("cost", "cost"),
             integer("breaks even after", "break_even"),
-            words("paid back", "paid_back"),
         ),
         tuple(rows),
     )

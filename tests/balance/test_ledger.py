@@ -26,7 +26,7 @@ from fembench.report.table import to_json
 OLD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
 
 
-def look(iteration, times, moves=(), *, predicted, measured, superstep, cost=0.01):
+def look(iteration, times, moves=(), *, predicted, measured, superstep, unmoved=0.41, cost=0.01):
     return Look(
         iteration=iteration,
         alpha=2,
@@ -46,6 +46,7 @@ def look(iteration, times, moves=(), *, predicted, measured, superstep, cost=0.0
         look_seconds=cost / 2,
         move_seconds=cost / 2,
         measured=measured,
+        unmoved=unmoved,
     )
 
 
@@ -56,7 +57,7 @@ def ledger():
         looks=(
             look(10, (0.4, 0.2), [move], predicted=0.31, measured=0.3, superstep=0.41, cost=0.5),
             look(20, (0.3, 0.3), predicted=0.3, measured=0.3, superstep=0.3),
-            look(60, (0.2, 0.4), [back], predicted=0.25, measured=0.45, superstep=0.4, cost=0.5),
+            look(60, (0.2, 0.4), [back], predicted=0.25, measured=0.45, superstep=0.4, unmoved=0.5, cost=0.5),
         ),
         owner=(0, 0, 1, 1),
         iterations=100,
@@ -91,17 +92,25 @@ def test_a_ledger_is_written_and_read_back(tmp_path):
 
 
 @pytest.mark.row("002:ledger")
-def test_what_was_paid_and_what_came_back():
+def test_what_was_paid_and_when_it_breaks_even():
     first, second = accounts(ledger())
-    assert (first.gain, first.iterations) == (pytest.approx(0.11), 50)
-    assert first.net == pytest.approx(0.11 * 50 - 0.5)
-    assert first.paid_back
+    assert first.gain == pytest.approx(0.11)
     assert first.break_even == 5  # 0.5 s at 0.11 s an iteration
-    assert not second.paid_back
     assert second.break_even == -1
-    spent, won = bill(ledger())
-    assert spent == pytest.approx(0.5 + 0.01 + 0.5)
-    assert won == pytest.approx(0.11 * 50 - 0.05 * 40)
+
+
+def test_the_gain_is_the_time_saved_against_every_block_staying_where_it_began():
+    paid = bill(ledger())
+    assert paid.cost == pytest.approx(0.5 + 0.01 + 0.5)
+    gain = 0.11 * 10 + 0.1 * 40 + 0.05 * 40
+    assert paid.gain == pytest.approx(gain)
+    assert (paid.net, paid.paid_back) == (pytest.approx(gain - 1.01), "yes")
+
+
+def test_without_the_time_of_unmoved_blocks_it_is_not_known_whether_moves_paid_back():
+    looks = tuple(msgspec.structs.replace(look, unmoved=-1.0) for look in ledger().looks)
+    old = bill(msgspec.structs.replace(ledger(), looks=looks))
+    assert (old.net, old.paid_back) == (None, "not known")
 
 
 def test_a_look_without_a_window_after_it_is_in_no_account():
@@ -118,7 +127,8 @@ def test_tables_say_paid_back_yes_or_no():
     runs, _, looks, candidates = balance_tables([balanced_record()])
     row = dict(zip((c.head for c in runs.columns), runs.rows[0]))
     assert (row["moves"], row["moved"], row["paid back"]) == (2, 2000, "yes")
-    assert [r[-1] for r in looks.rows] == ["yes", "", "no"]
+    assert "paid back" not in [c.head for c in looks.columns]  # of a run, not of a look
+    assert [r[-1] for r in looks.rows] == [5, None, None]  # breaks even after
     assert [r[-1] for r in candidates.rows] == pytest.approx([0.08, 0.08])
 
 

@@ -75,11 +75,36 @@ def test_each_target_can_be_missed(benchmark, changes, missed):
     assert len(rows) == 10
 
 
-@pytest.mark.parametrize(("which", "most"), [("lab", 0.10), ("real", 0.05)])
-def test_without_emulation_the_median_error_alone_is_judged(benchmark, which, most):
-    for median, kept in ((most, True), (most + 0.001, False)):
-        (promise,) = benchmark.promises(scores(median=median), which)
-        assert (promise.what, promise.kept) == ("simulation: median |error|", kept)
+@pytest.mark.parametrize(("median", "kept"), [(0.10, True), (0.101, False)])
+def test_in_the_lab_the_median_error_alone_is_judged(benchmark, median, kept):
+    (promise,) = benchmark.promises(scores(median=median), "lab")
+    assert (promise.what, promise.kept) == ("simulation: median |error|", kept)
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({}, []),
+        ({"median": 0.061}, ["simulation: median |error|: 6.1%"]),
+        ({"closed": {"median": 0.101}}, ["closed form: median |error|: 10.1%"]),
+        ({"closed": {"coverage": 0.79}}, ["closed form: runs inside the interval: 79.0%"]),
+        ({"coverage": 1.0, "half_width": 0.127}, ["simulation: half-width of intervals: 12.7%"]),
+    ],
+)
+def test_on_this_machine_the_closed_form_and_the_intervals_are_judged_as_well(benchmark, changes, missed):
+    rows = list(benchmark.promises(scores(**changes), "real"))
+    assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
+    assert len(rows) == 6
+
+
+@pytest.mark.parametrize("which", ["emulated", "lab", "real"])
+def test_if_every_configuration_is_too_noisy_the_verdict_is_invalid_and_says_so(
+    benchmark, which, tmp_path, monkeypatch, capsys
+):
+    found = scores(cells=0, left_out=12, closed={"cells": 0, "left_out": 12})
+    monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
+    assert benchmark.judge(tmp_path, which) == 1
+    assert "INVALID: 12 of 12 configurations vary too much" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])

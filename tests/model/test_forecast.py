@@ -253,8 +253,8 @@ def test_a_deadline_between_the_middle_and_the_upper_end_of_the_interval_is_not_
     profile = open_study(machine_file)
     case, mesh = Case.of(mesh="m1", ranks=1), resolve("m1")
     if method == "analytic":
-        found = bounded(profile, profile.workload(case, mesh), 100).seconds
-        middle, high = found.middle, found.high
+        found = bounded(profile, profile.workload(case, mesh), 100)
+        middle, high = found.expected.seconds, found.seconds.high
     else:
         _, middle, high = profile.predict(case, mesh).total(100)
     assert high > 1.01 * middle
@@ -392,7 +392,7 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
     assert more == pytest.approx(1e-7 * run.partition.message_bytes[0][0], rel=0.05)
     assert learn([run], costly.rates, costly.place).product.value == pytest.approx(1.0, rel=1e-6)
     assert learn([run], free.rates, free.place).product.value > 1.05
-    closed = [bounded(s, s.workload(case), 50).iteration.middle for s in (costly, free)]
+    closed = [bounded(s, s.workload(case), 50).expected.iteration for s in (costly, free)]
     assert closed[0] - closed[1] == pytest.approx(more, rel=0.05)
 
 

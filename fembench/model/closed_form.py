@@ -44,7 +44,7 @@ class CgSet:
     cores: Sequence[int]  # (n_hosts,)
 
 
-class Expected(NamedTuple):
+class AtPrices(NamedTuple):
     """Seconds at the prices themselves."""
 
     seconds: float
@@ -62,7 +62,7 @@ class ClosedForm:
     iterations: int
     expression: str  # T = max(...) with each term in symbols
     terms: dict[str, TimeRange]  # the same terms in numbers, over the whole run: T_0, T_core_0, T_nic_0, ...
-    expected: Expected  # within the bounds; their middle, if only bounds are known
+    expected: AtPrices  # within the bounds; their middle, if only bounds are known
 
     @property
     def bottleneck(self) -> str:
@@ -80,7 +80,7 @@ def closed_form(work: CgSet, iterations: int, *, compose: Compose = "phase") -> 
     else:
         first, turn = (largest(terms_of(work, n, assemblies=k).values()) for n, k in ((0, 1), (1, 0)))
         whole = largest(terms.values())
-    middle = Expected(whole.middle, first.middle, turn.middle)
+    middle = AtPrices(whole.middle, first.middle, turn.middle)
     return ClosedForm(whole, first, turn, iterations, expression(work), terms, middle)
 
 

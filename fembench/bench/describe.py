@@ -87,7 +87,7 @@ def describe(
         hosts=tuple(hosts.values()),
         rank_host=tuple(order.index(row.host.name) for row in rows),
         affinity=tuple(row.affinity for row in rows),
-        oversubscribed=any(_crowded(hosts[name], ranks[name], dilate) for name in order),
+        oversubscribed=any(_crowded(ranks[name], dilate) for name in order),
         mpi=library(),
         launcher=launcher,
         command=command,
@@ -106,7 +106,7 @@ def describe(
     )
 
 
-def _crowded(host: HostFacts, ranks: Sequence[RankFacts], dilate: float) -> bool:
-    """Whether ranks of a host share cores: it has fewer cores than ranks, or they are bound to fewer."""
+def _crowded(ranks: Sequence[RankFacts], dilate: float) -> bool:
+    """Whether ranks of a host share the cores that they may run on, whatever a quota grants them."""
     bound = frozenset().union(*(row.cores for row in ranks))
-    return len(ranks) > min(host.cores, len(bound)) * dilate
+    return len(ranks) > len(bound) * dilate

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fembench.base.units import plural
+from fembench.records.quota import narrow_quotas
 from fembench.records.record import Environment, HostFacts, Record, Rule
 
 CROWDED = "OVERSUBSCRIBED: functional only"
@@ -12,20 +13,33 @@ REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bin
 
 
 def enough_cores(record: Record) -> Rule:
-    """C4: no host has more ranks than cores, or than cores that its ranks are bound to."""
+    """C4: no host has more ranks than cores that they may run on. What a quota grants is stated."""
     environment, threshold = record.environment, "ranks <= cores"
-    if not environment.oversubscribed:
-        affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
-        return Rule(id="C4", ok=True, value=affinity, threshold=threshold)
     found = too_few_cores(environment, record.case.synthetic.dilate)
-    quota = any("quota" in one for one in found)
-    value = "; ".join([CROWDED, *found[:MOST_SHOWN], *(["…"] if len(found) > MOST_SHOWN else [])])
-    note = f"use fewer ranks, or more cores or hosts{', or raise the quota' if quota else ''}"
-    return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
+    if not oversubscribed(environment, record.case.synthetic.dilate):
+        affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
+        value = "; ".join([affinity, *_some(narrow_quotas(environment))])
+        return Rule(id="C4", ok=True, value=value, threshold=threshold)
+    note = "use fewer ranks, or more cores or hosts"
+    return Rule(id="C4", ok=None, value="; ".join([CROWDED, *_some(found)]), threshold=threshold, note=note)
+
+
+def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
+    """Whether ranks share cores. Earlier versions counted a quota as cores, so recorded cores decide."""
+    unknown = not _cores_known(environment)
+    return environment.oversubscribed and (unknown or bool(too_few_cores(environment, dilate)))
+
+
+def _cores_known(environment: Environment) -> bool:
+    return len(environment.cores) == len(environment.rank_host) and all(environment.cores)
+
+
+def _some(found: Sequence[str]) -> list[str]:
+    return [*found[:MOST_SHOWN], *(["…"] if len(found) > MOST_SHOWN else [])]
 
 
 def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:
-    """The hosts with more ranks than cores, and what they lack: 'n3: 2 ranks, a quota of 0.5 CPUs'.
+    """The hosts with more ranks than cores, and what they lack: 'n3: 2 ranks, 1 core'.
 
     `dilate`: ranks that take turns on a core on purpose.
     """
@@ -37,15 +51,14 @@ def _too_few(environment: Environment, dilate: float, number: int, host: HostFac
     """What a host lacks; "" if it has enough cores."""
     ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
     ours = f"{host.name}: {plural(len(ranks), 'rank')}"
-    if len(ranks) > host.cores * dilate:
+    if not _cores_known(environment):
         by_quota = 0 < host.cpu_quota < host.cores + 1  # whole CPUs of it count as cores
-        return f"{ours}, " + (
-            f"a quota of {host.cpu_quota:.3g} CPUs" if by_quota else plural(host.cores, "core")
-        )
-    bound = {core for rank in ranks for core in (environment.cores[rank] if environment.cores else ())}
-    if environment.cores and len(ranks) > len(bound) * dilate:
-        return f"{ours}, bound to {plural(len(bound), 'core')}"
-    return ""
+        lack = f"a quota of {host.cpu_quota:.3g} CPUs" if by_quota else plural(host.cores, "core")
+        return f"{ours}, {lack}" if len(ranks) > host.cores * dilate else ""
+    bound = {core for rank in ranks for core in environment.cores[rank]}
+    if len(ranks) <= len(bound) * dilate:
+        return ""
+    return f"{ours}, {'bound to ' if len(bound) < host.cores else ''}{plural(len(bound), 'core')}"
 
 
 def bound_apart(record: Record) -> Iterator[Rule]:

@@ -1,11 +1,11 @@
-"""Whether the hosts were quiet: rule D6, and D3 for hypervisors and quotas."""
+"""Whether the hosts were quiet: rules D6, and D3 for hypervisors. Quotas are no noise (quota.py)."""
 
 from collections.abc import Iterator
 
+from fembench.records.quota import of_lab, quota_rules, withheld
 from fembench.records.record import HostFacts, Record, Rule, reason
 
 STOLEN = 2.0  # percent of CPU time
-LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
 QUOTA = "a quota withheld"
 OTHERS = 2.0  # percent of the ranks' CPU time
 STOP = "stop the other work, or reserve whole hosts"
@@ -22,25 +22,25 @@ def quiet(record: Record) -> Iterator[Rule]:
         threshold=f"<= {STOLEN:.3g}",
         note="" if steal <= STOLEN else "use hosts that share no processors",
     )
-    held = max(record.environment.hosts, key=lambda h: h.throttled_percent, default=None)
-    if held and held.throttled_percent > 0:
-        yield _throttled(held)
+    yield from quota_rules(record.environment)
     asked = [h for h in record.environment.hosts if h.others_percent >= 0 or h.others_resolution >= 100]
     if asked:
         yield _rule(max(asked, key=lambda h: (_least(h) > OTHERS, _most(h))))
 
 
-def lost(host: HostFacts) -> dict[str, float]:
-    """{cause: percent of the CPU time} that the job lost on a host, beyond the limits of D3 and D6."""
+def foreign(host: HostFacts) -> dict[str, float]:
+    """{cause: percent of the CPU time} that foreign work took from the job on a host, beyond D3 and D6."""
     found = {
         "others used": (_least(host) > OTHERS, host.others_percent),
         "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),
-        QUOTA: (
-            host.throttled_percent > STOLEN and not _is_of_lab(host),
-            host.throttled_percent,
-        ),
     }
     return {who: percent for who, (beyond, percent) in found.items() if beyond}
+
+
+def lost(host: HostFacts) -> dict[str, float]:
+    """As `foreign`, and what the job's own quota withheld."""
+    own = {QUOTA: host.throttled_percent} if withheld(host) and not of_lab(host) else {}
+    return foreign(host) | own
 
 
 def others_note(record: Record) -> str:
@@ -49,22 +49,6 @@ def others_note(record: Record) -> str:
     if broken is None:
         return ""
     return f"{record.verdict.status}: {reason(broken)}; others cause part of the waiting and interruptions"
-
-
-def _throttled(host: HostFacts) -> Rule:
-    """D3: CPU time withheld by a quota. The quotas of a lab are intended."""
-    by = f"by the quota of {host.cpu_quota:.3g} CPUs on control group {host.quota_group}"
-    value = f"{host.name}: {host.throttled_percent:.3g} % of CPU time withheld {by}"
-    if _is_of_lab(host):
-        return Rule(id="D3", ok=True, value=value, threshold="the lab's own: SYNTHETIC")
-    ok = host.throttled_percent <= STOLEN
-    note = "" if ok else "raise the quota"
-    return Rule(id="D3", ok=ok, value=value, threshold=f"<= {STOLEN:.3g} %", note=note)
-
-
-def _is_of_lab(host: HostFacts) -> bool:
-    """Whether the quota of a host was set by a lab, to make it slow."""
-    return any(name.startswith(LAB_GROUP) for name in host.quota_group.split("/"))
 
 
 def _least(host: HostFacts) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records.phases import CG, CG_PARTS
+from fembench.records.quota import stretch
 from fembench.records.record import Record, Rule
 from fembench.records.times import Times
 
@@ -36,7 +37,9 @@ def trace_rules(record: Record) -> Iterator[Rule]:
     """D4, D5: coverage of CG and cost of stamps, on the worst rank. E9: dropped spans."""
     iterations = usual_iterations(record)
     if iterations and record.case.method.solver == "own":
-        yield _parts(record, max(iterations, key=lambda i: i.share))
+        by_share = sorted(enumerate(iterations), key=lambda one: -one[1].share)
+        parts = [_parts(record, *one) for one in by_share]
+        yield next((rule for rule in parts if not rule.ok), parts[0])
         yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
     if record.dropped:  # older records do not have it
         yield _complete(record.dropped)
@@ -66,9 +69,10 @@ def usual_iterations(record: Record) -> list[Iteration]:
     return [Iteration(*row) for row in zip(*medians)]
 
 
-def _parts(record: Record, worst: Iteration) -> Rule:
-    """D4. Time between spans: the loop itself, half of each stamp, the balancer, emulated slowness."""
+def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
+    """D4. Time between spans: the loop itself, half of each stamp, the balancer, slowness (or a quota)."""
     loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
+    loop *= stretch(record.environment, record.environment.rank_host[rank])
     own = loop + _balancing(record)
     why = "the loop in Python, which is visible because the iterations are short"
     if _balancing(record) and worst.left > loop:

@@ -11,8 +11,10 @@ from math import nan
 
 import numpy as np
 
-from fembench.base.units import plural
+from fembench.base.units import few, plural
+from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
+from fembench.records.quota import narrow_quotas
 from fembench.records.record import Record
 from fembench.report.measures import Floats
 from fembench.report.results import Result
@@ -59,12 +61,14 @@ class Equality:
 def why_unequal(record: Record) -> str:
     """Why T1 / (P Tp) is meaningless for this run, as known in advance (rule C4, unequal ranks), or ""."""
     environment = record.environment
-    if environment.oversubscribed:
+    if oversubscribed(environment, record.case.synthetic.dilate):
         return "OVERSUBSCRIBED: functional only, no efficiency"
     if environment.synthetic:
         return "SYNTHETIC: ranks made unequal, no efficiency"
     models = cpu_models(record)
-    return f"unequal ranks ({len(models)} CPU models): no efficiency" if len(models) > 1 else ""
+    apart = [f"{len(models)} CPU models"] if len(models) > 1 else []
+    apart += [few(found, 3)] if (found := narrow_quotas(environment)) else []
+    return f"unequal ranks ({'; '.join(apart)}): no efficiency" if apart else ""
 
 
 def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
@@ -128,7 +132,7 @@ def _measured(found: Iterable[Result]) -> list[Record]:
         for result in found
         if result.ranks > 1 and result.pool.status != "INVALID"
         for record in result.pool.records
-        if record.solve.triads and not record.environment.oversubscribed
+        if record.solve.triads and not oversubscribed(record.environment)
     ]
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from fembench.base.errors import FembenchError
 from fembench.model.ideal import IdealRun, on_ideal_network
+from fembench.records.binding import oversubscribed
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION
 from fembench.records.times import Times
@@ -89,7 +90,7 @@ def every_factor(
 def _factors(
     result: Result, everyone: Sequence[Result], e_het: Mapping[int, float], base: int
 ) -> EfficiencyFactors:
-    if result.record.environment.oversubscribed:
+    if oversubscribed(result.record.environment):
         return EfficiencyFactors(result, None, *(np.nan,) * 7, notes=(f"not available: {CROWDED}",))
     u, seconds = useful(result.runs), result.times[SOLVE].median
     parallel, communication = float(u.mean()) / seconds, float(u.max()) / seconds

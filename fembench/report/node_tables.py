@@ -6,6 +6,7 @@ from fembench.base.tables import table
 from fembench.base.units import few, plural, size
 from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodeSamples, NodesRecord
+from fembench.records.quota import narrow_quotas
 from fembench.report.table import Column, Table, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
@@ -49,11 +50,12 @@ def headline(found: NodesFindings) -> str:
 
 
 def cautions(record: NodesRecord) -> list[str]:
-    """A line on hosts with too few cores for their ranks, and one on disturbance, if there are any."""
+    """A line on hosts with less than a CPU per rank, and one on disturbance, if there are any."""
     environment = record.first.environment
-    crowded = [] if environment.synthetic else too_few_cores(environment)
+    found = dict.fromkeys([*too_few_cores(environment), *narrow_quotas(environment)])
+    crowded = [] if environment.synthetic else list(found)
     more = f"; and {len(crowded) - NAMED} more" if len(crowded) > NAMED else ""
-    lacks = [f"fewer cores than ranks: {'; '.join(crowded[:NAMED])}{more}"] if crowded else []
+    lacks = [f"less than a CPU per rank: {'; '.join(crowded[:NAMED])}{more}"] if crowded else []
     return [*lacks, *filter(None, [disturbance([environment])])]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from math import inf, isnan
 
 from fembench.base.units import few, plural
+from fembench.records.binding import oversubscribed
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.report.measures import CG
@@ -55,7 +56,7 @@ def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
     notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
     notes += _spread(result)
-    notes += ["OVERSUBSCRIBED: functional only"] if environment.oversubscribed else []
+    notes += ["OVERSUBSCRIBED: functional only"] if oversubscribed(environment) else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.records.binding import oversubscribed
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
@@ -76,7 +77,7 @@ def unequal_results(found: Sequence[Result]) -> list[Unequal]:
         and r.pool.status != "INVALID"
         and SOLVE in r.times
         and unequal_ranks(r.record, found)
-        and not r.record.environment.oversubscribed
+        and not oversubscribed(r.record.environment)
     ]
 
 

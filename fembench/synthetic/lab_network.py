@@ -5,7 +5,7 @@ no packet leaves. A link's rate is a token bucket at both of its ends; the bucke
 packet, or 100 microseconds), or a message of CG would pass at once out of a full one.
 """
 
-from fembench.records.quiet import LAB_GROUP
+from fembench.records.quota import LAB_GROUP
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost, bits_per_second
 
 PREFIX = LAB_GROUP

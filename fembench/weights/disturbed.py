@@ -3,27 +3,26 @@
 from collections.abc import Sequence
 
 from fembench.base.units import few
-from fembench.records.quiet import QUOTA, lost
+from fembench.records.quiet import foreign
 from fembench.records.record import Environment
 
 SHOWN = 3  # most hosts named in a message
 REMEDY = {
     "others used": "stop the other work or use idle hosts",
     "the hypervisor took": "use hosts that share no processors",
-    QUOTA: "raise the quota",
 }
 
 
 def disturbance(environments: Sequence[Environment]) -> str:
-    """One line with cause, hosts and remedy, if the job lost CPU time in some of these runs; else ""."""
+    """One line with cause, hosts and remedy, if foreign work took CPU time in some of these runs, or ""."""
     worst: dict[str, dict[str, float]] = {}
     for host in (host for environment in environments for host in environment.hosts):
-        for who, percent in lost(host).items():
+        for who, percent in foreign(host).items():
             hosts = worst.setdefault(who, {})
             hosts[host.name] = max(percent, hosts.get(host.name, 0.0))
     if not worst:
         return ""
-    n = sum(any(lost(host) for host in environment.hosts) for environment in environments)
+    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
     runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
     causes = ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
     remedies = ", ".join(REMEDY[who] for who in worst)

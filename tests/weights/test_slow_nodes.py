@@ -201,5 +201,5 @@ def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fas
 
 def test_a_node_whose_quota_is_too_small_for_its_ranks_is_named_whatever_was_measured():
     record = planted_nodes(3, {2: Planted(host={"cpu_quota": 0.5, "cores": 1})}, ranks=2)
-    assert "fewer cores than ranks: n3: 2 ranks, a quota of 0.5 CPUs" in cautions(record)
+    assert "less than a CPU per rank: n3: 2 ranks, a quota of 0.5 CPUs" in cautions(record)
     assert cautions(planted_nodes(3)) == []

@@ -19,7 +19,9 @@ def clone(tmp_path, monkeypatch):
     return plant_clone(tmp_path)
 
 
-@pytest.mark.parametrize("script", ["run_bench.sh", "tests/run.sh", "tests/other_mpi.sh"])
+@pytest.mark.parametrize(
+    "script", ["run_bench.sh", "tests/run.sh", "tests/other_mpi.sh", "tests/packages.sh"]
+)
 def test_help_teaches_before_anything_is_installed(script, tmp_path):
     answer = start(ROOT / script, "--help", FEMBENCH_VENV=str(tmp_path / "none"))
     assert answer.returncode == 0

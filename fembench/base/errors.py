@@ -25,6 +25,14 @@ def shown(text: object, most: int = 60) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
+class CopyError(InputError):
+    """A launcher started copies of a command that starts ranks itself. Only the first copy says so."""
+
+    def __init__(self, message: object, *, first: bool = True) -> None:
+        super().__init__(message)
+        self.first = first
+
+
 class BreakdownError(FembenchError):
     """An operator or preconditioner turned out not to be positive definite."""
 

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.characterize.start import needs_two
-    from fembench.launch.scratch import occupied
+    from fembench.launch.scratch import occupied, shared_folder
     from fembench.model.modeller_files import write_model
     from fembench.model.modeller_machine import model_of
     from fembench.records.profile import load_profile, save_profile
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     check_network(options)
     check_operations(options)
     output = options.output or options.add_to
-    folder = Path(output).parent if output else Path(".")
+    folder = shared_folder(Path(output or "here"))
     old = load_profile(options.add_to) if options.add_to else None
     with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))

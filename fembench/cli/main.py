@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from fembench.base.ending import EndedError, signals_raised
-from fembench.base.errors import FembenchError, InputError
+from fembench.base.errors import CopyError, FembenchError, InputError
 from fembench.cli.parser import columns
 from fembench.cli.renamed import advice, renewed
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except InputError as error:
-        print(f"fembench: {error}", file=sys.stderr)
+        if not isinstance(error, CopyError) or error.first:
+            print(f"fembench: {error}", file=sys.stderr)
         return 2
     except FembenchError as error:
         print(f"fembench: {error}", file=sys.stderr)

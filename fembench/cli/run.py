@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         elif outcome.kind not in ("input", REVOKED):
             save(failure_of(id, case, outcome), folder)
     if outcome.record is None:
-        if outcome.kind != "input":
+        if outcome.kind == "crashed":  # by an exception, for example
             print(outcome.output, file=sys.stderr)
         print(f"fembench: {outcome.message}", file=sys.stderr)
         return 2 if outcome.kind == "input" else 1

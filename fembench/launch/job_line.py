@@ -204,6 +204,8 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
         variables.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     for name in THREADS:
         variables.setdefault(name, "1")
+    if not variables.get("HOME"):  # Open MPI does not start without
+        variables["HOME"] = os.path.expanduser("~")
     if line.launcher.name == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

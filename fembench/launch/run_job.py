@@ -61,8 +61,13 @@ class JobEnd:
 
 
 def rank_program(module: str) -> tuple[str, ...]:
-    """What Python runs on ranks that run the PROGRAM of a module."""
-    return "-m", "fembench.launch.rank_start", module
+    """What Python runs on ranks that run the PROGRAM of a module.
+
+    They import the package that runs here, not that of a clone in whose folder the command was typed, where
+    Python would look first.
+    """
+    elsewhere = Path.cwd() != Path(__file__).resolve().parents[2] and sys.version_info >= (3, 11)
+    return *(("-P",) if elsewhere else ()), "-m", "fembench.launch.rank_start", module
 
 
 def run_job(

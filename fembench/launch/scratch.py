@@ -1,15 +1,17 @@
 """Folders that jobs write into: locks, record names, and cleaning up after killed processes."""
 
 import contextlib
+import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError, shown
 from fembench.base.lock import locked
 
+OWN = ("/tmp", "/var/tmp", "/dev/shm")  # folders that each host of a cluster has for itself
 # folders of jobs, ids in use, files half written: all of processes that were killed
 _LEFT = re.compile(r"\.(job|hosts)-\w+|\..+(-r\d+\.reserved|\.json\.\w+\.json|\.npz\.\w+\.npz)")
 
@@ -21,7 +23,21 @@ def writable(folder: Path) -> None:
     except OSError as error:
         raise InputError(f"cannot write {shown(folder, 200)}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK):
-        raise InputError(f"cannot write {folder}: permission denied")
+        reason = os.strerror(errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES)
+        raise InputError(f"cannot write {folder}: {reason}")
+
+
+def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
+    """The folder for a job that writes this file: its own, or this one if each host has its own of that.
+
+    Raises InputError if the file cannot be written.
+    """
+    writable(output.parent)
+    private = any(output.resolve().is_relative_to(folder) for folder in own)
+    here = Path.cwd()
+    if private and os.access(here, os.W_OK) and not any(here.is_relative_to(folder) for folder in own):
+        return Path(".")
+    return output.parent
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
     except OSError as error:
         blind = InputError(
             f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
-            "results need a folder that all hosts share; give another --results"
+            "results need a folder that all hosts share; give another --results, or -o FILE"
         )
         abort(comm, blind)
         raise blind from None

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.cli.main import main
 from fembench.host.host import usable_cores
 from fembench.launch.allocation import allocation
 from fembench.launch.hostlist import expand_counts, expand_hosts
@@ -241,6 +242,14 @@ def test_copies_of_fembench_started_by_srun_or_mpiexec_are_refused():
         check_not_a_step({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"})
     with pytest.raises(InputError, match=r"MPI launcher \(OMPI_COMM_WORLD_SIZE is set\).*with --ranks"):
         check_not_a_step({"OMPI_COMM_WORLD_SIZE": "2"})
+
+
+def test_only_the_first_of_these_copies_says_so(monkeypatch, capsys):
+    monkeypatch.setattr("fembench.launch.job_line.check_not_a_step", lambda: check_not_a_step(step))
+    for rank, lines in ((0, 1), (1, 0)):
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank)}
+        assert main(["run", "m1", "--ranks", "2"]) == 2
+        assert capsys.readouterr().err.count("started by srun") == lines
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,13 @@ def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_use
     assert environment(line)["I_MPI_WAIT_MODE"] == "0"
 
 
+def test_ranks_get_the_home_folder_that_open_mpi_needs_if_their_starter_has_none(using, monkeypatch):
+    using("openmpi")
+    for home in ("", None):
+        monkeypatch.delenv("HOME", raising=False) if home is None else monkeypatch.setenv("HOME", home)
+        assert environment(job_line(1))["HOME"].startswith("/")
+
+
 def test_ranks_within_the_cores_are_bound(using):
     using("openmpi")
     line = job_line(1)

@@ -1,12 +1,16 @@
 """The programs that ranks are started with exist, and no other; and which rank one will be."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import fembench
 from fembench.launch.rank_start import rank_given
+from fembench.launch.run_job import rank_program
 
 ROOT = Path(fembench.__file__).parent
 STARTED = {
@@ -23,6 +27,23 @@ def test_every_module_that_ranks_run_is_started_somewhere_and_has_a_program():
         if re.search("^PROGRAM = ", path.read_text(encoding="utf-8"), re.M)
     }
     assert modules == STARTED
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no -P")
+def test_ranks_import_the_package_that_starts_them_and_not_that_of_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "fembench").mkdir()
+    (tmp_path / "fembench" / "__init__.py").write_text("raise SystemExit('the package of the folder')")
+    monkeypatch.chdir(tmp_path)
+    line = [sys.executable, *rank_program("MODULE")]
+    assert line[1:] == ["-P", "-m", "fembench.launch.rank_start", "MODULE"]
+    assert (
+        subprocess.run(
+            [*line[:3], "fembench", "--version"], env=os.environ | {"PYTHONPATH": str(ROOT.parent)}
+        ).returncode
+        == 0
+    )
+    monkeypatch.chdir(ROOT.parent)  # a source tree that is not installed
+    assert rank_program("MODULE")[0] == "-m"
 
 
 @pytest.mark.parametrize(

@@ -231,14 +231,15 @@ def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(tex
 
 
 def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path):
-    blind = script(tmp_path, "mpiexec", 'exec "$1" "$2" "$3" "$4" /no/such/results/.job-x')
+    other = 'exec "${@:1:$#-1}" /no/such/results/.job-x'
+    blind = script(tmp_path, "mpiexec", f"exec bash -c '{other}' _ \"$@\"")
     program = rank_program("fembench.launch.probe_rank")
     line = JobLine(UNKNOWN, ((blind,),))
     end = run_job(program, Sum([]), "hosts.json", line, dict(os.environ), scratch=tmp_path)
     assert (end.kind, end.exit_status) == ("input", 2), end.output
     assert end.message == (
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
-        "results need a folder that all hosts share; give another --results"
+        "results need a folder that all hosts share; give another --results, or -o FILE"
     )
 
 

@@ -6,14 +6,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 from mpi_job import cli
 
+from fembench.base.errors import InputError
 from fembench.base.lock import NAME, locked
 from fembench.cli.main import main
-from fembench.launch.scratch import occupied, reserved
+from fembench.launch.scratch import occupied, reserved, shared_folder, writable
 from fembench.records.store import record_paths
 
 TINY = ("box:2x2x2", "--sets", "1", "--warmups", "0")
@@ -33,6 +36,28 @@ def test_ids_taken_at_once_differ(tmp_path):
         taken = sorted(pool.map(take, range(8)), key=lambda id: int(id[6:]))
     assert taken == [f"case-r{n}" for n in (1, 3, 5, 6, 7, 8, 9, 10)]
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_job_works_where_its_file_goes_unless_each_host_has_its_own_of_that_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    private = tmp_path / "private"
+    assert shared_folder(Path("out/m.json"), [str(private)]) == Path("out")
+    assert shared_folder(private / "m.json", [str(private)]) == Path(".")
+    assert shared_folder(private / "m.json", [str(tmp_path)]) == private  # this folder is no better
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    assert shared_folder(private / "m.json", [str(private)]) == private
+    with pytest.raises(InputError, match="cannot write /proc/no"):
+        shared_folder(Path("/proc/no/m.json"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"), [(0, "Permission denied"), (os.ST_RDONLY, "Read-only file system")]
+)
+def test_a_folder_that_cannot_be_written_is_refused_with_the_reason(tmp_path, monkeypatch, flag, said):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=flag))
+    with pytest.raises(InputError, match=f"^cannot write .*: {said}$"):
+        writable(tmp_path)
 
 
 def test_leftovers_go_when_nobody_is_there_and_stay_beside_a_live_job(tmp_path):

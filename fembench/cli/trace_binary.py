@@ -25,10 +25,21 @@ def binary_options(parser: argparse.ArgumentParser) -> None:
     binary.add_argument("--messages", action="store_true", help="with --link: print the log of messages")
     binary.add_argument("--blocks", metavar="NAME", help="print the blocks of this function and stop")
     binary.add_argument(
+        "--cores",
+        type=whole(1),
+        default=None,
+        metavar="N",
+        help="cores that the ranks of the predicted run share (default: those of this machine)",
+    )
+    binary.add_argument(
+        "--static",
+        action="store_true",
+        help="do not rehearse the program: its time is a sum over instructions, which may be off by a factor",
+    )
+    binary.add_argument(
         "--costs",
         metavar="FILE",
-        help="costs of instructions and of timed segments; if the file does not exist, they are measured and "
-        "written to it",
+        help="costs of instructions; if the file does not exist, they are measured and written to it",
     )
 
     told = parser.add_argument_group("what the program does not fix")
@@ -36,7 +47,8 @@ def binary_options(parser: argparse.ArgumentParser) -> None:
         "--calls",
         default="",
         metavar="NAME=SECONDS,…",
-        help="costs of library calls, or a JSON file with them; a call without a cost is an error",
+        help="with --static: costs of library calls, or a JSON file with them; a call without a cost is an "
+        "error, unless it is a common one of the C library",
     )
     told.add_argument(
         "--profile", metavar="FILE", help="counts of loops and branches, from a run with --count"
@@ -107,37 +119,43 @@ def ranks_of(options: argparse.Namespace) -> int:
 def expected(options: argparse.Namespace):
     """The walks of all ranks, priced. Raises InputError."""
     from fembench.base.errors import InputError
+    from fembench.host.host import usable_cores
+    from fembench.model.slots import parse_link
     from fembench.studies.binaries.counting import count_run, save_profile, undecided
     from fembench.studies.binaries.expected import expect
-    from fembench.studies.binaries.instructions import ROWS, save_costs
 
     ranks = ranks_of(options)
-    program, costs, known = _program(options)
+    program = _program(options)
     if options.count:
         if not options.profile:
             raise InputError("--count without --profile; expected a file for the counts")
         branches = undecided(program, ranks, _given(options, program, counted=False))
         save_profile(count_run(Path(options.binary), branches, options.count), options.profile)
-    given = _given(options, program)
-    timed = {name: cost for name, cost in costs.items() if name not in ROWS}
-    found = expect(
-        program, ranks, given, seed=options.seed, draws=options.draws, timed=timed, measure=not known
+    binary = None if options.static else Path(options.binary)
+    return expect(
+        program,
+        ranks,
+        _given(options, program),
+        binary=binary,
+        link=parse_link(options.link) if options.link else None,
+        cores=options.cores or usable_cores(),
+        seed=options.seed,
+        draws=options.draws,
     )
-    if options.costs and not known:
-        save_costs({**costs, **timed}, options.costs)
-    return found
 
 
 def _program(options: argparse.Namespace):
-    """The executable, the costs of instructions and segments, and whether these come from a file."""
+    """The executable, with the costs of instructions: from a file, or measured and written to it."""
     from fembench.studies.binaries.binary import load
     from fembench.studies.binaries.image import image_of
-    from fembench.studies.binaries.instructions import load_costs, measure_costs
+    from fembench.studies.binaries.instructions import load_costs, measure_costs, save_costs
 
     image_of(Path(options.binary))
     known = bool(options.costs) and Path(options.costs).exists()
     costs = load_costs(options.costs) if known else measure_costs()
-    return load(Path(options.binary), costs, options.function), costs, known
+    if options.costs and not known:
+        save_costs(costs, options.costs)
+    return load(Path(options.binary), costs, options.function)
 
 
 def _given(options: argparse.Namespace, program, *, counted: bool = True):
@@ -145,7 +163,7 @@ def _given(options: argparse.Namespace, program, *, counted: bool = True):
     import shlex
 
     from fembench.studies.binaries.counting import distributions, load_profile
-    from fembench.studies.binaries.walker import Given, Loops
+    from fembench.studies.binaries.walk import Given, Loops
 
     each: dict[int, Loops] = {}
     branches: dict[int, float] = {}
@@ -214,7 +232,7 @@ def print_blocks(options: argparse.Namespace) -> int:
     from fembench.studies.binaries.block_reduce import reduce_blocks
     from fembench.studies.binaries.blocks import block_table, flow_chart
 
-    functions = _program(options)[0].functions
+    functions = _program(options).functions
     if options.blocks not in functions:
         raise InputError(f"no function {options.blocks}; expected one of {', '.join(list(functions)[:20])}")
     function = functions[options.blocks]
@@ -230,55 +248,56 @@ def print_blocks(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace, found) -> str:
     """What is printed about a program: the prediction, and the tables behind it."""
     from fembench.base.errors import InputError
-    from fembench.studies.binaries import expected as tables
+    from fembench.studies.binaries import expected_tables as tables
+    from fembench.studies.binaries.expected import summary
 
-    machine = _machine(options, len(found.walks[0]))
-    if options.messages and machine is None:
+    if options.messages and not options.link:
         raise InputError("--messages without --link; expected the network of the messages")
     if options.json:
-        return as_json(_tree(options, found, machine))
+        return as_json(_tree(options, found))
     parts = {
-        "": tables.summary(found, machine, options.binary),
-        "Ranks": tables.rank_rows(found, machine),
+        "": summary(found, options.binary),
+        "Ranks": tables.rank_rows(found),
+        **(_followed(found) if found.walks else {"Loops and functions": f"not followed: {found.unfollowed}"}),
+        "Messages": tables.message_rows(found.simulated()) if options.messages else "",
+    }
+    return TOP.join(f"{title}{TOP if title else ''}{text}" for title, text in parts.items() if text)
+
+
+def _followed(found) -> dict[str, str]:
+    """What follows from the code."""
+    from fembench.studies.binaries import expected_tables as tables
+
+    return {
         "Communication points": tables.point_rows(found),
         "Loops": tables.loop_rows(found),
         "Drawn branches": tables.branch_rows(found),
         "Functions": tables.function_rows(found),
         "Library calls": tables.library_rows(found),
-        "Messages": tables.message_rows(found.simulated(machine)) if options.messages and machine else "",
     }
-    return TOP.join(f"{title}{TOP if title else ''}{text}" for title, text in parts.items() if text)
 
 
-def _machine(options: argparse.Namespace, ranks: int):
-    from fembench.model.machine import even_machine
-    from fembench.model.slots import parse_link
-
-    if not options.link:
-        return None
-    link = parse_link(options.link)
-    return even_machine(ranks, latency=link.latency, per_byte=1 / link.bandwidth, overhead=link.overhead)
-
-
-def _tree(options: argparse.Namespace, found, machine) -> dict[str, object]:
+def _tree(options: argparse.Namespace, found) -> dict[str, object]:
     """The prediction for programs."""
-    from fembench.studies.binaries.expected import flag
+    from fembench.studies.binaries.expected_tables import flag
 
-    draws = found.finishes(machine).max(axis=1) if machine else found.computing().max(axis=1)
-    interval = found.interval(draws)
+    interval = found.time
     walks = [walk for draw in found.walks for walk in draw]
     loops = {h: [w.loops[h] for w in walks if h in w.loops] for h in {h for w in walks for h in w.loops}}
     return {
         "source": options.binary,
-        "ranks": len(found.walks[0]),
+        "ranks": found.ranks,
+        "cores": found.cores,
         "seconds": interval.value,
         "low": interval.low,
         "high": interval.high,
         "drawn": found.drawn,
         "timed": found.timed,
         "computing": found.computing().mean(axis=0).tolist(),
-        "messages": [sum(1 for _ in walk.messages) for walk in found.walks[0]],
+        "messages": [sum(1 for _ in walk.messages) for walk in found.walks[0]] if found.walks else [],
         "loops": {f"{h:x}": flag(points) for h, points in sorted(loops.items())},
+        "wide": found.wide(),
+        "unfollowed": found.unfollowed,
     }
 
 

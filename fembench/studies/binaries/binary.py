@@ -2,11 +2,11 @@
 
 After Calzeta and de Souza (2008): objdump gives the blocks, and each process walks through them. Who sends
 what to whom, and how often loops iterate, follows from the code where the code tells; the rest is drawn
-(`walker`). The costs of blocks are measured (`segments`, `instructions`).
+(`walker`). The costs of blocks are measured (`instructions`); the time of a program that can run here is
+that of its rehearsal (`rehearsal`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -20,22 +20,15 @@ from fembench.studies.binaries.emulator import DecodedStep, decoded
 from fembench.studies.binaries.flow import Flow
 from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import class_of
-from fembench.studies.binaries.walker import Counts, Given, Start, Walk, Walker
+from fembench.studies.binaries.walk import Counts, Given, Walk
+from fembench.studies.binaries.walker import Walker
 
 PHASES = ("compute", "message")
 COMPUTE = 0
 
 
-@dataclass(frozen=True)
-class CodeSegment:
-    """Vertices that are executed in a row, and what was known when they were first."""
-
-    trace: tuple[int, ...]
-    start: Start
-
-
 class Executable:
-    """All functions of an executable, and the segments that walks have met."""
+    """All functions of an executable."""
 
     def __init__(self, text: str, costs: Mapping[str, float], entry: str, image: Image) -> None:
         self.functions = functions_of(text, lambda i: costs[class_of(i)])
@@ -46,9 +39,8 @@ class Executable:
         self.image, self.entry = image, self.functions[entry]
         self.by_start = {f.start: f for f in self.functions.values()}
         self.code = {i.address: i for _, _, body in instructions(text) for i in body}
-        self.segments: list[CodeSegment] = []
-        self.batch: dict[int, int] = {}  # segment -> most iterations in a row
-        self._known: dict[tuple[int, ...], int] = {}
+        vertices = [v for f in self.functions.values() for v in f.vertices.values()]
+        self.called = frozenset(v.name.split("@")[0] for v in vertices if v.name)
         self._flows: dict[str, Flow] = {}
         self._steps: dict[int, tuple[DecodedStep, ...]] = {}
 
@@ -81,30 +73,11 @@ class Executable:
             self._steps[v.start] = tuple(decoded(i) for i in self.instructions_of(v))
         return self._steps[v.start]
 
-    def segment(self, trace: tuple[int, ...], start: Start) -> int:
-        """The number of a segment; a new one is kept with its start."""
-        if trace not in self._known:
-            self._known[trace] = len(self.segments)
-            self.segments.append(CodeSegment(trace, start))
-        return self._known[trace]
-
-    def repeated(self, segment: int, turns: int) -> None:
-        """Note how often a segment was executed in a row."""
-        self.batch[segment] = max(turns, self.batch.get(segment, 0))
-
-    def length(self, vertex: int) -> int:
-        """Number of instructions of a vertex."""
-        return len(self.steps(self.owner[vertex].vertices[vertex]))
-
-    def by_class(self, segment: CodeSegment) -> float:
-        """Seconds of a segment, as the sum over its instructions."""
-        return sum(self.owner[a].vertices[a].cost for a in segment.trace)
-
     def walks(self, ranks: int, given: Given, seed: int) -> list[Walk]:
         """The walks of all processes; a message's values are known to ranks that walk after its sender."""
         if ranks < 1:
             raise InputError(f"{ranks} ranks; expected at least 1")
-        heard: dict[tuple[int, int, int], list[mpi_calls.Cells]] = {}
+        heard: dict[tuple[int, int], list[tuple[int, mpi_calls.Cells]]] = {}
         shared: dict[tuple[str, int, int], mpi_calls.Cells] = {}
         return [
             Walker(self, r, ranks, given, np.random.default_rng((seed, r)), heard, shared).walk()
@@ -117,20 +90,20 @@ def _ends(v: Vertex) -> bool:
 
 
 class Prices:
-    """Seconds of segments and of calls of libraries."""
+    """Seconds of what was counted: of blocks, the sum over their instructions, and of calls of libraries."""
 
-    def __init__(self, segments: Callable[[int], float], calls: Mapping[str, float]) -> None:
-        self.segment, self.calls = segments, calls
+    def __init__(self, program: Executable, calls: Mapping[str, float]) -> None:
+        self.block = {a: f.vertices[a].cost for a, f in program.owner.items()}
+        self.calls = {**mpi_calls.COMMON, **calls}
 
     def of(self, counts: Counts) -> float:
         """Seconds of what was counted."""
-        total = 0.0
-        for (kind, key), n in counts.items():
-            if kind == "segment":
-                total += n * self.segment(int(key))
-            elif kind == "library":
-                total += n * self.calls.get(str(key), 0.0)
-        return total
+        return sum(n * self._each(kind, key) for (kind, key), n in counts.items())
+
+    def _each(self, kind: str, key: int | str) -> float:
+        if kind == "block":
+            return self.block[int(key)]
+        return self.calls.get(str(key), 0.0) if kind == "library" else 0.0
 
 
 def graph_of(walks: Sequence[Walk], prices: Prices, source: str) -> ExecutionGraph:

@@ -20,7 +20,7 @@ from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.studies.binaries.binary import Executable
-from fembench.studies.binaries.walker import Given, Loops
+from fembench.studies.binaries.walk import Given, Loops
 
 SOURCE = Path(__file__).with_name("count_branches.c.txt")
 PROFILE_SCHEMA = 1
@@ -46,7 +46,7 @@ class BranchProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def undecided(program: Executable, ranks: int, given: Given) -> set[int]:
     """The branches that the code does not decide, on the walks with this number of ranks."""
-    guess = Given(Loops(2, 3), {}, {}, given.calls, given.m, given.arguments)
+    guess = Given(Loops(2, 3), calls=given.calls, m=given.m, arguments=given.arguments, rehearsed=True)
     found: set[int] = set()
     for seed in range(5):
         for walk in program.walks(ranks, guess, seed):
@@ -134,5 +134,5 @@ def _iterations(flow, loop, counted: Mapping[int, Passed], vertices: Mapping) ->
         ways.append((flow.late(loop, address), *on))
     if not left:
         return None
-    stays, longest = max(way[1] + way[0] * left for way in ways), max(way[2] + way[0] for way in ways)
+    stays, longest = max(way[1] + way[0] * left for way in ways), min(way[2] + way[0] for way in ways)
     return Loops(stays / left, max(longest, 1), cut=True)

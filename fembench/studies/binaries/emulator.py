@@ -191,17 +191,15 @@ class Memory:
 
 
 class State:
-    """Registers, memory and flags. `written` and `first` collect the addresses that are written, and the
-    values that are read before they are written; their owner empties them."""
+    """Registers, memory and flags. `written` collects addresses that are written; its owner empties it."""
 
     def __init__(self, image: Image) -> None:
         self.memory = Memory(image)
         self.image = image
-        self.registers: dict[str, Value | None] = {"rsp": Value(STACK)}
+        self.registers: dict[str, Value | None] = {"rsp": Value(STACK - (8 if image.wide else 0))}
         self.flags: Flags | None = None
         self.floats = False  # whether the flags come from a floating-point comparison
         self.written: dict[int, int] = {}  # address -> width
-        self.first: dict[int, tuple[int, int]] = {}  # address -> width, value
         self.word = 8 if image.wide else 4
 
     # ------------------------------------------------------------------------------ operands
@@ -221,10 +219,7 @@ class State:
         return Value(n & (2 ** (8 * self.word) - 1), rank)
 
     def load(self, address: int, width: int) -> Value | None:
-        value = self.memory.read(address, width)
-        if value is not None and address not in self.first and address not in self.written:
-            self.first[address] = width, value.n
-        return value
+        return self.memory.read(address, width)
 
     def store(self, address: int, width: int, value: Value | None) -> None:
         self.memory.write(address, width, value)

@@ -1,31 +1,41 @@
-"""What a compiled program is expected to do: its time with an interval, and the tables behind it.
+"""What a compiled program is expected to do: its time with an interval.
 
-Counts that were drawn are drawn several times; the interval covers nine of ten of these draws, and the
-uncertainty of the costs of blocks.
+Of a rehearsal, the interval spans its repetitions, computing alone and beside other ranks, messages between
+ranks that just spoke and between ranks that computed meanwhile, and what ranks that wait take from others if
+they share cores. Without a rehearsal, costs are sums over instructions, and unknown counts are drawn.
 """
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
-from fembench.base.tables import table
-from fembench.base.units import digits, plural, seconds, size
+from fembench.base.errors import InputError
+from fembench.base.units import plural, seconds
 from fembench.model.engine import SimulationOutcome, simulate
-from fembench.model.graph import Collective, Compute, ExecutionGraph, Send
-from fembench.model.machine import Machine
+from fembench.model.graph import Compute, ExecutionGraph
+from fembench.model.machine import Machine, even_machine
 from fembench.model.planner import make_plan
-from fembench.studies.binaries.binary import Executable, Prices, graph_of, reached_by
-from fembench.studies.binaries.segments import listing, measure_segments, name_of
-from fembench.studies.binaries.walker import Given, Point, Walk
+from fembench.model.slots import AssumedLink
+from fembench.studies.binaries.binary import Executable, Prices, graph_of
+from fembench.studies.binaries.rehearsal import Repetition, rehearse
+from fembench.studies.binaries.walk import Given, Walk
 
 Array = npt.NDArray[np.float64]
-COSTS = 0.10  # uncertainty of the costs of blocks
-SMALL = 1e-4  # of all computing: segments below it are not timed
-LOOPS = ("function", "loop at", "count", "mean", "limit", "iterations per execution", "in all", "remark")
+REHEARSED = 0.05  # what a rehearsal does not see, such as the code of MPI in the caches
+COLD = 0.05  # of the computing before a message: its latency beyond that of a ping-pong, up to 20 µs
+AWAY = 3.0  # factor on the time per byte of a message whose buffers have left the caches
+SWITCH = 5e-6  # seconds until a rank that waited computes again, if ranks share cores
+USUAL = 80  # percentile of the repetitions that others on the machine make longer
+CLASSES = 2.0  # factor by which a sum over instructions may be off
+TIMED = 0.9  # share of the computing that must have been timed, or the prediction says so first
+WIDE = 0.2  # half-width of an interval, relative to its middle, above which the prediction says why
+NEAR = AssumedLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
 
 
 class TimeInterval(NamedTuple):
@@ -35,43 +45,125 @@ class TimeInterval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def half(self) -> float:
+        """Half-width, relative to the middle."""
+        return (self.high - self.low) / max(self.high + self.low, 1e-300)
+
 
 @dataclass(frozen=True)
 class Expected:
-    """The walks of all processes, priced."""
+    """A program on so many ranks: what was rehearsed, and the walks of all processes."""
 
     program: Executable
     given: Given
-    walks: list[list[Walk]]  # [draw][rank]
     prices: Prices
-    timed: float  # fraction of computing whose segments were timed, not added up by instructions
+    walks: list[list[Walk]]  # [draw][rank]; empty if the program cannot be followed
+    repetitions: list[Repetition]  # empty: costs are sums over instructions
+    link: AssumedLink | None  # None: only computing is predicted
+    cores: int  # that the ranks share
+    unfollowed: str = ""  # why there are no walks
+
+    @property
+    def ranks(self) -> int:
+        return len(self.repetitions[0].rows if self.repetitions else self.walks[0])
 
     @property
     def drawn(self) -> bool:
-        """Whether any count is random."""
-        return any(walk.drawn for walk in self.walks[0])
+        """Whether any count behind the time is random."""
+        return not self.repetitions and any(walk.drawn for walk in self.walks[0])
 
-    def graph(self, source: str, draw: int = 0) -> ExecutionGraph:
-        """The execution graph of a draw."""
-        return graph_of(self.walks[draw], self.prices, source)
+    @property
+    def timed(self) -> float:
+        """Share of the computing that was timed."""
+        return 1.0 if self.repetitions else 0.0
 
-    def computing(self) -> Array:
-        """(draws, ranks) seconds."""
-        graphs = (graph_of(walks, self.prices, "") for walks in self.walks)
+    @property
+    def shared(self) -> float:
+        """Ranks per core, at least 1."""
+        return max(self.ranks / self.cores, 1.0)
+
+    def graph(self, source: str) -> ExecutionGraph:
+        """The execution graph of the first repetition or draw."""
+        return structs.replace(next(self.graphs()), source=source)
+
+    def graphs(self, *, contended: bool = False) -> Iterator[ExecutionGraph]:
+        """The graphs of all repetitions or draws."""
+        for repetition in self.repetitions:
+            yield repetition.graph(contended=contended)
+        for walks in () if self.repetitions else self.walks:
+            yield graph_of(walks, self.prices, "")
+
+    def computing(self, *, contended: bool = False) -> Array:
+        """(graphs, ranks) seconds."""
+        graphs = self.graphs(contended=contended)
         return np.array([[_busy(program) for program in graph.programs] for graph in graphs])
 
-    def finishes(self, machine: Machine) -> Array:
-        """(draws, ranks) seconds until each rank ends."""
-        return np.array([self.simulated(machine, draw).finish for draw in range(len(self.walks))])
+    def machine(self, *, cold: bool = False) -> Machine:
+        """A core for each rank, and messages as the link says, or as they are after computing."""
+        link = self.link or NEAR
+        latency, per_byte = link.latency, 1 / link.bandwidth
+        if cold:
+            latency, per_byte = latency + SWITCH * (self.shared > 1), per_byte * AWAY
+        return even_machine(self.ranks, latency=latency, per_byte=per_byte, overhead=link.overhead)
 
-    def simulated(self, machine: Machine, draw: int = 0) -> SimulationOutcome:
-        """The simulation of a draw."""
-        return simulate(make_plan(self.graph("", draw), machine))
+    def finishes(self, machine: Machine, *, contended: bool = False) -> Array:
+        """(graphs, ranks) seconds until each rank ends, with a core for each."""
+        graphs = self.graphs(contended=contended)
+        return np.array([simulate(make_plan(graph, machine)).finish for graph in graphs])
 
-    def interval(self, draws: Array) -> TimeInterval:
-        """The mean over draws; from the 5th to the 95th percentile, widened by the uncertainty of costs."""
-        low, high = np.percentile(draws, [5, 95])
-        return TimeInterval(float(np.mean(draws)), float(low) * (1 - COSTS), float(high) * (1 + COSTS))
+    def simulated(self) -> SimulationOutcome:
+        """The simulation of the first graph."""
+        return simulate(make_plan(self.graph(""), self.machine()))
+
+    def interval(self, least: Array, most: Array) -> TimeInterval:
+        """Of a number that each graph gives at least and at most."""
+        if self.repetitions:
+            low, high = least.min() / (1 + REHEARSED), np.percentile(most, USUAL) * (1 + REHEARSED)
+            value = (np.median(least) + np.median(most)) / 2
+        else:
+            low, high = np.percentile(least, 5) / CLASSES, np.percentile(most, 95) * CLASSES
+            value = np.median(least)
+        return TimeInterval(float(value), float(low), float(high))
+
+    @cached_property
+    def time(self) -> TimeInterval:
+        """The time of the run; without a link, the longest computing of a rank.
+
+        If ranks share cores, no core is idle at best; at worst, all of them are while a message travels.
+        """
+        if self.link is None:
+            return self.interval(self.computing().max(axis=1), self.computing(contended=True).max(axis=1))
+        least = self.finishes(self.machine()).max(axis=1)
+        most = self.finishes(self.machine(cold=True), contended=True).max(axis=1) + self._copied()
+        if self.shared > 1:
+            none = even_machine(self.ranks, latency=0.0, per_byte=0.0, overhead=0.0)
+            free = self.finishes(none, contended=True).max(axis=1)
+            least = np.maximum(least, self._even())
+            most = np.maximum(most, self._even(contended=True) + most - free)
+        return self.interval(least, most * (1 + COLD) if self.repetitions else most)
+
+    def _copied(self) -> float:
+        """Seconds in which the rank that sends most copies its messages, if the sender does so."""
+        sent = self.simulated().n_bytes
+        return float(sent.max()) / self.link.bandwidth if self.link else 0.0
+
+    def _even(self, *, contended: bool = False) -> Array:
+        """(graphs,) seconds in which the cores compute all, if none is ever idle."""
+        return self.computing(contended=contended).sum(axis=1) / self.cores
+
+    def wide(self) -> str:
+        """Why the interval is wide; '' if it is not."""
+        if not self.repetitions or self.time.half <= WIDE:
+            return ""
+        if self.link is not None:
+            end = self.finishes(self.machine(cold=True), contended=True).max(axis=1)
+            waiting = float(np.median(1 - self.computing(contended=True).mean(axis=1) / end))
+            if waiting > WIDE:
+                return (
+                    f"ranks wait for messages for {waiting:.0%} of the time, whose costs after computing vary"
+                )
+        return "repetitions of the rehearsal differ: others may use the machine"
 
 
 def _busy(program: Sequence[Any]) -> float:
@@ -83,266 +175,49 @@ def expect(
     ranks: int,
     given: Given,
     *,
+    binary: Path | None = None,
+    link: AssumedLink | None = None,
+    cores: int = 1,
     seed: int = 0,
     draws: int = 20,
-    timed: dict[str, float] | None = None,
-    measure: bool = True,
 ) -> Expected:
-    """Walk, draw and price. `timed`: name -> seconds of segments, to which measured ones are added.
-
-    Raises InputError.
-    """
-    walks = [program.walks(ranks, given, seed)]
-    if any(walk.drawn for walk in walks[0]):
-        walks += [program.walks(ranks, given, seed + k) for k in range(1, draws)]
-    timed = {} if timed is None else timed
-    summed = [program.by_class(segment) for segment in program.segments]
-    executed = np.zeros(len(summed))
-    for walk in (walk for draw in walks for walk in draw):
-        for part in walk.parts:
-            for (kind, key), n in part.items() if isinstance(part, dict) else ():
-                if kind == "segment":
-                    executed[int(key)] += n
-    share = executed * summed / max(float(executed @ np.array(summed)), 1e-300)
-    if measure and program.image.wide:
-        timed |= measure_segments(program, timed, [k for k in range(len(summed)) if share[k] > SMALL])
-    names = [name_of(program, s) if listing(program, s) else "" for s in program.segments]
-    known = np.array([name in timed for name in names])
-    costs = [timed.get(name, cost) for name, cost in zip(names, summed)]
-    prices = Prices(costs.__getitem__, given.calls)
-    return Expected(program, given, walks, prices, float(share[known].sum()) if len(share) else 1.0)
+    """Rehearse `binary`, if there is one, walk and price. Raises InputError."""
+    found: list[Repetition] = []
+    if binary:
+        found = rehearse(binary, program.image, given.arguments, ranks, link or NEAR)
+        given = replace(given, rehearsed=True)
+    walks: list[list[Walk]] = []
+    unfollowed = ""
+    try:
+        walks = [program.walks(ranks, given, seed)]
+        if any(walk.drawn for walk in walks[0]):
+            walks += [program.walks(ranks, given, seed + k) for k in range(1, draws)]
+    except InputError as error:
+        if not found:
+            raise
+        unfollowed = str(error)
+    return Expected(program, given, Prices(program, given.calls), walks, found, link, cores, unfollowed)
 
 
-# ------------------------------------------------------------------------------------------ tables
-
-
-def rank_rows(expected: Expected, machine: Machine | None) -> str:
-    """Computing, end and messages of each rank."""
-    computing = expected.computing()
-    heads = [
-        "rank",
-        "computing",
-        "interval" if expected.drawn else "",
-        "sent",
-        "bytes",
-        "transmission",
-        "ends",
-    ]
-    outcome = expected.simulated(machine) if machine else None
-    finish = expected.finishes(machine) if machine else None
-    rows = []
-    for rank, walk in enumerate(expected.walks[0]):
-        found = expected.interval(computing[:, rank])
-        sent = [m.event for m in walk.messages if isinstance(m.event, (Send, Collective))]
-        rows.append(
-            [
-                rank,
-                seconds(found.value),
-                f"{seconds(found.low)} to {seconds(found.high)}",
-                len(sent),
-                size(sum(event.m for event in sent)),
-                seconds(sum(m.arrives - m.sent for m in log(outcome) if m.source == rank))
-                if outcome
-                else None,
-                seconds(float(finish[:, rank].mean())) if finish is not None else None,
-            ]
-        )
-    keep = [k for k, head in enumerate(heads) if head and (machine or head not in ("transmission", "ends"))]
-    return table([heads[k] for k in keep], [[row[k] for k in keep] for row in rows], align="r" * len(keep))
-
-
-def point_rows(expected: Expected) -> str:
-    """The communication points, and which branches on the rank lead to them."""
-    walks = expected.walks[0]
-    found: dict[tuple[str, int], list[Any]] = {}
-    for walk in walks:
-        for message in walk.messages:
-            found.setdefault((message.function, message.address), []).append((walk.rank, message))
-    rows = []
-    for (function, address), passed in sorted(found.items(), key=lambda item: item[0][1]):
-        ranks = sorted({rank for rank, _ in passed})
-        sizes = sorted({message.event.m for _, message in passed if hasattr(message.event, "m")})
-        name = passed[0][1].name
-        calls = len(passed) // (2 if name == "MPI_Sendrecv" else 1)
-        branches = reached_by(expected.program, passed[0][1].callers)
-        told = [_decision(walks, b) for b in sorted(branches) if any(b in w.decisions for w in walks)]
-        bytes_ = (
-            ""
-            if not sizes
-            else size(sizes[0])
-            if len(sizes) == 1
-            else f"{size(sizes[0])} to {size(sizes[-1])}"
-        )
-        rows.append(
-            [name, function, f"{address:x}", spans(ranks), calls, bytes_, "; ".join(told) or "every rank"]
-        )
-    return table(
-        ["call", "function", "at", "ranks", "calls", "bytes each", "reached by"], rows, align="llrlrrl"
-    )
-
-
-def _decision(walks: Sequence[Walk], branch: int) -> str:
-    """'branch at 13bc, taken by ranks 1-3'."""
-    taken = [walk.rank for walk in walks if True in walk.decisions.get(branch, ())]
-    who = f"rank{'s' if len(taken) > 1 else ''} {spans(taken)}" if taken else "no rank"
-    return f"branch at {branch:x}, taken by {who}"
-
-
-def loop_rows(expected: Expected) -> str:
-    """The loops: known, bounded or unknown counts, with mean and limit."""
-    rows = []
-    walks = [walk for draw in expected.walks for walk in draw]
-    first = expected.walks[0]
-    for header in sorted({header for walk in walks for header in walk.loops}):
-        points = [walk.loops[header] for walk in walks if header in walk.loops]
-        turns = [(w.rank, w.totals.get(("turns", header), 0.0)) for w in first]
-        times = sum(w.totals.get(("entries", header), 0.0) for w in first)
-        mean = sum(n for _, n in turns) / times if times else 0.0
-        rows.append(_loop_row(expected.given, header, points, mean, turns))
-    return table(LOOPS, rows, align="lrlrrrll") if rows else "no loops"
-
-
-def flag(points: Sequence[Point]) -> str:
-    """'known', 'bounded' (a known end, and others) or 'unknown'."""
-    exits = set().union(*(point.exits for point in points))
-    return "known" if "drawn" not in exits else "bounded" if "known" in exits else "unknown"
-
-
-def _loop_row(
-    given: Given, header: int, points: Sequence[Point], mean: float, turns: Sequence[tuple[int, float]]
-) -> list[object]:
-    kind = flag(points)
-    limit = max(point.most for point in points)
-    if kind != "known":
-        loops = given.each.get(header, given.loops)
-        bound = min(point.bound for point in points)
-        limit = min(bound, loops.limit if loops else bound)
-    low, high = min(point.least for point in points), max(point.most for point in points)
-    limited, by = sum(point.limited for point in points), _by_ranks(turns)
-    remark = "counted" if kind != "known" and header in given.counted else "stated" if kind != "known" else ""
-    if limited and kind != "known":
-        remark += "; reaches its limit"
-    each = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
-    known = f"{limit:.0f}" if limit < math.inf else None
-    return [points[0].function, f"{header:x}", kind, digits(mean), known, each, by, remark]
-
-
-def _by_ranks(values: Sequence[tuple[int, float]]) -> str:
-    """'0: 3; 1-3: 20', values of 0 left out."""
-    ranks: dict[float, list[int]] = {}
-    for rank, value in values:
-        if value:
-            ranks.setdefault(round(value), []).append(rank)
-    return "; ".join(f"{spans(who)}: {value:.0f}" for value, who in ranks.items())
-
-
-def function_rows(expected: Expected) -> str:
-    """Calls and own time of the functions, by rank."""
-    rows = []
-    for walk in expected.walks[0]:
-        own = _own_times(expected, walk)
-        for name, spent in sorted(own.items(), key=lambda item: -item[1]):
-            called = walk.totals.get(("call", name), 0.0) or float(name == expected.program.entry.name)
-            rows.append([walk.rank, name, f"{called:.0f}", seconds(spent), seconds(spent / max(called, 1))])
-    return table(["rank", "function", "calls", "own time", "per call"], rows, align="rlrrr")
-
-
-def _own_times(expected: Expected, walk: Walk) -> dict[str, float]:
-    """function -> seconds while it is on top of the stack; a segment is shared by costs of instructions."""
-    program = expected.program
-    found: dict[str, float] = {}
-    for part in walk.parts:
-        for (kind, key), n in part.items() if isinstance(part, dict) else ():
-            if kind != "segment":
-                continue
-            segment = program.segments[int(key)]
-            scale = n * expected.prices.segment(int(key)) / max(program.by_class(segment), 1e-300)
-            for address in segment.trace:
-                owner = program.owner[address]
-                found[owner.name] = found.get(owner.name, 0.0) + scale * owner.vertices[address].cost
-    return found
-
-
-def library_rows(expected: Expected) -> str:
-    """Calls of libraries, and their cost."""
-    names = sorted({str(k) for walk in expected.walks[0] for kind, k in walk.totals if kind == "library"})
-    rows = []
-    for name in names:
-        calls = [(w.rank, w.totals.get(("library", name), 0.0)) for w in expected.walks[0]]
-        cost = expected.given.calls.get(name)
-        message = any(m.name == name for walk in expected.walks[0] for m in walk.messages)
-        rows.append([name, _by_ranks(calls), "as a message" if message else seconds(cost or 0.0)])
-        rows[-1].append("" if message else "--calls" if cost is not None else "start and queries are free")
-    return table(["call", "calls by rank", "cost", "source"], rows, align="llrl")
-
-
-def branch_rows(expected: Expected) -> str:
-    """The branches that were drawn, and their probabilities."""
-    unknown: Mapping[int, str] = {a: f for draw in expected.walks for w in draw for a, f in w.unknown.items()}
-    rows = []
-    for address, function in sorted(unknown.items()):
-        p = expected.given.branches.get(address)
-        source = "assumed" if p is None else "counted" if address in expected.given.counted else "stated"
-        rows.append([function, f"{address:x}", 0.5 if p is None else p, source])
-    return table(["function", "branch at", "taken", "source"], rows, align="lrrl") if rows else ""
-
-
-class Logged(NamedTuple):
-    """A message of the simulation."""
-
-    source: int
-    target: int
-    m: int
-    sent: float
-    arrives: float
-
-
-def log(outcome: SimulationOutcome) -> Iterator[Logged]:
-    """All messages of a simulation without loops; collectives as their messages."""
-    for run in outcome.runs:
-        for turn in run.turns:
-            for message in run.segment.messages:
-                node, offset = message.sent
-                ready = sent = float(turn.begin[node]) + offset
-                if message.posted is not None:
-                    ready = max(sent, float(turn.begin[message.posted[0]]) + message.posted[1])
-                yield Logged(message.source, message.target, message.m, sent, ready + message.latency)
-
-
-def message_rows(outcome: SimulationOutcome) -> str:
-    """The log of all messages, in the order of their sending."""
-    rows = [
-        [m.source, m.target, size(m.m), seconds(m.sent), seconds(m.arrives)]
-        for m in sorted(log(outcome), key=lambda m: m.sent)
-    ]
-    return table(["from", "to", "bytes", "sent", "arrives"], rows, align="rrrrr")
-
-
-def spans(ranks: Sequence[int]) -> str:
-    """'0-2, 5'."""
-    parts: list[list[int]] = []
-    for rank in sorted(ranks):
-        if parts and rank == parts[-1][1] + 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
-
-
-def summary(expected: Expected, machine: Machine | None, source: str) -> str:
-    """The prediction in a few lines."""
-    ranks = len(expected.walks[0])
-    draws = expected.finishes(machine).max(axis=1) if machine else expected.computing().max(axis=1)
-    found = expected.interval(draws)
-    what = "predicted time" if machine else "longest computing"
-    lines = [f"{source} on {plural(ranks, 'rank')}: {what} {seconds(found.value)}, "]
-    lines[0] += f"interval {seconds(found.low)} to {seconds(found.high)}"
-    if expected.drawn:
+def summary(expected: Expected, source: str) -> str:
+    """The prediction in a few lines, and first what it lacks."""
+    found, wide = expected.time, expected.wide()
+    what = "predicted time" if expected.link else "longest computing"
+    lines = []
+    if expected.timed < TIMED:
+        lines.append(f"NOT TIMED: {expected.timed:.0%} of the computing was timed on this machine")
+    elif wide:
+        lines.append(f"NOT PREDICTED to {WIDE:.0%}: {wide}")
+    lines.append(f"{source} on {plural(expected.ranks, 'rank')}: {what} {seconds(found.value)},")
+    lines[-1] += f" interval {seconds(found.low)} to {seconds(found.high)}"
+    if expected.repetitions:
+        parts = ["alone and beside others", *(["messages warm and cold"] if expected.link else [])]
         lines.append(
-            f"interval: nine of ten of {len(expected.walks)} draws of the counts, "
-            f"and {COSTS:.0%} for costs of blocks"
+            f"interval: {plural(len(expected.repetitions), 'rehearsal')}, {', '.join(parts)}, {REHEARSED:.0%}"
         )
     else:
-        lines.append(f"interval: every count is known; {COSTS:.0%} for costs of blocks")
-    lines.append(f"costs: {expected.timed:.1%} of the computing in timed segments, the rest by instruction")
+        counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is known"
+        lines.append(f"interval: {counts}; a factor of {CLASSES:g} for costs of instructions")
+    if expected.link and expected.shared > 1:
+        lines.append(f"cores: {plural(expected.cores, 'core')} for {plural(expected.ranks, 'rank')}")
     return "\n".join(lines)

@@ -28,6 +28,11 @@ class Image:
     base: int = 0  # added to all addresses of the file
     digest: str = ""  # SHA-256 of the file
 
+    @property
+    def open_mpi(self) -> bool:
+        """Whether it was built for Open MPI, not for MPICH."""
+        return "ompi_mpi_comm_world" in self.symbols.values()
+
     def name(self, address: int) -> str:
         """The symbol of the linker at an address, or ''."""
         return self.symbols.get(address - self.base, "")

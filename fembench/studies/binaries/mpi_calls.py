@@ -13,12 +13,30 @@ if TYPE_CHECKING:
     from fembench.studies.binaries.walker import Walker
 
 MESSAGE = 1  # phase of messages
-FREE = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Wtime")
+BEGINS = {"MPI_Init", "MPI_Init_thread"}
+FREE = (*BEGINS, "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Wtime", "MPI_Wtick")
+COMMON: Mapping[str, float] = {  # functions of the C library -> seconds, roughly: --static counts with them
+    **dict.fromkeys(
+        ("atoi", "atol", "atof", "strtol", "strtoul", "strtod", "getenv", "strcmp", "strlen"), 1e-7
+    ),
+    **dict.fromkeys(
+        ("rand", "random", "drand48", "rand_r", "srand", "srandom", "srand48", "abs", "labs"), 1e-8
+    ),
+    **dict.fromkeys(("sqrt", "fabs", "floor", "ceil", "fmax", "fmin", "round", "log2", "exp2"), 5e-9),
+    **dict.fromkeys(
+        ("sin", "cos", "tan", "exp", "log", "pow", "atan", "atan2", "hypot", "fmod", "cbrt"), 2e-8
+    ),
+    **dict.fromkeys(("malloc", "calloc", "realloc", "free", "memset", "memcpy", "memmove", "strcpy"), 2e-7),
+    **dict.fromkeys(("printf", "fprintf", "puts", "putchar", "fputs", "fputc", "fwrite", "fflush"), 1e-6),
+    **dict.fromkeys(("__printf_chk", "__fprintf_chk", "sprintf", "snprintf", "putc", "perror"), 1e-6),
+    **dict.fromkeys(("clock", "time", "gettimeofday", "clock_gettime"), 1e-7),
+}
 ENDS = ("exit", "_exit", "abort", "MPI_Abort", "__stack_chk_fail", "__assert_fail")
 HEARD = 64  # cells of a message whose values the receiver learns
 SIZES = {"double": 8, "float": 4, "int": 4, "char": 1, "byte": 1, "long": 8, "unsigned": 4, "long_long": 8}
 SIZES |= {"short": 2, "unsigned_long": 8, "unsigned_char": 1, "long_long_int": 8, "signed_char": 1}
 SIZES |= {"int64_t": 8, "int32_t": 4, "uint64_t": 8, "uint32_t": 4, "c_bool": 1, "2int": 8}
+ANY = -1  # any source, any tag
 MPICH, OMPI = 0x4C000000, "ompi_mpi_"
 SELF = 0x44000001  # MPI_COMM_SELF of MPICH
 
@@ -33,14 +51,15 @@ class Arguments(NamedTuple):
     tag: int = -1
     comm: int = -1
     brings: int = -1  # buffer that the call fills
+    status: int = -1
 
 
 CALLS: Mapping[str, tuple[Arguments, ...]] = {
     "MPI_Send": (Arguments(0, 1, 2, 3, 4, 5),),
     "MPI_Isend": (Arguments(0, 1, 2, 3, 4, 5),),
-    "MPI_Recv": (Arguments(0, 1, 2, 3, 4, 5, 0),),
+    "MPI_Recv": (Arguments(0, 1, 2, 3, 4, 5, 0, 6),),
     "MPI_Irecv": (Arguments(0, 1, 2, 3, 4, 5, 0),),
-    "MPI_Sendrecv": (Arguments(0, 1, 2, 3, 4, 10), Arguments(5, 6, 7, 8, 9, 10, 5)),
+    "MPI_Sendrecv": (Arguments(0, 1, 2, 3, 4, 10), Arguments(5, 6, 7, 8, 9, 10, 5, 11)),
     "MPI_Bcast": (Arguments(0, 1, 2, 3, -1, 4, 0),),
     "MPI_Reduce": (Arguments(0, 2, 3, 5, -1, 6, 1),),
     "MPI_Allreduce": (Arguments(0, 2, 3, -1, -1, 5, 1),),
@@ -56,6 +75,11 @@ KINDS |= {"MPI_Allgather": "allgather", "MPI_Barrier": "barrier"}
 def known(name: str) -> bool:
     """Whether a call is a communication point."""
     return name in CALLS
+
+
+def costs(name: str) -> bool:
+    """Whether nobody has to state the cost of a call."""
+    return name in CALLS or name in FREE or name in COMMON
 
 
 def call(walker: "Walker", name: str, address: int) -> list[Event]:
@@ -79,24 +103,51 @@ def _events(walker: "Walker", name: str, address: int) -> list[Event]:
             walker.refuse(name, address, "a communicator of other ranks, or unknown", "MPI_COMM_WORLD")
         m = _bytes(walker, name, address, arguments)
         if name in KINDS:
-            root = _number(walker, name, address, arguments.peer, "root") if arguments.peer >= 0 else 0
+            root = (_number(walker, name, address, arguments.peer, "root") or 0) if arguments.peer >= 0 else 0
             events.append(Collective(KINDS[name], m, MESSAGE, root))  # type: ignore[arg-type]
             _share(walker, name, root, arguments, m)
-            continue
-        tag = _number(walker, name, address, arguments.tag, "tag", any_value=0)
-        blocking = not name.startswith("MPI_I")
-        if arguments.brings < 0:
-            to = _number(walker, name, address, arguments.peer, "destination")
-            events.append(Send(to, m, MESSAGE, tag, blocking=blocking))
-            walker.heard.setdefault((walker.rank, to, tag), []).append(_cells(walker, arguments.buffer, m))
+        elif arguments.brings < 0:
+            events += _sent(walker, name, address, arguments, m)
         else:
-            turn = 1 + walker.received % max(walker.ranks - 1, 1) if walker.rank == 0 else 0
-            source = _number(walker, name, address, arguments.peer, "source", any_value=turn)
-            walker.received += 1
-            events.append(Receive(source, m, MESSAGE, tag, blocking=blocking))
-            sent = walker.heard.get((source, walker.rank, tag), [])
-            _fill(walker, arguments.brings, m, sent.pop(0) if sent else None)
+            events += _received(walker, name, address, arguments, m)
     return events
+
+
+def _sent(walker: "Walker", name: str, address: int, arguments: Arguments, m: int) -> list[Event]:
+    """A send; none to MPI_PROC_NULL."""
+    to = _number(walker, name, address, arguments.peer, "destination")
+    if to is None:
+        return []
+    tag = _number(walker, name, address, arguments.tag, "tag") or 0
+    walker.heard.setdefault((walker.rank, to), []).append((tag, _cells(walker, arguments.buffer, m)))
+    return [Send(to, m, MESSAGE, tag, blocking=not name.startswith("MPI_I"))]
+
+
+def _received(walker: "Walker", name: str, address: int, arguments: Arguments, m: int) -> list[Event]:
+    """A receive; none from MPI_PROC_NULL."""
+    source = _number(walker, name, address, arguments.peer, "source")
+    if source is None:
+        return []
+    if source == ANY:
+        source = 1 + walker.received % max(walker.ranks - 1, 1) if walker.rank == 0 else 0
+    tag = _number(walker, name, address, arguments.tag, "tag") or 0
+    walker.received += 1
+    sent = walker.heard.get((source, walker.rank), [])
+    found = next((one for one in sent if tag in (ANY, one[0])), (max(tag, 0), None))
+    if found[1] is not None:
+        sent.remove(found)
+    _fill(walker, arguments.brings, m, found[1])
+    _tell(walker, arguments.status, source, found[0])
+    return [Receive(source, m, MESSAGE, found[0], blocking=not name.startswith("MPI_I"))]
+
+
+def _tell(walker: "Walker", position: int, source: int, tag: int) -> None:
+    """Write the source and the tag of a message into its status."""
+    status = walker.argument(position) if position >= 0 else None
+    if status is not None and status.n > 1 and walker.program.image.parts:
+        first = status.n + (0 if walker.program.image.open_mpi else 8)
+        walker.state.store(first, 4, Value(source))
+        walker.state.store(first + 4, 4, Value(tag))
 
 
 def _of_all_ranks(walker: "Walker", comm: Value | None) -> bool:
@@ -104,17 +155,18 @@ def _of_all_ranks(walker: "Walker", comm: Value | None) -> bool:
     return comm is not None and comm.n != SELF and walker.program.image.name(comm.n) != f"{OMPI}comm_self"
 
 
-def _number(
-    walker: "Walker", name: str, address: int, position: int, what: str, any_value: int | None = None
-) -> int:
-    """A peer or tag; the wildcards of MPI become `any_value`."""
+def _number(walker: "Walker", name: str, address: int, position: int, what: str) -> int | None:
+    """A peer or tag; ANY for both wildcards of MPI, None for MPI_PROC_NULL."""
     value = walker.argument(position)
     if value is None:
         walker.refuse(name, address, f"a {what} that is unknown", "one that follows from rank and arguments")
     n = value.n & 0xFFFFFFFF
     n = n - 2**32 if n >> 31 else n
-    if n < 0 and any_value is not None:
-        return any_value
+    image = walker.program.image
+    if what in ("source", "destination") and image.parts and n == (-2 if image.open_mpi else -1):
+        return None
+    if n < 0 and what in ("source", "tag"):
+        return ANY
     if what != "tag" and not 0 <= n < walker.ranks:
         walker.refuse(name, address, f"{what} {n}", f"a rank below {walker.ranks}")
     return n
@@ -180,7 +232,7 @@ def _share(walker: "Walker", name: str, root: int, arguments: Arguments, m: int)
 def _library(walker: "Walker", name: str) -> None:
     """What a library function returns and writes; `walker` has charged its cost."""
     result: Value | None = Value(0) if name.startswith("MPI_") else None
-    if name in ("atoi", "atol", "strtol", "strtoul"):
+    if name in ("atoi", "atol", "strtol", "strtoul", "__isoc23_strtol", "__isoc23_strtoul"):
         result = _parsed(walker)
     elif name in ("malloc", "calloc"):
         a, b = walker.argument(0), walker.argument(1)

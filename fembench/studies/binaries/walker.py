@@ -8,12 +8,9 @@ Souza 2008, 3.7). Iterations of a loop whose costs and values change linearly ar
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 
@@ -21,155 +18,27 @@ from fembench.base.errors import InputError
 from fembench.model.graph import Event
 from fembench.studies.binaries import mpi_calls
 from fembench.studies.binaries.blocks import Function, Vertex
-from fembench.studies.binaries.emulator import STACK, BranchTest, State, Value, signed
-from fembench.studies.binaries.flow import Flow, NaturalLoop
-from fembench.studies.binaries.image import Image
+from fembench.studies.binaries.emulator import STACK, BranchTest, State, Value
+from fembench.studies.binaries.linear import add, ahead, further, linear
+from fembench.studies.binaries.walk import (
+    Activation,
+    Counts,
+    Given,
+    Key,
+    LoopTurn,
+    Message,
+    Point,
+    Program,
+    Walk,
+)
 
 MOST = 2_000_000  # vertices on the walk of a process
 DEEP = 1000  # calls inside each other
-TOGETHER = 600  # instructions of a loop and what is around it that are timed together, as they overlap
 SHORT = 16  # iterations that are walked rather than added at once, so that all values stay known
 SAMPLED = 100  # iterations that are walked before the rest is taken to be like their mean
 HEAP = 0x30000000
 LINUX = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 CLOBBERED = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
-Key = tuple[str, int | str]  # ("segment", n), ("turns", header), ("entries", header), ("call", function), …
-Counts = dict[Key, float]
-
-
-class Loops(NamedTuple):
-    """The distribution of the number of iterations of a loop that the program does not fix."""
-
-    mean: float
-    limit: int
-    cut: bool = False  # whether `mean` is that of the numbers drawn, after the limit has cut some
-
-    def turns(self, rng: np.random.Generator) -> int:
-        """A number of iterations, at most `limit`; drawn at each entry of a loop."""
-        if self.mean >= self.limit:
-            return self.limit
-        scale = _scale(self.mean, self.limit) if self.cut else self.mean
-        return int(min(self.limit, round(rng.exponential(scale))))
-
-
-@lru_cache
-def _scale(mean: float, limit: int) -> float:
-    """The mean of the exponential distribution which, cut at the limit, has this mean."""
-    low, high = mean, mean
-    while high * -math.expm1(-limit / high) < mean and high < 1e6 * limit:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle * -math.expm1(-limit / middle) < mean else (low, middle)
-    return high
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the program does not tell, and somebody has stated or counted."""
-
-    loops: Loops | None = None  # all loops that are not in `each`
-    each: Mapping[int, Loops] = field(default_factory=dict)  # header -> distribution
-    branches: Mapping[int, float] = field(default_factory=dict)  # branch -> probability that it is taken
-    calls: Mapping[str, float] = field(default_factory=dict)  # function of a library -> seconds
-    m: int | None = None  # bytes of messages of unknown size
-    arguments: tuple[str, ...] = ()  # of the program
-    counted: frozenset[int] = frozenset()  # loops and branches of which a run told
-
-
-class Program(Protocol):
-    """What a walk needs to know about an executable."""
-
-    image: Image
-    entry: Function
-    by_start: dict[int, Function]
-
-    def flow(self, function: Function) -> Flow: ...
-    def steps(self, v: Vertex) -> tuple: ...
-    def around(self, address: int) -> Function | None: ...
-    def segment(self, trace: tuple[int, ...], start: "Start") -> int: ...
-    def length(self, vertex: int) -> int: ...
-    def repeated(self, segment: int, turns: int) -> None: ...
-
-
-class Start(NamedTuple):
-    """What is known at the start of a segment."""
-
-    registers: dict[str, int]
-    cells: dict[int, tuple[int, int]]  # address -> width, value
-
-
-class LoopTurn(NamedTuple):
-    """What happened in one iteration of a loop."""
-
-    tests: list[tuple[int, BranchTest]]
-    counts: Counts
-    quiet: bool  # without messages
-    drew: bool  # with random numbers
-    registers: dict[str, Value | None]
-    cells: dict[int, tuple[int, Value | None]]  # written
-    trace: tuple[int, ...]
-
-
-@dataclass
-class Activation:
-    """A loop that is being executed."""
-
-    loop: NaturalLoop
-    depth: int  # of calls
-    turns: int = 0  # edges back to the header so far
-    draw: int | None = None  # iterations drawn
-    tests: list[tuple[int, BranchTest]] = field(default_factory=list)
-    counts: Counts = field(default_factory=dict)  # of this iteration
-    before: Counts = field(default_factory=dict)  # of those before it
-    written: dict[int, int] = field(default_factory=dict)  # address -> width, in this iteration
-    quiet: bool = True
-    drew: bool = False
-    last: list[LoopTurn] = field(default_factory=list)
-    sampled: int = 0  # quiet iterations in a row
-    total: Counts = field(default_factory=dict)  # of those
-    touched: dict[int, int] = field(default_factory=dict)  # written by all
-    prefix: list[int] = field(default_factory=list)  # the trace before the loop
-    start: "Start | None" = None  # of the prefix
-    whole: list[int] | None = field(default_factory=list)  # the trace of all iterations; None: too long
-    segments: set[int] = field(default_factory=set)  # that are one iteration
-
-
-@dataclass
-class Point:
-    """What is known about a loop, over all its executions by a process."""
-
-    function: str
-    least: float = math.inf
-    most: float = 0
-    exits: set[str] = field(default_factory=set)  # "known", "drawn"
-    bound: float = math.inf  # iterations after which a known test ends it
-    limited: int = 0  # executions that reached the limit of their distribution
-
-
-class Message(NamedTuple):
-    """A passage of a communication point."""
-
-    function: str
-    address: int
-    name: str
-    event: Event
-    callers: tuple[tuple[str, int], ...]  # function, address of the calls that lead here
-
-
-@dataclass
-class Walk:
-    """What a process did."""
-
-    rank: int
-    parts: list[Counts | Event] = field(default_factory=list)  # computing and events, in order
-    totals: Counter[Key] = field(default_factory=Counter)
-    messages: list[Message] = field(default_factory=list)
-    loops: dict[int, Point] = field(default_factory=dict)  # by header
-    decisions: dict[int, set[bool]] = field(default_factory=dict)  # branch on the rank -> taken
-    unknown: dict[int, str] = field(default_factory=dict)  # branch drawn -> function
-    exits: set[int] = field(default_factory=set)  # branches by which a drawn loop may be left
-    drawn: int = 0  # random numbers
 
 
 class Walker:
@@ -182,7 +51,7 @@ class Walker:
         ranks: int,
         given: Given,
         rng: np.random.Generator,
-        heard: dict[tuple[int, int, int], list[mpi_calls.Cells]],
+        heard: dict[tuple[int, int], list[tuple[int, mpi_calls.Cells]]],
         shared: dict[tuple[str, int, int], mpi_calls.Cells],
     ) -> None:
         self.program, self.rank, self.ranks, self.given, self.rng = program, rank, ranks, given, rng
@@ -194,8 +63,7 @@ class Walker:
         self._frames: list[tuple[Function, int]] = []
         self._active: list[Activation] = []
         self._pending: Counts = {}
-        self._trace: list[int] = []
-        self._start = Start({}, {})
+        self._last = 0  # vertex before this one
         self._heap = HEAP
         self._enter_main()
 
@@ -246,21 +114,30 @@ class Walker:
         address: int | None = self.here.start
         for _ in range(MOST):
             if address is None:
-                self._flush()
                 self._emit(None)
-                return self.found
+                return self._ended()
             v = self.here.vertices.get(address)
             if v is None:
                 raise InputError(
                     f"rank {self.rank} reaches {address:x} in {self.here.name}, where no instruction begins"
                 )
             self._arrive(address)
-            self._trace.append(address)
+            self._count(("block", address))
+            self._last = address
             address = self._pass(v)
         raise InputError(
             f"rank {self.rank} passes more than {MOST} blocks, now in {self.here.name}; "
             "expected fewer iterations of loops with messages or drawn branches"
         )
+
+    def _ended(self) -> Walk:
+        """The walk; a main that returned without MPI is an error."""
+        begun = any(("library", name) in self.found.totals for name in mpi_calls.BEGINS)
+        if not begun and self.here.name == "main" and mpi_calls.BEGINS & set(self.program.called):
+            raise InputError(
+                f"rank {self.rank} ends before MPI_Init; expected --args with which the program computes"
+            )
+        return self.found
 
     def _pass(self, v: Vertex) -> int | None:
         """Execute a vertex; the address of the next one, None at the end of the entry."""
@@ -336,7 +213,7 @@ class Walker:
         if name in mpi_calls.ENDS:
             self.refuse(name, address, "the program ends here", "--args with which it computes")
         cost = self.given.calls.get(name)
-        if cost is None and not mpi_calls.known(name) and name not in mpi_calls.FREE:
+        if cost is None and not self.given.rehearsed and not mpi_calls.costs(name):
             self.refuse(name, address, "a call of unknown cost", f"--calls {name}=SECONDS")
         if cost is not None and mpi_calls.known(name):
             self.refuse(name, address, "a cost for a message", "its cost from the network")
@@ -344,7 +221,6 @@ class Walker:
         events = mpi_calls.call(self, name, address)
         callers = (*((f.name, at) for f, at in self._frames), (self.here.name, address))
         for event in events:
-            self._flush()
             self._emit(event)
             self.found.messages.append(Message(self.here.name, address, name, event, callers))
         if events:
@@ -449,11 +325,8 @@ class Walker:
             return
         loop = self.program.flow(self.here).loop_of(address)
         if loop is not None:
-            start = self._start._replace(cells=self.state.first)
-            act = Activation(loop, depth, prefix=self._trace, start=start)
-            self._trace = []
             self._settle()
-            self._active.append(act)
+            self._active.append(Activation(loop, depth))
 
     def _leave(self, depth: int) -> None:
         while self._active and self._active[-1].depth >= depth:
@@ -461,58 +334,35 @@ class Walker:
 
     def _exit(self) -> None:
         act = self._active[-1]
-        last = self._trace[-1] if self._trace else 0
         point = self._point(act)
-        turns = act.turns + self.program.flow(self.here).late(act.loop, last)
+        turns = act.turns + self.program.flow(self.here).late(act.loop, self._last)
         point.least, point.most = min(point.least, turns), max(point.most, turns)
-        together = [*act.prefix, *(act.whole or []), *self._trace]
-        whole = act.whole is not None and self._short(together)
-        if whole:
-            first = self.state.first
-        else:
-            self._flush()
         self._count(("turns", act.loop.header), turns)
         self._count(("entries", act.loop.header))
-        for segment in act.segments:
-            self.program.repeated(segment, act.turns)
         self._settle()
         self._active.pop()
         parent = self._active[-1] if self._active else None
         for counts in (act.before, act.counts):
-            if whole:
-                counts = {key: n for key, n in counts.items() if key[0] != "segment"}
-            _add(parent.counts if parent else self._pending, counts)
+            add(parent.counts if parent else self._pending, counts)
         if parent is not None:
             parent.tests += act.tests
             parent.written |= act.touched | act.written
-        if whole and act.start is not None:
-            self._trace, self._start = together, act.start
-            self.state.first = {**first, **act.start.cells}
-            return
-        if act.prefix and act.start is not None:
-            self._count(("segment", self.program.segment(tuple(act.prefix), act.start)))
-        if parent is not None:
-            parent.whole = None
 
     def _iterate(self, act: Activation) -> None:
         """The next iteration begins: keep what the last did; add those that will be like it."""
-        trace = tuple(self._trace)
-        if trace:
-            act.segments.add(self._flush())
         self._settle()
-        if act.whole is not None:
-            act.whole = [*act.whole, *trace] if self._short([*act.whole, *trace]) else None
         act.turns += 1
         memory = self.state.memory.cells
         cells = {a: memory.get(a, (w, None)) if w <= 16 else (w, None) for a, w in act.written.items()}
-        turn = LoopTurn(act.tests, act.counts, act.quiet, act.drew, dict(self.state.registers), cells, trace)
+        fresh = [a for a in cells if a not in act.touched]
+        turn = LoopTurn(act.tests, act.counts, act.quiet, act.drew, dict(self.state.registers), cells, fresh)
         act.last = [*act.last[-2:], turn]
         act.touched |= act.written
-        _add(act.total, turn.counts)
+        add(act.total, turn.counts)
         act.sampled = act.sampled + 1 if turn.quiet else 0
         if not turn.quiet:
             act.total = {}
-        _add(act.before, turn.counts)
+        add(act.before, turn.counts)
         act.tests, act.counts, act.written = [], {}, {}
         act.quiet, act.drew = True, False
         if act.sampled >= 3:
@@ -522,16 +372,13 @@ class Walker:
         """Add the iterations that follow, as far as they continue the last three linearly."""
         t0, t1, t2 = act.last
         drew = t0.drew or t1.drew or t2.drew
-        steps = None if drew else _linear(t0.tests, t1.tests, t2.tests)
+        steps = None if drew else linear(t0.tests, t1.tests, t2.tests)
         keys = {*t0.counts, *t1.counts, *t2.counts}
         slope = {k: t2.counts.get(k, 0) - t1.counts.get(k, 0) for k in keys}
         if steps is None or any(slope[k] != t1.counts.get(k, 0) - t0.counts.get(k, 0) for k in keys):
             if act.sampled >= SAMPLED:
                 self._extrapolate(act)
             return
-        same = t1.trace == t2.trace
-        if not same:
-            act.whole = None
         more = min((further(test, dx, dy) for test, dx, dy in steps), default=math.inf)
         if more == math.inf:
             raise InputError(
@@ -542,7 +389,16 @@ class Walker:
             return
         self._bound(act, steps)
         self._advance(act, k, t2.cells)
-        _add(act.before, {key: k * t2.counts.get(key, 0) + slope[key] * k * (k + 1) / 2 for key in keys})
+        add(act.before, {key: k * t2.counts.get(key, 0) + slope[key] * k * (k + 1) / 2 for key in keys})
+        self._spread({key: t2.counts.get(key, 0) + slope[key] * k for key in keys})
+
+    def _spread(self, counts: Counts) -> None:
+        """Note the iterations of inner loops in the last of the iterations that were added at once."""
+        for (kind, header), entries in counts.items():
+            if kind == "entries" and entries:
+                point = self.found.loops[int(header)]
+                turns = round(counts.get(("turns", header), 0) / entries)
+                point.least, point.most = min(point.least, turns), max(point.most, turns)
 
     def _bound(self, act: Activation, steps: Sequence[tuple[BranchTest, int, int]]) -> None:
         """Note after how many iterations the tests of the program end a loop, whatever is drawn."""
@@ -556,27 +412,26 @@ class Walker:
         for address in set.intersection(*(set(t) for t in turns)):
             v = self.here.vertices.get(address)
             if v is not None and flow.exits(act.loop, v):
-                steps = _linear(*([(address, t[address])] for t in turns))
+                steps = linear(*([(address, t[address])] for t in turns))
                 more = min([more, *(further(*step) for step in steps or [])])
         if more == math.inf or more < 1:
             return
         k = int(more)
         self._advance(act, k, {a: (w, None) for a, w in act.touched.items()})
-        _add(act.before, {key: n / act.sampled * k for key, n in act.total.items()})
+        add(act.before, {key: n / act.sampled * k for key, n in act.total.items()})
 
     def _advance(self, act: Activation, k: int, cells: Mapping[int, tuple[int, Value | None]]) -> None:
         """Set the state to that after k more iterations: values that change linearly, and unknown ones."""
         t0, t1, t2 = act.last
         for name, value in t2.registers.items():
-            self.state.registers[name] = _ahead(t0.registers.get(name), t1.registers.get(name), value, k, 8)
-        old = [a for a in t1.cells if a not in t0.cells]
-        new = [a for a in t2.cells if a not in t1.cells]
+            self.state.registers[name] = ahead(t0.registers.get(name), t1.registers.get(name), value, k, 8)
+        old, new = t1.fresh, t2.fresh
         for address, (width, _) in cells.items():
             rows = [t.cells.get(address) for t in act.last]
             value = None
             if all(row and row[0] == width for row in rows):
                 v0, v1, v2 = (row[1] if row else None for row in rows)
-                value = _ahead(v0, v1, v2, k, width)
+                value = ahead(v0, v1, v2, k, width)
             if width <= 16:
                 self.state.store(address, width, value)
             else:
@@ -587,16 +442,8 @@ class Walker:
         if len(old) != len(new) and new:
             self.forget(min(new), max(new) + (1 << 20))
         act.turns += k
-        if act.whole is not None:
-            length = len(act.whole) + k * len(t2.trace)
-            act.whole = [*act.whole, *(t2.trace * k)] if length <= TOGETHER else None
         self.state.flags = None
         self._settle()
-
-    def _short(self, trace: Sequence[int]) -> bool:
-        """Whether a trace is short enough to be timed as a whole."""
-        owner = self.program.length
-        return len(trace) <= TOGETHER and sum(map(owner, trace)) <= TOGETHER
 
     # ---------------------------------------------------------------------------------- counts
 
@@ -604,84 +451,24 @@ class Walker:
         counts = self._active[-1].counts if self._active else self._pending
         counts[key] = counts.get(key, 0) + n
 
-    def _flush(self) -> int:
-        """The trace so far is a segment; its number, -1 if there is none."""
-        segment = -1
-        if self._trace:
-            start = self._start._replace(cells=self.state.first)
-            segment = self.program.segment(tuple(self._trace), start)
-            self._count(("segment", segment))
-            self._trace = []
-        self._settle()
-        return segment
-
     def _settle(self) -> None:
-        """A trace begins here, with what is known now."""
+        """What was written since the last time was written by the innermost loop."""
         if self._active:
             for address, width in self.state.written.items():
                 self._active[-1].written[address] = max(width, self._active[-1].written.get(address, 0))
-        self.state.written, self.state.first = {}, {}
-        known = {name: v.n for name, v in self.state.registers.items() if v is not None}
-        self._start = Start(known, {})
+        self.state.written = {}
 
     def _emit(self, event: Event | None) -> None:
         """Computing so far ends with an event, or with the program."""
+        self._settle()
         for act in self._active:
-            if act.prefix and act.start is not None:
-                segment = self.program.segment(tuple(act.prefix), act.start)
-                _add(self._pending, {("segment", segment): 1})
             for counts in (act.before, act.counts):
-                _add(self._pending, counts)
-            act.before, act.counts, act.quiet, act.prefix, act.whole = {}, {}, False, [], None
-        part = {key: n for key, n in self._pending.items() if key[0] in ("segment", "library")}
+                add(self._pending, counts)
+            act.before, act.counts, act.quiet = {}, {}, False
+        part = {key: n for key, n in self._pending.items() if key[0] in ("block", "library")}
         self.found.totals.update(self._pending)
         if part:
             self.found.parts.append(part)
         self._pending = {}
         if event is not None:
             self.found.parts.append(event)
-
-
-def _add(to: Counts, more: Counts) -> None:
-    for key, n in more.items():
-        to[key] = to.get(key, 0) + n
-
-
-def _linear(
-    first: Sequence[tuple[int, BranchTest]],
-    second: Sequence[tuple[int, BranchTest]],
-    third: Sequence[tuple[int, BranchTest]],
-) -> list[tuple[BranchTest, int, int]] | None:
-    """(last test, change of x, change of y) of all tests, if they are the same and change linearly."""
-    if not len(first) == len(second) == len(third):
-        return None
-    found = []
-    for (a, p), (b, q), (c, r) in zip(first, second, third):
-        same = a == b == c and p.holds == q.holds == r.holds
-        if not same or r.x - q.x != q.x - p.x or r.y - q.y != q.y - p.y:
-            return None
-        found.append((r, r.x - q.x, r.y - q.y))
-    return found
-
-
-def further(test: BranchTest, dx: int, dy: int) -> float:
-    """How often more a test has the same result, if its sides change by dx and dy each time; may be inf."""
-    d, step, relation = test.x - test.y, dx - dy, test.relation
-    if relation in ("==", "!="):
-        if d == 0:
-            return 0 if step else math.inf
-        ends = step != 0 and -d % step == 0 and -d // step > 0
-        return -d // step - 1 if ends else math.inf
-    if relation in (">", "<="):
-        d, step = -d, -step
-    if d < 0:
-        return (-d - 1) // step if step > 0 else math.inf
-    return d // -step if step < 0 else math.inf
-
-
-def _ahead(v0: Value | None, v1: Value | None, v2: Value | None, k: int, width: int) -> Value | None:
-    """The value after k more iterations; None if it does not change linearly."""
-    if v0 is None or v1 is None or v2 is None or v2.n - v1.n != v1.n - v0.n:
-        return None
-    bits = 32 if width == 8 and max(v0.n, v1.n, v2.n) < 2**32 else 8 * width
-    return Value((v2.n + k * signed(v2.n - v1.n, 8 * width)) & ((1 << bits) - 1), v2.rank)

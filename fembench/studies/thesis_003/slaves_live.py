@@ -20,7 +20,7 @@ from fembench.launch.scratch import writable
 from fembench.model.engine import SimulationOutcome
 from fembench.model.events import simulate_events
 from fembench.studies.attempts import Attempts, ProgramEffort
-from fembench.studies.binaries.walker import Loops
+from fembench.studies.binaries.walk import Loops
 from fembench.studies.programs.cases import case_of
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.programs.record import AppRecord

@@ -14,7 +14,7 @@ from fembench.studies import charts
 from fembench.studies.binaries.binary import Executable, Prices, graph_of
 from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import ROWS
-from fembench.studies.binaries.walker import Given, Loops
+from fembench.studies.binaries.walk import Given, Loops
 from fembench.studies.charts import Panel
 from fembench.studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench.studies.layout import beside, count, source_table, value
@@ -150,7 +150,7 @@ def executable_messages(processes: int) -> tuple[int, int]:
     text = (Path(__file__).parent / "data" / "integral.objdump").read_text(encoding="utf-8")
     program = Executable(text, dict.fromkeys(ROWS, 1e-9), "main", Image(wide=False))
     walks = program.walks(processes, Given(Loops(10.0, 20), m=8), 1)
-    graph = graph_of(walks, Prices(lambda k: program.by_class(program.segments[k]), {}), "appendix B")
+    graph = graph_of(walks, Prices(program, {}), "appendix B")
     events = [e for p in graph.programs for e in flat(p)]
     return sum(isinstance(e, Send) for e in events), sum(isinstance(e, Receive) for e in events)
 

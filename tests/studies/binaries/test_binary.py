@@ -17,7 +17,7 @@ from fembench.studies.binaries.block_reduce import reduce_blocks
 from fembench.studies.binaries.blocks import Function, Vertex, functions_of, jump_target, split
 from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import ROWS, class_of, load_costs, measure_costs, save_costs
-from fembench.studies.binaries.walker import Given, Loops
+from fembench.studies.binaries.walk import Given, Loops
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
 ONE = dict.fromkeys(ROWS, 1e-9)  # a nanosecond per instruction
@@ -34,7 +34,7 @@ def program():
 
 def priced(program):
     """Costs by instruction."""
-    return Prices(lambda k: program.by_class(program.segments[k]), {})
+    return Prices(program, {})
 
 
 def computing(program, walk):

@@ -66,6 +66,26 @@ def test_without_shtab_the_answer_says_how_to_get_it(monkeypatch, capsys):
     assert "-m pip install shtab\n" in capsys.readouterr().err
 
 
+def test_the_pages_are_made_with_nothing_but_the_requirements_of_the_build(tmp_path):
+    have = {"msgspec", "fembench", "Cython", "scikit_build_core"}
+    code = f"""import sys
+class Isolated:
+    def find_spec(name, path=None, target=None):
+        if not path and name not in sys.stdlib_module_names and name not in {have}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Isolated)
+from pathlib import Path
+from fembench.cli.manual import write_pages
+print(len(write_pages(Path({str(tmp_path)!r}))))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{len(pages())}\n"), done.stderr
+
+
+def test_an_isolated_build_hands_its_packages_on_to_the_program_that_makes_the_pages():
+    made = (ROOT / "CMakeLists.txt").read_text()
+    assert "PYTHONPATH" not in "".join(line for line in made.splitlines() if not line.startswith("#"))
+
+
 def test_the_program_that_cmake_runs_writes_every_page(tmp_path):
     line = [sys.executable, "-m", "fembench.cli.manual", str(tmp_path / "man1")]
     assert " ".join(line[1:3]) in (ROOT / "CMakeLists.txt").read_text()

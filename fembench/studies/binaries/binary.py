@@ -20,11 +20,9 @@ from fembench.studies.binaries.emulator import DecodedStep, decoded
 from fembench.studies.binaries.flow import Flow
 from fembench.studies.binaries.image import Image
 from fembench.studies.binaries.instructions import class_of
+from fembench.studies.binaries.mpi_calls import COMPUTE, PHASES
 from fembench.studies.binaries.walk import Counts, Given, Walk
 from fembench.studies.binaries.walker import Walker
-
-PHASES = ("compute", "message")
-COMPUTE = 0
 
 
 class Executable:

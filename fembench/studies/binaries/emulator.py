@@ -92,7 +92,6 @@ _NAMES += [("rbp", "ebp", "bp", "bpl"), ("rsp", "esp", "sp", "spl")]
 _NAMES += [(f"r{k}", f"r{k}d", f"r{k}w", f"r{k}b") for k in range(8, 16)]
 REGISTERS = {n: (row[0], width, 0) for row in _NAMES for n, width in zip(row, (8, 4, 2, 1))}
 REGISTERS |= {f"{c}h": (f"r{c}x", 1, 8) for c in "abcd"}
-WHOLE = tuple(row[0] for row in _NAMES)
 _ADDRESS = re.compile(r"^\*?(-?0x[0-9a-f]+|-?\d+)?(?:\((%\w+)?(?:,(%\w+))?(?:,(\d))?\))?$")
 
 

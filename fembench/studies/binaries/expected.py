@@ -190,7 +190,7 @@ def expect(
     unfollowed = ""
     try:
         walks = [program.walks(ranks, given, seed)]
-        if any(walk.drawn for walk in walks[0]):
+        if not found and any(walk.drawn for walk in walks[0]):
             walks += [program.walks(ranks, given, seed + k) for k in range(1, draws)]
     except InputError as error:
         if not found:

@@ -12,7 +12,8 @@ from fembench.studies.binaries.emulator import Value
 if TYPE_CHECKING:
     from fembench.studies.binaries.walker import Walker
 
-MESSAGE = 1  # phase of messages
+PHASES = ("compute", "message")
+COMPUTE, MESSAGE = 0, 1
 BEGINS = {"MPI_Init", "MPI_Init_thread"}
 FREE = (*BEGINS, "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Wtime", "MPI_Wtick")
 COMMON: Mapping[str, float] = {  # functions of the C library -> seconds, roughly: --static counts with them

@@ -39,10 +39,9 @@ from fembench.model.graph import (
 )
 from fembench.model.slots import AssumedLink
 from fembench.studies.binaries.image import Image
-from fembench.studies.binaries.mpi_calls import MESSAGE
+from fembench.studies.binaries.mpi_calls import COMPUTE, MESSAGE, PHASES
 
 SOURCE = Path(__file__).with_name("rehearse.c.txt")
-PHASES = ("compute", "message")
 ROW = np.dtype(
     [("seconds", "f8"), ("site", "u8"), ("m", "i8")]
     + [(n, "i4") for n in ("kind", "peer", "tag", "blocking")]
@@ -51,6 +50,7 @@ KINDS: tuple[Kind, ...] = ("allreduce", "allgather", "bcast", "reduce", "barrier
 SEND, RECEIVE, WAIT = 0, 1, 2
 ROUNDS, ENOUGH = 5, 20.0  # repetitions; no further one begins after so many seconds
 MOST = 900.0  # seconds of one run
+RANKS = 256  # as in the library
 ROOM = 1 << 34  # bytes of messages under way; the file is sparse
 Rows = npt.NDArray[np.void]
 
@@ -75,6 +75,8 @@ def rehearse(
 
     Raises InputError for a program that cannot be rehearsed.
     """
+    if not 1 <= ranks <= RANKS:
+        raise InputError(f"{ranks} ranks; expected 1 to {RANKS} in a rehearsal, or --static")
     begin = time.monotonic()
     found: list[Repetition] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -225,7 +227,7 @@ def _program(rows: Rows, factor: float) -> Program:
     pending = False
     for seconds, _, m, kind, peer, tag, blocking in rows.tolist():
         if seconds > 0:
-            found.append(Compute(0, seconds * factor))
+            found.append(Compute(COMPUTE, seconds * factor))
         if kind == SEND:
             found.append(Send(peer, m, MESSAGE, tag, blocking=bool(blocking)))
         elif kind == RECEIVE:

@@ -12,10 +12,10 @@ from fembench.cli.main import main
 from fembench.model.graph import Receive, Send
 from fembench.studies.binaries.binary import load, reached_by
 from fembench.studies.binaries.counting import count_run, distributions, undecided
-from fembench.studies.binaries.emulator import RELATIONS, BranchTest
+from fembench.studies.binaries.emulator import RELATIONS, BranchTest, Value
 from fembench.studies.binaries.expected_tables import flag, spans
 from fembench.studies.binaries.instructions import ROWS
-from fembench.studies.binaries.linear import further
+from fembench.studies.binaries.linear import ahead, further
 from fembench.studies.binaries.walk import Given, Loops
 from fembench.studies.binaries.walker import Walker
 
@@ -176,9 +176,9 @@ int main(int argc, char **argv){
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_drawn_branch_leaves_the_count_of_its_loop_known(tmp_path, level):
-    path = compiled(tmp_path, SAMPLED, level)
-    walks = load(path, ONE, "main").walks(2, Given(arguments=("1000000",)), 0)
-    for walk in walks:
+    program = load(compiled(tmp_path, SAMPLED, level), ONE, "main")
+    given = Given(arguments=("1000000",))
+    for walk in [walk for seed in range(4) for walk in program.walks(2, given, seed)]:
         assert walk.drawn or level != "-O0"  # later, the branch is arithmetic
         ((header, point),) = walk.loops.items()
         assert flag([point]) == "known"
@@ -481,6 +481,16 @@ def test_a_test_holds_as_often_as_counting_says(relation):
                     held += 1
                 found = further(BranchTest(relation, x, y, False), dx, dy)
                 assert found == held or (held == 50 and found > 12)
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "after"), [((2, 1, 0), 4, -3), ((1, 0, -1), 8, -4), ((5, 3, 1), 2, -5)]
+)
+def test_values_that_change_linearly_wrap_at_their_width(values, width, after):
+    size = 1 << (8 * width)
+    found = ahead(*(Value(n % size) for n in values), 3, width)
+    assert found.n == after % size
+    assert ahead(Value(1), Value(2), Value(4), 3, width) is None
 
 
 def test_ranks_are_written_as_spans():

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.launch.scratch import occupied, reserved
     from fembench.records.store import save
     from fembench.report.tables import terminal
+    from fembench.weights.disturbed import disturbance
 
     case = weighted(case_from(options), options.weights)
     folder = Path(options.results) / "runs"
@@ -86,9 +87,13 @@ def run(options: argparse.Namespace) -> int:
         print(f"fembench: {outcome.message}", file=sys.stderr)
         return 2 if outcome.kind == "input" else 1
     warn_if_stale(options.weights, outcome.record)
+    disturbed = disturbance([outcome.record.environment], "times")
     if options.json:
         print(json_text(outcome.record))
+        if disturbed:
+            progress(f"run: {disturbed}")
     else:
+        print(f"{disturbed}\n\n" if disturbed else "", end="")
         print(terminal([outcome.record]))
         print(f"record: {path}")
     return 1 if outcome.record.verdict.status == "INVALID" else 0

@@ -185,17 +185,21 @@ def _report(sweep, options: argparse.Namespace) -> None:
     from fembench.report.slow_hosts import host_advice
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
+    from fembench.weights.disturbed import disturbance
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
     nodes = nodes_of_campaign(folder)
     advice = host_advice(results(records), nodes) if records else None
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
+    disturbed = disturbance([record.environment for record in records], "times")
+    tree |= {"disturbed": disturbed}
     tree |= {"left_out": left_out} if options.minutes else {}
     tree |= {"slow_hosts": {"do": advice.do, "why": advice.why}} if advice else {}
     if options.json:
         made = every_table(records, list(failures(folder)), nodes=nodes)
         tree["tables"] = {table.name: to_json(table) for table in made}
     else:
+        print(f"{disturbed}\n\n" if disturbed else "", end="")
         print(terminal(records, list(failures(folder)), nodes=nodes))
         if advice:
             print(f"slow hosts: {advice.do} ({advice.why})")

@@ -5,7 +5,7 @@ PROVISIONAL. All rules are pure functions of the record, so `fembench check` rep
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import ceil, inf, isfinite
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from fembench.base import units
 from fembench.base.errors import InputError
 from fembench.records.answer import answer_rules, at_most, relative_recurrence, rounding
 from fembench.records.binding import bound_apart, enough_cores
-from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
-from fembench.records.quiet import quiet
+from fembench.records.quiet import foreign, quiet
 from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
 from fembench.records.times import Times
 from fembench.records.traced import alignment, trace_rules
@@ -26,6 +25,8 @@ RULES = (
 )
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
+MOST_SETS = 100_000  # that D1 proposes
+DISTURBED = "foreign work took CPU time, as D3 or D6 says: stop it or use idle hosts, then repeat"
 Check = Callable[[Record], Iterator[Rule]]
 
 
@@ -157,14 +158,14 @@ def _statistics(record: Record) -> Iterator[Rule]:
         value=f"{units.plural(warmups, 'warm-up')}, {units.plural(len(times), 'timed set')}",
         threshold=f">= {WARMUPS} warm-ups, >= {SETS} sets",
     )
-    yield _precise(times, record.case.effort)
+    yield _precise(times, any(map(foreign, record.environment.hosts)))
     if len(times) >= 6:
         moved = abs(drift(times))
         steadier = "" if moved <= 0.05 else "more --warmups, or a quieter machine with a steady clock rate"
         yield at_most("D3", "drift first to last third", moved, 0.05, steadier)
 
 
-def _precise(times: Sequence[float], effort: CaseEffort) -> Rule:
+def _precise(times: Sequence[float], disturbed: bool) -> Rule:
     """D1: the interval of the median time of CG on the slowest rank."""
     threshold = f"95 % interval of the median within ± {PRECISION:g} %"
     if len(times) < fewest_for():
@@ -172,17 +173,23 @@ def _precise(times: Sequence[float], effort: CaseEffort) -> Rule:
         return Rule(id="D1", ok=False, value=few, threshold=threshold, note=f"{fewest_for()} sets give one")
     percent = 100 * precision(times)
     ok = percent <= PRECISION
-    asked = 0 < effort.precision <= PRECISION
-    more = (
-        f"--max-seconds above {effort.max_seconds:g}" if asked else f"more sets (--precision {PRECISION:g})"
-    )
     return Rule(
         id="D1",
         ok=ok,
         value=f"ends of the 95 % interval of the median, % from it = {percent:.3g}",
         threshold=threshold,
-        note="" if ok else f"{more}, or a quieter machine",
+        note="" if ok else DISTURBED if disturbed else _enough(times, percent),
     )
+
+
+def _enough(times: Sequence[float], percent: float) -> str:
+    """How long to repeat: the interval narrows with the square root of the number of sets."""
+    more = (percent / PRECISION) ** 2
+    if not isfinite(more) or more * len(times) > MOST_SETS:
+        return "the sets scatter too much for any number of them: use a quieter machine"
+    sets, seconds = ceil(more * len(times)), ceil(more * sum(times))
+    enough = f"about {sets} sets would do: --precision {PRECISION:g} --max-seconds {seconds}"
+    return f"{enough}, or a quieter machine"
 
 
 def _reporting(record: Record) -> Iterator[Rule]:

@@ -13,7 +13,10 @@
     global efficiency        = parallel efficiency x computation scaling
 
 On unequal ranks the mean of u is not what a better partition would reach. There, E_het takes the place of the
-parallel efficiency, with the same communication: E_het = weighted load balance x communication.
+parallel efficiency, with the same communication: E_het = weighted load balance x communication. Their
+computation scaling is that of the ranks on hosts like those of the base, per cell. If the mesh grows with the
+ranks, the base is that of the weak scaling, and computation scaling compares assembly per cell, and CG per
+equation and iteration.
 
 Source: M. Wagner, B. Mohr, J. Giménez and J. Labarta, A structured approach to performance analysis, in Tools
 for High Performance Computing 2017, Springer 2019, pages 1-15 (the metrics of the POP Centre of Excellence,
@@ -30,12 +33,14 @@ from fembench.model.ideal import IdealRun, on_ideal_network
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION
+from fembench.records.quota import stretch
 from fembench.records.times import Times
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, over_runs
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, case_columns, case_of, words
-from fembench.report.unequal import Unequal
+from fembench.report.unequal import Unequal, host_labels
+from fembench.report.weak import weak_points
 from fembench.stats.student import typical_interval
 
 CROWDED = "ranks share cores (OVERSUBSCRIBED: functional only)"
@@ -68,7 +73,7 @@ class EfficiencyFactors:
     @property
     def overall(self) -> float:
         """The global efficiency."""
-        return self.parallel * self.scaling
+        return (self.e_het if np.isfinite(self.e_het) else self.parallel) * self.scaling
 
     @property
     def weighted_balance(self) -> float:
@@ -84,11 +89,12 @@ def every_factor(
     if all(r.ranks == 1 for r in timed):
         return []
     e_het = {id(u.result): u.e_het for u in unequal}
-    return [_factors(r, timed, e_het, base) for r in timed]
+    grown = {id(p.result): p.base for p in weak_points(timed, base)}
+    return [_factors(r, timed, e_het, base, grown.get(id(r))) for r in timed]
 
 
 def _factors(
-    result: Result, everyone: Sequence[Result], e_het: Mapping[int, float], base: int
+    result: Result, everyone: Sequence[Result], e_het: Mapping[int, float], base: int, smaller: Result | None
 ) -> EfficiencyFactors:
     if oversubscribed(result.record.environment):
         return EfficiencyFactors(result, None, *(np.nan,) * 7, notes=(f"not available: {CROWDED}",))
@@ -96,7 +102,7 @@ def _factors(
     parallel, communication = float(u.mean()) / seconds, float(u.max()) / seconds
     interval = typical_interval([_parallel(one) for one in result.runs if len(one.timed)])
     transfer, no_transfer = _transfer(result, communication)
-    start, scaling, no_scaling = _scaling(result, everyone, base)
+    start, scaling, no_scaling = _scaling(result, everyone, base, smaller)
     return EfficiencyFactors(
         result=result,
         base=start,
@@ -145,17 +151,50 @@ def _transfer(result: Result, communication: float) -> tuple[float, str]:
     return min(max(share, communication), 1.0), ""  # it lies between, but for the scatter of the sets
 
 
-def _scaling(result: Result, everyone: Sequence[Result], base: int) -> tuple[Result | None, float, str]:
-    """(base, sum(u) of the base / sum(u), why there is none)."""
+def _scaling(
+    result: Result, everyone: Sequence[Result], base: int, smaller: Result | None
+) -> tuple[Result | None, float, str]:
+    """(base, sum(u) of the base for the same work / sum(u), why there is none).
+
+    `smaller`: the base of the weak scaling, for a mesh that no run on fewer ranks has.
+    """
     if result.ranks == (base or _fewest(result, everyone)):
         return result, 1.0, ""
-    why = unequal_ranks(result.record, everyone).removesuffix("no efficiency").rstrip(":, ")
+    why = unequal_ranks(result.record, everyone)
     pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
-    bases = [r for r in everyone if r.pool in pools]
-    if why or not bases:
-        return None, np.nan, f"computation scaling not available: {why or reason}"
-    start = min(bases, key=lambda r: r.times[SOLVE].median)
-    return start, float(useful(start.runs).sum() / useful(result.runs).sum()), ""
+    same_mesh = min((r for r in everyone if r.pool in pools), key=_seconds, default=None)
+    start = same_mesh or smaller
+    if start is None or result.record.environment.synthetic:
+        made = why.removesuffix("no efficiency").rstrip(":, ") if result.record.environment.synthetic else ""
+        return None, np.nan, f"computation scaling not available: {made or reason}"
+    of_base = _kinds_of_ranks(start)
+    alike = np.array([not why or kind in of_base for kind in _kinds_of_ranks(result)])
+    if not alike.any():
+        return None, np.nan, "computation scaling not available: no rank is on a host like those of the base"
+    part = np.asarray(result.record.partition.cells, float)
+    needed = useful(start.runs).sum() if start is same_mesh else _for_the_work_of(result, start)
+    return start, float(needed * part[alike].sum() / part.sum() / useful(result.runs)[alike].sum()), ""
+
+
+def _kinds_of_ranks(result: Result) -> list[tuple[str, float]]:
+    """(P,) host of each rank, and how its quota stretches times."""
+    environment = result.record.environment
+    stretched = [stretch(environment, number) for number in environment.rank_host]
+    return list(zip(host_labels(result.record), stretched))
+
+
+def _for_the_work_of(result: Result, base: Result) -> float:
+    """Seconds outside of messages that the base would need, over all ranks, for the work of `result`."""
+    mine, theirs = result.record, base.record
+    cells = mine.mesh.n_cells / theirs.mesh.n_cells
+    equations = mine.mesh.n_equations / theirs.mesh.n_equations
+    iterations = mine.solve.iterations / theirs.solve.iterations
+    assembly = float(over_runs([one.seconds(ASSEMBLY) for one in base.runs if len(one.timed)]).sum())
+    return cells * assembly + equations * iterations * (float(useful(base.runs).sum()) - assembly)
+
+
+def _seconds(result: Result) -> float:
+    return result.times[SOLVE].median
 
 
 def _fewest(result: Result, everyone: Sequence[Result]) -> int:
@@ -171,13 +210,15 @@ NOTE = (
     "to do. Communication is serialization x transfer: serialization counts waiting for ranks that are late "
     "now and then, transfer counts messages themselves. A simulation of the traced iterations on a network "
     "without cost separates the two. Scaling (computation scaling) is the computing time of all ranks of the "
-    "base over that of the run; above 1, smaller parts fit the caches better. It is not split into "
+    "base over that of the run; above 1, smaller parts fit the caches better. If no run on fewer ranks has "
+    "the same mesh, the base is that of the weak scaling, for the same work. Scaling is not split into "
     "instructions, cycles and clock rate, because hardware counters are not read. Global efficiency is "
     "parallel efficiency x scaling. The interval is that of the parallel efficiency over three or more runs. "
 )
 UNEQUAL = (
     "Ranks that are unequal have E_het instead, which is weighted balance x communication: the weighted "
-    "balance is 1 if each rank has work in proportion to its speed."
+    "balance is 1 if each rank has work in proportion to its speed. Their scaling is that of the ranks on "
+    "hosts like those of the base, and their global efficiency is E_het x scaling."
 )
 
 

@@ -65,6 +65,7 @@ def headline(
         _merit(full),
         *_limits(full),
         *([_strong(full, speedups), _weak(weak)] if len(found) > 1 else []),
+        *_of_unequal(full, unequal),
         _slowest(full, slow_nodes(nodes) if nodes else None),
         *_gain(usable, unequal),
         *_advice(usable, nodes),
@@ -156,6 +157,19 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
 
 def _scale(result: Result) -> tuple[int, int]:
     return result.ranks, result.record.mesh.n_equations
+
+
+def _of_unequal(full: Result, unequal: Sequence[Unequal]) -> list[HeadlineRow]:
+    """E_het of the run at full scale, if its ranks are unequal."""
+    made = []
+    for u in unequal:
+        if u.result is full and np.isfinite(u.e_het):
+            value, low, high = (100 * v for v in (u.e_het, *u.e_het_ends))
+            remark = (
+                f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
+            )
+            made.append(HeadlineRow("efficiency of unequal ranks", value, low, high, "%", remark))
+    return made
 
 
 def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:

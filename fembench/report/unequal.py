@@ -22,9 +22,9 @@ from fembench.records.compare import same_kind
 from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Floats, host_of, rank_times
+from fembench.report.measures import SOLVE, Floats, Time, host_of, rank_times, summarise
 from fembench.report.results import Result
-from fembench.report.speedup import SUPERLINEAR, superlinear
+from fembench.report.speedup import SUPERLINEAR, ratio_range, superlinear
 from fembench.weights.efficiency import heterogeneous_efficiency
 from fembench.weights.scaling import Bounds, against_each, speedup_bounds
 
@@ -42,6 +42,7 @@ class Unequal:
     seconds: float  # T
     speeds: Floats | None  # (P,) s_p
     source: str  # id of the record with these speeds
+    ideal: Time | None  # of a set at the summed speed, from the same runs
     bounds: Bounds | None
     notes: tuple[str, ...]
 
@@ -66,6 +67,14 @@ class Unequal:
         """E_het; nan if the speeds are unknown."""
         work = float(sum(self.result.record.partition.cells))
         return np.nan if self.speeds is None else heterogeneous_efficiency(work, self.speeds, self.seconds)
+
+    @property
+    def e_het_ends(self) -> tuple[float, float]:
+        """The 95 % interval of E_het; nan if there are too few sets."""
+        if self.ideal is None:
+            return np.nan, np.nan
+        low, high = ratio_range(self.ideal, self.result.times[SOLVE])
+        return min(low, self.e_het), max(high, self.e_het)
 
 
 def unequal_results(found: Sequence[Result]) -> list[Unequal]:
@@ -99,14 +108,16 @@ def host_labels(record: Record) -> tuple[str, ...]:
 def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:
     hosts = host_labels(result.record)
     alone = _alone(result, hosts, everyone)
-    speeds, source = _speeds(result, everyone)
+    like = _equal_shares(result, everyone)
+    cells = np.asarray(like.record.partition.cells, float) if like else None
     return Unequal(
         result=result,
         hosts=hosts,
         alone=alone,
         seconds=result.times[SOLVE].median,
-        speeds=speeds,
-        source=source,
+        speeds=cells / rank_times(like.runs, *COMPUTING) if like and cells is not None else None,
+        source=like.record.id if like else "",
+        ideal=_ideal(like) if like else None,
         bounds=_bounds(result, next(iter(alone.values()))) if alone else None,
         notes=tuple(_notes(result, hosts, alone)),
     )
@@ -152,8 +163,8 @@ def same_work(result: Result, other: Result) -> bool:
     )
 
 
-def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, str]:
-    """((P,) cells per second, id of their record), from the run with equal shares on the same ranks.
+def _equal_shares(result: Result, everyone: Sequence[Result]) -> Result | None:
+    """The run with equal shares on the same ranks, from which speeds (cells per second) are taken.
 
     Equal shares do not depend on any timing. Without such a run, one with different shares is used.
     """
@@ -164,14 +175,15 @@ def _speeds(result: Result, everyone: Sequence[Result]) -> tuple[Floats | None, 
         if r.ranks == result.ranks and host_labels(r.record) == hosts and same_work(result, r)
     ]
     equal = [r for r in same if not r.pool.case.placement.shares]
-    chosen = next(
-        iter(equal + [r for r in same if r.pool.case.placement.shares != result.pool.case.placement.shares]),
-        None,
-    )
-    if chosen is None:
-        return None, ""
-    busy = rank_times(chosen.runs, *COMPUTING)
-    return np.asarray(chosen.record.partition.cells, float) / busy, chosen.record.id
+    others = [r for r in same if r.pool.case.placement.shares != result.pool.case.placement.shares]
+    return next(iter(equal + others), None)
+
+
+def _ideal(like: Result) -> Time:
+    """W / sum(s_p) of each set."""
+    cells = np.asarray(like.record.partition.cells, float)
+    speeds = [(cells / one.seconds(*COMPUTING)).sum(axis=1) for one in like.runs if len(one.timed)]
+    return summarise([cells.sum() / each[:, None] for each in speeds], like.record)
 
 
 def _bounds(result: Result, alone: Result) -> Bounds:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fembench.report.measures import SOLVE
-from fembench.report.table import Table, case_columns, case_of, ratio, time, words
+from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
 from fembench.report.unequal import Unequal
 
 
@@ -41,7 +41,16 @@ def efficiency(found: Sequence[Unequal]) -> Table:
         bounds = u.bounds or (np.nan,) * 3
         fastest = next(iter(u.alone), None)
         rows.append(
-            (*case_of(u.result), u.seconds, u.equivalent, u.e_het, fastest, u.fastest[0], *bounds)
+            (
+                *case_of(u.result),
+                u.seconds,
+                u.equivalent,
+                u.e_het,
+                u.e_het_ends,
+                fastest,
+                u.fastest[0],
+                *bounds,
+            )
             + (u.source or None, "; ".join(u.notes))
         )
     return Table(
@@ -60,6 +69,7 @@ def efficiency(found: Sequence[Unequal]) -> Table:
             time("run", "run"),
             ratio("P_eq", "equivalent_ranks"),
             ratio("E_het", "e_het", 3),
+            Column("95 % interval", "e_het_low e_het_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True),
             words("fastest alone", "fastest_alone"),
             ratio("speedup", "speedup"),
             ratio("bound: computing", "bound_work"),

@@ -1,4 +1,4 @@
-"""Whether the runs from which speeds are taken were disturbed, so that shares may be far off."""
+"""Whether foreign work disturbed runs, so that what is taken from them may be far off."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ REMEDY = {
 }
 
 
-def disturbance(environments: Sequence[Environment]) -> str:
+def disturbance(environments: Sequence[Environment], what: str = "speeds and shares") -> str:
     """One line with cause, hosts and remedy, if foreign work took CPU time in some of these runs, or ""."""
     worst: dict[str, dict[str, float]] = {}
     for host in (host for environment in environments for host in environment.hosts):
@@ -26,7 +26,7 @@ def disturbance(environments: Sequence[Environment]) -> str:
     runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
     causes = ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
     remedies = ", ".join(REMEDY[who] for who in worst)
-    return f"DISTURBED: {causes}{runs}: speeds and shares may be far off; {remedies}, then repeat"
+    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
 
 
 def _on(hosts: dict[str, float]) -> str:

@@ -350,6 +350,28 @@ def test_the_interval_of_the_median_has_to_be_within_two_percent_of_it(record, o
         assert ("--precision 2" in rule.note) is not ok
 
 
+def test_a_wide_interval_says_how_many_sets_and_seconds_would_do(record):
+    times = [8.0] + [16.0] * 7 + [1.2 * 16, 48.0]  # the ends of the interval are 20 % apart from the median
+    (rule,) = (r for r in judge(scattered(record, times)).rules if "interval" in r.threshold)
+    enough = "about 1000 sets would do: --precision 2 --max-seconds 18720"
+    assert rule.note == f"{enough}, or a quieter machine"
+    (rule,) = (r for r in judge(scattered(record, [1.0] * 7 + [99.0] * 3)).rules if "interval" in r.threshold)
+    assert "use a quieter machine" in rule.note
+    assert "--max-seconds" not in rule.note
+
+
+def test_foreign_work_comes_before_the_noise_that_it_causes(record):
+    noisy = scattered(record, [8.0] + [16.0] * 7 + [1.2 * 16, 48.0])
+    hosts = tuple(replace(h, others_percent=75.0, others_resolution=0.2) for h in record.environment.hosts)
+    noisy = in_environment(noisy, hosts=hosts)
+    first, second, *_ = judge(noisy).reasons
+    assert first.startswith("D6 fails: ")
+    assert second.startswith("D1 fails: ")
+    assert second.endswith(
+        "foreign work took CPU time, as D3 or D6 says: stop it or use idle hosts, then repeat"
+    )
+
+
 @pytest.mark.parametrize(("warmups", "sets", "ok"), [(2, 10, True), (1, 10, False), (2, 9, False)])
 def test_two_warm_ups_and_ten_sets_are_needed_however_short_they_are(record, warmups, sets, ok):
     warm = next(s for s in record.sets if s.warmup)

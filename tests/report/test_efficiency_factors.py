@@ -9,7 +9,7 @@ from fembench.model.ideal import on_ideal_network
 from fembench.records import phases as ph
 from fembench.records.record import Event, SetTimes
 from fembench.report import tables
-from fembench.report.factors import every_factor
+from fembench.report.factors import every_factor, useful
 from fembench.report.measures import SOLVE
 from fembench.report.results import results
 from fembench.report.speedup import speedup
@@ -149,6 +149,59 @@ def test_unequal_ranks_have_a_weighted_balance_and_no_scaling():
         assert np.isnan(f.scaling)
         assert "computation scaling not available: SYNTHETIC" in f.notes[-1]
         assert f.weighted_balance * f.communication == pytest.approx(f.e_het)
+
+
+def slow_by_quota(**changes):
+    """A run on two hosts, the second with a quota of half a CPU, on which it computes for twice as long."""
+    slow = replace(HOST, name="n3", cores=1, cpu_quota=0.5, throttled_percent=50.0, quota_group="slurm/job")
+    made = make_record(ranks=2, skew=1.0, environment=environment(2, hosts=(HOST, slow)), **changes)
+    return replace(made, partition=replace(made.partition, message_bytes=((80,), (80,))))
+
+
+def test_a_quota_makes_ranks_unequal_and_leaves_no_factor_blank():
+    runs = [slow_by_quota(run=k, sets=8) for k in range(3)]
+    (base, two) = factors_of([make_record(sets=8), *runs])
+    first = useful(two.result.runs)[0]
+    assert two.scaling == pytest.approx(useful(base.result.runs).sum() / 2 / first)  # of the rank on its host
+    assert two.overall == pytest.approx(two.e_het * two.scaling)
+    assert np.isfinite([two.parallel, two.serialization, two.transfer, two.weighted_balance]).all()
+    (u,) = unequal_results(results([make_record(sets=8), *runs]))
+    low, high = u.e_het_ends
+    assert low <= u.e_het <= high
+    assert 0 < high - low < 0.2
+    rows = tables.every_table([make_record(sets=8), *runs])
+    head = {row["what"]: row for row in to_json(next(t for t in rows if t.name == "headline"))}
+    row = head["efficiency of unequal ranks"]
+    assert row["value"] == pytest.approx(100 * u.e_het)
+    assert row["low"] <= row["value"] <= row["high"]
+    assert "unequal ranks (n3: 1 rank, a quota of 0.5 CPUs)" in head["strong scaling efficiency"]["remarks"]
+
+
+def test_a_run_whose_ranks_are_all_on_other_hosts_than_the_base_has_no_scaling():
+    other = [replace(HOST, name=name, cpu_model="Old CPU") for name in ("n4", "n5")]
+    runs = [make_record(), make_record(ranks=2, environment=environment(2, hosts=other))]
+    odd = replace(other[1], cpu_model="Older CPU")
+    runs[1] = replace(runs[1], environment=environment(2, hosts=(other[0], odd)))
+    two = factors_of(runs)[-1]
+    assert np.isnan(two.scaling)
+    assert "computation scaling not available" in two.notes[-1]
+
+
+def test_a_mesh_that_grows_with_the_ranks_has_the_scaling_of_the_same_work():
+    def computing(record, seconds, iterations):
+        row = np.zeros(len(ph.NAMES))
+        row[ph.ASSEMBLY], row[[ph.CG, ph.SPMV_INTERIOR]] = 0.01, iterations * seconds
+        rows = nested(np.tile(row, (record.case.placement.ranks, 1)))
+        sets = tuple(replace(s, seconds=rows, iterations=iterations) for s in record.sets)
+        return replace(record, sets=sets, solve=replace(record.solve, iterations=iterations))
+
+    one, four = computing(make_record("m1"), 1e-3, 100), computing(make_record("m2", 4), 1.25e-3, 200)
+    found = {f.result.ranks: f for f in factors_of([one, four])}
+    cells, equations = (four.mesh.n_cells / one.mesh.n_cells, four.mesh.n_equations / one.mesh.n_equations)
+    needed = cells * 0.01 + equations * 2 * 0.1
+    assert found[4].base is found[1].result
+    assert found[4].scaling == pytest.approx(needed / (4 * (0.01 + 0.25)))
+    assert found[4].overall == pytest.approx(found[4].parallel * found[4].scaling)
 
 
 def test_ranks_that_share_cores_have_no_factor():

@@ -34,7 +34,7 @@ def binary_options(parser: argparse.ArgumentParser) -> None:
     binary.add_argument(
         "--static",
         action="store_true",
-        help="do not rehearse the program: its time is a sum over instructions, which may be off by a factor",
+        help="do not rehearse the program: its time is a sum over instructions, often several times too long",
     )
     binary.add_argument(
         "--costs",

@@ -32,7 +32,10 @@ COLD = 0.05  # of the computing before a message: its latency beyond that of a p
 AWAY = 3.0  # factor on the time per byte of a message whose buffers have left the caches
 SWITCH = 5e-6  # seconds until a rank that waited computes again, if ranks share cores
 USUAL = 80  # percentile of the repetitions that others on the machine make longer
-CLASSES = 2.0  # factor by which a sum over instructions may be off
+CLASSES = (
+    1 / 8,
+    2.0,
+)  # of a sum over instructions, each as if it waited for the one before; measured: 1/7 to 1.5
 TIMED = 0.9  # share of the computing that must have been timed, or the prediction says so first
 WIDE = 0.2  # half-width of an interval, relative to its middle, above which the prediction says why
 NEAR = AssumedLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
@@ -122,7 +125,7 @@ class Expected:
             low, high = least.min() / (1 + REHEARSED), np.percentile(most, USUAL) * (1 + REHEARSED)
             value = (np.median(least) + np.median(most)) / 2
         else:
-            low, high = np.percentile(least, 5) / CLASSES, np.percentile(most, 95) * CLASSES
+            low, high = np.percentile(least, 5) * CLASSES[0], np.percentile(most, 95) * CLASSES[1]
             value = np.median(least)
         return TimeInterval(float(value), float(low), float(high))
 
@@ -217,7 +220,7 @@ def summary(expected: Expected, source: str) -> str:
         )
     else:
         counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is known"
-        lines.append(f"interval: {counts}; a factor of {CLASSES:g} for costs of instructions")
+        lines.append(f"interval: {counts}; an eighth to twice the sum over instructions, which may overlap")
     if expected.link and expected.shared > 1:
         lines.append(f"cores: {plural(expected.cores, 'core')} for {plural(expected.ranks, 'rank')}")
     return "\n".join(lines)

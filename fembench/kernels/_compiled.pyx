@@ -43,6 +43,22 @@ cdef extern from "kernels.h" nogil:
     void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const double *origin,
                               const int32_t *kind, const double *motion, const double *inverse,
                               const double *r, double *z)
+    ctypedef struct fb_coarse:
+        pass
+    void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                            const double *inverse)
+    void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d,
+                                  const double *inverse)
+    void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
+                     const double *share, const double *r, int64_t n_coarse, double *coarse)
+    void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine)
+    fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows,
+                           const int32_t *columns, const double *values, const uint8_t *fixed,
+                           const int32_t *parent, const double *weight, int64_t n_coarse,
+                           int64_t n_coarse_interior, int64_t *n_blocks)
+    void fb_coarse_take(const fb_coarse *m, int64_t *indptr, int32_t *rows, int32_t *columns, double *values,
+                        int64_t *next)
+    void fb_coarse_free(fb_coarse *m)
     void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer)
     void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v)
     void fb_gather(int64_t n, double *const *at, double *buffer)
@@ -301,6 +317,63 @@ cdef class Chebyshev:
 
     def run(self, double keep, double gain):
         fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+
+
+cdef class BlockChebyshev:
+    """Steps of the Chebyshev polynomial with inverse blocks (n/3, 6) in place of an inverse diagonal.
+
+    start(gain): d = z = gain inverse r. run(keep, gain): r -= q; d = keep d + gain inverse r; z += d."""
+    cdef object keep
+    cdef Py_ssize_t n
+    cdef double *z
+    cdef double *r
+    cdef double *d
+    cdef const double *q
+    cdef const double *inverse
+
+    def __init__(self, z, r, d, q, inverse):
+        self.keep = (z, r, d, q, inverse)
+        self.n = z.size
+        self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
+        self.q, self.inverse = doubles_read(q, "q", self.n), doubles_read(inverse, "inverse", 2 * self.n)
+
+    def start(self, double gain):
+        fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse)
+
+    def run(self, double keep, double gain):
+        fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+
+
+cdef class Transfer:
+    """Between a fine and a coarse grid: node i has the parents parent (n, 8) with weight (n, 8), zeros last.
+
+    restrict(): coarse = P^T (share r), share (3 n_interface,) of the last nodes. prolong(): fine = P coarse."""
+    cdef object keep
+    cdef Py_ssize_t n, n_interior, n_coarse
+    cdef const int32_t *parent
+    cdef const double *weight
+    cdef const double *share
+    cdef const double *r
+    cdef double *coarse
+    cdef double *fine
+
+    def __init__(self, parent, weight, share, r, coarse, fine):
+        self.n, self.n_coarse = r.size // 3, coarse.size // 3
+        self.n_interior = self.n - share.size // 3
+        self.keep = (parent, weight, share, r, coarse, fine)
+        if self.n_interior < 0:
+            raise ValueError("share: more values than nodes")
+        self.parent, self.weight = ints(parent, "parent", 8 * self.n), doubles_read(weight, "weight", 8 * self.n)
+        within(parent.reshape(-1), "parent", self.n_coarse)
+        self.share, self.r = doubles_read(share, "share"), doubles_read(r, "r", 3 * self.n)
+        self.coarse, self.fine = doubles(coarse, "coarse"), doubles(fine, "fine", 3 * self.n)
+
+    def restrict(self):
+        fb_restrict(self.n, self.n_interior, self.parent, self.weight, self.share, self.r, self.n_coarse,
+                    self.coarse)
+
+    def prolong(self):
+        fb_prolong(self.n, self.parent, self.weight, self.coarse, self.fine)
 
 
 cdef class RigidModes:
@@ -680,6 +753,37 @@ def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper,
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")
     return values
+
+
+def galerkin(indptr, rows, columns, values, fixed, parent, weight, Py_ssize_t n_coarse, Py_ssize_t n_coarse_interior):
+    """P^T A P of a symmetric matrix, stored alike: (indptr, rows, columns, values (n_blocks, 3, 3)).
+
+    fixed (3 n,) bool: dofs whose diagonal of one in A is left out. parent, weight (n, 8): as of Transfer."""
+    cdef int64_t n_blocks = 0
+    cdef Py_ssize_t n = rows.size
+    rows_of(indptr, "indptr", n, 1, columns.size)
+    within(rows, "rows", n)
+    within(columns, "columns", n)
+    within(parent.reshape(-1), "parent", n_coarse)
+    if not 0 <= n_coarse_interior <= n_coarse:
+        raise ValueError("n_coarse_interior: expected 0 <= n_coarse_interior <= n_coarse")
+    cdef fb_coarse *found = fb_galerkin(
+        n, int(np.diff(indptr).max(initial=0)), longs(indptr, "indptr", n + 1), ints(rows, "rows"),
+        ints(columns, "columns"), doubles_read(values, "values", 9 * columns.size),
+        <const uint8_t *>address(fixed, "fixed", "?", 1, 3 * n, False), ints(parent, "parent", 8 * n),
+        doubles_read(weight, "weight", 8 * n), n_coarse, n_coarse_interior, &n_blocks)
+    if found is NULL:
+        raise MemoryError("galerkin: no memory")
+    try:
+        out = (np.empty(n_coarse + 1, np.int64), np.empty(n_coarse, np.int32), np.empty(n_blocks, np.int32),
+               empty((n_blocks, 3, 3)))
+        scratch = np.empty(n_coarse, np.int64)
+        fb_coarse_take(found, <int64_t *>longs(out[0], "indptr"), <int32_t *>ints(out[1], "rows"),
+                       <int32_t *>ints(out[2], "columns"), doubles(out[3], "values"),
+                       <int64_t *>longs(scratch, "scratch"))
+    finally:
+        fb_coarse_free(found)
+    return out
 
 
 # ---- products -------------------------------------------------------------------------------------

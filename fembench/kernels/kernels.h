@@ -86,6 +86,21 @@ void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const 
                           const int32_t *kind, const double *motion, const double *inverse, const double *r,
                           double *z);
 
+/* multigrid.c: transfers and the Galerkin product; nodes have 8 parents each, those of weight 0 last */
+typedef struct fb_coarse fb_coarse;
+void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                        const double *inverse);
+void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
+void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight, const double *share,
+                 const double *r, int64_t n_coarse, double *coarse);
+void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine);
+fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows, const int32_t *columns,
+                       const double *values, const uint8_t *fixed, const int32_t *parent, const double *weight,
+                       int64_t n_coarse, int64_t n_coarse_interior, int64_t *n_blocks);
+void fb_coarse_take(const fb_coarse *m, int64_t *indptr, int32_t *rows, int32_t *columns, double *values,
+                    int64_t *next);
+void fb_coarse_free(fb_coarse *m);
+
 /* interface.c */
 void fb_pack(int64_t n, const int32_t *index, int width, const double *v, double *buffer);
 void fb_add(int64_t n, const int32_t *index, int width, const double *buffer, double *v);

@@ -5,7 +5,7 @@ An upper bound for tetrahedral boxes: `benchmarks/memory.py` measures the peak p
 """
 
 from fembench.base.errors import InputError
-from fembench.methods.lookup import MethodChoice, storage_of
+from fembench.methods.lookup import MethodChoice, precond_of, storage_of
 
 RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
 NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
@@ -33,4 +33,5 @@ def bytes_per_equation(choice: MethodChoice) -> float:
         )
     block = 0.0 if storage.unit == "cells" else float(storage.block_bytes)
     block += storage.entry_bytes * DOFS_PER_NODE**2
-    return (NODE_BYTES + BLOCKS_PER_NODE * block) / DOFS_PER_NODE
+    node = NODE_BYTES + precond_of(choice.precond, choice.solver).node_bytes
+    return (node + BLOCKS_PER_NODE * block) / DOFS_PER_NODE

@@ -6,6 +6,7 @@ from fembench.methods.steps import Gathering, Multiplication, Pass, Step, Stored
 from fembench.methods.storages import Solver
 
 CHEBYSHEV_DEGREE = 4  # products of an application, plus one
+SMOOTHING_STEPS = 3  # of multigrid, before and after each coarse correction
 NOT_STORED = StoredInverse()
 
 
@@ -24,6 +25,8 @@ class PreconditionerMethod:
     application: tuple[Step, ...] | None = ()  # z = M^-1 r; None: the cost is not known
     inverse: StoredInverse = NOT_STORED
     coarse: int = 0  # entries of its coarse matrix, per kind of node and rank
+    coarse_per_dof: float = 0.0  # entries of coarse matrices that an application reads, per entry of a vector
+    node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
     block_inverse: str = ""  # "module:function" of the summed diagonal blocks, for --balance; "": not there
     uses_parts: bool = False  # built from the parts: a different M on every number of ranks
 
@@ -42,12 +45,13 @@ class PreconditionerMethod:
         """Whether it works with --balance."""
         return self.identity or bool(self.block_inverse)
 
-    def coarse_entries(self, kinds: float, ranks: int) -> float:
-        """Of the coarse matrix on a rank with this number of kinds of nodes, each shared by other ranks."""
-        return self.coarse * kinds * ranks
+    def coarse_entries(self, kinds: float, ranks: int, dofs: float) -> float:
+        """Of the coarse matrices on a rank with this many kinds of nodes, each shared by other ranks."""
+        return self.coarse * kinds * ranks + self.coarse_per_dof * dofs
 
 
 _DIAGONAL = (Pass("r M", "z"),)
+_SMOOTHING_STEP = (Multiplication(), Pass("z r d q D D", "z r d", flops=10))  # D: 3x3 blocks, 6 numbers for 3
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
 
 PRECONDITIONERS = (
@@ -93,6 +97,22 @@ PRECONDITIONERS = (
         application=(Pass("x r", flops=6), Gathering(6), Pass("x r D", "z", flops=7)),
         coarse=36,
         uses_parts=True,
+    ),
+    PreconditionerMethod(
+        name="multigrid",
+        help="a V-cycle on background grids",
+        build="fembench.solve.precond:multigrid",
+        application=(
+            Pass("x", "r"),
+            Pass("r D D", "z d", flops=6),
+            *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
+            Multiplication(),
+            Pass("r q", "r", flops=1),
+            Pass("z d", "z", flops=1),
+            Pass("z", "r"),
+        ),
+        coarse_per_dof=40.0,  # tetrahedral boxes: 0.28 x 22 numbers of storage sym, each read six times
+        node_bytes=1000,
     ),
     PreconditionerMethod(
         name="gamg",

@@ -178,7 +178,7 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> Execut
 
 
 def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
-    """The entries of a rank's coarse matrix, as a number of vectors. Assumes as many kinds of nodes as the
+    """The entries of a rank's coarse matrices, as a number of vectors. Assumes as many kinds of nodes as the
     interior and the neighbours (corners have more)."""
-    kinds = 1 + len(work.parts.neighbours[rank])
-    return one.precond.coarse_entries(kinds, work.ranks) / max(work.parts.dofs[rank], 1)
+    kinds, dofs = 1 + len(work.parts.neighbours[rank]), max(work.parts.dofs[rank], 1)
+    return one.precond.coarse_entries(kinds, work.ranks, dofs) / dofs

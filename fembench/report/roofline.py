@@ -149,7 +149,7 @@ def _recipe(record: Record) -> Recipe | None:
         one = recipe(record.case.method)
     except InputError:
         return None
-    return None if one.precond.coarse else one
+    return None if one.precond.coarse or one.precond.coarse_per_dof else one
 
 
 def roofline_table(found: Iterable[RooflinePoint]) -> Table:

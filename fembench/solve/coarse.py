@@ -107,12 +107,12 @@ def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
         total = np.zeros_like(inverse).reshape(comm.size, 6, comm.size, 6)
         for held, share in shares:
             total[np.ix_(held, range(6), held, range(6))] += share.reshape(len(held), 6, len(held), 6)
-        inverse[:] = _inverse(total.reshape(inverse.shape))
+        inverse[:] = pseudo_inverse(total.reshape(inverse.shape))
     comm.Bcast(inverse)
     return inverse
 
 
-def _inverse(E: F64) -> F64:
+def pseudo_inverse(E: F64) -> F64:
     """Pseudo-inverse of a symmetric matrix scaled to a unit diagonal; motions without energy are left out."""
     scale = np.sqrt(np.where(np.diag(E) > 0, np.diag(E), 1.0))
     values, vectors = np.linalg.eigh((E + E.T) / 2 / np.outer(scale, scale))

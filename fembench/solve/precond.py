@@ -6,6 +6,7 @@
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
+    multigrid     a V-cycle on background grids (multigrid.py)
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
 each is declared in methods/preconditioners.py, which also names the function that builds it.
@@ -25,7 +26,8 @@ from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.records.phases import PRECOND
 from fembench.solve.iterate import Preconditioner
-from fembench.solve.spectrum import largest_eigenvalue
+from fembench.solve.multigrid import Multigrid
+from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
 from fembench.timing.tracer import NullTracer, Stamps
 
@@ -77,7 +79,12 @@ class ChebyshevPreconditioner:
     coarse_entries = 0
 
     def __init__(
-        self, A: Operator, interface: Interface, tracer: Stamps, degree: int = CHEBYSHEV_DEGREE
+        self,
+        A: Operator,
+        interface: Interface,
+        sub: Subdomain,
+        tracer: Stamps,
+        degree: int = CHEBYSHEV_DEGREE,
     ) -> None:
         n = interface.n_dofs
         self._diagonal = inverse_diagonal(A, interface)
@@ -85,7 +92,10 @@ class ChebyshevPreconditioner:
         self._product = A.bind(self._d, self._q)
         self._update = interface.bind(self._q, tracer)
         self._tracer = tracer
-        self.largest = 1.1 * largest_eigenvalue(A, interface, self._diagonal)
+        start = hashed(sub.global_nodes[: sub.n_active])
+        self.largest = 1.1 * largest_eigenvalue(
+            lambda d: interface.update(A.apply(d)), lambda r: self._diagonal * r, interface, start
+        )
         self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
         self._bound: F64 | None = None
 
@@ -110,17 +120,6 @@ class ChebyshevPreconditioner:
             self._update.finish()
             begin(PRECOND)
             self._step.run(keep, gain)
-
-
-def chebyshev_coefficients(smallest: float, largest: float, degree: int) -> list[tuple[float, float]]:
-    """(keep, gain) of each step d = keep d + gain D^-1 r (Saad, algorithm 12.1)."""
-    theta, delta = (largest + smallest) / 2, (largest - smallest) / 2
-    rho = delta / theta
-    steps = [(0.0, 1 / theta)]
-    for _ in range(degree - 1):
-        rho, old = 1 / (2 * theta / delta - rho), rho
-        steps.append((rho * old, 2 * rho / delta))
-    return steps
 
 
 def inverse_diagonal(A: Operator, interface: Interface) -> F64:
@@ -171,9 +170,14 @@ def block_jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stam
 
 def chebyshev(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> ChebyshevPreconditioner:
     """The polynomial, scaled to the largest eigenvalue of D^-1 A. Collective."""
-    return ChebyshevPreconditioner(A, interface, tracer)
+    return ChebyshevPreconditioner(A, interface, sub, tracer)
 
 
 def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> TwoLevel:
     """The inverse diagonal and the coarse space of the parts. Collective."""
     return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer)
+
+
+def multigrid(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
+    """A V-cycle on background grids. Collective."""
+    return Multigrid(A, interface, sub, tracer)

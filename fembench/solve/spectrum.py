@@ -6,32 +6,38 @@ Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A from insi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.kernels.backend import kernels
-
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
-    from fembench.solve.operators import Operator
 
 F64 = NDArray[np.float64]
 
 
-def largest_eigenvalue(A: Operator, interface: Interface, inverse: F64, steps: int = 12) -> float:
-    """A lower bound, close after 12 steps; inverse (n,) of the assembled diagonal. Collective."""
-    r, d = _start(interface), kernels.empty(interface.n_dofs)
-    d[:] = inverse * r
+def largest_eigenvalue(
+    product: Callable[[F64], F64],
+    precondition: Callable[[F64], F64],
+    interface: Interface,
+    start: F64,
+    steps: int = 12,
+) -> float:
+    """A lower bound, close after 12 steps. Collective.
+
+    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start (n,) is consistent.
+    """
+    r, d = start.copy(), precondition(start)
     alphas: list[float] = []
     betas: list[float] = []
     gamma = first = interface.dot(r, d)
     while len(alphas) < steps and gamma > 1e-20 * first:
-        q = interface.update(A.apply(d))
+        q = product(d)
         alphas.append(gamma / interface.dot(d, q))
         r -= alphas[-1] * q
-        z = inverse * r
+        z = precondition(r)
         gamma, old = interface.dot(r, z), gamma
         betas.append(gamma / old)
         d *= betas[-1]
@@ -39,11 +45,15 @@ def largest_eigenvalue(A: Operator, interface: Interface, inverse: F64, steps: i
     return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1])
 
 
-def _start(interface: Interface) -> F64:
-    """A rough vector, equal on all sharers of a dof: noise by rank, summed over the sharers."""
-    v = kernels.empty(interface.n_dofs)
-    v[:] = np.random.default_rng(interface.comm.rank).standard_normal(v.size)
-    return interface.update(v)
+def hashed(numbers: NDArray[np.int64]) -> F64:
+    """(3 n,) noise in [-1, 1) by global number of a node: the same on all sharers, for every partition.
+
+    The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    z = (3 * numbers[:, None] + np.arange(3)).reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
 
 
 def _tridiagonal(alphas: list[float], betas: list[float]) -> F64:
@@ -53,3 +63,14 @@ def _tridiagonal(alphas: list[float], betas: list[float]) -> F64:
     T[1:, 1:] += np.diag(b / a[:-1])
     off = np.sqrt(b) / a[:-1]
     return T + np.diag(off, 1) + np.diag(off, -1)
+
+
+def chebyshev_coefficients(smallest: float, largest: float, degree: int) -> list[tuple[float, float]]:
+    """(keep, gain) of each step d = keep d + gain D^-1 r (Saad, algorithm 12.1)."""
+    theta, delta = (largest + smallest) / 2, (largest - smallest) / 2
+    rho = delta / theta
+    steps = [(0.0, 1 / theta)]
+    for _ in range(degree - 1):
+        rho, old = 1 / (2 * theta / delta - rho), rho
+        steps.append((rho * old, 2 * rho / delta))
+    return steps

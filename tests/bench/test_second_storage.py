@@ -38,6 +38,7 @@ def verified(comm, case, p):
         {"storage": "csr", "precond": "jacobi", "iterations": 20},
         {"storage": "ebe", "variant": "pipelined"},
         {"precond": "two-level", "variant": "single-reduction"},
+        {"precond": "multigrid", "storage": "ebe"},
         {"exchange": "blocking", "overlap": False, "iterations": 10},
         {"emulate": "", "dilate": 2.0},
     ],

@@ -259,4 +259,4 @@ def test_flops_are_those_counted_by_hand(variant, precond, flops):
 
 
 def test_the_coarse_matrix_has_six_columns_per_rank_and_six_rows_per_kind_of_node():
-    assert precond_of("two-level").coarse_entries(kinds=3, ranks=4) == 6 * 4 * 6 * 3
+    assert precond_of("two-level").coarse_entries(kinds=3, ranks=4, dofs=90) == 6 * 4 * 6 * 3

@@ -93,7 +93,7 @@ def study(profile):
     return Predictor(profile, "0" * 64, rates_of(profile))
 
 
-@pytest.mark.parametrize("name", ["chebyshev", "two-level"])
+@pytest.mark.parametrize("name", ["chebyshev", "two-level", "multigrid"])
 @pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
 def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
     s = study(planted_machine([1.0, 1.0, 0.5]))

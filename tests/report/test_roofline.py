@@ -53,7 +53,7 @@ def test_products_of_a_preconditioner_count_with_the_vectors_that_they_are_timed
     assert phase_works(record)["product"] == pytest.approx(np.array([[1e5] * 2, [4e5] * 2]))
 
 
-@pytest.mark.parametrize("precond", ["two-level"])
+@pytest.mark.parametrize("precond", ["two-level", "multigrid"])
 def test_a_method_whose_cost_a_record_lacks_has_the_whole_iteration_alone(precond):
     points = roofline_points(results([counted(precond=precond)]))
     assert [p.phase for p in points] == ["iteration"]

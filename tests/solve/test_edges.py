@@ -21,7 +21,7 @@ from fembench.timing.tracer import NullTracer
 
 pytestmark = pytest.mark.mpi
 STORAGES = ("dense", "csr", "bsr", "sym", "ebe")
-PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "two-level")
+PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "two-level", "multigrid")
 NO_LOAD = ProblemSpec(name="no load", material=STEEL, constraints=(Constraint(Selection(plane="x=min")),))
 EDGES = {
     "no load": (NO_LOAD, "tet4", (3, 1, 1)),

@@ -1,0 +1,101 @@
+"""The plain twins of the kernels of multigrid.c."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.kernels.reference_variants import scaled
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.int32]
+Pattern = tuple[NDArray[np.int64], Index, Index, Vector]
+
+
+class BlockChebyshev:
+    """Steps of the Chebyshev polynomial with inverse blocks (n/3, 6) in place of an inverse diagonal.
+
+    start(gain): d = z = gain inverse r. run(keep, gain): r -= q; d = keep d + gain inverse r; z += d.
+    """
+
+    def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
+        self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse.reshape(-1, 6)
+
+    def start(self, gain: float) -> None:
+        """The first step, from z = 0."""
+        self.d[:] = gain * scaled(self.inverse, self.r)
+        self.z[:] = self.d
+
+    def run(self, keep: float, gain: float) -> None:
+        """A further step."""
+        self.r -= self.q
+        self.d[:] = keep * self.d + gain * scaled(self.inverse, self.r)
+        self.z += self.d
+
+
+class Transfer:
+    """Between a fine and a coarse grid: node i has the parents parent (n, 8) with weight (n, 8), zeros last.
+
+    restrict(): coarse = P^T (share r), share (3 n_interface,) of the last nodes. prolong(): fine = P coarse.
+    """
+
+    def __init__(
+        self, parent: Index, weight: Vector, share: Vector, r: Vector, coarse: Vector, fine: Vector
+    ) -> None:
+        self.parent, self.weight, self.share = parent, weight, share
+        self.r, self.coarse, self.fine = r, coarse.reshape(-1, 3), fine.reshape(-1, 3)
+
+    def restrict(self) -> None:
+        """Overwrite coarse."""
+        own = self.r.copy()
+        own[own.size - self.share.size :] *= self.share
+        self.coarse[:] = 0.0
+        np.add.at(self.coarse, self.parent, self.weight[:, :, None] * own.reshape(-1, 1, 3))
+
+    def prolong(self) -> None:
+        """Overwrite fine."""
+        self.fine[:] = 0.0
+        for parent, weight in zip(self.parent.T, self.weight.T):
+            self.fine += weight[:, None] * self.coarse[parent]
+
+
+def galerkin(
+    indptr: NDArray[np.int64],
+    rows: Index,
+    columns: Index,
+    values: Vector,
+    fixed: NDArray[np.bool_],
+    parent: Index,
+    weight: Vector,
+    n_coarse: int,
+    n_coarse_interior: int,
+) -> Pattern:
+    """P^T A P of a symmetric matrix, stored alike: (indptr, rows, columns, values (n_blocks, 3, 3)).
+
+    fixed (3 n,) bool: dofs whose diagonal of one in A is left out. parent, weight (n, 8): as of Transfer.
+    """
+    P = np.zeros((len(rows), n_coarse))
+    np.add.at(P, (np.arange(len(rows))[:, None], parent), weight)
+    A = np.zeros((len(rows), len(rows), 3, 3))
+    row = np.repeat(rows, np.diff(indptr))
+    A[columns, row] = values.transpose(0, 2, 1)
+    A[row, columns] = values
+    nodes, component = np.divmod(np.flatnonzero(fixed), 3)
+    A[nodes, nodes, component, component] = 0.0
+    coarse = np.einsum("iI,ijab,jJ->IJab", P, A, P, optimize=True)
+    there = np.zeros((len(rows), len(rows)), bool)
+    there[row, columns] = there[columns, row] = True
+    touched = P != 0.0
+    return _upper((touched.T @ there @ touched) | np.eye(n_coarse, dtype=bool), coarse, n_coarse_interior)
+
+
+def _upper(there: NDArray[np.bool_], blocks: Vector, n_interior: int) -> Pattern:
+    """Every pair of nodes once, as pattern.c stores it."""
+    n = len(there)
+    rows = np.r_[n_interior:n, :n_interior].astype(np.int32)
+    place = np.argsort(rows)
+    first, second = np.nonzero(there & (place[:, None] <= place[None, :]))
+    order = np.lexsort((second, second != first, place[first]))
+    first, second = first[order], second[order]
+    indptr = np.searchsorted(place[first], np.arange(n + 1)).astype(np.int64)
+    values = np.empty((len(first) + 1, 3, 3))[:-1]
+    values[:] = blocks[first, second]
+    return indptr, rows, second.astype(np.int32), values

@@ -1,0 +1,217 @@
+"""The levels of a multigrid on one communicator: a matrix, a smoother and a transfer each (multigrid.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.kernels.backend import kernels
+from fembench.methods.preconditioners import SMOOTHING_STEPS
+from fembench.ranks.interface import Interface
+from fembench.records.phases import PRECOND
+from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
+from fembench.solve.products import Bind, bind_arrays
+from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
+from fembench.timing.tracer import Stamps
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+SymArrays = tuple[I64, I32, I32, F64]  # indptr, rows, columns, values of storage sym
+
+RATIO = 10.0  # largest over smallest eigenvalue that the smoother damps
+SINGULAR = 1e-9  # of a 3x3 block's mean eigenvalue: one that counts as zero
+
+
+@dataclass(frozen=True)
+class LevelMatrix:
+    """One level's matrix on one rank, unsummed on its interface."""
+
+    arrays: SymArrays
+    n_interior: int  # nodes
+    numbers: I64  # (n,) global numbers of the nodes
+    fixed: Mask  # (3 n,) dofs with a diagonal of one that belongs to no cell
+
+    @property
+    def n(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def bind(self) -> Bind:
+        return bind_arrays("sym", self.arrays, self.n_interior)
+
+    def block_diagonal(self) -> F64:
+        """(n, 3, 3), unsummed."""
+        indptr, rows, _, values = self.arrays
+        blocks = np.empty((self.n, 3, 3))
+        blocks[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
+        return blocks
+
+
+class Level:
+    """One level: vectors, smoother and neighbour sums, bound to each other."""
+
+    def __init__(self, bind: Bind, blocks: F64, numbers: I64, interface: Interface, tracer: Stamps) -> None:
+        self.interface, self._tracer = interface, tracer
+        n = interface.n_dofs
+        self.z, self.r, self.d, self.q = (kernels.zeros(n) for _ in range(4))
+        self._product = bind(self.d, self.q)
+        self._sum_q, self._sum_r = interface.bind(self.q, tracer), interface.bind(self.r, tracer)
+        inverse = kernels.empty((n // 3, 6))
+        inverse[:] = inverse_of(_summed(blocks, interface))
+        largest = 1.1 * self._largest(hashed(numbers), inverse)
+        self._coefficients = chebyshev_coefficients(largest / RATIO, largest, SMOOTHING_STEPS)
+        self._step = kernels.BlockChebyshev(self.z, self.r, self.d, self.q, inverse.reshape(-1))
+
+    def smooth(self) -> None:
+        """From z = 0: z = p(D^-1 A) D^-1 r; r becomes the residual of z. Collective."""
+        (_, gain), *steps = self._coefficients
+        self._step.start(gain)
+        for keep, gain in steps:
+            self._multiply()
+            self._step.run(keep, gain)
+        self._multiply()
+        self.r -= self.q
+
+    def correct(self) -> None:
+        """With a correction in d: z += d, then as many smoothing steps. Collective."""
+        self.z += self.d
+        for keep, gain in self._coefficients:
+            self._multiply()
+            self._step.run(keep, gain)
+
+    def sum_residual(self) -> None:
+        """Sum r over the sharers of each value. Collective over neighbours."""
+        self._outside(self._sum_r.start)
+        self._outside(self._sum_r.finish)
+
+    def _multiply(self) -> None:
+        """q = A d, summed."""
+        self._product.interface()
+        self._outside(self._sum_q.start)
+        self._product.interior()
+        self._outside(self._sum_q.finish)
+
+    def _outside(self, communicate: Callable[[], object]) -> None:
+        self._tracer.end(PRECOND)
+        communicate()
+        self._tracer.begin(PRECOND)
+
+    def _largest(self, start: F64, inverse: F64) -> float:
+        """The largest eigenvalue of D^-1 A."""
+        blocks = kernels.Scale(inverse, self.r, self.z)
+
+        def precondition(r: F64) -> F64:
+            self.r[:] = r
+            blocks.run()
+            return self.z.copy()
+
+        def product(d: F64) -> F64:
+            self.d[:] = d
+            self._product.interface()
+            self._product.interior()
+            return self.interface.update(self.q.copy())
+
+        return largest_eigenvalue(product, precondition, self.interface, start)
+
+
+def _summed(blocks: F64, interface: Interface) -> F64:
+    """Diagonal blocks (n, 3, 3), summed in place over their sharers."""
+    for c in range(3):
+        column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
+        blocks[:, :, c] = interface.update(column).reshape(-1, 3)
+    return blocks
+
+
+def inverse_of(blocks: F64) -> F64:
+    """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx; pseudo-inverses of singular ones.
+
+    A grid node all of whose fine nodes are restrained in one direction has a block without full rank.
+    """
+    (xx, xy, zx), (_, yy, yz), (_, _, zz) = blocks.transpose(1, 2, 0)
+    minors = [yy * zz - yz**2, xx * zz - zx**2, xx * yy - xy**2]
+    minors += [yz * zx - xy * zz, xy * zx - xx * yz, xy * yz - yy * zx]
+    determinant = xx * minors[0] + xy * minors[3] + zx * minors[5]
+    regular = determinant > SINGULAR * ((xx + yy + zz) / 3) ** 3
+    inverse = np.column_stack(minors) / np.where(regular, determinant, 1.0)[:, None]
+    inverse[~regular] = _pseudo_inverses(blocks[~regular])
+    return inverse
+
+
+def _pseudo_inverses(blocks: F64) -> F64:
+    values, vectors = np.linalg.eigh(blocks)
+    good = values > SINGULAR * values[:, -1:]
+    inverse = np.where(good, 1.0 / np.where(good, values, 1.0), 0.0)
+    full = np.einsum("nik,nk,njk->nij", vectors, inverse, vectors)
+    return full[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
+
+
+class BoundTransfer:
+    """From a level to the grid below it and back."""
+
+    def __init__(self, P: Prolongator, fine: Level, fixed: Mask, residual: F64, correction: F64) -> None:
+        self._fine, self._fixed = fine, np.flatnonzero(fixed)
+        weights = fine.interface.weights
+        self.restrict = kernels.Transfer(P.parent, P.weight, weights, fine.r, residual, fine.d).restrict
+        self._prolong = kernels.Transfer(P.parent, P.weight, weights, fine.r, correction, fine.d).prolong
+
+    def prolong(self) -> None:
+        """The correction as the fine level's d."""
+        self._prolong()
+        if self._fixed.size:
+            self._fine.d[self._fixed] = 0.0
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """The levels of one communicator, finest first, and what solves on the grid below the last of them."""
+
+    levels: tuple[Level, ...]
+    transfers: tuple[BoundTransfer, ...]
+    bottom: Callable[[], None]
+    stored_numbers: int  # of the coarse matrices on this rank
+
+    def run(self) -> None:
+        """One V-cycle: the z of the first level from its r. Collective."""
+        for k, (level, transfer) in enumerate(zip(self.levels, self.transfers)):
+            if k:
+                level.sum_residual()
+            level.smooth()
+            transfer.restrict()
+        self.bottom()
+        for level, transfer in zip(reversed(self.levels), reversed(self.transfers)):
+            transfer.prolong()
+            level.correct()
+
+
+Solve = Callable[[LevelMatrix, BackgroundGrid, F64, F64], Callable[[], None]]
+
+
+def build_cycle(
+    matrix: LevelMatrix, level: Level, x: F64, grid: BackgroundGrid, tracer: Stamps, most: int, solve: Solve
+) -> Cycle:
+    """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
+
+    solve(matrix, grid, residual, correction) returns what computes the correction on that grid.
+    """
+    comm = level.interface.comm
+    levels, transfers, stored = [level], [], 0
+    while True:
+        P = prolongator(comm, grid, x)
+        arrays = kernels.galerkin(*matrix.arrays, matrix.fixed, P.parent, P.weight, P.n_coarse, P.n_interior)
+        coarse = LevelMatrix(arrays, P.n_interior, P.numbers, np.zeros(3 * P.n_coarse, bool))
+        stored += 9 * len(arrays[2])
+        if comm.allreduce(int(P.sharing.owned.sum())) <= most:
+            residual, correction = kernels.zeros(3 * P.n_coarse), kernels.zeros(3 * P.n_coarse)
+            transfers.append(BoundTransfer(P, level, matrix.fixed, residual, correction))
+            bottom = solve(coarse, grid, residual, correction)
+            return Cycle(tuple(levels), tuple(transfers), bottom, stored)
+        interface = Interface(comm, P.sharing, P.n_interior, P.n_coarse)
+        below = Level(coarse.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
+        transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
+        levels.append(below)
+        matrix, level, x, grid = coarse, below, grid.at(P.numbers), grid.coarser()

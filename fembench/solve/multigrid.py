@@ -1,0 +1,192 @@
+"""Geometric multigrid on background grids, as a preconditioner: one symmetric V-cycle.
+
+Levels: the mesh, then grids of doubled spacing (grids.py), with the Galerkin operators P^T A P. On every
+level a rank keeps the operator of its own cells, unassembled; only results of products are summed. Levels of
+at most SMALL nodes live on rank 0: one sum over ranks brings the residual there, one broadcast returns the
+correction.
+
+Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the assembled 3x3 diagonal
+blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
+coarsest level is solved with a dense pseudo-inverse.
+
+Every sharer of a value computes it from the same numbers in the same order, so copies stay bit-identical. But
+for rounding, the cycle depends neither on the number of ranks nor on their shares.
+
+apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.kernels.backend import kernels
+from fembench.methods.preconditioners import SMOOTHING_STEPS
+from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
+from fembench.ranks.interface import Interface
+from fembench.ranks.sharing import Sharing
+from fembench.records.phases import ALLREDUCE, PRECOND
+from fembench.solve.coarse import pseudo_inverse
+from fembench.solve.grids import BackgroundGrid
+from fembench.solve.levels import Cycle, Level, LevelMatrix, SymArrays, build_cycle
+from fembench.solve.operators import symmetric
+from fembench.timing.tracer import NullTracer, Stamps, Traffic, chain
+
+if TYPE_CHECKING:
+    from fembench.ranks.comm import Comm
+    from fembench.ranks.subdomain import Subdomain
+    from fembench.solve.operators import Operator
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+SMALL = 4000  # nodes of a level that lives on rank 0
+COARSEST = 150  # nodes of a level that is solved directly
+FIRST = 2.0, 3.0  # spacing of the first grid over the size of a cell: cells all alike; cells of many sizes
+SAMPLE = 50_000  # cells whose sizes decide the spacing of the first grid
+ALIKE = 1e-3  # relative spread of the sizes of cells that are all alike
+
+
+class OnOneRank:
+    """The small levels, on rank 0: the residual's sum goes there, the correction comes back."""
+
+    def __init__(
+        self,
+        comm: Comm,
+        matrix: LevelMatrix,
+        grid: BackgroundGrid,
+        residual: F64,
+        correction: F64,
+        tracer: Stamps,
+    ) -> None:
+        self._comm, self._residual, self._correction = comm, residual, correction
+        pieces = comm.gather((matrix.numbers, matrix.arrays))
+        whole = merged(pieces) if pieces is not None else None
+        numbers = comm.bcast(whole.numbers if whole else None)
+        here = np.searchsorted(numbers, matrix.numbers)
+        self._dofs = (3 * here[:, None] + np.arange(3)).reshape(-1)
+        self._own, self._sum = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
+        self._cycle = _small_cycle(whole, grid) if whole else None
+        self.stored_numbers = self._cycle.stored_numbers if self._cycle else 0
+        traffic = Traffic(ALLREDUCE, (), (self._own.nbytes,))
+        self._gather = chain(
+            tracer, (traffic, lambda: comm.Reduce([self._own, DOUBLE], [self._sum, DOUBLE], SUM))
+        )
+        self._scatter = chain(tracer, (traffic, lambda: comm.Bcast([self._sum, DOUBLE])))
+        self._tracer = tracer
+
+    def __call__(self) -> None:
+        """The correction from the residual. Collective."""
+        self._own[self._dofs] = self._residual
+        self._outside(self._gather)
+        if self._cycle is not None:
+            top = self._cycle.levels[0]
+            top.r[:] = self._sum
+            self._cycle.run()
+            self._sum[:] = top.z
+        self._outside(self._scatter)
+        self._correction[:] = self._sum[self._dofs]
+
+    def _outside(self, communicate: Callable[[], object]) -> None:
+        self._tracer.end(PRECOND)
+        communicate()
+        self._tracer.begin(PRECOND)
+
+
+def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
+    """The sum of the matrices of all ranks, in ascending order of rank, with all nodes interior."""
+    numbers = np.unique(np.concatenate([piece for piece, _ in pieces]))
+    n, keys, blocks = len(numbers), [], []
+    for piece, (indptr, rows, columns, values) in pieces:
+        at = np.searchsorted(numbers, piece)
+        row, column = at[np.repeat(rows, np.diff(indptr))], at[columns]
+        keys.append(np.minimum(row, column) * n + np.maximum(row, column))
+        blocks.append(np.where((row > column)[:, None, None], values.transpose(0, 2, 1), values))
+    pairs, back = np.unique(np.concatenate(keys), return_inverse=True)
+    values = kernels.zeros((len(pairs), 3, 3))
+    np.add.at(values, back.reshape(-1), np.concatenate(blocks))
+    rows = np.arange(n, dtype=np.int32)
+    indptr = np.searchsorted(pairs, n * np.arange(n + 1, dtype=np.int64))
+    arrays = (indptr, rows, (pairs % n).astype(np.int32), values)
+    return LevelMatrix(arrays, n, numbers, np.zeros(3 * n, bool))
+
+
+def _small_cycle(matrix: LevelMatrix, grid: BackgroundGrid) -> Cycle:
+    """The levels of one rank down to a direct solution; not traced level by level."""
+    comm, one = alone(), np.ones(matrix.n, np.int32)
+    tracer = NullTracer()
+    interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
+    level = Level(matrix.bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
+    return build_cycle(matrix, level, grid.at(matrix.numbers), grid.coarser(), tracer, COARSEST, directly)
+
+
+def directly(matrix: LevelMatrix, grid: BackgroundGrid, residual: F64, correction: F64) -> Callable[[], None]:
+    """The dense solution on the coarsest grid."""
+    indptr, rows, columns, values = matrix.arrays
+    A = np.zeros((matrix.n, 3, matrix.n, 3))
+    row = np.repeat(rows, np.diff(indptr))
+    A[columns, :, row] = values.transpose(0, 2, 1)
+    A[row, :, columns] = values
+    inverse = pseudo_inverse(A.reshape(3 * matrix.n, -1))
+
+    def solve() -> None:
+        np.matmul(inverse, residual, out=correction)
+
+    return solve
+
+
+class Multigrid:
+    """One V-cycle."""
+
+    identity = False
+    inverse: F64 | None = None  # nothing to fold in
+
+    def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
+        comm, n = interface.comm, sub.n_active
+        indptr, rows, columns, values = (A if A.storage == "sym" else symmetric(sub, A.lam, A.mu)).arrays
+        matrix = LevelMatrix(
+            (indptr, rows, columns, values),
+            sub.n_interior,
+            sub.global_nodes[:n],
+            np.ascontiguousarray(sub.fixed),
+        )
+        level = Level(A.bind, A.block_diagonal(), matrix.numbers, interface, tracer)
+        small: list[OnOneRank] = []
+
+        def on_one_rank(
+            coarse: LevelMatrix, grid: BackgroundGrid, residual: F64, correction: F64
+        ) -> OnOneRank:
+            small.append(OnOneRank(comm, coarse, grid, residual, correction, tracer))
+            return small[0]
+
+        self._cycle = build_cycle(matrix, level, sub.x[:n], first_grid(comm, sub), tracer, SMALL, on_one_rank)
+        products = 2 * SMOOTHING_STEPS
+        self.coarse_entries = products * (self._cycle.stored_numbers + small[0].stored_numbers)
+
+    def apply(self, r: F64, z: F64) -> None:
+        """Overwrite z. Collective."""
+        level = self._cycle.levels[0]
+        level.r[:] = r
+        self._cycle.run()
+        z[:] = level.z
+
+
+def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
+    """The grid below the mesh: twice the size of its cells, or three times where they differ. Collective.
+
+    Sizes are those of the cells whose global numbers are multiples of a stride: the same for every partition.
+    """
+    stride = max(comm.allreduce(sub.n_cells) // SAMPLE, 1)
+    corners = sub.x[sub.cells[sub.global_cells % stride == 0]]
+    sizes = corners.max(axis=1) - corners.min(axis=1)
+    sums = np.array([len(sizes), *sizes.sum(axis=0), *(sizes**2).sum(axis=0)])
+    low, high = sub.x.min(axis=0, initial=np.inf), sub.x.max(axis=0, initial=-np.inf)
+    for values, how in ((sums, SUM), (low, MIN), (high, MAX)):
+        comm.Allreduce(IN_PLACE, values, how)
+    mean = sums[1:4] / sums[0]
+    spread = np.sqrt(np.maximum(sums[4:] / sums[0] - mean**2, 0.0)) / mean
+    cells = BackgroundGrid(low, mean, np.ceil((high - low) / mean).astype(np.int64) + 1)
+    return cells.coarser(FIRST[int((spread > ALIKE).any())])

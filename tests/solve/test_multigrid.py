@@ -1,0 +1,134 @@
+"""Multigrid on background grids: grids, levels, and iterations that depend on the mesh alone."""
+
+import numpy as np
+import pytest
+
+from fembench.bench.prepare import prepare
+from fembench.mesh.box import box
+from fembench.mesh.io import write
+from fembench.mesh.mesh import Mesh
+from fembench.ranks.comm import alone
+from fembench.records.case import Case
+from fembench.solve.from_names import variant_class
+from fembench.solve.grids import grid_over, prolongator
+from fembench.solve.iterate import StoppingCriterion
+from fembench.solve.levels import LevelMatrix, inverse_of
+from fembench.solve.multigrid import merged
+from fembench.solve.operators import build_operator
+from fembench.solve.precond import make_preconditioner
+from fembench.timing.tracer import make_tracer
+
+mpi = pytest.mark.mpi
+
+
+def solved(comm, mesh, tolerance=1e-7, **fields):
+    """The result, and the preconditioner that gave it."""
+    case = Case.of(ranks=comm.size, mesh=str(mesh), **fields)
+    prepared = prepare(comm, case, make_tracer("counter"))
+    sub, interface, material = prepared.sub, prepared.interface, prepared.spec.material
+    A = build_operator(case.method.storage, sub, material.lam, material.mu)
+    M = make_preconditioner("multigrid", A, interface, sub)
+    solver = variant_class("standard")(A, interface, M, make_tracer("counter"))
+    return solver.solve(prepared.rhs, StoppingCriterion(tolerance, relative=True, max_iterations=200)), M
+
+
+@mpi
+@pytest.mark.parametrize("mesh", ["box:12x6x12", "box:24x12x24", "box:13x7x11", "box:12x6x12:hex8"])
+def test_a_box_takes_at_most_nine_iterations_on_any_number_of_ranks(comm, mesh):
+    result, _ = solved(comm, mesh)
+    assert result.converged
+    assert result.iterations <= 9
+
+
+@mpi
+def test_iterations_depend_neither_on_ranks_nor_on_shares(comm):
+    shares = ":".join(["7", *["1"] * (comm.size - 1)])
+    equal, unequal = (solved(comm, "box:20x10x20", shares=s)[0].iterations for s in ("", shares))
+    assert {equal, unequal} == {7}  # found on one rank
+
+
+@mpi
+def test_cells_stretched_ten_to_one_are_coarsened_in_their_short_directions_first(comm, tmp_path):
+    path = comm.bcast(tmp_path / "stretched.vtu")
+    if comm.rank == 0:
+        write(box((12, 24, 24), lengths=(12.0, 2.4, 2.4)), path)
+    comm.barrier()
+    result, _ = solved(comm, path, problem="cantilever")
+    assert result.iterations <= 30
+
+
+@mpi
+def test_a_mesh_whose_cells_grow_by_ten_is_solved(comm, tmp_path):
+    path = comm.bcast(tmp_path / "graded.vtu")
+    if comm.rank == 0:
+        mesh = box((12, 12, 12), lengths=(1.0, 1.0, 1.0))
+        write(Mesh.create(np.expm1(2.5 * mesh.x) / np.expm1(2.5), mesh.cells, "tet4", "graded"), path)
+    comm.barrier()
+    result, _ = solved(comm, path, problem="cantilever")
+    assert result.iterations <= 40
+
+
+@mpi
+@pytest.mark.parametrize("storage", ["ebe", "csr"])
+def test_every_storage_has_the_same_levels(comm, storage):
+    one, other = (solved(comm, "box:12x6x12", storage=s)[0] for s in ("sym", storage))
+    assert one.iterations == other.iterations
+    np.testing.assert_allclose(one.x, other.x, rtol=1e-5, atol=1e-12)
+
+
+@mpi
+def test_large_levels_are_shared_by_all_ranks(comm, monkeypatch):
+    monkeypatch.setattr("fembench.solve.multigrid.SMALL", 60)
+    result, M = solved(comm, "box:24x12x24")
+    assert len(M._cycle.levels) == 3
+    assert result.iterations <= 9
+
+
+def test_a_grid_reproduces_linear_functions_at_every_point():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 1.0, (200, 3)) * [3.0, 1.0, 2.0]
+    grid = grid_over(np.zeros(3), np.array([3.0, 1.0, 2.0]), np.array([0.5, 0.4, 0.7]))
+    P = prolongator(alone(), grid, x)
+    at_nodes = grid.at(P.numbers)
+    np.testing.assert_allclose(np.einsum("nk,nkc->nc", P.weight, at_nodes[P.parent]), x, atol=1e-12)
+    np.testing.assert_allclose(P.weight.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_a_node_on_a_grid_plane_has_parents_on_that_plane_alone():
+    grid = grid_over(np.zeros(3), np.ones(3), np.full(3, 0.25))
+    numbers, weights = grid.weights(np.array([[0.25 + 1e-9, 0.5, 1.0], [0.3, 0.5, 1.0]]))
+    assert (weights > 0).sum(axis=1).tolist() == [1, 2]
+    np.testing.assert_array_equal(grid.at(numbers[:1, 0]), [[0.25, 0.5, 1.0]])
+
+
+def test_only_short_spacings_are_doubled():
+    grid = grid_over(np.zeros(3), np.full(3, 8.0), np.array([4.0, 1.0, 1.9]))
+    np.testing.assert_allclose(grid.coarser().spacing, [4.0, 2.0, 3.8])
+    np.testing.assert_allclose(grid.coarser().coarser().spacing, [4.0, 4.0, 7.6])
+
+
+def test_a_singular_block_gets_its_pseudo_inverse():
+    rng = np.random.default_rng(2)
+    roots = rng.standard_normal((3, 3, 3))
+    blocks = roots @ roots.transpose(0, 2, 1)
+    blocks[1, 2] = blocks[1, :, 2] = 0.0  # no stiffness in z
+    blocks[2] = 0.0
+    found = inverse_of(blocks)[:, [0, 3, 5, 3, 1, 4, 5, 4, 2]].reshape(3, 3, 3)
+    np.testing.assert_allclose(found, np.linalg.pinv(blocks, hermitian=True), atol=1e-9)
+
+
+def test_the_matrices_of_all_ranks_are_summed_by_global_number():
+    A = np.arange(9.0).reshape(1, 3, 3)
+    own = np.eye(3)[None]
+
+    def piece(numbers, n_interior):
+        rows = np.array([1, 0] if n_interior == 1 else [0, 1], np.int32)
+        columns = np.array([rows[0], rows[1], rows[1]], np.int32)
+        return np.array(numbers), (np.array([0, 2, 3]), rows, columns, np.concatenate((own, A, own)))
+
+    whole = merged([piece([5, 9], 1), piece([9, 20], 2)])
+    assert isinstance(whole, LevelMatrix)
+    assert whole.numbers.tolist() == [5, 9, 20]
+    indptr, rows, columns, values = whole.arrays
+    assert (indptr.tolist(), rows.tolist(), columns.tolist()) == ([0, 2, 4, 5], [0, 1, 2], [0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(values, [*own, A[0].T, 2 * own[0], A[0], *own])

@@ -2,6 +2,7 @@
 
 import platform
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from fembench.launch.run_job import rank_program, run_job
 from fembench.records.network import HostLoad
 from fembench.synthetic.slowness import FULL_SPEED
 
-REPEATS = 9  # runs of the kernels
+SAMPLES = 8
+REPEATS = 3  # runs of the kernels in each
+PAUSE = 0.2  # seconds between samples
 PATIENCE = 60.0  # seconds after which a host counts as unreachable
 
 
@@ -23,8 +26,8 @@ class LoadJob(msgspec.Struct, frozen=True):
     """The job for its rank: no parameters."""
 
 
-def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) -> list[HostLoad]:
-    """The load of every host that can be reached; `say` names the others.
+def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) -> list[list[HostLoad]]:
+    """Samples of the load of every host that can be reached; `say` names the others.
 
     `scratch`: a folder visible to all hosts. Raises InputError if none can be reached.
     """
@@ -39,15 +42,20 @@ def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) ->
     return found
 
 
-def measured_here() -> HostLoad:
-    """The load of this host."""
+def measured_here() -> list[HostLoad]:
+    """Samples of the load of this host; a single one may meet a moment that is not typical."""
+    return [_sample(PAUSE * (k > 0)) for k in range(SAMPLES)]
+
+
+def _sample(pause: float) -> HostLoad:
+    time.sleep(pause)
     now = load_of(0)
     took = kernel_times(0, FULL_SPEED, REPEATS)
     return HostLoad(platform.node(), now, sum(k.seconds for k in took), sum(k.cpu for k in took))
 
 
-def measured_on(host: str, scratch: Path) -> HostLoad:
-    """The load of another host, measured by a rank started there. `scratch`: a folder visible to it.
+def measured_on(host: str, scratch: Path) -> list[HostLoad]:
+    """Samples of the load of another host, by a rank started there. `scratch`: a folder visible to it.
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """
@@ -58,4 +66,4 @@ def measured_on(host: str, scratch: Path) -> HostLoad:
         program = rank_program("fembench.characterize.load_rank")
         variables = environment(line)
         end = run_job(program, LoadJob(), "load.json", line, variables, scratch=scratch, timeout=PATIENCE)
-    return convert(msgspec.json.decode(end.content()), HostLoad, where=host)
+    return convert(msgspec.json.decode(end.content()), list[HostLoad], where=host)

@@ -225,23 +225,36 @@ def _study(options: argparse.Namespace):
 
 
 def _as_now(options: argparse.Namespace, study):
-    """The study's rates, each rank slowed according to its host's present load."""
+    """The study's rates, each rank slowed according to its host's present load, relative to that in the
+    profile."""
+    import dataclasses
+
     from fembench.base.config import read_text
+    from fembench.base.units import plural
     from fembench.characterize.load_now import loads_of
     from fembench.cli.progress import progress
     from fembench.launch.hostfile import hosts_of
-    from fembench.model.heterogeneity import brought_up_to_date, hosts_to_ask
+    from fembench.model.heterogeneity import brought_up_to_date, calibrated_at, hosts_to_ask
     from fembench.model.rates import slowed
 
     law, profile, file = options.now, study.profile, options.hostfile
     names = [host.name for host in hosts_of(read_text(file), file)] if file else []
-    factors: dict[int, float] = {}
-    for now in loads_of(hosts_to_ask(profile, names), Path("."), progress):
-        found = brought_up_to_date(profile, law, now)
-        progress(f"{now.host}: {max(found.values()):.2f} times slower now than in the profile, by {law}")
-        factors |= found
+    slower = {}
+    for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
+        found = brought_up_to_date(profile, law, samples)
+        most = max(found.values())
+        progress(
+            f"{samples[0].host}: computing takes {most.factor:.2f} times as long now as in the profile, "
+            f"by {law} ({most.low:.2f} to {most.high:.2f} in {plural(len(samples), 'sample')})"
+        )
+        slower |= found
+    if missing := set(slower) - set(calibrated_at(profile, law, 1)):
+        progress(
+            f"the profile has no {law} of {plural(len(missing), 'rank')}; taken to be that of an idle host"
+        )
     progress("message costs are those of the profile, assumed not to depend on load (Mendes 2004, 4.4.6)")
-    return slowed(study.rates, factors)
+    rates = slowed(study.rates, {rank: one.factor for rank, one in slower.items()})
+    return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
 
 
 def _storage(options: argparse.Namespace) -> str:

@@ -119,11 +119,16 @@ def phases_of(
     """Assembly and the phases of an iteration, each activity with one interval per rank, or with its price if
     `exact`; cores[host] serve the ranks of a host."""
     ranks, parts = range(work.ranks), work.parts
+    wider = (
+        TimeRange(math.exp(-rates.uncertain), math.exp(rates.uncertain)) if not exact else as_interval(1.0)
+    )
     as_measured, learned = (c.exact if exact else c.applied for c in (AS_IN_PROFILE, correction))
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float], each=learned) -> list[TimeRange]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
-        return [each(t, shortest_window((t / ratio).tolist(), KEPT)) for t, ratio in zip(seconds, visits)]
+        return [
+            each(t, shortest_window((t / ratio).tolist(), KEPT)) * wider for t, ratio in zip(seconds, visits)
+        ]
 
     product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])

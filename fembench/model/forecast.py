@@ -82,11 +82,12 @@ def forecast(
     scale = correction.scale if correction else 1.0
     iteration = scale * per_iteration(result, TURNS)
     low, high = _interval(work, slots, rates, priced, iteration, correction)
+    wider = math.exp(rates.uncertain)
     spent = scale * (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
     return Forecast(
         iteration=iteration,
-        low=low,
-        high=high,
+        low=low / wider,
+        high=high * wider,
         assembly=max(p.assembly for p in priced),
         phases={name: float(t) for name, t in zip(plan.phases, spent) if t},
         limits=bottlenecks(plan, result, hosts),

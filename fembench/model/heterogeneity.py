@@ -3,14 +3,16 @@
 Larger is slower. Only ratios are meaningful: a task takes work x H(p).
 """
 
+import math
 from collections.abc import Sequence
-from typing import Literal
+from statistics import median
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.records.network import HostLoad
+from fembench.records.network import HostLoad, RankLoad
 from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
@@ -90,19 +92,58 @@ def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]
     return tuple(names) or known
 
 
-def brought_up_to_date(profile: Profile, law: Law, now: HostLoad) -> dict[int, float]:
-    """{rank: slowdown relative to the profile}, for the ranks on one host. Raises InputError."""
-    (host,) = hosts_to_ask(profile, [now.host])
+class Slowdown(NamedTuple):
+    """The time of computing now over that in the profile."""
+
+    factor: float  # median of the samples
+    low: float  # their smallest and largest
+    high: float
+
+    @property
+    def uncertain(self) -> float:
+        """Half-width of the logarithm of the factor."""
+        return math.log(max(self.high / self.factor, self.factor / self.low))
+
+
+def brought_up_to_date(profile: Profile, law: Law, samples: Sequence[HostLoad]) -> dict[int, Slowdown]:
+    """{rank: slowdown}, for the ranks on one host, from samples of its load now. Raises InputError."""
+    (host,) = hosts_to_ask(profile, [samples[0].host])
     ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
     environment = profile.environment
     cores = max(environment.hosts[environment.rank_host[ranks[0]]].cores, 1)
-    then = {one.rank: one for one in profile.network.loads} if profile.network else {}
+    now = [_against_idle(law, each.load, each.seconds, each.cpu, cores) for each in samples]
+    then = calibrated_at(profile, law, cores)
+    return {r: _slowdown([x / then.get(r, 1.0) for x in now]) for r in ranks}
+
+
+def calibrated_at(profile: Profile, law: Law, cores: int) -> dict[int, float]:
+    """{rank: slowdown against an idle host while the profile was measured}, for the ranks whose load is
+    known."""
+    network = profile.network
+    if network is None:
+        return {}
+    seconds, cpu = (dict.fromkeys((k.rank for k in network.kernels), 0.0) for _ in range(2))
+    for k in network.kernels:
+        seconds[k.rank] += k.seconds
+        cpu[k.rank] += k.cpu
+    loads = {one.rank: one for one in network.loads}
+    known = seconds if law == "clock" else loads
+    idle = RankLoad(rank=0, queue=1.0, load=0.0)
+    return {
+        r: _against_idle(law, loads.get(r, idle), seconds.get(r, 1.0), cpu.get(r, 1.0), cores) for r in known
+    }
+
+
+def _against_idle(law: Law, load: RankLoad, wall: float, cpu: float, cores: int) -> float:
     if law == "clock":
-        return dict.fromkeys(ranks, by_clock(1.0, now.seconds, now.cpu))
-    if law == "load":
-        return dict.fromkeys(ranks, by_load(1.0, now.load.load / cores))
-    queues = {r: max(then[r].queue / cores, 1.0) if r in then else 1.0 for r in ranks}
-    return {r: by_queue(1.0, queues[r], max(now.load.queue / cores, 1.0)) for r in ranks}
+        return by_clock(1.0, wall, cpu)
+    return (
+        by_load(1.0, load.load / cores) if law == "load" else by_queue(1.0, 1.0, max(load.queue / cores, 1.0))
+    )
+
+
+def _slowdown(factors: Sequence[float]) -> Slowdown:
+    return Slowdown(median(factors), min(factors), max(factors))
 
 
 def by_queue(calibrated: float, queue_then: float, queue_now: float) -> float:

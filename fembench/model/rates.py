@@ -26,6 +26,7 @@ class Rates:
 
     speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
     dilate: float = 1.0  # factor by which the profile was slowed down (emulated hosts)
+    uncertain: float = 0.0  # half-width of the logarithm of all times, for a load that changes
 
     def seconds(self, rank: int, name: str, units: float, together: int) -> float:
         """Seconds of one call on `units` while `together` ranks of the host compute. Raises InputError."""
@@ -91,6 +92,7 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
             for (rank, name), found in rates.speeds.items()
         },
         rates.dilate,
+        rates.uncertain,
     )
 
 

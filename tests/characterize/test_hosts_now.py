@@ -28,8 +28,8 @@ def asked(monkeypatch):
             raise RunFailedError("ssh: connect to host gone: no route")
         return HostLoad(host, RankLoad(rank=0, queue=1.0, load=0.0), SLOWER[host], 1.0)
 
-    monkeypatch.setattr(load_now, "measured_here", lambda: load(HERE))
-    monkeypatch.setattr(load_now, "measured_on", lambda host, scratch: load(host))
+    monkeypatch.setattr(load_now, "measured_here", lambda: [load(HERE)])
+    monkeypatch.setattr(load_now, "measured_on", lambda host, scratch: [load(host)])
     return names
 
 
@@ -50,7 +50,7 @@ def iteration(tmp_path, capsys):
 def test_every_host_is_asked_once_and_those_not_reached_are_named(asked, tmp_path):
     told = []
     found = loads_of((HERE, "gone", "c"), tmp_path, told.append)
-    assert [now.host for now in found] == [HERE, "c"]
+    assert [now.host for (now,) in found] == [HERE, "c"]
     assert asked == [HERE, "gone", "c"]
     assert told == ["gone: not reached, keeps the speeds of the profile: ssh: connect to host gone: no route"]
     with pytest.raises(InputError, match="none of gone could be reached"):
@@ -63,7 +63,10 @@ def test_ranks_of_every_host_are_as_slow_as_it_says(asked, iteration):
     assert now["predicted"]["iteration"] == pytest.approx(2 * usual["predicted"]["iteration"], rel=1e-6)
     status, text = iteration("b", "--now", "clock")
     assert status == 0
-    assert "b: 3.00 times slower now than in the profile, by clock" in text.err
+    assert (
+        "b: computing takes 3.00 times as long now as in the profile, by clock (3.00 to 3.00 in 1 sample)"
+        in text.err
+    )
     assert "message costs are those of the profile" in text.err
     assert asked == [HERE, "c", "b", "c"]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -10,14 +11,17 @@ from planted_machine import planted_machine, planted_network
 from fembench.base.errors import InputError
 from fembench.characterize.estimate import estimated, kielmann_costs
 from fembench.cli.main import main
+from fembench.model.closed_form_prices import bounded
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, ExecutionGraph, Receive, Send, Wait, save_graph
 from fembench.model.heterogeneity import brought_up_to_date, slowness_rows
 from fembench.model.modeller_files import read_model, write_model
 from fembench.model.modeller_machine import machine_of_model, model_of
 from fembench.model.planner import make_plan
+from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of, slowed
 from fembench.model.slots import machine_of, share_of, slots_of, waiting_slows
+from fembench.records.case import Case
 from fembench.records.network import (
     Contention,
     Exchange,
@@ -267,14 +271,48 @@ def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
     network = planted_network(2, loads=then)
     profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
     now = HostLoad("a", RankLoad(rank=0, queue=24.0, load=16.0), 2.0, 0.5)  # on 8 cores
-    found = brought_up_to_date(profile, law, now)
+    found = {rank: one.factor for rank, one in brought_up_to_date(profile, law, [now]).items()}
     assert found == pytest.approx(factors)
     rates, slow = rates_of(profile), slowed(rates_of(profile), found)
     for rank in range(3):
         was, now_is = (r.seconds(rank, "product sym", 1e6, 1) for r in (rates, slow))
         assert now_is == pytest.approx(was * found.get(rank, 1.0))
     with pytest.raises(InputError, match="no host c; expected one of a, b"):
-        brought_up_to_date(profile, law, msgspec.structs.replace(now, host="c"))
+        brought_up_to_date(profile, law, [msgspec.structs.replace(now, host="c")])
+
+
+@pytest.mark.parametrize("law", ["queue", "load", "clock"])
+def test_a_host_as_loaded_as_in_the_profile_is_as_fast_as_there(law):
+    kernels = tuple(KernelTime(rank=r, kernel=k, seconds=2.0, cpu=0.5) for r in range(2) for k in "ab")
+    loads = tuple(RankLoad(rank=r, queue=9.0, load=8.7) for r in range(2))
+    profile = planted_machine([1.0] * 2, ("a", "a"), network=planted_network(1, loads=loads, kernels=kernels))
+    now = HostLoad("a", loads[0], 4.0, 1.0)
+    assert brought_up_to_date(profile, law, [now])[0] == (1.0, 1.0, 1.0)
+    (idle,) = (HostLoad("a", RankLoad(rank=0, queue=1.0, load=0.1), 1.0, 1.0),)
+    assert brought_up_to_date(profile, law, [idle])[0].factor < 1.0
+
+
+@pytest.mark.parametrize("method", ["simulation", "closed form"])
+def test_the_samples_of_the_load_widen_the_interval_around_their_median(method):
+    profile = planted_machine([1.0], ("a",), network=planted_network(1))
+    samples = [HostLoad("a", RankLoad(rank=0, queue=1.0, load=0.0), s, 1.0) for s in (1.0, 2.0, 3.0)]
+    (now,) = brought_up_to_date(profile, "clock", samples).values()
+    assert now == (2.0, 1.0, 3.0)
+    rates = slowed(rates_of(profile), {0: now.factor})
+    ends = []
+    for uncertain in (0.0, now.uncertain):
+        study = Predictor(profile, "0" * 64, replace(rates, uncertain=uncertain))
+        case = Case.of(mesh="m1")
+        found = study.predict(case)
+        bounds = bounded(study, study.workload(case), 10)
+        ends.append(
+            (found.low, found.iteration, found.high)
+            if method == "simulation"
+            else (bounds.iteration.low, bounds.expected.iteration, bounds.iteration.high)
+        )
+    (low, middle, high), (lower, same, higher) = ends
+    assert same == middle
+    assert (lower, higher) == pytest.approx((low / 2, high * 2), rel=1e-6)
 
 
 def test_a_profile_becomes_a_file_of_the_modeller_and_that_a_machine(tmp_path, capsys):

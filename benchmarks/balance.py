@@ -1,6 +1,6 @@
 """Costs and gains of rebalancing: overhead, gain, adaptivity, prediction; static weights for comparison.
 
-    python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights] [--json FILE]
+    python benchmarks/balance.py [--only overhead,blocks,gain,still,change,weights,policies] [--json FILE]
 
 The compared solves alternate in one job (balance_turns.py), so that disturbances of the machine affect all of
 them alike. A ratio is the median over turns of the ratios within a turn, given with their minimum and
@@ -14,6 +14,7 @@ dilated so that all have time to compute. Each part takes two to five minutes on
     still     nothing to gain: one block per rank, or equal speeds
     change    a rank becomes three times slower in mid-run
     weights   static weights alone, balancing alone, both: on a static and on a changing cluster
+    policies  the recommended policy against others: a slow rank, equal ranks, a rank that becomes slow
     lab       two hosts of a lab, the CPU time of one reduced in mid-run (root; half an hour; runs only if it
               is named)
 
@@ -252,6 +253,36 @@ def weights(bench: Bench) -> list[dict]:
     return rows
 
 
+OTHERS = ("greedy-comm", "refine-comm", "rcb", "migbsp++")
+
+
+def policies(bench: Bench) -> list[dict]:
+    """Whole solves, cost included, with each policy; the best and all within 5 % of it are marked."""
+    iterations, policy = bench.options.iterations or 300, bench.options.policy
+    at = iterations // 3 // 10 * 10
+    scenarios = {
+        "a slow rank": {"emulate": SLOW},
+        "equal ranks": {"emulate": EQUAL},
+        "a rank slows": {"emulate": EQUAL, "emulate_change": f"{at}:0.333,1,1,1"},
+    }
+    rows = []
+    for scenario, fields in scenarios.items():
+        cases = {
+            name: bench.emulated("m", balance=name, blocks_per_rank=4, **fields)
+            for name in dict.fromkeys(("none", policy, *OTHERS))
+        }
+        found = bench.run(cases, turns=3, warmups=1)
+        each = {name: gained(found, name, "none") for name in cases}
+        best = max(columns["gain %"] for columns in each.values())
+        for name, columns in each.items():
+            behind = 100 * ((100 - columns["gain %"]) / (100 - best) - 1)
+            rows.append(
+                {"scenario": scenario, "policy": name, **columns, **bill(found[name]),
+                 "behind the best %": behind, "best": "<" if behind <= MOST_BEHIND else ""}
+            )  # fmt: skip
+    return rows
+
+
 LAB = """[[hosts]]
 name = "steady"
 cpus = [{first}]
@@ -337,6 +368,7 @@ LEAST_OF_WAYS = {  # (cluster, way): (least gain, gain at best), %
     ("static", "balancing"): (33.0, 37.5),
     ("changing", "balancing"): (25.0, 37.5),
 }
+MOST_BEHIND = 5.0  # %: the recommended policy, behind the best
 LEAST_IN_LAB = (10.0, 40.0)  # %, of a host that keeps SLOWED of its CPU for most of the run
 
 
@@ -366,6 +398,13 @@ def promises(part: str, rows: list[dict]) -> list[Promise]:
             for r in rows
             if (limits := LEAST_OF_WAYS.get((r["cluster"], r["way"])))
         ]
+    if part == "policies":
+        ours = [row for row in rows if row["policy"] == rows[1]["policy"]]  # the first after none
+        return [
+            percent(f"{r['scenario']}: {r['policy']} behind the best policy", r["behind the best %"],
+                    MOST_BEHIND, 0.0, r["noise %"])
+            for r in ours
+        ]  # fmt: skip
     nothing, equal, moved = (row["cg s"] for row in rows)
     noise = 100 * abs(equal / nothing - 1)
     return [percent("lab: gain", 100 * (1 - moved / nothing), *LEAST_IN_LAB, noise)]
@@ -383,7 +422,7 @@ def _of_balanced(part: str, row: dict) -> list[Promise]:
 
 
 GROUPS = {"overhead": overhead, "blocks": blocks, "gain": gain, "still": still, "change": change,
-          "weights": weights}  # fmt: skip
+          "weights": weights, "policies": policies}  # fmt: skip
 ROOTS = {"lab": lab}
 
 

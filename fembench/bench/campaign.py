@@ -49,17 +49,18 @@ def execute(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
     limit: Callable[[], float] = lambda: math.inf,
+    again: bool = False,
 ) -> Iterator[Done]:
     """Run everything that has no record yet, one run after another; yields each run when it is done.
 
-    The next run is drawn from `runs` after that. `limit`: seconds after which it is ended at the latest;
-    that is no failure.
+    The next run is drawn from `runs` after that. `again`: repeat runs whose record is INVALID. `limit`:
+    seconds after which a run is ended at the latest; that is no failure.
     Raises AllocationLostError if the batch system takes the hosts away.
     """
     references: dict[bytes, Record] = {}
     for run in runs:
         record, outcome = folder.record(run), None
-        if record is None:
+        if record is None or (again and record.verdict.status == "INVALID"):
             own, left = campaign.timeout or math.inf, limit()
             outcome = launch(
                 run.case,

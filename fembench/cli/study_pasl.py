@@ -146,18 +146,23 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
     import dataclasses
     import json
 
+    from fembench.cli.progress import progress
     from fembench.studies.pamela import farm_answer
+    from fembench.studies.pamela.machine_model import implausible, load
 
+    unit, counts = SEND_UNITS[options.send_unit], _counts(options.P)
+    if doubt := implausible(load(options.machines, unit)):
+        progress(f"note: {doubt} Then give --send-unit ms")
     park = farm_answer.FarmPark(
         options.machines,
         like=options.like,
         aliases=dict(_pair(entry, "--same") for entry in options.same),
         free=frozenset(options.free),
-        send_unit=SEND_UNITS[options.send_unit],
+        send_unit=unit,
     )
     answers = [
         farm_answer.predicted(tasks, model, dataclasses.replace(park, count=n), decided, options.compose)
-        for n in _counts(options.P)
+        for n in counts
     ]
     several = len(answers) > 1
     if options.json:

@@ -165,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
         record, path = run_program(
             settings, place, model=options.model, calibrate=options.calibrate, tell=progress
         )
-        text, good = as_text(record), record.error <= 1
+        text, good = as_text(record), record.error <= 1 and not record.invalid
     if options.json:
         print(json_text(record))
     else:

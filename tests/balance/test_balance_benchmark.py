@@ -70,6 +70,16 @@ def test_five_looks_after_a_change_the_optimum_is_near(verdicts):
     assert verdicts("change", rows) == ["kept"]
 
 
+def test_the_recommended_policy_may_be_five_percent_behind_the_best(benchmark, verdicts):
+    rows = [
+        {"scenario": scenario, "policy": policy, "behind the best %": behind, "noise %": 1.0}
+        for scenario, ours in (("a slow rank", 4.9), ("a rank slows", 5.1))
+        for policy, behind in (("none", 60.0), ("amortised", ours), ("rcb", 0.0))
+    ]
+    assert verdicts("policies", rows) == ["kept", "NOT KEPT"]
+    assert "policies" in benchmark.GROUPS
+
+
 @pytest.mark.row("002:E6")
 def test_weights_and_balancing_are_asked_where_each_is_best(verdicts):
     rows = [

@@ -194,7 +194,7 @@ def test_a_move_that_cannot_pay_any_more_is_not_made():
     assert run(scenario, "amortised").n_moves == 0
 
 
-@pytest.mark.row("002:nat")
+@pytest.mark.row("002:nat", "002:7.7-8")
 @pytest.mark.parametrize("name", known())
 def test_the_recommended_policy_is_within_5_percent_of_the_best_in_every_scenario_at_the_defaults(name):
     scenario = read_scenario(name)

@@ -356,3 +356,24 @@ def test_an_invalid_one_rank_run_is_no_reference(folder, started):
 
 def test_a_one_rank_run_of_a_problem_edited_meanwhile_is_no_reference(folder, started):
     assert reference_of_two_ranks(folder, started, label="VALID", between=edit_problem)[0] == ""
+
+
+def test_a_run_whose_record_is_invalid_is_repeated_where_asked_and_its_record_set_aside(
+    folder, started, monkeypatch
+):
+    sweep(started)
+    (campaign, runs), kept = read_campaign(Path("c.toml"))[:2], Folder.record
+
+    def record(self, run):
+        found = kept(self, run)
+        status = "INVALID" if run == runs[1] else found.verdict.status
+        return replace(found, verdict=replace(found.verdict, status=status))
+
+    monkeypatch.setattr(Folder, "record", record)
+    for again, count in ((False, 0), (True, 1)):
+        started.clear()
+        list(execute(campaign, runs, Folder(Path("out")), command="fembench", again=again))
+        assert [(m, p) for m, p, _ in started] == [
+            (runs[1].case.question.mesh, runs[1].case.question.problem)
+        ][:count]
+    assert len(list(Path("out/runs/superseded").glob("*.json"))) == 1

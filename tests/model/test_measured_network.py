@@ -281,6 +281,7 @@ def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
         brought_up_to_date(profile, law, [msgspec.structs.replace(now, host="c")])
 
 
+@pytest.mark.row("001:F8")
 @pytest.mark.parametrize("law", ["queue", "load", "clock"])
 def test_a_host_as_loaded_as_in_the_profile_is_as_fast_as_there(law):
     kernels = tuple(KernelTime(rank=r, kernel=k, seconds=2.0, cpu=0.5) for r in range(2) for k in "ab")

@@ -98,6 +98,21 @@ def _interval(ends: Iterable[str]) -> TimeRange:
     return TimeRange(low, high)
 
 
+SLOWEST = 0.1  # seconds of the smallest message between two machines, on any network
+
+
+def implausible(model: MachineModel) -> str:
+    """The slowest of the smallest messages, if no network is as slow: it may have another unit; else ""."""
+    least = {pair: min(sizes) for pair, sizes in model.sends.items() if sizes}
+    pair = max(least, key=lambda p: model.sends[p][least[p]].low, default=None)
+    if pair is None or model.sends[pair][least[pair]].low <= SLOWEST:
+        return ""
+    return (
+        f"a message of {least[pair]} bytes from machine {pair[0]} to {pair[1]} takes at least "
+        f"{model.sends[pair][least[pair]].low:.3g} s: is the unit of the messages in the machine model ms?"
+    )
+
+
 def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
     """The model in a file; `send_unit` as for `parse`. Raises InputError."""
     return parse(read_text(path), str(path), send_unit)

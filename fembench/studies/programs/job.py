@@ -22,6 +22,8 @@ from fembench.studies.programs.user_task import computed_again, is_code, same_co
 from fembench.studies.programs.verified import verified
 from fembench.synthetic.speeds import label, parse_speeds
 
+PACED = 15  # units of work
+
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The input of the ranks."""
@@ -41,6 +43,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     case = job.case
     facts, taken = host_facts(), taken_meter()
     together(comm, lambda: same_code(case.program, case.code))
+    pace = _pace(comm)
     worker = worker_of(comm, parse_speeds(case.emulate, comm.size), case.dilate)
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
@@ -58,7 +61,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             times.append(seconds)
             busy.append(worker.busy)
             done.append(worker.done)
-    rows = comm.gather((found, tuple(busy), tuple(done)))
+    rows = comm.gather((found, tuple(busy), tuple(done), pace))
     messages_cost = "emulated message costs" if case.costs else ""
     synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
     environment = describe(
@@ -91,7 +94,19 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         messages=messages,
         taking=taking,
         answering=answering,
+        pace=tuple(row[3] for row in rows),
     )
+
+
+def _pace(comm: Comm) -> float:
+    """The least seconds of a unit of work on this rank, while the others do the same."""
+    comm.Barrier()
+    times = []
+    for _ in range(PACED):
+        begin = time.perf_counter()
+        graphs.burn(1)
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:

@@ -4,16 +4,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+
+import msgspec
 
 from fembench.base.config import read_text
+from fembench.base.units import plural
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.profile import host_names, load_profile
 from fembench.studies.pamela import machine_model
 from fembench.studies.programs import real_messages
-from fembench.studies.programs.cases import both, case_of, from_machine
+from fembench.studies.programs.cases import both, case_of, from_machine, is_farm
 from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppRecord, load_app, save_app
 from fembench.studies.programs.settings import ProgramSettings
+
+MOST_CHANGE = 0.15  # of the time of a unit of work, relative, since the calibration
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ def run_program(
     is_record = bool(model) and read_text(model).lstrip().startswith("{")
     calibration = load_app(model) if is_record else None
     machine = machine_model.load(model) if model and not is_record else None
+    if machine and (doubt := machine_model.implausible(machine)):
+        tell(f"note: {doubt}")
     case = case_of(settings, calibration, machine)
     before, graph = both(case, calibration, settings) if calibration and not calibrate else (None, None)
     if machine and not calibrate:
@@ -70,8 +78,48 @@ def run_program(
             simulated=graph,
             calibrate=settings.samples if calibrate else 0,
         )
+        record = msgspec.structs.replace(record, invalid=untested(record, calibration, settings.cores))
         save_app(record, place.path(id))
     return record, place.path(id)
+
+
+def untested(record: AppRecord, calibration: AppRecord | None, cores: int = 0) -> str:
+    """Why a run tests no prediction; "" if it does, or if there is none.
+
+    `cores`: the number that the prediction lets the workers share; 0: it has a core for each rank.
+    """
+    if not (record.predicted or record.simulated) or record.environment.synthetic:
+        return ""
+    return ("" if cores else _sharing(record)) or (
+        "" if calibration is None else _otherwise(record, calibration)
+    )
+
+
+def _sharing(record: AppRecord) -> str:
+    """A host on which more ranks compute than it has cores."""
+    case, environment = record.case, record.environment
+    computing = range(1, case.ranks) if is_farm(case.program) else sorted(set(case.host))
+    for k, host in enumerate(environment.hosts):
+        here = sum(environment.rank_host[rank] == k for rank in computing)
+        if here > host.cores:
+            return (
+                f"{plural(here, 'rank')} compute on the {plural(host.cores, 'core')} of {host.name}; the "
+                "prediction has a core for each. Use fewer ranks, or more hosts"
+            )
+    return ""
+
+
+def _otherwise(record: AppRecord, calibration: AppRecord) -> str:
+    """The change of the machine since its calibration, if it is larger than MOST_CHANGE."""
+    if not (record.pace and calibration.pace):
+        return ""
+    changed = median(record.pace) / median(calibration.pace)
+    if 1 / (1 + MOST_CHANGE) <= changed <= 1 + MOST_CHANGE:
+        return ""
+    return (
+        f"a unit of work takes {changed:.2f} times as long as when {calibration.id} was calibrated; "
+        "calibrate again"
+    )
 
 
 def run_with_network(

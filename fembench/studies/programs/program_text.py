@@ -59,4 +59,6 @@ def _runs(record: AppRecord) -> list[str]:
             f"mean error {100 * s.mean_error:.2f} %, {s.hits} of {len(found)} inside, "
             f"middle off by {100 * s.middle_error:.2f} %"
         )
+    if record.invalid:
+        lines.append(f"INVALID: {record.invalid}")
     return [table(heads, rows, align="l" + "r" * (len(heads) - 1)), "\n".join(lines)]

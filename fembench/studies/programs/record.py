@@ -1,7 +1,8 @@
 """Record of a small parallel program (`fembench study app`): case, predictions, times and correctness.
 
 Schema history:
-    1  first; `simulated`, `taking`, `answering` and a prediction's `method` are newer and may be missing
+    1  first; `simulated`, `taking`, `answering`, `pace`, `invalid` and a prediction's `method` are newer and
+       may be missing
 """
 
 from pathlib import Path
@@ -86,6 +87,8 @@ class AppRecord(Frozen, frozen=True):
     # calibration of a farm: bytes -> [rank] -> seconds for which a worker is occupied by
     taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that has arrived
     answering: Samples = msgspec.field(default_factory=dict)  # sending a result until it is received
+    pace: tuple[float, ...] = ()  # [rank] seconds of a unit of work before the rest, all ranks at once
+    invalid: str = ""  # why the run tests no prediction
 
     def __post_init__(self) -> None:
         check_id(self.id)

@@ -22,8 +22,9 @@ GRAPHS, OWN = "task graphs", "own tasks"
 
 
 def app_cells(records: Sequence[AppRecord]) -> list[ScoredConfiguration]:
-    """One configuration per record and method of prediction; records with a wrong result are left out."""
-    right = [r for r in records if r.seconds and r.error <= 1]
+    """One configuration per record and method of prediction; records with a wrong result, and
+    those that test no prediction, are left out."""
+    right = [r for r in records if r.seconds and r.error <= 1 and not r.invalid]
     said = [(r, p) for r in right for p in (r.predicted, r.simulated) if p is not None]
     return [_cell(r, p) for r, p in said]
 

@@ -18,6 +18,7 @@ from fembench.studies.thesis_004.thesis import MESHES, number
 from fembench.studies.thesis_004.weighted import Weighted, results
 from fembench.weights.scaling import growth_exponents
 
+NOT_MEASURED = "not measured"
 Row = tuple[str, ...]  # experiment, statement, thesis, here
 
 
@@ -65,17 +66,35 @@ def _runs(plan: StudyPlan, found: StudyRecords) -> Iterator[Row]:
     )  # fmt: skip
     for host in HOSTS:
         yield "E10", f"runs, out of 33, that are faster than one task on {host}", *(
-            str(sum(t < hosts[k][host][1] for k, runs in enumerate(side) for t in runs.values()))
+            _faster([(t, hosts[k][host][1]) for k, runs in enumerate(side) for t in runs.values()])
             for side, hosts in sides
         )  # fmt: skip
     yield "E10", "time of the fastest run / best time of node8 alone", *(
-        ", ".join(f"{min(r.values()) / min(hosts[k]['node8'].values()):.2f}" for k, r in enumerate(side))
+        ", ".join(_known(_least(r) / _least(hosts[k]["node8"]), ".2f") for k, r in enumerate(side))
         for side, hosts in sides
     )  # fmt: skip
     yield "E10", "mean error of the bottleneck model over the 11 runs, %", *(
-        ", ".join(f"{_model_error(runs, hosts[k]):.1f}" for k, runs in enumerate(side))
+        ", ".join(_known(_model_error(runs, hosts[k]), ".1f") for k, runs in enumerate(side))
         for side, hosts in sides
     )  # fmt: skip
+
+
+def _faster(pairs: Sequence[tuple[float, float]]) -> str:
+    """How many runs, of (its seconds, those of one task), are faster; of those measured, if not all are."""
+    known = [(run, task) for run, task in pairs if np.isfinite(run) and np.isfinite(task)]
+    if not known:
+        return NOT_MEASURED
+    count = sum(run < task for run, task in known)
+    return str(count) if len(known) == len(pairs) else f"{count} of {len(known)} measured"
+
+
+def _least(times: dict[int, float]) -> float:
+    """The shortest of the measured times; nan if there is none."""
+    return min((t for t in times.values() if np.isfinite(t)), default=np.nan)
+
+
+def _known(value: float, form: str) -> str:
+    return f"{value:{form}}" if np.isfinite(value) else NOT_MEASURED
 
 
 def _alone(plan: StudyPlan, found: StudyRecords) -> list[dict[str, dict[int, float]]]:
@@ -89,7 +108,7 @@ def _thesis_alone() -> list[dict[str, dict[int, float]]]:
 def _best(runs: dict[int, float]) -> str:
     known = {r: t for r, t in runs.items() if np.isfinite(t)}
     if not known:
-        return "–"
+        return NOT_MEASURED
     run = min(known, key=lambda r: known[r])
     a, b = RUNS[run]
     return f"run {run} ({a}:{b})"

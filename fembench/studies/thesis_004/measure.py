@@ -55,8 +55,9 @@ class StudyFolder:
         return head + "".join(map(_toml, cases))
 
     def missing(self, wants: Sequence[Want]) -> int:
-        """Number of runs without a record."""
-        return sum(self.folder(w.where).record(run) is None for w in wants for run in self._runs(w))
+        """Number of runs without a record that is not INVALID."""
+        found = [self.folder(w.where).record(run) for w in wants for run in self._runs(w)]
+        return sum(record is None or record.verdict.status == "INVALID" for record in found)
 
     def _runs(self, want: Want) -> list[CampaignRun]:
         count = 1 if want.where == "sparse" else self.plan.effort.repetitions
@@ -65,7 +66,7 @@ class StudyFolder:
     def measure(
         self, wants: Sequence[Want], ended: Callable[[Done], None], *, only_kept: bool = False
     ) -> None:
-        """Run what has no record, unless `only_kept`; then load all existing records into `records`."""
+        """Run what has no record or an INVALID one, unless `only_kept`; then load all records."""
         for group in [] if only_kept else _groups(wants):
             first = group[0]
             folder = self.folder(first.where)
@@ -80,12 +81,18 @@ class StudyFolder:
                     hostfile=hostfile,
                     mpi_options=SHARING.get(recognised(find_launcher()).name, ()) if real else (),
                     cores=confinement(first.placement) if real else (),
+                    again=True,
                 ):
                     self._keep(done)
                     ended(done)
         for want in wants:
             found = (self.folder(want.where).record(run) for run in self._runs(want))
             self.records[want] = [r for r in found if r is not None]
+
+    def invalid(self) -> list[str]:
+        """Why records are INVALID, one line each."""
+        every = (r for group in self.records.values() for r in group)
+        return [f"{r.id}: INVALID: {r.verdict.reason}" for r in every if r.verdict.status == "INVALID"]
 
     def _keep(self, done: Done) -> None:
         if done.record is None and done.outcome is not None:

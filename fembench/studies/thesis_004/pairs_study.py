@@ -87,6 +87,8 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
         attempts.tell(f"SYNTHETIC: {plan.machines.label}")
     for line in study.failed:
         attempts.fail(line)
+    for line in study.invalid():
+        attempts.tell(f"{line}; the next start repeats this run")
     return outcome(study, timers, request.only)
 
 

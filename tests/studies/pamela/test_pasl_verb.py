@@ -34,6 +34,7 @@ def test_from_source_to_the_interval(tmp_path, capsys):
     assert "T on 4 machines" in capsys.readouterr().out
 
 
+@pytest.mark.row("000:F13a")
 @pytest.mark.parametrize(
     ("unit", "bottleneck", "expected"),
     [
@@ -46,7 +47,11 @@ def test_appendix_b_as_printed_is_sensible_in_milliseconds(tmp_path, capsys, uni
     (tmp_path / "park.txt").write_text(machine_text() + sends_text())
     park = ["--machines", str(tmp_path / "park.txt"), "--send-unit", unit, "-P", "4", "--json"]
     assert main(["study", "pasl", *PI, *park, "--same", "compare=loop_iteration", "--loops", "listing"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert ("is the unit of the messages in the machine model ms? Then give --send-unit ms" in told.err) == (
+        unit == "s"
+    )
     assert found["bottleneck"] == bottleneck
     assert found["terms"][bottleneck] == pytest.approx(expected, rel=1e-3)
 

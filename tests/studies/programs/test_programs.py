@@ -8,8 +8,12 @@ from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.model.interval import TimeRange
 from fembench.studies.pamela.program_models import Farm, machine_of, predict_farm
+from fembench.studies.programs import program_session
 from fembench.studies.programs.cases import case_of, predicted
-from fembench.studies.programs.record import AppCase, load_app, save_app
+from fembench.studies.programs.program_session import untested
+from fembench.studies.programs.program_text import as_text
+from fembench.studies.programs.record import AppCase, AppPrediction, load_app, save_app
+from fembench.studies.programs.scored import app_cells
 from fembench.studies.programs.settings import ProgramSettings
 
 
@@ -151,8 +155,59 @@ def test_intervals_hold_most_samples():
     assert machine_of(record).cost("unit", 1) == TimeRange(1.0, 1.0)
 
 
+SAID = AppPrediction(low=1.0, high=2.0, terms={}, model="m", compose="phase", conditionals="q")
+
+
+def after(calibrated, case, cores=8, **changes):
+    """A predicted run of the case on a host of these cores."""
+    hosts = tuple(msgspec.structs.replace(h, cores=cores) for h in calibrated.environment.hosts)
+    environment = msgspec.structs.replace(calibrated.environment, hosts=hosts)
+    ran = {"case": case, "environment": environment, "predicted": SAID, "seconds": (1.5, 1.6)}
+    ran |= {"samples": {}, "messages": {}} | changes
+    return msgspec.structs.replace(calibrated, **ran)
+
+
+def test_ranks_that_share_cores_test_no_prediction_of_a_graph():
+    calibrated = calibration({"unit": ((0.1,),) * 3})
+    case = case_of(options("diamond", tasks=3, size=1, schedule="heft"), calibrated)
+    assert set(case.host) == {0, 1, 2}
+    crowded = after(calibrated, case, cores=2)
+    assert untested(crowded, calibrated).startswith("3 ranks compute on the 2 cores of node8; the prediction")
+    assert not untested(after(calibrated, case, cores=3), calibrated)
+    assert not untested(msgspec.structs.replace(crowded, predicted=None), calibrated)
+
+
+def test_the_workers_of_a_farm_share_cores_if_the_prediction_says_so():
+    calibrated = calibration(POINTS)
+    case = case_of(options("pi", tasks=99), calibrated)
+    assert not untested(after(calibrated, case, cores=2), calibrated)  # the coordinator does not compute
+    assert untested(after(calibrated, case, cores=1), calibrated).startswith("2 ranks compute on the 1 core")
+    assert not untested(after(calibrated, case, cores=1), calibrated, cores=1)
+
+
+@pytest.mark.row("000:C6")
+@pytest.mark.parametrize(
+    ("pace", "said"), [(1.1, ""), (1.3, "takes 1.30 times as long"), (0.7, "takes 0.70")]
+)
+def test_a_run_on_a_machine_that_changed_since_its_calibration_is_invalid_and_not_scored(pace, said):
+    calibrated = msgspec.structs.replace(calibration(POINTS), pace=(1e-3,) * 3)
+    ran = after(calibrated, case_of(options("pi", tasks=99), calibrated), pace=(1e-3 * pace,) * 3)
+    why = untested(ran, calibrated)
+    assert said in why
+    assert bool(why) == bool(said)
+    judged = msgspec.structs.replace(ran, invalid=why)
+    assert ("INVALID: a unit of work" in as_text(judged)) == bool(said)
+    assert len(app_cells([judged])) == (0 if said else 1)
+
+
+@pytest.fixture
+def unsteady(monkeypatch):
+    """The machine of the tests may change between two commands."""
+    monkeypatch.setattr(program_session, "MOST_CHANGE", 1e9)
+
+
 @pytest.mark.slow
-def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys):
+def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys, unsteady):
     common = ["--ranks", "3", "--tasks", "6", "--size", "600000", "--results", str(tmp_path)]
     model = str(tmp_path / "machine.json")
     assert main(["study", "app", "pi", *common, "--calibrate", "--samples", "4", "-o", model]) == 0
@@ -165,3 +220,5 @@ def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys):
     assert record.predicted.low > 0
     assert sum(record.case.dealt) == 6
     assert len(record.seconds) == 4
+    assert len(record.pace) == 3
+    assert all(seconds > 0 for seconds in record.pace)

@@ -56,6 +56,25 @@ def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
     assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
 
 
+def test_findings_of_what_was_not_measured_say_so(study, found):
+    rows = findings(study.plan, StudyRecords({}), "", ["E10"]).tables[0].rows
+    assert len(rows) == 5
+    assert all(set(row[3].split(", ")) == {"not measured"} for row in rows)
+    some = {w: r for w, r in study.records.items() if w.case.question.mesh == "m1"}
+    here = [row[3] for row in findings(study.plan, StudyRecords(some), "", ["E10"]).tables[0].rows]
+    assert here[0].startswith("run ")
+    assert here[0].endswith(", not measured, not measured")
+    assert all(text.endswith(" of 11 measured") for text in here[1:3])
+
+
+def test_the_reasons_of_invalid_records_are_told(study):
+    want, (record, *_) = next(iter(study.records.items()))
+    verdict = msgspec.structs.replace(record.verdict, status="INVALID", reasons=("B3: 1.06",), rules=())
+    spoilt = PlantedStudy(study.path, study.plan, "fembench study")
+    spoilt.records = {want: [msgspec.structs.replace(record, verdict=verdict)]}
+    assert spoilt.invalid() == [f"{record.id}: INVALID: B3: 1.06"]
+
+
 @pytest.mark.row("004:E10")
 def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found):
     for mesh in MESHES:

@@ -234,12 +234,12 @@ def _as_now(options: argparse.Namespace, study):
     from fembench.characterize.load_now import loads_of
     from fembench.cli.progress import progress
     from fembench.launch.hostfile import hosts_of
-    from fembench.model.heterogeneity import brought_up_to_date, calibrated_at, hosts_to_ask
+    from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
     from fembench.model.rates import slowed
 
     law, profile, file = options.now, study.profile, options.hostfile
     names = [host.name for host in hosts_of(read_text(file), file)] if file else []
-    slower = {}
+    slower: dict[int, Slowdown] = {}
     for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
         found = brought_up_to_date(profile, law, samples)
         most = max(found.values())

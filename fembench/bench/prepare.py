@@ -16,9 +16,10 @@ from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
+from fembench.fem.whole import check_whole, whole_mesh
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.presets import resolve
+from fembench.mesh.presets import box_named, resolve
 from fembench.mesh.quality import quality
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
@@ -75,7 +76,11 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
         mesh = _where_needed(comm, case, lambda: resolve(case.question.mesh))
     with span(tracer, PARTITION):
         parts = _where_needed(comm, case, lambda: _cut(mesh, targets, case))
-    return prepare_parts(comm, case, spec, mesh, parts, tracer)
+    prepared = prepare_parts(comm, case, spec, mesh, parts, tracer)
+    if box_named(case.question.mesh) is None:  # a box is one part
+        with span(tracer, VERIFY):
+            on_root(comm, lambda: check_whole(spec, whole_mesh(spec, mesh)) if mesh else None)
+    return prepared
 
 
 def prepare_parts(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+RANK_TOLERANCE = 1e-12  # of Gram matrices whose modes have size one: below, a motion is free
 
 
 def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> Array:
@@ -40,7 +41,7 @@ def orthonormal(modes: Array, total_gram: Array | None = None) -> Array:
     return modes @ np.linalg.inv(np.linalg.cholesky(G)).T
 
 
-def restrained_motions(total_gram: Array, relative: float = 1e-12) -> int:
+def restrained_motions(total_gram: Array, relative: float = RANK_TOLERANCE) -> int:
     """How many of the six motions a set of restrained dofs holds, from its Gram matrix."""
     values = np.linalg.eigvalsh(total_gram)
     return int(np.count_nonzero(values > relative * max(values[-1], np.finfo(float).tiny)))

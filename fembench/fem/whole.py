@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
 from fembench.fem.extent import Extent, extent_of
+from fembench.fem.parts import check_parts
 from fembench.fem.problem import ProblemSpec, needs_boundary
 from fembench.fem.selection import BOUNDARY, Mask
 from fembench.fem.survey import check, survey
@@ -48,8 +49,9 @@ def whole_mesh(spec: ProblemSpec, mesh: Mesh) -> WholeMesh:
 
 
 def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
-    """Raise InputError if the problem does not fit the mesh or leaves it free to move."""
+    """Raise InputError if the problem does not fit the mesh or leaves it, or a part of it, free to move."""
     check(spec, survey(spec, geometry, geometry.extent))
+    check_parts(spec, geometry, geometry.extent)
 
 
 def _mask(nodes: NDArray[np.int32], n_nodes: int) -> Mask:

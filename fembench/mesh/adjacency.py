@@ -1,4 +1,4 @@
-"""The cell behind each facet, and the dual graph for partitioners.
+"""The cell behind each facet, the parts joined by facets, and the dual graph for partitioners.
 
 Facets are matched by sorting one 64-bit key each, without a loop over cells. 1.3 M tetrahedra take about half
 a second.
@@ -49,6 +49,26 @@ def facet_neighbours(cells: np.ndarray, element: str) -> np.ndarray:
             f"three or more cells meet in one facet of cell {at}; at most two can (duplicate cells?)"
         )
     return np.ascontiguousarray(behind.reshape(len(facets), len(cells)).T)
+
+
+def facet_parts(cells: np.ndarray, element: str) -> np.ndarray:
+    """(n_cells,) int64: the part of each cell, numbered by its first cell. Parts share no facet.
+
+    Every cell takes the lowest label among its neighbours, and labels are followed to their ends.
+    """
+    behind = facet_neighbours(cells, element)
+    here, facet = np.nonzero(behind > np.arange(len(cells))[:, None])
+    there = behind[here, facet]
+    label = np.arange(len(cells))
+    while True:
+        before = label.copy()
+        low = np.minimum(before[here], before[there])
+        np.minimum.at(label, before[here], low)
+        np.minimum.at(label, before[there], low)
+        while not np.array_equal(label, label[label]):
+            label = label[label]
+        if np.array_equal(label, before):
+            return np.unique(label, return_inverse=True)[1]
 
 
 def _equal_pairs(cells: np.ndarray, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

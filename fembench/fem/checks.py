@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from fembench.base.errors import InputError
 
+SMALLEST, LARGEST = 1e-30, 1e30  # of material, loads and displacements: float64 holds their squares
 Vector = tuple[float, float, float]
 
 
@@ -12,11 +13,14 @@ class SpecError(InputError, ValueError):
     """A value of a problem is out of range; as a ValueError, msgspec adds the place in the file."""
 
 
-def finite(name: str, values: Iterable[float]) -> None:
-    """Raise SpecError unless all values are finite numbers."""
+def in_range(name: str, values: Iterable[float]) -> None:
+    """Raise SpecError unless the values are finite, and all 0 or the largest within range."""
     shown = tuple(values)
-    if not all(map(math.isfinite, shown)):
-        raise SpecError(f"{name} must be finite, got {text(shown)}")
+    largest = max(map(abs, shown), default=0.0)
+    if not all(map(math.isfinite, shown)) or not (largest == 0 or SMALLEST <= largest <= LARGEST):
+        raise SpecError(
+            f"{name} must be finite, and 0 or {SMALLEST:g} to {LARGEST:g} in size, got {text(shown)}"
+        )
 
 
 def text(point: Iterable[float]) -> str:

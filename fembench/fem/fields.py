@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.checks import Vector, finite
+from fembench.fem.checks import Vector, in_range
 from fembench.fem.extent import Extent
 
 Array = NDArray[np.float64]
@@ -33,8 +33,8 @@ class LinearField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     origin: Literal["zero", "min"] = "zero"
 
     def __post_init__(self) -> None:
-        finite("gradient", sum(self.gradient, ()))
-        finite("constant", self.constant)
+        in_range("gradient", sum(self.gradient, ()))
+        in_range("constant", self.constant)
 
     def at(self, extent: Extent) -> Field:
         """The field as a function of points."""

@@ -1,12 +1,12 @@
 """Isotropic linear elasticity: sigma = C epsilon, Voigt order xx yy zz xy yz zx, engineering shear."""
 
-import math
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.checks import SpecError
+from fembench.fem.checks import LARGEST, SMALLEST, SpecError
+
+MARGIN = 1e-9  # of nu: nearer to its limits, rounding of the Lamé parameters spoils the stiffness
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -17,12 +17,12 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rho: float = 7850.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.E) and self.E > 0):
-            raise SpecError(f"E must be a positive number of pascals, got {self.E:g}")
-        if not -1 < self.nu < 0.5:
-            raise SpecError(f"nu must lie between -1 and 0.5, got {self.nu:g}")
-        if not (math.isfinite(self.rho) and self.rho >= 0):
-            raise SpecError(f"rho must be zero or a positive number of kg/m³, got {self.rho:g}")
+        if not SMALLEST <= self.E <= LARGEST:
+            raise SpecError(f"E must be {SMALLEST:g} to {LARGEST:g} Pa, got {self.E:g}")
+        if not -1 + MARGIN <= self.nu <= 0.5 - MARGIN:
+            raise SpecError(f"nu must lie between -1 and 0.5, {MARGIN:g} away from both, got {self.nu!r}")
+        if not (self.rho == 0 or SMALLEST <= self.rho <= LARGEST):
+            raise SpecError(f"rho must be 0 or {SMALLEST:g} to {LARGEST:g} kg/m³, got {self.rho:g}")
 
     @property
     def lam(self) -> float:

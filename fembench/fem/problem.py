@@ -27,7 +27,7 @@ import msgspec
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.fem import fields
-from fembench.fem.checks import SpecError, Vector, finite
+from fembench.fem.checks import SpecError, Vector, in_range
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, LinearField
 from fembench.fem.material import Material
@@ -49,7 +49,7 @@ class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SpecError("a constraint takes u or field, not both")
         if self.field is None and self.u is None:
             msgspec.structs.force_setattr(self, "u", (0.0, 0.0, 0.0))
-        finite("u", [value for value in self.u or () if not isinstance(value, str)])
+        in_range("u", [value for value in self.u or () if not isinstance(value, str)])
 
 
 class Force(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ class Force(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     force: Vector
 
     def __post_init__(self) -> None:
-        finite("force", self.force)
+        in_range("force", self.force)
 
 
 class Traction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +69,7 @@ class Traction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     traction: Vector
 
     def __post_init__(self) -> None:
-        finite("traction", self.traction)
+        in_range("traction", self.traction)
         if self.on.point is not None:
             raise SpecError("a traction acts on a plane, a tag or the boundary, not on a point")
 
@@ -82,8 +82,8 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     field: Literal["manufactured"] | None = None
 
     def __post_init__(self) -> None:
-        finite("force", self.force)
-        finite("gravity", self.gravity)
+        in_range("force", self.force)
+        in_range("gravity", self.gravity)
 
 
 class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

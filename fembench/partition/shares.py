@@ -11,6 +11,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 
 LARGEST_COUNT = 1_000_000  # ranks; a longer list is a typing error
+SMALLEST = 1e-9  # of the largest share: no mesh has a cell for less
 
 
 def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
@@ -31,13 +32,17 @@ def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
 
 
 def normalise(weights: Sequence[float]) -> tuple[float, ...]:
-    """Weights scaled to sum to 1. Raises InputError unless all are positive and finite."""
+    """Weights scaled to sum to 1. Raises InputError unless all are positive and finite, none vanishing."""
     if not weights:
         raise InputError("no shares; expected one positive number per part")
     for weight in weights:
         if not (math.isfinite(weight) and weight > 0):
             raise InputError(f"share {weight:g}; expected positive finite numbers")
     largest = max(weights)  # first by the largest, so that no sum overflows
+    if min(weights) < SMALLEST * largest:
+        raise InputError(
+            f"shares from {min(weights):g} to {largest:g}; expected at least {SMALLEST:g} of the largest"
+        )
     total = math.fsum(w / largest for w in weights)
     return tuple(w / largest / total for w in weights)
 

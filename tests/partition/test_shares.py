@@ -47,6 +47,8 @@ def test_no_shares_are_equal_shares(text):
         ("0*1,1", 1, r"'0\*1' repeats 0 times; expected at least once"),
         ("-2*1", 2, r"'-2\*1' repeats -2 times"),
         ("999999999999*1", 2, "name more than 1000000 ranks; expected 2"),
+        ("1e308:1", 2, r"shares from 1 to 1e\+308; expected at least 1e-09 of the largest"),
+        ("1:1e-300", 2, "shares from 1e-300 to 1; expected at least 1e-09 of the largest"),
         ("1", 0, "shares for 0 ranks; expected 1 to 1000000"),
     ],
 )

@@ -2,12 +2,15 @@
 
 from itertools import cycle, product
 
+import msgspec
+import numpy as np
 import pytest
 
 from fembench.bench.prepare import prepare_parts
 from fembench.bench.verify import Solved, verify
-from fembench.fem.presets import CANTILEVER, PATCH, STEEL
-from fembench.fem.problem import Constraint, ProblemSpec
+from fembench.fem.material import Material
+from fembench.fem.presets import BAR, CANTILEVER, PATCH, STEEL
+from fembench.fem.problem import Constraint, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box
 from fembench.methods.lookup import names, variants
@@ -65,6 +68,19 @@ def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(c
         assert facts.rigid_body <= 1e-12
         assert facts.positive > 0
         assert (facts.energy > 0) == (edge != "no load")
+
+
+@pytest.mark.parametrize(("E", "traction"), [(1e-30, 1e30), (1e30, 1e-30), (1e30, 1e30), (1e-30, 1e-30)])
+def test_material_and_load_at_the_ends_of_their_ranges_are_solved_as_any_other(comm, E, traction):
+    pull = Traction(Selection(plane="x=max"), (traction, 0.0, 0.0))
+    spec = msgspec.structs.replace(BAR, material=Material(E=E), tractions=(pull,))
+    p = prepared(comm, spec, "hex8", (3, 2, 1))
+    result, answer = solved(p, "sym", "jacobi", "standard", StoppingCriterion(tolerance=1e-12, relative=True))
+    facts = verify(answer)
+    assert result.converged
+    assert facts.true_residual <= 1e-10 * facts.rhs_norm
+    right = traction / E * p.sub.x[:, 0]
+    np.testing.assert_allclose(answer.u[:, 0], right, rtol=1e-8, atol=1e-8 * traction / E)
 
 
 @pytest.mark.parametrize("variant", names(variants("own")))

@@ -24,7 +24,7 @@ MOST = 200  # hinged parts that are examined together: a dense system of 6 unkno
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class BodyParts:
     """Every node of every part, once per part; a shared node appears in several. n_parts at least 2."""
 
     part: Ints  # (n_members,) ascending
@@ -59,7 +59,7 @@ def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> None:
         )
 
 
-def _parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: Ints) -> Parts:
+def _parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: Ints) -> BodyParts:
     n_nodes, n_parts = len(geometry.x), int(part_of_cell.max()) + 1
     numbers = np.unique(part_of_cell[:, None] * n_nodes + geometry.cells)
     part, node = np.divmod(numbers, n_nodes)
@@ -69,7 +69,7 @@ def _parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: 
     arm = x - centre[part]
     radius = np.zeros(n_parts)
     np.maximum.at(radius, part, np.linalg.norm(arm, axis=1))
-    return Parts(
+    return BodyParts(
         part,
         node,
         rigid_modes(arm / radius[part][:, None], np.zeros(3)),
@@ -79,7 +79,7 @@ def _parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: 
     )
 
 
-def _not_held(parts: Parts) -> tuple[Array, Ints]:
+def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
     """(n_parts, 6, 6) what supports and held neighbours withstand; the parts that this does not hold.
 
     A part that is held supports the nodes that it shares with others, and so on.
@@ -97,7 +97,7 @@ def _not_held(parts: Parts) -> tuple[Array, Ints]:
         fixed = grown
 
 
-def _mean_gram(parts: Parts, fixed: NDArray[np.bool_]) -> Array:
+def _mean_gram(parts: BodyParts, fixed: NDArray[np.bool_]) -> Array:
     """(n_parts, 6, 6) the products of each part's modes over its fixed dofs, divided by their number."""
     member, axis = np.nonzero(fixed)
     rows, owner = parts.modes[member, axis], parts.part[member]
@@ -106,7 +106,7 @@ def _mean_gram(parts: Parts, fixed: NDArray[np.bool_]) -> Array:
     return G / np.maximum(np.bincount(owner, minlength=len(G)), 1)[:, None, None]
 
 
-def _moving(parts: Parts, supports: Array, loose: Ints) -> int | None:
+def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:
     """The loose part that moves most in the motions that are left; None if there are none."""
     n = len(loose)
     G = np.zeros((n, n, 6, 6))
@@ -120,7 +120,7 @@ def _moving(parts: Parts, supports: Array, loose: Ints) -> int | None:
     return int(loose[np.argmax(size > 0.999 * size.max())])
 
 
-def _join(G: Array, parts: Parts, loose: Ints) -> None:
+def _join(G: Array, parts: BodyParts, loose: Ints) -> None:
     """Add, in place, that loose parts move alike at their common nodes: (M_a q_a - M_b q_b) / sqrt(nodes)."""
     index = np.full(len(parts.n_nodes), -1)
     index[loose] = np.arange(len(loose))

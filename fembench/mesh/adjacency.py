@@ -52,23 +52,15 @@ def facet_neighbours(cells: np.ndarray, element: str) -> np.ndarray:
 
 
 def facet_parts(cells: np.ndarray, element: str) -> np.ndarray:
-    """(n_cells,) int64: the part of each cell, numbered by its first cell. Parts share no facet.
+    """(n_cells,) the part of each cell, numbered by its first cell. Parts share no facet."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    Every cell takes the lowest label among its neighbours, and labels are followed to their ends.
-    """
     behind = facet_neighbours(cells, element)
     here, facet = np.nonzero(behind > np.arange(len(cells))[:, None])
-    there = behind[here, facet]
-    label = np.arange(len(cells))
-    while True:
-        before = label.copy()
-        low = np.minimum(before[here], before[there])
-        np.minimum.at(label, before[here], low)
-        np.minimum.at(label, before[there], low)
-        while not np.array_equal(label, label[label]):
-            label = label[label]
-        if np.array_equal(label, before):
-            return np.unique(label, return_inverse=True)[1]
+    pairs = (here, behind[here, facet])
+    graph = coo_array((np.ones(len(here), np.int8), pairs), shape=(len(cells), len(cells)))
+    return connected_components(graph, directed=False)[1]
 
 
 def _equal_pairs(cells: np.ndarray, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fembench.base.files import write_atomic
 from fembench.report import table
-from fembench.report.page import CampaignResults, render, write_exports
+from fembench.report.page import CampaignResults, Section, render, write_exports
 from fembench.studies.study import StudyOutcome, report_name
 
 TEMPLATES = {"report.md": "report.md.j2", "index.html": "page.html.j2"}
@@ -14,7 +14,8 @@ TEMPLATES = {"report.md": "report.md.j2", "index.html": "page.html.j2"}
 def publish(folder: Path, title: str, outcome: StudyOutcome, only: Sequence[str] = ()) -> Path:
     """Write the page into the study's folder; returns index.html. `only`: its experiments; () means all."""
     target = folder / report_name(only)
-    sections = [s for s in outcome.sections if s.plots or any(t.rows for t in s.tables)]
+    judged = [Section("Claims", [], outcome.judged)]
+    sections = [s for s in (*judged, *outcome.sections) if s.plots or any(t.rows for t in s.tables)]
     for section in sections:
         for made in section.tables:
             write_atomic(target / "tables" / f"{made.name}.csv", table.to_csv(made))

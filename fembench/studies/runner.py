@@ -17,7 +17,7 @@ class StudyPage(NamedTuple):
 
     path: Path  # index.html
     findings: str
-    good: bool  # nothing failed, and every run is valid
+    good: bool  # nothing failed, every run is valid, and every claim is kept
 
 
 def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
@@ -30,8 +30,9 @@ def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
         if outcome is None:
             raise InputError(_nothing(request, attempts))
         path = publish(request.folder, study.title, outcome, request.only)
-    findings = "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in outcome.findings if t.rows)
-    return StudyPage(path, findings, outcome.valid and not attempts.failed)
+    shown = [t for t in (*outcome.judged, *outcome.findings) if t.rows]
+    findings = "\n\n".join(f"{t.title}\n\n{table.text(t)}\n\n{t.note}" for t in shown)
+    return StudyPage(path, findings, outcome.good and not attempts.failed)
 
 
 def _nothing(request: StudyRequest, attempts: Attempts) -> str:

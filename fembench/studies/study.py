@@ -9,6 +9,7 @@ from fembench.records.record import Failure, Record
 from fembench.report.page import Section
 from fembench.report.table import Table
 from fembench.studies.attempts import Attempts
+from fembench.studies.claims import StudyClaim, all_kept, claims_table
 from fembench.studies.sentences import SENTENCES
 
 
@@ -54,11 +55,22 @@ class StudyOutcome:
 
     sections: Sequence[Section]
     findings: Sequence[Table]  # shown in the terminal too
-    valid: bool = True
+    claims: Sequence[StudyClaim] = ()  # limits beside what was found: first on the page and in the terminal
+    valid: bool = True  # of the measurements that no claim judges
     synthetic: Sequence[str] = ()  # what was emulated or simulated
     records: Sequence[Record] = ()  # of FEM runs, each with a verdict
     failures: Sequence[Failure] = ()
     fields: Mapping[str, Path] = field(default_factory=dict)  # record id -> file of its displacements
+
+    @property
+    def good(self) -> bool:
+        """Whether all measurements are valid, and all claims are kept."""
+        return self.valid and all_kept(self.claims)
+
+    @property
+    def judged(self) -> list[Table]:
+        """The table of claims, if there are any."""
+        return [claims_table(self.claims, bool(self.synthetic))] if self.claims else []
 
 
 @dataclass(frozen=True)

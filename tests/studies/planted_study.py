@@ -7,6 +7,7 @@ from planted_records import planted
 from fembench.partition.shares import parse_shares
 from fembench.records import phases as ph
 from fembench.studies.thesis_004.measure import StudyFolder
+from fembench.studies.thesis_004.overview import DISPLACEMENT
 from fembench.studies.thesis_004.plan import CORES
 
 SIZES = {  # nodes, cells, equations, restrained, iterations
@@ -76,6 +77,11 @@ def record_of(want, run_id):
             n_fixed=fixed,
         ),
         solve=msgspec.structs.replace(made.solve, iterations=timed, converged=True),
+        verification=msgspec.structs.replace(
+            made.verification,
+            load_displacement=(0.0, DISPLACEMENT.get(case.question.mesh, -1.0), 0.0),
+            reactions=(0.0, 500.0, 0.0),
+        ),
         environment=msgspec.structs.replace(
             made.environment,
             synthetic=f"emulated speeds {case.synthetic.emulate}" if case.synthetic.emulate else "",

@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from fembench.studies.claims import StudyClaim, all_kept, claims_table, error_claim, ratio_claim
+from fembench.studies.claims import (
+    StudyClaim,
+    all_kept,
+    claims_table,
+    error_claim,
+    least_claim,
+    most_claim,
+    ratio_claim,
+)
 
 STEADY = (1.0, 1.01, 0.99, 1.005, 0.995)
 
@@ -39,8 +47,30 @@ def test_errors_without_a_sign_are_judged_by_their_median():
 def test_the_limit_is_printed_beside_what_was_found():
     made = claims_table([ratio_claim("ring", 5.0, 1.1, STEADY)], synthetic=True)
     assert [row["claim"] if isinstance(row, dict) else row[0] for row in made.rows] == ["ring"]
-    assert made["limit_percent"] == [5.0]
-    assert made["found_percent"] == pytest.approx([10.0])
-    assert made["from_percent"] < made["found_percent"] < made["to_percent"]
+    assert (made["most"], made["unit"]) == ([5.0], ["%"])
+    assert made["found"] == pytest.approx([10.0])
+    assert made["from"] < made["found"] < made["to"]
     assert made["kept"] == ["NO"]
     assert made.note.startswith("SYNTHETIC")
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(0.7, "yes"), (1.2, "NO"), (1.0, "INVALID: too noisy, between")]
+)
+def test_a_quantity_is_asked_to_be_at_least_as_large(limit, verdict):
+    claim = least_claim("gain", limit, STEADY, unit="")
+    assert claim.verdict.startswith(verdict)
+    table = claims_table([claim], synthetic=False)
+    assert (table["least"], math.isnan(table["most"][0])) == ([limit], True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(1.2, "yes"), (0.7, "NO"), (1.0, "INVALID: too noisy, between")]
+)
+def test_a_ratio_is_asked_to_be_at_most_as_large(limit, verdict):
+    assert most_claim("time", limit, STEADY, unit="").verdict.startswith(verdict)
+
+
+def test_a_single_measurement_is_judged_without_an_interval():
+    assert least_claim("gain", 0.7, [0.8]).verdict == "yes"
+    assert most_claim("time", 1.1, []).verdict == "INVALID: not measured"

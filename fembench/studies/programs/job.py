@@ -53,7 +53,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     else:
         learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls else None
-    others = others_meter(comm) if case.calls and not job.calibrate else None
+    others = None if job.calibrate else others_meter(comm)
     for repetition in range(0 if job.calibrate else 1 + case.repetitions):
         worker.busy, worker.done = 0.0, 0
         seconds, value, error = _once(worker, case, room)

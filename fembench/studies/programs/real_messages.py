@@ -24,11 +24,10 @@ from fembench.base.units import plural, seconds, size
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
-from fembench.records.quiet import OTHERS
 from fembench.stats.summary import median_interval
 from fembench.studies.programs.hlogp_sums import error_percent, fork_delay, ring_makespan
 from fembench.studies.programs.launch import launch
-from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
+from fembench.studies.programs.record import AppCase, AppPrediction, AppRecord, save_app, unfit
 from fembench.studies.scheduling.program_graphs import USUAL
 
 KINDS = ("ring", "fork", "join")
@@ -192,14 +191,10 @@ def compared(record: AppRecord, hosts: tuple[str, ...] = ()) -> list[ComparedTim
 def _unlike(record: AppRecord, hosts: tuple[str, ...]) -> str:
     """Why the profile does not apply to the run; "" if it does."""
     environment = record.environment
-    if record.error > 1:
-        return "the program found a wrong value"
     if environment.oversubscribed:
         return "more ranks than cores: waiting ranks keep others from computing"
-    busy = max(environment.hosts, key=lambda h: h.others_percent - h.others_resolution)
-    if busy.others_percent - busy.others_resolution > OTHERS:
-        used = f"{busy.others_percent:.0f} % of the ranks' processor time on {busy.name}"
-        return f"others used {used} (at most {OTHERS:g} %)"
+    if wrong := unfit(record):
+        return wrong
     ran = tuple(environment.hosts[k].name for k in environment.rank_host)
     if hosts and ran != hosts[: len(ran)]:
         return f"ran on {', '.join(ran)}; the profile is for {', '.join(hosts[: len(ran)])}"

@@ -15,6 +15,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.records.ids import check_id
 from fembench.records.prediction import ANALYTIC
+from fembench.records.quiet import OTHERS
 from fembench.records.record import Environment, Frozen
 
 APP_SCHEMA = 1
@@ -92,6 +93,17 @@ class AppRecord(Frozen, frozen=True):
 
     def __post_init__(self) -> None:
         check_id(self.id)
+
+
+def unfit(record: AppRecord) -> str:
+    """Why a run judges nothing: its value is wrong, or others disturbed it; "" if it may."""
+    if record.error > 1:
+        return "the program found a wrong value"
+    busy = max(record.environment.hosts, key=lambda h: h.others_percent - h.others_resolution, default=None)
+    if busy and busy.others_percent - busy.others_resolution > OTHERS:
+        used = f"{busy.others_percent:.0f} % of the ranks' processor time on {busy.name}"
+        return f"others used {used} (at most {OTHERS:g} %)"
+    return ""
 
 
 def save_app(record: AppRecord, path: Path | str) -> None:

@@ -6,7 +6,6 @@ from fembench.base.errors import RunFailedError
 from fembench.records.network import Network
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
-from fembench.studies.claims import all_kept, claims_table
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
 from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real, grid_tables
@@ -76,8 +75,7 @@ def compose(
     found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
 ) -> list[Section]:
     """The sections of the page; `only`: those of these experiments, () means all."""
-    judged = [*grid_real.claims(real), *grid_tables.claims(found)]
-    sections = [Section("Claims", [], [claims_table(judged, synthetic=bool(found))])] if judged else []
+    sections = []
     if real:
         sections.append(Section("Rings, fork and join", [], [real_table(real)]))
     if any(r.kind in GRAPHS for r in found):
@@ -129,8 +127,8 @@ def outcome(
     return StudyOutcome(
         sections=sections,
         findings=[t for s in sections if s.title != "Messages" for t in s.tables],
-        valid=all(one.record.error <= 1 for one in found)
-        and all_kept([*grid_real.claims(real), *grid_tables.claims(found)]),
+        claims=[*grid_real.claims(real), *grid_tables.claims(found)],
+        valid=all(one.record.error <= 1 for one in found),
         synthetic=list(dict.fromkeys(r.record.environment.synthetic for r in found)),
     )
 

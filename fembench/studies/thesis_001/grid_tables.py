@@ -11,6 +11,7 @@ from fembench.studies.charts import Panel
 from fembench.studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench.studies.layout import beside
 from fembench.studies.programs.hlogp_sums import error_percent
+from fembench.studies.programs.record import unfit
 from fembench.studies.thesis_001.grid_live import GridRun
 from fembench.studies.thesis_001.grid_plan import (
     CHILDREN,
@@ -86,7 +87,7 @@ def claims(found: Sequence[GridRun]) -> list[StudyClaim]:
     predicts the makespans of its own schedules, and better than the latency model."""
     made = []
     for run in found:
-        wrong = "the program found a wrong value" if run.record.error > 1 else ""
+        wrong = unfit(run.record)
         name = f"{run.kind}: {run.name}"
         if run.kind == "ring":
             made.append(ratio_claim(f"executor, {name}", RING_LIMIT, run.promised, run.record.seconds, wrong))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
-from fembench.studies.claims import all_kept, claims_table
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_003 import slaves_live
@@ -36,7 +35,6 @@ EXPERIMENTS = (
 def compose(found: Sequence[SlavesRun]) -> list[Section]:
     """All sections of the page."""
     return [
-        Section("Claims", [], [claims_table(claims(found), synthetic=True)]),
         Section("Findings", [], [error_table(found)]),
         Section("Times", [times_plot(found)], [process_table(live) for live in found]),
         Section("Messages", [], [messages_table(found)]),
@@ -57,8 +55,8 @@ def outcome(found: Sequence[SlavesRun]) -> StudyOutcome:
     """The runs, ready for the page."""
     return StudyOutcome(
         sections=compose(found),
-        findings=[claims_table(claims(found), synthetic=True), error_table(found), messages_table(found)],
-        valid=all_kept(claims(found)),
+        findings=[error_table(found), messages_table(found)],
+        claims=claims(found),
         synthetic=list(dict.fromkeys(one.record.environment.synthetic for one in found)),
     )
 

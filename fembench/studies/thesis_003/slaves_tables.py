@@ -18,6 +18,7 @@ from fembench.studies.binaries.walk import Given, Loops
 from fembench.studies.charts import Panel
 from fembench.studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench.studies.layout import beside, count, source_table, value
+from fembench.studies.programs.record import unfit
 from fembench.studies.thesis_003.slaves_live import INTEGRAL, PRODUCT, SIMULATIONS, Floats, SlavesRun
 
 printed = functools.partial(source_table, "thesis_003")
@@ -47,7 +48,7 @@ def claims(found: Sequence[SlavesRun]) -> list[StudyClaim]:
     4 to 52 %, and of single processes 17 to 75 %; and closer than a single simulation with random loops."""
     made = []
     for live in found:
-        wrong = "the program found a wrong value" if live.record.error > 1 else ""
+        wrong = unfit(live.record)
         real = live.repetitions
         means = [float(np.mean(one)) for one in real]
         ends = [float(np.max(one)) for one in real]

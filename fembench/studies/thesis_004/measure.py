@@ -60,8 +60,8 @@ class StudyFolder:
         return sum(record is None or record.verdict.status == "INVALID" for record in found)
 
     def _runs(self, want: Want) -> list[CampaignRun]:
-        count = 1 if want.where == "sparse" else self.plan.effort.repetitions
-        return [CampaignRun(run_id(want.case, r), want.case, r) for r in range(1, count + 1)]
+        times = range(1, self.plan.repetitions(want) + 1)
+        return [CampaignRun(run_id(want.case, r), want.case, r) for r in times]
 
     def measure(
         self, wants: Sequence[Want], ended: Callable[[Done], None], *, only_kept: bool = False

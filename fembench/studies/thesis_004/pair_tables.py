@@ -87,17 +87,7 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
 
 def repeated(plan: StudyPlan, found: StudyRecords) -> list[Table]:
     """How far apart the ratios of single repetitions are; [] if nothing was repeated."""
-    rows = []
-    for tasks in ONE_HOST:
-        apart = []
-        for mesh in MESHES:
-            slow, fast = (
-                found.totals(plan.on_hosts(mesh, plan.machines.mixed(*pair)))
-                for pair in ((tasks, 0), (0, tasks))
-            )
-            ratios = [s / f for s, f in zip(slow, fast)]
-            apart.append(100 * (max(ratios) / min(ratios) - 1) if len(ratios) > 1 else np.nan)
-        rows.append((tasks, *apart))
+    rows = [(tasks, *(apart(plan, found, mesh, tasks) for mesh in MESHES)) for tasks in ONE_HOST]
     if not np.isfinite([row[1:] for row in rows]).any():
         return []
     columns = (count("tasks"), *(value(f"mesh_{k}_apart_percent") for k in (1, 2, 3)))
@@ -107,6 +97,15 @@ def repeated(plan: StudyPlan, found: StudyRecords) -> list[Table]:
         "node8): the times are 1.0 % apart."
     )
     return [Table("slowness_repeated", "Slowness of node00 repeated", text, columns, tuple(rows))]
+
+
+def apart(plan: StudyPlan, found: StudyRecords, mesh: str, tasks: int) -> float:
+    """Largest over smallest ratio of single repetitions, minus 1, in per cent; nan: not repeated."""
+    slow, fast = (
+        found.totals(plan.on_hosts(mesh, plan.machines.mixed(*pair))) for pair in ((tasks, 0), (0, tasks))
+    )
+    ratios = [s / f for s, f in zip(slow, fast)]
+    return 100 * (max(ratios) / min(ratios) - 1) if len(ratios) > 1 else np.nan
 
 
 def set_ratios(plan: StudyPlan) -> str:
@@ -310,4 +309,22 @@ def pairs(plan: StudyPlan, found: StudyRecords) -> Section:
         "Relative to the mixed pair. With equal parts, a mixed pair is hardly faster than two slow hosts.",
         panels,
     )
-    return Section("E11 pairs of hosts", [plot], [table])
+    return Section("E11 pairs of hosts", [plot], [table, _one_or_two_hosts(plan, found)])
+
+
+def _one_or_two_hosts(plan: StudyPlan, found: StudyRecords) -> Table:
+    """Two tasks on the two processors of one host, and on one processor each of two hosts."""
+    rows = []
+    for k, mesh in enumerate(MESHES):
+        places = (plan.machines.mixed(0, 2), plan.machines.one_each("cluster1", 2))
+        ours = [found.total(plan.on_hosts(mesh, place) if place else None) for place in places]
+        theirs = [thesis.totals("node8", k + 1)[2], CORRECT[k][0]]
+        rows.append(((k + 1, 2), [*ours, ours[0] / ours[1]], [*theirs, theirs[0] / theirs[1]]))
+    return beside(
+        "one_or_two_hosts",
+        "Two tasks on one fast host, and on two (Tables 5.25, 5.28 to 5.30)",
+        "Seconds, and their ratio. One host saves the network, two have a memory bus each.",
+        ("mesh", "tasks"),
+        ("one_host_s", "two_hosts_s", "one_over_two"),
+        rows,
+    )

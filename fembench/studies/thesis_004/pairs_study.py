@@ -16,6 +16,7 @@ from fembench.report.run_line import summary_line
 from fembench.studies.attempts import Attempts, Tell, output_of
 from fembench.studies.study import HostsAsked, Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench.studies.thesis_004 import weighted as e13
+from fembench.studies.thesis_004.gates import claims
 from fembench.studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given, hosts_in
 from fembench.studies.thesis_004.measure import StudyFolder
 from fembench.studies.thesis_004.pairs_sections import EVERY_RUN, compose
@@ -94,7 +95,8 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
 
 def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()) -> StudyOutcome:
     """Results of the experiments in `only`, () means all, from the folder's records."""
-    sections = compose(study, StudyRecords(study.records), timers, only)
+    found = StudyRecords(study.records)
+    sections = compose(study, found, timers, only)
     records = [r for group in study.records.values() for r in group]
     label = study.plan.machines.label
     paths = {r.id: fields_path(study.path / "sparse", r.id) for r in records}
@@ -102,6 +104,7 @@ def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()
     return StudyOutcome(
         sections=sections,
         findings=[t for section in asked for t in section.tables],
+        claims=claims(study.plan, found, only) if records else [],
         valid=all(r.verdict.status != "INVALID" for r in records),
         synthetic=[label] if label else sorted({r.environment.synthetic for r in records} - {""}),
         records=records,

@@ -76,6 +76,10 @@ class StudyRecords:
         """Total seconds of each repetition of a case."""
         return [self._phases([r]).total for r in self.pool(want)]
 
+    def iterations_of(self, want: Want | None) -> list[float]:
+        """Seconds of an iteration of CG, of each repetition of a case."""
+        return [self._phases([r]).iteration for r in self.pool(want)]
+
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
     """Phases from mean times by name. `scale`: factor on CG; `timed`: iterations that were timed."""

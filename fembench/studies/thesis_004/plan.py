@@ -35,11 +35,12 @@ class StudyEffort(NamedTuple):
     sets: int
     warmups: int
     repetitions: int
+    again: int  # repetitions of each host alone (E9), whose ratios are compared
     timeout: float
 
 
-QUICK = StudyEffort({"m1": 40, "m2": 20, "m3": 10}, {"m1": 420, "m2": 420, "m3": 30}, 2, 1, 1, 240)
-FULL = StudyEffort({"m1": 0, "m2": 0, "m3": 0}, {"m1": 0, "m2": 0, "m3": 0}, 5, 1, 3, 7200)
+QUICK = StudyEffort({"m1": 40, "m2": 20, "m3": 10}, {"m1": 420, "m2": 420, "m3": 30}, 2, 1, 1, 2, 240)
+FULL = StudyEffort({"m1": 0, "m2": 0, "m3": 0}, {"m1": 0, "m2": 0, "m3": 0}, 5, 1, 5, 5, 7200)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,13 @@ class StudyPlan:
         """Cases of the experiments in `only` (() means all) whose shares are known in advance, each once."""
         parts = [make(self) for name, make in EXPERIMENTS.items() if wanted(name, only)]
         return list(dict.fromkeys(want for part in parts for want in part))
+
+    def repetitions(self, want: Want) -> int:
+        """How often a case runs."""
+        if want.where == "sparse":
+            return 1
+        alone = want.where == "hosts" and len(want.placement) == 1 and want.case.method.storage == "dense"
+        return self.effort.again if alone and want.placement[0][1] in ONE_HOST else self.effort.repetitions
 
     def _scale(self) -> list[Want]:
         """Runs to the tolerance, from which runs with fewer iterations are scaled up."""
@@ -149,7 +157,7 @@ class StudyPlan:
         made = self._scale()
         for mesh in MESHES:
             made += [w for kind in TASKS for w in self._one_each(mesh, kind, (2,))]
-            made.append(self.on_hosts(mesh, self.machines.mixed(1, 1)))
+            made += [self.on_hosts(mesh, self.machines.mixed(*pair)) for pair in ((1, 1), (0, 2))]
         return made
 
     def parts(self) -> list[Want]:

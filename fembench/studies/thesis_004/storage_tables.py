@@ -98,6 +98,12 @@ def _gain(plan: StudyPlan, found: StudyRecords, tasks: int, where: str, storage:
     return alone.iteration / run.iteration
 
 
+def gains_of(plan: StudyPlan, found: StudyRecords, tasks: int, storage: str) -> list[float]:
+    """Speedup of an iteration of CG over one task, all on one core; one per repetition."""
+    alone, run = (found.iterations_of(_want(plan, p, "one", storage)) for p in (1, tasks))
+    return [a / b for a, b in zip(alone, run)]
+
+
 def printed_work() -> dict[int, DenseSpeedups]:
     """The same from Tables 5.31 to 5.33, 5.17 and 5.10 of the thesis."""
     made = {}

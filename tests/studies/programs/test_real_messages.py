@@ -196,7 +196,10 @@ def test_the_study_prints_real_messages_after_its_claims_and_does_not_repeat_kep
     assert [f.record for f in again] == [f.record for f in found]
     (fork,) = grid_real.measure(runs, profile(), attempts, 20, ("fork",))
     assert fork.real.thesis_error == pytest.approx(0.008, abs=0.001)
-    claims, messages, *_ = grid_study.compose([], found, None)
-    assert (claims.title, messages.title) == ("Claims", "Rings, fork and join")
+    messages, *_ = grid_study.compose([], found, None)
+    assert messages.title == "Rings, fork and join"
+    assert [claim.what for claim in grid_study.outcome([], found, None).claims] == [
+        f"real messages, {f.real.name.removeprefix('real-')}" for f in found
+    ]
     rows = {row[0]: row for row in messages.tables[0].rows}
     assert rows["fork, 4096 KiB, MPI_Send: messages"][2] == pytest.approx(8 * BLOCKED)

@@ -227,8 +227,24 @@ def test_claims_limit_the_executor_hlogp_and_its_lead_over_the_latency_model(stu
         late = [slower(run, factor) if run.kind == kind else run for run in found]
         verdicts = [c.verdict for c in grid_tables.claims(late)]
         assert verdicts.count("NO") >= missed
-        assert not grid_study.outcome(late, [], None).valid
-    assert grid_study.outcome(found, [], None).valid
+        assert not grid_study.outcome(late, [], None).good
+    assert grid_study.outcome(found, [], None).good
+
+
+def test_a_disturbed_run_with_emulated_messages_judges_no_claim(study):
+    _, found = study
+    (ring, *_), (heft, *_) = ([r for r in found if r.kind == kind] for kind in ("ring", "diamond"))
+    for run in (ring, heft):
+        environment = run.record.environment
+        busy = tuple(
+            msgspec.structs.replace(h, others_percent=9.0, others_resolution=1.0) for h in environment.hosts
+        )
+        record = msgspec.structs.replace(
+            run.record, environment=msgspec.structs.replace(environment, hosts=busy)
+        )
+        verdicts = {c.verdict for c in grid_tables.claims([dataclasses.replace(run, record=record)])}
+        assert len(verdicts) == 1
+        assert verdicts.pop().startswith("INVALID: others used 9 % of the ranks' processor time on ")
 
 
 def slower(run, factor):

@@ -128,14 +128,14 @@ def test_a_slow_run_is_seen_as_an_error():
 @pytest.mark.row("003:A14")
 def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_valid(found):
     outcome = slaves_study.outcome(found)
-    assert outcome.valid
-    made = outcome.findings[0]
+    assert outcome.good
+    (made,) = outcome.judged
     assert made.name == "claims"
-    assert set(made["limit_percent"]) >= {5.0, 10.0, 15.0}
+    assert set(made["most"]) >= {5.0, 10.0, 15.0}
     assert set(made["kept"]) == {"yes"}
     late = slaves_study.outcome([*found[:3], ran("product", 8, slower=1.25)])
-    assert not late.valid
-    assert "product, 8 processes: makespan" in {row[0] for row in late.findings[0].rows if row[-1] == "NO"}
+    assert not late.good
+    assert "product, 8 processes: makespan" in {claim.what for claim in late.claims if claim.verdict == "NO"}
 
 
 def test_a_wrong_value_judges_no_claim(found):

@@ -7,10 +7,10 @@ from planted_study import TIMERS, PlantedStudy
 
 from fembench.report.table import to_json
 from fembench.studies.page import publish
-from fembench.studies.thesis_004 import weighted
+from fembench.studies.thesis_004 import gates, weighted
 from fembench.studies.thesis_004.findings import findings
 from fembench.studies.thesis_004.machines import emulated, given
-from fembench.studies.thesis_004.pair_tables import alone, repeated, run_totals, totals
+from fembench.studies.thesis_004.pair_tables import alone, pairs, repeated, run_totals, totals
 from fembench.studies.thesis_004.pairs_study import outcome
 from fembench.studies.thesis_004.phase_means import StudyRecords
 from fembench.studies.thesis_004.phase_tables import second_processor, separate_hosts
@@ -96,7 +96,7 @@ def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(s
         assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
 
 
-@pytest.mark.row("004:E4")
+@pytest.mark.row("004:E4", "004:7.6")
 def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, found):
     rows = {(r["mesh"], r["tasks"]): r for r in to_json(second_processor(study.plan, found))}
     assert len(rows) == 12
@@ -107,8 +107,8 @@ def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, f
 
 def test_repetitions_of_the_slowness_are_compared(study, found):
     plan = study.plan
-    assert repeated(plan, found) == []  # one repetition each
-    again = {w: list(records) for w, records in study.records.items()}
+    again = {w: list(records[:1]) for w, records in study.records.items()}
+    assert repeated(plan, StudyRecords(again)) == []
     slow = plan.on_hosts("m2", plan.machines.mixed(4, 0))
     later = again[slow][0]
     for want in (slow, plan.on_hosts("m2", plan.machines.mixed(0, 4))):
@@ -121,6 +121,89 @@ def test_repetitions_of_the_slowness_are_compared(study, found):
     row = next(r for r in to_json(table) if r["tasks"] == 4)
     assert row["mesh_2_apart_percent"] == pytest.approx(10, rel=1e-6)
     assert row["mesh_1_apart_percent"] is None
+
+
+def changed(study, wants, **changes):
+    """The study's records, those of `wants` changed."""
+    records = {w: list(each) for w, each in study.records.items()}
+    for want in wants:
+        records[want] = [msgspec.structs.replace(r, **changes) for r in records[want]]
+    return StudyRecords(records)
+
+
+def slower(study, wants, factor, only=slice(None)):
+    """The study's records, the chosen repetitions of `wants` slower."""
+    records = {w: list(each) for w, each in study.records.items()}
+    for want in wants:
+        for r in list(records[want])[only]:
+            sets = tuple(
+                msgspec.structs.replace(s, seconds=tuple((factor * np.array(s.seconds)).tolist()))
+                for s in r.sets
+            )
+            records[want][records[want].index(r)] = msgspec.structs.replace(r, sets=sets)
+    return StudyRecords(records)
+
+
+def missed(study, found):
+    return [c.what for c in gates.claims(study.plan, found) if c.verdict == "NO"]
+
+
+@pytest.mark.row("004:C5", "004:C6", "004:C7", "004:C8", "004:C9", "004:B3", "004:B4", "004:B2")
+def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
+    plan, m = study.plan, study.plan.machines
+    made = {c.what: c for c in gates.claims(plan, found)}
+    assert {what[:3].strip(",") for what in made} == {"E6", "E9", "E10", "E13", "E14"}
+    limits = {(c.limit, c.least) for c in made.values()}
+    assert limits == {(2, False), (1e-4, False), (1e-5, False), (5, False), (15, False), (0.7, True),
+                      (1.1, False), (1.25, False), (1, False)}  # fmt: skip
+    assert missed(study, found) == []
+    check = study.records[plan.sparse("m2")][0].verification
+    for name, bad, what in (
+        ("load_displacement", (0.0, -1.9455e-07, 0.0), "E6, m2: displacement of the loaded node"),
+        ("reactions", (0.0, 499.0, 0.0), "E6, m2: reactions against the load"),
+    ):
+        wrong = msgspec.structs.replace(check, **{name: bad})
+        assert missed(study, changed(study, [plan.sparse("m2")], verification=wrong)) == [what]
+    apart = slower(study, [plan.on_hosts("m1", m.mixed(2, 0))], 1.06, slice(1))
+    assert missed(study, apart) == ["E9, 2 + 2 tasks: slowness repeated, largest difference"]
+    runs = [plan.on_hosts("m3", m.mixed(a, b)) for a, b in RUNS.values()]
+    assert "E10, m3: bottleneck model, mean error of 11 runs" in missed(study, slower(study, runs, 1.3))
+    dense, csr = (plan.here("m3", 4, "one-core", s) for s in ("dense", "csr"))
+    assert missed(study, slower(study, [dense], 1.5)) == [
+        "E14, m3, 4 tasks on one core: dense gain over that of its work"
+    ]
+    assert missed(study, slower(study, [csr], 0.8)) == ["E14, m3, 4 tasks on one core: csr gain"]
+
+
+def test_a_claim_that_was_not_measured_is_invalid_and_decides_the_exit_status(study):
+    found = outcome(study, TIMERS, ("E9",))
+    assert [c.verdict for c in found.claims] == ["yes"] * 4
+    assert found.good
+    once = PlantedStudy(study.path, study.plan, "fembench study")
+    once.records = {w: records[:1] for w, records in study.records.items()}
+    found = outcome(once, TIMERS, ("E9",))
+    assert {c.verdict for c in found.claims} == {"INVALID: not measured"}
+    assert not found.good
+
+
+def test_each_host_alone_is_measured_as_often_as_its_ratios_are_compared(study):
+    plan = study.plan
+    alone, both = (
+        plan.on_hosts("m1", plan.machines.mixed(2, 0)),
+        plan.on_hosts("m1", plan.machines.mixed(1, 1)),
+    )
+    assert (plan.repetitions(alone), plan.repetitions(both)) == (2, 1)
+    full = StudyPlan(plan.machines, FULL)
+    assert {full.repetitions(w) for w in full.wants() if w.where != "sparse"} == {5}
+
+
+@pytest.mark.row("004:7.6")
+def test_two_tasks_on_one_host_stand_beside_two_hosts(study, found):
+    table = next(t for t in pairs(study.plan, found).tables if t.name == "one_or_two_hosts")
+    rows = to_json(table)
+    assert [r["one_over_two"] for r in rows] == pytest.approx([1.0] * 3)  # two processors of speed 1 each
+    assert rows[2]["thesis_one_host_s"] == pytest.approx(55.553, abs=1e-3)
+    assert rows[2]["thesis_two_hosts_s"] == pytest.approx(54.287, abs=1e-3)
 
 
 @pytest.mark.row("004:E13")

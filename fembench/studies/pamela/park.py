@@ -119,6 +119,11 @@ def runs(app: App, version: str) -> tuple[tuple[float, ...], ...]:
     return tuple(found)
 
 
+def tasks_of_fastest(version: str, count: int) -> int:
+    """Tasks that the fastest of `count` machines is dealt."""
+    return _dealt(VERSIONS[version][0], fastest(machine_model(sampled()), count))[0]
+
+
 def pooled(outcomes: Sequence[ParkOutcome]) -> IntervalScore:
     """One score of many outcomes."""
     measured = [x for o in outcomes for x in o.measured]

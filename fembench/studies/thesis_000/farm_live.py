@@ -24,8 +24,8 @@ SPEEDS = (1.0, 0.86, 0.635)
 PROGRAMS = {"pi": "pi", "primes": "prim", "matrices": "mat", "partial": "rand"}  # our name -> the source's
 SIZES = {"pi": 1.2e8, "primes": 1.2e8, "matrices": 384, "partial": 384}  # about four seconds of computing
 TASKS = {"pi": 100, "primes": 100, "matrices": 100, "partial": 100}
-QUICK = ProgramEffort(repetitions=4, samples=12, counts=(2, 4), scale=0.5)  # half the work
-FULL = ProgramEffort(repetitions=4, samples=20, counts=(2, 4, 8, 15))
+QUICK = ProgramEffort(repetitions=5, samples=12, counts=(2, 4), scale=0.5)  # half the work
+FULL = ProgramEffort(repetitions=15, samples=20, counts=(2, 4, 8, 15))
 
 
 @dataclass(frozen=True)

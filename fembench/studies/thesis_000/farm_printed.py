@@ -29,6 +29,11 @@ BEYOND: dict[str, tuple[App, bool]] = {
 }
 
 
+# tasks of the fastest machine, by all tasks and number of machines: those of which all printed intervals of π
+# are the same multiple; Eq. 3.6 with the printed W gives one more on four machines
+FASTEST = {100: (51, 26, 14, 7, 4), 200: (101, 52, 27, 14, 8)}
+
+
 class PrintedRuns(NamedTuple):
     """The printed interval of one version on one number of machines, and its four runs; seconds."""
 

@@ -8,10 +8,20 @@ from fembench.studies.pamela.park import LABEL, experiment
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
 from fembench.studies.thesis_000 import farm_live
+from fembench.studies.thesis_000.farm_gates import live_claims, park_claims
 from fembench.studies.thesis_000.farm_live import FarmRun
 from fembench.studies.thesis_000.farm_plots import hits, times
 from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, thesis_scores
-from fembench.studies.thesis_000.farm_tables import Results, every_run, live_table, machines, means
+from fembench.studies.thesis_000.farm_tables import (
+    Results,
+    by_machines,
+    every_run,
+    live_table,
+    machines,
+    means,
+    speedups,
+    task_costs,
+)
 
 PARK = "the interval, and the hits out of 20, in Findings"
 FARM = "the interval, and the interval with conditionals at their worst"
@@ -47,6 +57,10 @@ def compose(results: Results, live: Sequence[FarmRun]) -> list[Section]:
     theirs = thesis_scores()
     sections = [Section("Findings", [], [means(results, theirs)])]
     sections += [Section("Under MPI", [], [live_table(live)])] if live else []
+    if results:
+        named = {name: found for name, found in results.items() if name in KINDS}
+        tables = [by_machines(named), speedups(named), task_costs(named)]
+        sections.append(Section("By number of machines", [], tables))
     sections.append(Section("Machines", [], [machines()]))
     for name in (n for n in KINDS if n in results):
         plots = [times(name, results[name]), hits(name, results[name], theirs)]
@@ -70,6 +84,7 @@ def outcome(results: Results, live: Sequence[FarmRun]) -> StudyOutcome:
     return StudyOutcome(
         sections=compose(results, live),
         findings=findings,
+        claims=[*live_claims(live), *park_claims(results)],
         valid=all(one.record.error <= 1 for one in live),
         synthetic=[LABEL, *(["farm programs under MPI: emulated speeds, dilated"] if live else [])],
     )
@@ -90,7 +105,7 @@ STUDY = Study(
         "(SYNTHETIC)."
     ),
     takes="about 3 minutes on two cores with --quick",
-    look="Findings: mean error and hits of each version, ours and the printed ones.",
+    look="Claims: limits beside what was found. Findings: mean error and hits, ours and printed.",
     experiments=EXPERIMENTS,
     measure=measure,
 )

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.model.interval import TimeRange
 from fembench.report.table import Table, words
 from fembench.studies.layout import beside, count, value
 from fembench.studies.pamela.farm_models import VERSIONS
 from fembench.studies.pamela.interval_score import IntervalScore
-from fembench.studies.pamela.park import COUNTS, LABEL, ParkOutcome, pooled
+from fembench.studies.pamela.park import COUNTS, LABEL, ParkOutcome, pooled, tasks_of_fastest
 from fembench.studies.pamela.true_park import SPEEDS
 from fembench.studies.thesis_000.farm_live import PROGRAMS, FarmRun, worst_score
-from fembench.studies.thesis_000.farm_printed import BEYOND, KINDS, printed, printed_runs
+from fembench.studies.thesis_000.farm_printed import BEYOND, FASTEST, KINDS, printed, printed_runs
 
 Results = dict[str, list[ParkOutcome]]
 
@@ -47,6 +48,86 @@ def _summary(scores: Sequence[IntervalScore]) -> list[float]:
         for name in ("mean_error", "middle_error", "half_width")
     )
     return [error, float(sum(s.hits for s in scores)), middle, half]
+
+
+def _both(o: ParkOutcome, name: str) -> tuple[ParkOutcome, ParkOutcome]:
+    """Our runs and the printed ones, of one version on one number of machines."""
+    said = printed_runs()[f"{name}_{o.version}", o.machines]
+    return o, ParkOutcome(o.version, o.machines, said.measured, TimeRange(said.low, said.high))
+
+
+def by_machines(results: Results) -> Table:
+    """Hits, errors with their signs, and the spread of the runs, by number of machines (all versions)."""
+    rows = []
+    for name, outcomes in results.items():
+        for p in COUNTS:
+            pairs = [_both(o, name) for o in outcomes if o.machines == p]
+            mine, theirs = (_signed([pair[k] for pair in pairs]) for k in (0, 1))
+            rows.append(((name, p), mine, theirs))
+    return beside(
+        "by_machines",
+        "Hits and errors by number of machines (Section 5.4)",
+        "SYNTHETIC here. All four versions together: runs inside the interval (of 16), mean error (Eq. 5.3), "
+        "runs above and below their interval, and the coefficient of variation of the four runs of a "
+        "version, mean over versions.",
+        ("platform", "machines"),
+        ("hits", "mean_error_percent", "above", "below", "variation_percent"),
+        rows,
+    )
+
+
+def _signed(found: Sequence[ParkOutcome]) -> list[float]:
+    score = pooled(found)
+    spread = [float(np.std(o.measured, ddof=1) / np.mean(o.measured)) for o in found]
+    above, below = (float(sum(sign * e > 0 for e in score.errors)) for sign in (1, -1))
+    return [float(score.hits), 100 * score.mean_error, above, below, 100 * float(np.mean(spread))]
+
+
+def speedups(results: Results) -> Table:
+    """Speedup over two machines, from the mean of the runs."""
+    rows = []
+    for name, outcomes in results.items():
+        two = {
+            o.version: [float(np.mean(b.measured)) for b in _both(o, name)]
+            for o in outcomes
+            if o.machines == 2
+        }
+        for o in outcomes:
+            base, pair = two[o.version], [float(np.mean(b.measured)) for b in _both(o, name)]
+            mine, theirs = (b / t for b, t in zip(base, pair))
+            rows.append(((f"{name}_{o.version}", o.machines), [mine], [theirs]))
+    return beside(
+        "speedups",
+        "Speedup over two machines",
+        "SYNTHETIC here. Mean time of the four runs on two machines over that on more; machines differ in "
+        "speed, so the sum of their speeds is the bound, not their number.",
+        ("platform", "machines"),
+        ("speedup",),
+        rows,
+    )
+
+
+def task_costs(results: Results) -> Table:
+    """The predicted interval per task of the fastest machine."""
+    rows = []
+    for name, outcomes in results.items():
+        for o in outcomes:
+            each = FASTEST[VERSIONS[o.version][0]][COUNTS.index(o.machines)]
+            counts = (tasks_of_fastest(o.version, o.machines), each)
+            mine, theirs = (
+                [k, b.predicted.low / k, b.predicted.high / k] for k, b in zip(counts, _both(o, name))
+            )
+            rows.append(((f"{name}_{o.version}", o.machines), mine, theirs))
+    return beside(
+        "task_costs",
+        "Predicted time per task of the fastest machine",
+        "SYNTHETIC here. Where the fastest machine decides (the term T_comp_1 of Eq. 3.4), the predicted "
+        "interval is its number of tasks times the cost of a task, the same on any number of machines: 14.0 "
+        "to 15.8 s for pi_D in the thesis.",
+        ("platform", "machines"),
+        ("tasks_of_fastest", "cost_from_s", "cost_to_s"),
+        rows,
+    )
 
 
 def live_table(live: Sequence[FarmRun]) -> Table:

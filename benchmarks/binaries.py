@@ -34,7 +34,7 @@ HERE = Path(__file__).parent / "binaries"
 BIN = Path(sys.executable).parent
 KEPT = 5 / 6  # of all predictions
 WIDE = 0.2  # half-width of an interval
-LINK = "5e-6,2e9"  # messages of 64 KiB to 2 MiB between computing ranks of a host, measured
+LINK = "1e-6,2e9"  # within a host: a ping-pong of small messages, and messages of 64 KiB to 2 MiB
 LINE = re.compile(r"^timed ([0-9.]+) s$", re.MULTILINE)
 PROGRAMS = {
     "jacobi": "1000 200",

@@ -27,7 +27,7 @@ from fembench.studies.binaries.rehearsal import Repetition, rehearse
 from fembench.studies.binaries.walk import Given, Walk
 
 Array = npt.NDArray[np.float64]
-REHEARSED = 0.05  # what a rehearsal does not see, such as the code of MPI in the caches
+REHEARSED = 0.08  # what a rehearsal does not see: MPI's code in the caches, sessions that differ by as much
 COLD = 0.05  # of the computing before a message: its latency beyond that of a ping-pong, up to 20 µs
 AWAY = 3.0  # factor on the time per byte of a message whose buffers have left the caches
 SWITCH = 5e-6  # seconds until a rank that waited computes again, if ranks share cores

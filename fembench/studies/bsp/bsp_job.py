@@ -47,11 +47,12 @@ class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     job: ProgramJob
     cells: tuple[CellTimes, ...]
+    others: tuple[float, float] = (-1.0, 100.0)  # used by others where most, and its uncertainty, in per cent
 
 
-def launch_program(job: ProgramJob, scratch: Path, timeout: float = 600.0) -> ProgramTimes:
+def launch_program(job: ProgramJob, scratch: Path) -> ProgramTimes:
     """Run the job under MPI. Raises RunFailedError if it leaves no result."""
-    line = job_line(len(job.speeds))
+    line, timeout = job_line(len(job.speeds)), max(600.0, 300.0 * job.repetitions)
     program, variables = rank_program("fembench.studies.bsp.bsp_rank"), environment(line, asleep=True)
     end = run_job(program, job, "result.json", line, variables, scratch=scratch, timeout=timeout)
     if end.result is None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from fembench.balance.control import Settings
 from fembench.balance.link import probe
 from fembench.balance.observation import Tuning
+from fembench.host.others import others_meter
 from fembench.launch.serve import RankProgram
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
@@ -30,14 +31,17 @@ def program_of(job: ProgramJob) -> BspProgram:
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
     """The result on rank 0, None elsewhere; runs are interleaved over the repetitions. Collective."""
     timer_slack(FINE)
+    others = others_meter(comm)
     pairs = probe(comm)
     ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
     for _ in range(job.repetitions):
         for cell in job.cells:
             slowness = slowness_of(comm.rank, job.speeds, job.dilate, crowded=True)
             ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, pairs))
-    if comm.rank:
+    shares = comm.gather(others())
+    if shares is None:
         return None
+    busiest = max(shares, key=lambda s: s.others_percent - s.others_resolution)
     answer = cast(NDArray, next(iter(ran.values()))[0].result)  # never None on rank 0
     cells = [
         CellTimes(
@@ -48,7 +52,7 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
         )
         for cell, runs in ran.items()
     ]
-    return ProgramTimes(job=job, cells=tuple(cells))
+    return ProgramTimes(job=job, cells=tuple(cells), others=tuple(busiest))
 
 
 def settings_of(cell: PolicyRun) -> Settings:

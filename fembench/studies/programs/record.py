@@ -100,10 +100,14 @@ def unfit(record: AppRecord) -> str:
     if record.error > 1:
         return "the program found a wrong value"
     busy = max(record.environment.hosts, key=lambda h: h.others_percent - h.others_resolution, default=None)
-    if busy and busy.others_percent - busy.others_resolution > OTHERS:
-        used = f"{busy.others_percent:.0f} % of the ranks' processor time on {busy.name}"
-        return f"others used {used} (at most {OTHERS:g} %)"
-    return ""
+    return used_by_others(busy.others_percent, busy.others_resolution, busy.name) if busy else ""
+
+
+def used_by_others(percent: float, resolution: float, where: str) -> str:
+    """That others certainly used more than they may; "" if they did not, or it is unknown."""
+    if percent - resolution <= OTHERS:
+        return ""
+    return f"others used {percent:.0f} % of the ranks' processor time on {where} (at most {OTHERS:g} %)"
 
 
 def save_app(record: AppRecord, path: Path | str) -> None:

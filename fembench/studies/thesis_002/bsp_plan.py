@@ -73,9 +73,9 @@ def scenarios() -> tuple[BspScenario, ...]:
     return tuple(found)
 
 
-FULL = BspEffort(tuple((s.table, s.name) for s in scenarios()), 3, ALPHAS, BANDS, 4, 2, 56, 2.0)
-SOME = (("12", "iii"), ("12", "v"), ("12", "viii"), ("14", "ii"), ("14", "v"), ("14", "xi"))
-QUICK = BspEffort(SOME, 1, (2,), BANDS, 11, 4, 28, 1.0, supersteps=40)
+FULL = BspEffort(tuple((s.table, s.name) for s in scenarios()), 15, ALPHAS, BANDS, 4, 2, 56, 2.0)
+SOME = (("12", "iii"), ("14", "v"))
+QUICK = BspEffort(SOME, 5, (2,), BANDS, 11, 4, 28, 1.0, supersteps=40)
 
 
 def job_of(scenario: BspScenario, effort: BspEffort, cores: int) -> ProgramJob:

@@ -6,7 +6,17 @@ from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, integer, percent, time, words
 from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes
-from fembench.studies.thesis_002.bsp_plan import GRID, SPEEDS, STRATEGIES, BspScenario, thesis_seconds
+from fembench.studies.layout import source_table
+from fembench.studies.thesis_002.bsp_plan import (
+    ALPHAS,
+    BANDS,
+    GRID,
+    SPEEDS,
+    STRATEGIES,
+    BspScenario,
+    scenarios,
+    thesis_seconds,
+)
 
 Found = dict[BspScenario, ProgramTimes]
 NAMES = {policy: name for name, policy in STRATEGIES.items()}
@@ -151,16 +161,53 @@ def best_table(found: Found) -> Table:
     )
 
 
+def text_table(found: Found) -> Table:
+    """Statements of the text on gains, beside what its tables and our runs give."""
+    rows = []
+    for said in source_table("thesis_002", "claims"):
+        scenario = next(s for s in scenarios() if (s.table, s.name) == (said["table"], said["scenario"]))
+        names = said["strategy"], said["against"]
+        printed = (min(_printed(scenario, name)) for name in names)
+        ours = [_best(found.get(scenario), STRATEGIES[name]) for name in names]
+        here = None if None in ours else saved(*(t for t in ours if t is not None))
+        claimed = float(said["claimed_percent"]) / 100
+        rows.append((said["table"], said["scenario"], *names, claimed, saved(*printed), here))
+    return Table(
+        "thesis002_text",
+        "Gains stated in the text (Section 6)",
+        "Time saved by a strategy over another, each at its best alpha and D. Three statements contradict "
+        "the tables: 15 vi, 15 iii over RefineCommLB, and 13 x.",
+        (
+            *(words("table"), words("scenario"), words("strategy"), words("against")),
+            *(percent("stated", "stated"), percent("from the tables", "printed"), percent("here", "here")),
+        ),
+        tuple(rows),
+    )
+
+
+def _printed(scenario: BspScenario, name: str) -> list[float]:
+    """The printed times of a strategy over all alpha and D."""
+    times = (thesis_seconds(scenario, name, alpha, band) for alpha in ALPHAS for band in BANDS)
+    return [t for t in times if t is not None]
+
+
+def _best(times: ProgramTimes | None, policy: str) -> float | None:
+    """Our best time of a policy; None if it was not run."""
+    cells = [c for c in times.cells if c.cell.policy == policy] if times else []
+    return min(map(_seconds, cells), default=None)
+
+
 def plots(found: Found) -> list[Plot]:
     """Figures 48 to 69: times per rank at every observation, for A, B and amortised at alpha 2, D 0.3."""
     made: list[Plot] = []
     for scenario, times in found.items():
         for cell in times.cells:
-            if cell.cell.policy in ("migbsp", "migbsp++", "amortised") and _usual(cell) and cell.ledger.looks:
+            if cell.cell.policy in ("migbsp", "migbsp++", "amortised") and usual(cell) and cell.ledger.looks:
                 title = f"table {scenario.table} {scenario.name}, {cell.cell.policy}"
                 made.append(curves(len(made) + 1, title, cell.cell.band, cell.ledger))
     return made
 
 
-def _usual(cell: CellTimes) -> bool:
+def usual(cell: CellTimes) -> bool:
+    """Whether alpha and D are those of most figures."""
     return (cell.cell.alpha, cell.cell.band) == (2, 0.3)

@@ -15,7 +15,8 @@ from fembench.records.ledger import Ledger, Look
 from fembench.report.balance_tables import prediction_errors
 from fembench.report.table import to_json
 from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes
-from fembench.studies.thesis_002 import bsp_study, bsp_tables
+from fembench.studies.layout import source_table
+from fembench.studies.thesis_002 import bsp_gates, bsp_study, bsp_tables
 from fembench.studies.thesis_002.bsp_plan import (
     ALPHAS,
     BANDS,
@@ -39,6 +40,8 @@ TABLES = {"Shear": "12", "FIC-1888": "13", "FIC-7854": "14", "FIC-32026": "15"}
 
 
 def carried(name):
+    if name == "claims":
+        return list(source_table("thesis_002", name))
     with open(DATA / f"seed002_{name}.csv", newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
@@ -94,6 +97,47 @@ def test_claims_of_the_text_follow_from_its_tables_but_for_three(claim):
     claimed = float(claim["claimed_percent"])
     key = claim["table"], claim["scenario"], claimed
     assert (abs(found - claimed) > 1) == (key in MISSTATED)
+
+
+@pytest.mark.row("002:T4.5")
+def test_statements_of_the_text_stand_beside_its_tables_and_our_runs():
+    scenario = NAMES["12", "iii"]
+    rows = to_json(bsp_tables.text_table({scenario: planted(scenario, QUICK)}))
+    for said, row in zip(carried("claims"), rows, strict=True):
+        assert 100 * row["stated_fraction"] == pytest.approx(float(said["claimed_percent"]))
+        assert 100 * row["printed_fraction"] == percent(said["recomputed_percent"])
+        ran = (row["table"], row["scenario"]) == ("12", "iii")
+        assert row["here_fraction"] == (pytest.approx(0.3) if ran else None)
+
+
+@pytest.mark.row("002:F23")
+def test_claims_have_intervals_over_five_or_fifteen_interleaved_repetitions():
+    assert (QUICK.repetitions, FULL.repetitions) == (5, 15)
+    scenario = NAMES["12", "iii"]
+    times = planted(scenario, QUICK)
+
+    def judged(factor=1.0, others=(0.0, 0.1)):
+        cells = [
+            msgspec.structs.replace(
+                c,
+                seconds=tuple(
+                    (factor if c.cell.policy == "amortised" else 1.0) * t
+                    for t in ((1, 1.01, 0.99, 1, 1.005) if c.cell.policy != "none" else (1, 1, 1.01, 1, 1))
+                ),
+            )
+            for c in times.cells
+        ]
+        made = msgspec.structs.replace(times, cells=tuple(cells), others=others)
+        return {c.what.split(": ")[1]: c for c in bsp_gates.claims({scenario: made})}
+
+    good = judged()
+    assert all(c.low < c.found <= c.high for what, c in good.items() if "over that without" in what)
+    watched, moved = (f"time with '{policy}' over that without" for policy in ("observe", "amortised"))
+    assert (good[watched].verdict, good[moved].verdict) == ("yes", "yes")
+    assert judged(1.2)[moved].verdict == "NO"
+    assert judged(others=(9.0, 1.0))[moved].verdict.startswith("INVALID: others used 9 %")
+    outcome = bsp_study.outcome({scenario: times})
+    assert outcome.judged[0].rows
 
 
 @pytest.mark.row("002:T4.7")

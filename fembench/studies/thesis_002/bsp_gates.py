@@ -1,4 +1,4 @@
-"""What the study claims of its own runs: observing is cheap, the default does no harm, predictions come true."""
+"""What the study claims of its runs: observing is cheap, the default does no harm, predictions come true."""
 
 from collections.abc import Iterator, Sequence
 

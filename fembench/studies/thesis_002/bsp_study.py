@@ -115,7 +115,10 @@ STUDY = Study(
         "processors that the source lists), with its strategies and with fembench's own policies."
     ),
     takes="about 10 minutes on two cores with --quick (two scenarios); without it, all twenty",
-    look="Claims: limits beside what was found. Findings: the best gain of each strategy. Compare gains, not seconds: the picture is smaller here.",
+    look=(
+        "Claims: limits beside what was found. Findings: the best gain of each strategy. Compare gains, not "
+        "seconds: the picture is smaller here."
+    ),
     experiments=EXPERIMENTS,
     measure=measure,
 )

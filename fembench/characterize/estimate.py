@@ -10,6 +10,7 @@ from fembench.characterize.fit import Curve, find_switch, fit_jointly
 from fembench.records.hlogp import kielmann, ping_pong_latency
 from fembench.records.network import (
     Beside,
+    ColdCost,
     CurvePiece,
     Exchange,
     KielmannCost,
@@ -21,6 +22,7 @@ from fembench.records.network import (
 )
 
 Array = npt.NDArray[np.float64]
+Grouped = dict[tuple[Mode, int], list[PairSamples]]
 FLOOR = 0.01  # least relative error of a median, because conditions change between sizes
 QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
@@ -34,8 +36,10 @@ def estimate_class(
     samples: Iterable[PairSamples],
     gap: Sequence[tuple[int, float]] = (),
     exchanges: Iterable[Exchange] = (),
+    cold: Iterable[PairSamples] = (),
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of.
+    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after
+    computing.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -57,12 +61,41 @@ def estimate_class(
         switch=switch,
         both_ways=tuple((e.m, slowed_by_exchange(e)) for e in met),
         beside=tuple(beside_of(e) for e in met if e.alone and (switch is None or e.m < switch)),
+        cold=cold_costs(tuple(cold)),
     )
 
 
 def slowed_by_exchange(e: Exchange) -> float:
     """The factor by which a message in the opposite direction slows a message: median over turns, >= 1."""
     return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
+
+
+def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
+    """What computing before a message adds to Os, L and Or: medians, relative to the ping-pongs in turn with
+    these. Computing does not make a message faster: if it seems to, it adds nothing."""
+    warm = {s.m: _middles(s) for s in samples if not s.computed}
+    found = []
+    for s in sorted(samples, key=lambda s: (s.swept, s.m, s.computed)):
+        if s.computed and s.m in warm:
+            added = _middles(s) - warm[s.m]
+            send, latency, receive = added.tolist() if added.sum() > 0 else (0.0, 0.0, 0.0)
+            found.append(
+                ColdCost(
+                    m=s.m,
+                    computed=s.computed,
+                    swept=s.swept,
+                    send=send,
+                    latency=latency,
+                    receive=receive,
+                )
+            )
+    return tuple(found)
+
+
+def _middles(s: PairSamples) -> Array:
+    """(3,) medians of Os, L and Or; both directions together."""
+    both = (s.os_measure + s.os_mirror, latencies(s), s.or_measure + s.or_mirror)
+    return np.array([np.median(each) for each in both])
 
 
 def beside_of(e: Exchange) -> Beside:
@@ -76,9 +109,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
     A class that no two ranks could measure gets the functions of the first measured class; its name says so.
     """
-    by_class: dict[tuple[Mode, int], list[PairSamples]] = {}
-    for s in network.samples:
-        by_class.setdefault((s.mode, _class_of(network, rank_host, s)), []).append(s)
+    by_class, cold = (_grouped(network, each, rank_host) for each in (network.samples, network.cold))
     trains: dict[int, list[Trains]] = {}
     for t in network.trains:
         trains.setdefault(_class_of(network, rank_host, t), []).append(t)
@@ -86,7 +117,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     for e in network.exchanges:
         exchanges.setdefault(_class_of(network, rank_host, e), []).append(e)
     gaps = {k: [(t.m, gap_of(t.counts, t.seconds)) for t in found] for k, found in trains.items()}
-    classes = _classes(network, by_class, gaps, exchanges, network.send_mode)
+    classes = _classes(network, by_class, cold, gaps, exchanges, network.send_mode)
     costs = {k: kielmann_costs(network.class_names[k], trains[k]) for k in sorted(trains)}
     notes = _ways_of_sending(network.samples)
     if not classes:
@@ -95,7 +126,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     return msgspec.structs.replace(
         network,
         classes=classes,
-        blocking=_classes(network, by_class, gaps, exchanges, "send"),
+        blocking=_classes(network, by_class, cold, gaps, exchanges, "send"),
         kielmann=tuple(c for k, each in costs.items() for c in _named(each, classes[k].name)),
         overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
         notes=(*network.notes, *notes),
@@ -118,16 +149,31 @@ def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Tr
     return network.pair_class[rank_host[pair.measure]][rank_host[pair.mirror]]
 
 
+def _grouped(network: Network, samples: Sequence[PairSamples], rank_host: Sequence[int]) -> Grouped:
+    """The samples by mode and class."""
+    found: Grouped = {}
+    for s in samples:
+        found.setdefault((s.mode, _class_of(network, rank_host, s)), []).append(s)
+    return found
+
+
 def _classes(
     network: Network,
-    samples: dict[tuple[Mode, int], list[PairSamples]],
+    samples: Grouped,
+    cold: Grouped,
     gaps: dict[int, list[tuple[int, float]]],
     exchanges: dict[int, list[Exchange]],
     mode: Mode,
 ) -> tuple[PairClass, ...]:
     """[class] estimates for one mode of sending; () if it was not measured."""
     found = {
-        k: estimate_class(network.class_names[k], samples[of, k], gaps.get(k, ()), exchanges.get(k, ()))
+        k: estimate_class(
+            network.class_names[k],
+            samples[of, k],
+            gaps.get(k, ()),
+            exchanges.get(k, ()),
+            cold.get((of, k), ()),
+        )
         for of, k in sorted(samples)
         if of == mode
     }

@@ -14,6 +14,8 @@ from typing import cast
 
 import msgspec
 
+from fembench.characterize.cold import LONGEST, measure_cold
+from fembench.characterize.cold import SIZES as COLD_SIZES
 from fembench.characterize.concurrent import Pairs, allreduce_time, counts_of, message_seconds, pairs_at_once
 from fembench.characterize.exchange import measure_exchange
 from fembench.characterize.jobs import NetworkJob
@@ -49,6 +51,7 @@ LOOK = 4e-3  # seconds between two tests of the barrier by a rank that is not in
 MEETING = (65536, 1 << 20)  # bytes of messages that several pairs send at once
 SUMS = (8, 65536)  # bytes of all-reduces
 LARGE = 1 << 20  # bytes: above any switch
+COLD_VISITS = (12, 6)  # in full, with --quick
 
 
 def sizes_of(job: NetworkJob) -> tuple[int, ...]:
@@ -65,10 +68,17 @@ def effort_of(job: NetworkJob) -> PingPongEffort:
     return replace(usual, longest=longest)
 
 
+def cold_sizes(samples: Sequence[PairSamples]) -> list[int]:
+    """Bytes of the messages to measure after computing: within the sizes measured, and not too slow."""
+    quick = [s.m for s in samples if statistics.median(s.rtt) / 2 <= LONGEST]
+    return [m for m in COLD_SIZES if min(quick, default=math.inf) <= m <= max(quick, default=0)]
+
+
 class Mine(msgspec.Struct):
     """The results of one rank."""
 
     samples: list[PairSamples] = []
+    cold: list[PairSamples] = []
     trains: list[Trains] = []
     exchanges: list[Exchange] = []
     allreduce: list[AllReduceTime] = []
@@ -115,6 +125,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         kernels=tuple(k for one in everyone for k in one.kernels),
         loads=tuple(one.load for one in everyone if one.load),
         samples=tuple(s for one in everyone for s in one.samples),
+        cold=tuple(s for one in everyone for s in one.cold),
         trains=tuple(t for one in everyone for t in one.trains),
         exchanges=tuple(e for one in everyone for e in one.exchanges),
         notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
@@ -148,7 +159,8 @@ class Measuring:
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in the requested modes, trains and exchanges, one pair after another."""
+        """Ping-pongs in the requested modes, also after computing, trains and exchanges, one pair after
+        another."""
         settings, effort, sizes = self._job.settings, effort_of(self._job), sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
@@ -158,6 +170,8 @@ class Measuring:
                     one = measure_pair(self._comm, a, b, sizes, effort, mode)
                     largest = one[-1].m if one else 0
                     self.found.samples += one
+                    visits = COLD_VISITS[self._job.quick]
+                    self.found.cold += measure_cold(self._comm, a, b, cold_sizes(one), visits, mode)
             if "I" in settings.methods and self._needed((a, b)):
                 asked = (0, *settings.sizes) if settings.sizes else TRAIN_SIZES
                 repeats = settings.repetitions or (3 if self._job.quick else 7)

@@ -117,11 +117,11 @@ def measure_pair(
     counts = _counts(side, sizes, effort)
     mine: list[list[Times]] = [[] for _ in counts]
     for visit in range(effort.visits):
-        for k in _order(visit, len(counts)):
+        for k in in_turn(visit, len(counts)):
             mine[k].append(side.ping(sizes[k], counts[k]))
     theirs = comm.recv(source=mirror, tag=CONTROL)
     return [
-        _samples(measure, mirror, sizes[k], mode, np.concatenate(mine[k]), theirs[k])
+        pair_samples((measure, mirror), (sizes[k], 0.0, False), mode, np.concatenate(mine[k]), theirs[k])
         for k in range(len(counts))
     ]
 
@@ -151,28 +151,35 @@ def _mirror(side: Side, sizes: Sequence[int], visits: int) -> None:
     counts = side.comm.recv(source=side.partner, tag=CONTROL)
     found: list[list[Times]] = [[] for _ in counts]
     for visit in range(visits):
-        for k in _order(visit, len(counts)):
+        for k in in_turn(visit, len(counts)):
             found[k].append(side.pong(sizes[k], counts[k]))
     side.comm.send([np.concatenate(times) for times in found], side.partner, CONTROL)
 
 
-def _order(visit: int, n: int) -> list[int]:
+def in_turn(visit: int, n: int) -> list[int]:
+    """A random order of n measurements, the same on both sides."""
     return np.random.default_rng((SEED, visit)).permutation(n).tolist()
 
 
-def _samples(measure: int, mirror: int, m: int, mode: Mode, mine: Times, theirs: Times) -> PairSamples:
-    columns = [tuple((1e-9 * column).tolist()) for column in (*mine.T, *theirs.T)]
+def pair_samples(
+    pair: tuple[int, int], state: tuple[int, float, bool], mode: Mode, mine: Times, theirs: Times
+) -> PairSamples:
+    """The samples of (measuring rank, mirror) in a state: bytes, seconds of computing, whether it sweeps
+    through memory. `mine`: Os, Or and round trip in ns; `theirs`: Os and Or."""
+    columns = [tuple((1e-9 * column).tolist()) for column in (*mine.T, *theirs.T[:2])]
     os_measure, or_measure, rtt, os_mirror, or_mirror = columns
     return PairSamples(
-        measure=measure,
-        mirror=mirror,
-        m=m,
+        measure=pair[0],
+        mirror=pair[1],
+        m=state[0],
         os_measure=os_measure,
         or_mirror=or_mirror,
         os_mirror=os_mirror,
         or_measure=or_measure,
         rtt=rtt,
         mode=mode,
+        computed=state[1],
+        swept=state[2],
     )
 
 

@@ -192,6 +192,11 @@ def _note(study, works: list) -> None:
     for host in study.profile.environment.hosts:
         if used := others_used(host):
             progress(f"note: {host.name}: while the profile was measured, {used}; its speeds may be too low")
+    network = study.profile.network
+    if network is not None and not any(one.cold for one in network.classes):
+        progress(
+            "note: the profile does not say how long messages take after computing; priced as in a ping-pong"
+        )
     for line in [line for work in works for line in study.beyond(work)]:
         progress(f"note: {line}")
 
@@ -252,7 +257,10 @@ def _as_now(options: argparse.Namespace, study):
         progress(
             f"the profile has no {law} of {plural(len(missing), 'rank')}; taken to be that of an idle host"
         )
-    progress("message costs are those of the profile, assumed not to depend on load (Mendes 2004, 4.4.6)")
+    progress(
+        "message costs are those of the profile: underestimated under load, which delays messages more "
+        "than computing (Mendes 2004, Table 4.41: L 6 to 7 times longer, of small messages up to 150 times)"
+    )
     rates = slowed(study.rates, {rank: one.factor for rank, one in slower.items()})
     return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
 

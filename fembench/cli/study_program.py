@@ -74,7 +74,7 @@ def _program(parser: argparse.ArgumentParser) -> None:
         type=whole(1),
         default=0,
         metavar="N",
-        help="runs in one job (default: 4; --machine: 20)",
+        help="runs in one job (default: 4; --machine: 100)",
     )
 
 

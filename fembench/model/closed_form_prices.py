@@ -35,6 +35,7 @@ from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
 from fembench.records.case import Case
+from fembench.records.hlogp import NOTHING, Computed
 
 KEPT = 90.0  # percent of the visits in an interval
 REDUCED = 8  # bytes of an all-reduce
@@ -123,6 +124,7 @@ def phases_of(
         TimeRange(math.exp(-rates.uncertain), math.exp(rates.uncertain)) if not exact else as_interval(1.0)
     )
     as_measured, learned = (c.exact if exact else c.applied for c in (AS_IN_PROFILE, correction))
+    allreduces = len(recipe(work.case.method).reductions)
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float], each=learned) -> list[TimeRange]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
@@ -144,8 +146,8 @@ def phases_of(
     return CgSet(
         assembly=(Activity("assembly", "core", assembly),),
         iteration=(*exchange, (updates,)),
-        allreduce=learned(_allreduce(machine)),
-        allreduces=len(recipe(work.case.method).reductions),
+        allreduce=learned(_allreduce(machine, _before(priced[0], allreduces))),
+        allreduces=allreduces,
         host=machine.host,
         cores=cores,
     )
@@ -167,11 +169,18 @@ def _check(case: Case) -> None:
 def _overheads(work: Workload, machine: Machine, rank: int, price: Price) -> float:
     """Seconds per iteration that a rank's messages take from its computing: overheads of sending and
     receiving, and the slowdown of its product while they travel."""
-    inside = inside_product(work, price, rank)
+    inside, first = inside_product(work, price, rank), _before(price)
     return sum(
-        machine.cost(rank, q, m).send + sum(machine.beside(q, rank, m, inside))
-        for q, m in work.exchange(rank)
+        machine.cost(rank, q, m, computed).send + sum(machine.beside(q, rank, m, inside, computed))
+        for k, (q, m) in enumerate(work.exchange(rank))
+        for computed in (NOTHING if k else first,)
     )
+
+
+def _before(price: Price, parts: int = 1) -> Computed:
+    """The computing of an iteration, in equal parts before each of these messages."""
+    each = (price.product + price.updates + price.dot) / parts
+    return Computed(each, each)
 
 
 def _gaps(work: Workload, machine: Machine, rank: int) -> float:
@@ -184,7 +193,10 @@ def _latency(work: Workload, machine: Machine, rank: int) -> float:
     return max((0.0, *(machine.exchanged(q, rank, m, m).latency for q, m in work.exchange(rank))))
 
 
-def _allreduce(machine: Machine) -> float:
-    """Seconds of an all-reduce by recursive doubling, scaled to measured all-reduces."""
+def _allreduce(machine: Machine, computed: Computed) -> float:
+    """Seconds of an all-reduce by recursive doubling, scaled to measured all-reduces, which follow
+    each other. Its first stage comes after computing."""
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
-    return machine.collective * seconds
+    pair = (0, 1, REDUCED) if machine.ranks > 1 else None
+    cold = machine.cost(*pair, computed).total - machine.cost(*pair).total if pair else 0.0
+    return machine.collective * seconds + cold

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.hlogp import MessageCost, message_cost, scaled
+from fembench.records.hlogp import NOTHING, Computed, MessageCost, message_cost, scaled
 from fembench.records.network import (
     CurvePiece,
     PairClass,
@@ -34,7 +34,9 @@ class Machine:
     between: float | None = None  # the same for network cards, if measured; None: use the gap
     collective: float = 1.0  # factor on the messages of collectives
     _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
-    _known: dict[tuple[int, int, int], MessageCost] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[int, int, int, Computed], MessageCost] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def ranks(self) -> int:
@@ -47,25 +49,32 @@ class Machine:
             self._links[pair] = self.link(*pair)
         return self._links[pair]
 
-    def cost(self, p: int, q: int, m: int) -> MessageCost:
-        """Os, L, Or of m bytes from rank p to rank q."""
+    def cost(self, p: int, q: int, m: int, computed: Computed = NOTHING) -> MessageCost:
+        """Os, L, Or of m bytes from rank p to rank q after computing."""
         a, b = self.host[p], self.host[q]
-        found = self._known.get((a, b, m))
+        found = self._known.get((a, b, m, computed))
         if found is None:
-            found = self._known[a, b, m] = message_cost(self.pair(p, q), m, same_host=a == b)
+            found = message_cost(self.pair(p, q), m, same_host=a == b, computed=computed)
+            self._known[a, b, m, computed] = found
         return found
 
     def exchanged(self, p: int, q: int, m: int, back: int) -> MessageCost:
         """Os, L, Or of m bytes from rank p to rank q, while `back` bytes travel in the opposite direction."""
         cost = self.cost(p, q, m)
-        longer = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
-        return cost._replace(latency=cost.latency + longer * cost.total)
+        return cost._replace(latency=cost.latency + self.longer(p, q, m, back))
 
-    def beside(self, p: int, q: int, m: int, computing: float) -> tuple[float, float]:
+    def longer(self, p: int, q: int, m: int, back: int) -> float:
+        """Seconds by which it takes longer because of those."""
+        slower = (both_ways_at(self.pair(p, q), m) - 1) * min(back / m, 1.0) if m else 0.0
+        return slower * self.cost(p, q, m).total
+
+    def beside(
+        self, p: int, q: int, m: int, computing: float, computed: Computed = NOTHING
+    ) -> tuple[float, float]:
         """(seconds by which computing on rank q takes longer, Or), if m bytes travel between ranks p and q
         in both directions while q computes for `computing` seconds. The slowdown is proportional to the part
         of the message that travels during that time."""
-        cost = self.cost(p, q, m)
+        cost = self.cost(p, q, m, computed)
         longer, left = beside_at(self.pair(q, p), m)
         if not (longer or left) or self.waits(p, q, m):
             return 0.0, cost.receive

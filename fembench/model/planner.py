@@ -14,7 +14,7 @@ from fembench.model.machine import Machine
 from fembench.model.order import levels_of
 from fembench.model.plan import Node, PlannedMessage, Segment, SimulationPlan
 from fembench.model.segments import cut
-from fembench.records.hlogp import MessageCost
+from fembench.records.hlogp import NOTHING, Computed, MessageCost
 
 Key = tuple[int, int, int]  # sender, receiver, tag
 
@@ -36,12 +36,13 @@ class _Planner:
     def __init__(self, graph: ExecutionGraph, machine: Machine) -> None:
         self._graph, self._machine = graph, machine
         self._expanded: dict[tuple[Collective, int], tuple[Event, ...]] = {}
+        self._since = [Computed()] * graph.ranks  # [rank] computing since its previous send and receive
 
     def segment(self, turns: int, bodies: Sequence[Program]) -> Segment:
         """One turn of a part of the graph."""
         ranks = self._graph.ranks
         parts = _Parts(self._machine, ranks, len(self._graph.phases), recorded=bool(self._graph.hosts))
-        chains = [parts.chain(rank, self._simple(rank, body)) for rank, body in enumerate(bodies)]
+        chains = [self._chain(parts, rank, body, turns) for rank, body in enumerate(bodies)]
         parts.match()
         before = np.empty(len(parts.nodes), np.int64)
         for rank, chain in enumerate(chains):
@@ -62,6 +63,15 @@ class _Planner:
             n_bytes=np.bincount(source, n_bytes, ranks).astype(np.int64),
         )
 
+    def _chain(self, parts: "_Parts", rank: int, body: Program, turns: int) -> list[int]:
+        """The nodes of a rank. The turns of a loop begin as its second one does: after the end of a turn."""
+        events = list(self._simple(rank, body))
+        one, since = parts.since(rank, events), self._since[rank]
+        self._since[rank] = _later(since, one, 1)
+        if turns > 1:
+            since, self._since[rank] = self._since[rank], _later(since, one, turns)
+        return parts.chain(rank, events, since)
+
     def _simple(self, rank: int, body: Program) -> Iterator[Event]:
         """The events of a rank, with collectives expanded into messages."""
         for e in body:
@@ -72,6 +82,22 @@ class _Planner:
             if key not in self._expanded:
                 self._expanded[key] = tuple(expand(e, rank, self._graph.ranks))
             yield from self._expanded[key]
+
+
+class _Since(NamedTuple):
+    """Computing in a part of a program, in seconds."""
+
+    computed: float
+    sent: float | None  # since the last send; None: there is none
+    received: float | None
+
+
+def _later(before: Computed, one: _Since, turns: int) -> Computed:
+    """Computing since the previous send and receive after these turns of a part."""
+    more = turns * one.computed
+    sender = before.sender + more if one.sent is None else one.sent
+    receiver = before.receiver + more if one.received is None else one.received
+    return Computed(sender, receiver)
 
 
 class _Pending(NamedTuple):
@@ -103,10 +129,24 @@ class _Parts:
         self._chain: list[int] = []
         self._pending: list[_Pending] = []
         self._computed, self._computing = 0.0, 0  # seconds of computing so far, and its last phase
+        self._sent = self._received = 0.0  # the same at the last send and receive
 
-    def chain(self, rank: int, events: Iterator[Event]) -> list[int]:
-        """Nodes of one rank, in order."""
+    def since(self, rank: int, events: Sequence[Event]) -> _Since:
+        """The computing in these events, in all and since the last send and receive."""
+        computed, sent, received = 0.0, None, None
+        for e in reversed(events):
+            if isinstance(e, Compute):
+                computed += e.seconds / self._machine.speeds[rank]
+            elif isinstance(e, Send) and sent is None:
+                sent = computed
+            elif isinstance(e, (Receive, Wait)) and received is None:
+                received = computed
+        return _Since(computed, sent, received)
+
+    def chain(self, rank: int, events: Sequence[Event], since: Computed) -> list[int]:
+        """Nodes of one rank, in order; `since`: its computing before them."""
         self._chain, self._pending, self._computed = [], [], 0.0
+        self._sent, self._received = -since.sender, -since.receiver
         for e in events:
             if isinstance(e, Compute):
                 seconds = e.seconds / self._machine.speeds[rank]
@@ -127,8 +167,8 @@ class _Parts:
         """Or of a pending message; also charges the slowdown of the computing that it overlapped."""
         if one.receive is None or one.tag < 0:  # collectives are scaled as a whole
             return one.overhead
-        came, seconds = one.receive, self._computed - one.since
-        longer, overhead = self._machine.beside(came.source, rank, came.m, seconds)
+        came, seconds, computed = one.receive, self._computed - one.since, self._before_receive()
+        longer, overhead = self._machine.beside(came.source, rank, came.m, seconds, computed)
         if longer and not self._recorded:
             self._node(rank).add(longer, self._computing, False)
             self.overhead[rank, self._computing] += longer
@@ -151,7 +191,9 @@ class _Parts:
         self._waits += [(k, self._chain[-1]) for k, _ in waits]
 
     def _send(self, rank: int, e: Send) -> None:
-        cost, machine = self._cost(rank, e.to, e), self._machine
+        computed = Computed(sender=self._computed - self._sent)
+        cost, machine = self._cost(rank, e.to, e, computed), self._machine
+        self._sent = self._computed
         here = self._node(rank)
         here.add(cost.send, e.phase, False)
         self.overhead[rank, e.phase] += cost.send
@@ -167,7 +209,14 @@ class _Parts:
         here = self._node(rank)
         self._slots -= 1
         self._receives[e.source, rank, e.tag].append((self._slots, e.m, (self._chain[-1], here.work)))
-        self._requested(rank, e, self._slots, self._cost(e.source, rank, e).receive)
+        computed = self._before_receive() if e.blocking else NOTHING  # else it is priced where the rank waits
+        self._requested(rank, e, self._slots, self._cost(e.source, rank, e, computed).receive)
+
+    def _before_receive(self) -> Computed:
+        """The computing since the previous receive, as a message is received now."""
+        computed = Computed(receiver=self._computed - self._received)
+        self._received = self._computed
+        return computed
 
     def _requested(self, rank: int, e: Send | Receive, number: int, overhead: float) -> None:
         if e.blocking:
@@ -176,10 +225,11 @@ class _Parts:
             receive = e if isinstance(e, Receive) else None
             self._pending.append(_Pending(e.tag, number, overhead, receive, self._computed))
 
-    def _cost(self, p: int, q: int, e: Send | Receive) -> MessageCost:
-        cost = self._machine.cost(p, q, e.m)
+    def _cost(self, p: int, q: int, e: Send | Receive, computed: Computed) -> MessageCost:
+        """The factor of collectives is that of messages right after each other."""
+        cost, warm = self._machine.cost(p, q, e.m, computed), self._machine.cost(p, q, e.m)
         factor = self._machine.collective if e.tag < 0 else 1.0
-        return cost if factor == 1 else MessageCost(*(factor * part for part in cost))
+        return MessageCost(*(part + (factor - 1) * each for part, each in zip(cost, warm)))
 
     def match(self) -> None:
         """Match every receive with its message: the k-th of the same sender, receiver and tag."""
@@ -215,8 +265,8 @@ class _Parts:
             for a, b in zip(there, between.get((q, p, tag), ())) if p < q else ():
                 one, other = self.messages[a], self.messages[b]
                 if one.sent[0] <= taken[b] and other.sent[0] <= taken[a]:
-                    one.latency = self._machine.exchanged(p, q, one.m, other.m).latency
-                    other.latency = self._machine.exchanged(q, p, other.m, one.m).latency
+                    one.latency += self._machine.longer(p, q, one.m, other.m)
+                    other.latency += self._machine.longer(q, p, other.m, one.m)
 
     def _waits_for_receiver(self, message: PlannedMessage) -> bool:
         return self._machine.waits(message.source, message.target, message.m)

@@ -8,7 +8,7 @@ Os and Or occupy the processors of sender and receiver; L occupies none. Any uni
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fembench.records.network import CurvePiece, PairClass, value_at
+from fembench.records.network import CurvePiece, PairClass, cold_at, value_at
 
 
 class MessageCost(NamedTuple):
@@ -35,13 +35,29 @@ class Kielmann(NamedTuple):
         return self.latency + self.gap
 
 
-def message_cost(functions: PairClass, m: float, *, same_host: bool = False) -> MessageCost:
-    """The cost of a message of m bytes.
+class Computed(NamedTuple):
+    """Computing before a message, which leaves code, buffers and address translations cold."""
+
+    sender: float = 0.0  # seconds since its previous send
+    receiver: float = 0.0  # seconds since its previous receive
+    swept: bool = True  # it swept through memory, as iterations of CG do; False: its data stayed in the cache
+
+
+NOTHING = Computed()  # right after another message, as in a ping-pong
+
+
+def message_cost(
+    functions: PairClass, m: float, *, same_host: bool = False, computed: Computed = NOTHING
+) -> MessageCost:
+    """The cost of a message of m bytes after computing.
 
     A negative latency within a host means that Os and Or overlap, which is impossible on one processor: then
     L = 0 and Os = Or = RTT / 4 (Mendes 2004, 5.3.1), which preserves the sum.
     """
-    cost = MessageCost(*(value_at(f, m) for f in (functions.send, functions.latency, functions.receive)))
+    warm = (value_at(f, m) for f in (functions.send, functions.latency, functions.receive))
+    send, latency, _ = cold_at(functions, m, computed.sender, computed.swept)
+    *_, receive = cold_at(functions, m, computed.receiver, computed.swept)
+    cost = MessageCost(*(a + b for a, b in zip(warm, (send, latency, receive))))
     if same_host and cost.latency < 0:
         return MessageCost(cost.total / 2, 0.0, cost.total / 2)
     return cost

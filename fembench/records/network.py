@@ -35,6 +35,17 @@ class Beside(Frozen, frozen=True):
     left: float  # seconds of waiting for the messages afterwards
 
 
+class ColdCost(Frozen, frozen=True):
+    """What computing before a message of m bytes adds to its time in a ping-pong, seconds."""
+
+    m: int
+    computed: float  # seconds that each rank computed since its previous message
+    swept: bool  # it swept through memory; False: its data stayed in the cache
+    send: float  # added to Os
+    latency: float  # to L
+    receive: float  # to Or
+
+
 class PairClass(Frozen, frozen=True):
     """Pairs of hosts that share one set of functions."""
 
@@ -49,6 +60,7 @@ class PairClass(Frozen, frozen=True):
     both_ways: tuple[tuple[int, float], ...] = ()
     # (bytes, slowdown of a message while another travels the other way); (): not measured
     beside: tuple[Beside, ...] = ()  # messages and computing, by size; (): not measured
+    cold: tuple[ColdCost, ...] = ()  # messages after computing; (): not measured
 
 
 class PairSamples(Frozen, frozen=True):
@@ -61,8 +73,10 @@ class PairSamples(Frozen, frozen=True):
     or_mirror: tuple[float, ...]
     os_mirror: tuple[float, ...]
     or_measure: tuple[float, ...]
-    rtt: tuple[float, ...]
+    rtt: tuple[float, ...]  # without the mirror's computing
     mode: Mode = "isend"
+    computed: float = 0.0  # seconds of computing on each side before it sends
+    swept: bool = False  # that computing swept through memory
 
 
 class Trains(Frozen, frozen=True):
@@ -172,6 +186,7 @@ class Network(Frozen, frozen=True):
     polling: float | None = None  # computing time beside a waiting rank on the same core, over that alone
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
+    cold: tuple[PairSamples, ...] = ()  # after computing, and in turn with these right after another message
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()  # names of the classes, also before these are estimated
     blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send
@@ -226,6 +241,31 @@ def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
         for name in ("longer", "left")
     )
     return longer, left
+
+
+def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tuple[float, float, float]:
+    """What `computed` seconds of computing before a message of m bytes add to Os, L and Or.
+
+    Linear in the time computed and constant beyond the longest; interpolated over the logarithm of the size,
+    constant below the smallest size and proportional to the size beyond the largest. 0 if not measured.
+    """
+    known: dict[int, list[ColdCost]] = {}
+    for one in functions.cold if computed > 0 else ():
+        if one.swept == swept:
+            known.setdefault(one.m, []).append(one)
+    if not known:
+        return 0.0, 0.0, 0.0
+    sizes = sorted(known)
+    more, where = max(m / sizes[-1], 1.0), math.log(max(m, 1.0))
+
+    def added(name: str) -> float:
+        by_size = [
+            np.interp(computed, [0.0, *(c.computed for c in row)], [0.0, *(getattr(c, name) for c in row)])
+            for row in (sorted(known[size], key=lambda c: c.computed) for size in sizes)
+        ]
+        return more * float(np.interp(where, np.log(sizes), by_size))
+
+    return added("send"), added("latency"), added("receive")
 
 
 def class_of(network: Network, a: int, b: int) -> PairClass:

@@ -8,6 +8,7 @@ median of the samples, with an interval of order statistics. Schema history:
     3  trains, blocking and non-blocking sends, place of contention, CPU time of kernels
     4  messages both ways at once
     5  state of the machine, round by round
+    6  messages after computing
 """
 
 import statistics
@@ -25,8 +26,8 @@ from fembench.records.network import Network, check_network
 from fembench.records.record import ClockCertificate, Environment, Frozen, StateReading
 from fembench.stats.summary import median_interval
 
-PROFILE_SCHEMA = 5
-READABLE = (1, 2, 3, 4, 5)
+PROFILE_SCHEMA = 6
+READABLE = (1, 2, 3, 4, 5, 6)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 

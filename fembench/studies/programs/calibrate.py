@@ -38,31 +38,32 @@ NOTHING = Calibrated({}, {}, {}, {})
 
 
 def calibrate(
-    worker: Worker, program: str, tasks: int, size: int, count: int, *, one_by_one: bool = False
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
 ) -> Calibrated:
     """`count` samples of every operation and message of the program. Collective.
 
-    `one_by_one`: ranks never compute at the same time in a run.
+    `calls`: the program is a ring, fork or join with real messages: a task has `size` rounds instead of
+    units, and ranks never compute at the same time.
     """
-    found = samples(worker, program, tasks, size, count, one_by_one=one_by_one)
+    found = samples(worker, program, tasks, size, count, calls=calls)
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
     return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
 
 
 def samples(
-    worker: Worker, program: str, tasks: int, size: int, count: int, *, one_by_one: bool = False
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
 ) -> Samples:
     """`count` samples of every operation on this rank, each the mean over consecutive tasks. Collective.
 
     The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
     """
     found: Samples = {}
-    last = worker.comm.size - 1 if one_by_one else min(worker.comm.size - 1, is_farm(program))
+    last = worker.comm.size - 1 if calls else min(worker.comm.size - 1, is_farm(program))
     learn(worker, program, tasks, size)
     for turn in range(last + 1):
         worker.meet()
         if turn == min(worker.comm.rank, last):
-            found = _sample(worker, _task(program, tasks, size), count)
+            found = _sample(worker, _rounds(size) if calls else _task(program, tasks, size), count)
     worker.meet()
     return found
 
@@ -76,6 +77,10 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     for _ in worker.slowness.rehearsals(alone(), LEARN):
         task(worker.compute)
     worker.slowness.share(worker.comm)
+
+
+def _rounds(size: int) -> Callable[[Do], object]:
+    return lambda do: do(graphs.ROUND, size, graphs.burn_rounds, size)
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:

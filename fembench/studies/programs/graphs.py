@@ -4,9 +4,10 @@ A task waits for its predecessors, does its work, and sends to its successors. T
 than the sum of the values received, so the result shows that every message arrived.
 """
 
+import functools
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from fembench.kernels.backend import kernels
 from fembench.studies.programs.compute import Array, Worker
 from fembench.studies.programs.record import AppCase
 
-UNIT = "unit"  # of work
-ROUNDS, LENGTH = 100, 8_000  # of one unit
+UNIT, ROUND = "unit", "round"  # of work
+ROUNDS, LENGTH = 100, 8_000  # rounds of one unit, and numbers
 VALUE, DUE = 0, 1  # entries of a message: its value, and the earliest time to receive it, ns
 FREE = (0.0, 0.0, 0.0)
 Edge = tuple[int, int]
@@ -23,12 +24,23 @@ Edge = tuple[int, int]
 
 def burn(units: int) -> float:
     """Do this many identical units of work."""
-    x = kernels.empty(LENGTH)  # aligned; otherwise the time of a unit varies between processes
-    x[:] = np.linspace(0.0, 1.0, LENGTH)
-    for _ in range(units * ROUNDS):
+    return burn_rounds(units * ROUNDS)
+
+
+def burn_rounds(rounds: int) -> float:
+    """Do this many identical rounds of work, a few microseconds each, in the cache."""
+    x = _numbers()
+    for _ in range(rounds):
         x *= 0.999
         x += 1e-6
     return float(x[0])
+
+
+@functools.cache
+def _numbers() -> Array:
+    x = kernels.empty(LENGTH)  # aligned; otherwise the time of a round varies between processes
+    x[:] = np.linspace(0.0, 1.0, LENGTH)
+    return x
 
 
 def run(worker: Worker, case: AppCase) -> tuple[float, float]:
@@ -70,47 +82,76 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
     return values.get(n - 1, 0.0), done
 
 
+class ProgramStep(NamedTuple):
+    """A task on this rank, with its messages: (other rank, tag)."""
+
+    task: int
+    idle: bool
+    local: list[int]  # predecessors on this rank
+    receives: list[tuple[int, int]]
+    sends: list[tuple[int, int]]
+
+
 class Room:
-    """Buffers of this rank, touched before the run is timed: one to receive, one per sending task."""
+    """The steps of this rank, and its buffers: one to receive and one to send, which all messages use, as in
+    a solver. Made and touched before the run is timed, so that the run's loop does as little as possible."""
 
     def __init__(self, case: AppCase, rank: int) -> None:
         length = max(case.n_bytes // 8, 2)
-        senders = {a for a, b in case.edges if case.host[a] == rank != case.host[b]}
-        self.into = np.ones(length)
-        self.out = {task: np.ones(length) for task in senders}
+        self.into, self.out = np.ones(length), np.ones(length)
+        self.steps = [_step(case, task, rank) for task in case.order if case.host[task] == rank]
+
+
+def _step(case: AppCase, task: int, rank: int) -> ProgramStep:
+    n, host = len(case.order), case.host
+    before = [a for a, b in case.edges if b == task]
+    after = [b for a, b in case.edges if a == task]
+    return ProgramStep(
+        task,
+        task in case.idle,
+        [a for a in before if host[a] == rank],
+        [(host[a], tag(a, task, n)) for a in before if host[a] != rank],
+        [(host[b], tag(task, b, n)) for b in after if host[b] != rank],
+    )
 
 
 def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
     """As `run`, but with the MPI calls that `characterize --network` times. Collective.
 
-    Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes continuously.
+    Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes, and receives in the order of the tasks.
     """
-    comm, n, me = worker.comm, len(case.order), worker.comm.rank
+    comm, into, out, blocking = worker.comm, room.into, room.out, case.calls == "send"
     values: dict[int, float] = {}
-    sent, done = [], 0.0
-    for task in (t for t in case.order if case.host[t] == me):
-        inputs = [edge for edge in case.edges if edge[1] == task]
-        value = 1.0 + sum(values[a] for a, _ in inputs if case.host[a] == me)
-        waiting = [edge for edge in inputs if case.host[edge[0]] != me]
-        while waiting:
-            for edge in [e for e in waiting if comm.Iprobe(case.host[e[0]], tag(*e, n))]:
-                comm.Recv(room.into, case.host[edge[0]], tag(*edge, n))
-                value += float(room.into[VALUE])
-                waiting.remove(edge)
-        if task not in case.idle:
-            worker.compute(UNIT, case.size, burn, case.size)
+    sent: list[Any] = []
+    done = 0.0
+    for task, idle, local, receives, sends in room.steps:
+        value = 1.0
+        for a in local:
+            value += values[a]
+        for source, number in receives:
+            comm.Probe(source, number)
+            comm.Recv(into, source, number)
+            value += float(into[VALUE])
+        if not idle:
+            worker.compute(ROUND, case.size, burn_rounds, case.size)
             worker.done += 1
         values[task], done = value, time.perf_counter()
-        for edge in [e for e in case.edges if e[0] == task and case.host[e[1]] != me]:
-            room.out[task][VALUE] = value
-            where = case.host[edge[1]], tag(*edge, n)
-            if case.calls == "send":
-                comm.Send(room.out[task], *where)
+        if sends and out[VALUE] != value:
+            _finish(sent)  # the buffer is free
+            out[VALUE] = value
+        for target, number in sends:
+            if blocking:
+                comm.Send(out, target, number)
             else:
-                sent.append(comm.Isend(room.out[task], *where))
+                sent.append(comm.Isend(out, target, number))
+    _finish(sent)
+    return values.get(len(case.order) - 1, 0.0), done
+
+
+def _finish(sent: list[Any]) -> None:
     for request in sent:
         request.Wait()
-    return values.get(n - 1, 0.0), done
+    sent.clear()
 
 
 def _arrived(worker: Worker, waiting: dict[Edge, Any], data: dict[Edge, Array]) -> Iterator[Edge]:

@@ -48,8 +48,8 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
     if job.calibrate:
-        one_by_one = bool(case.calls)  # in these rings, forks and joins, one rank computes at a time
-        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, one_by_one=one_by_one)
+        calls = bool(case.calls)
+        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, calls=calls)
     else:
         learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls else None

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from fembench.studies.programs.cases import both, case_of
 from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppCase, AppRecord, load_app, save_app
@@ -11,9 +13,14 @@ from fembench.studies.programs.settings import ProgramSettings
 
 
 def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
-    """The record in a file if it is of this case, else None; `whatever` accepts any case."""
+    """The record in a file if it is of this case, else None; `whatever` accepts any case. A case of size 0
+    chooses its size as it runs."""
     record = load_app(path) if path.exists() else None
-    return record if record is None or whatever or record.case == case else None
+    if record is None or whatever:
+        return record
+    return (
+        record if msgspec.structs.replace(case, size=case.size or record.case.size) == record.case else None
+    )
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def run_with_network(
     tell: Callable[[str], None],
     model: str = "",
 ) -> tuple[AppRecord, str, bool, Path]:
-    """(record, text, whether it tests the prediction, its file) of a ring, fork or join with real messages.
+    """(record, text, whether it confirms that, its file) of a ring, fork or join with real messages.
 
     `machine`: file of the profile whose network predicts them. Raises InputError or RunFailedError.
     """
@@ -160,4 +160,4 @@ def run_with_network(
         )
         save_app(record, place.path(id))
     found = real_messages.compared(record, host_names(profile))
-    return record, real_messages.as_text(record, found), not found[0].reason, place.path(id)
+    return record, real_messages.as_text(record, found), all(one.kept for one in found), place.path(id)

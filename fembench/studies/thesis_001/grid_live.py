@@ -38,8 +38,8 @@ from fembench.studies.thesis_001.grid_plan import (
 
 LEAST = 60.0  # smallest dilation: with less, ranks that compute at the same time would share a core
 BYTES = 65536  # real size of a message; its cost is emulated
-QUICK = ProgramEffort(5, 6, scale=1.2, real_repetitions=20)  # scale: units of work per second of the source
-FULL = ProgramEffort(15, 12, scale=5.0, real_repetitions=60)
+QUICK = ProgramEffort(5, 6, scale=1.2, real_repetitions=100)  # scale: units of work per second of the source
+FULL = ProgramEffort(15, 12, scale=5.0, real_repetitions=300)
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypa
         return {"unit": [1.0] * count}
 
     monkeypatch.setattr(calibrate, "_sample", sample)
-    assert samples(Worker(comm), "ring", 3, 1, 3, one_by_one=True) == {"unit": [1.0] * 3}
+    assert samples(Worker(comm), "ring", 3, 1, 3, calls=True) == {"unit": [1.0] * 3}
     every = sorted(span for one in comm.allgather(spans) for span in one)
     assert len(every) == comm.size
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -254,13 +253,22 @@ def slower(run, factor):
     )
 
 
-def test_a_disturbed_run_with_real_messages_judges_no_claim():
-    steady, disturbed = (
-        grid_real.RealRun(
-            grid_real.RUNS[0],
-            SimpleNamespace(seconds=(1.0, 1.001, 0.999, 1.0, 1.002, 0.998)),
-            (ComparedTime("makespan", 1.1, 1.0, 0.99, 1.01, reason),),
-        )
-        for reason in ("", "others used 9 %")
+def real(error, reason=""):
+    score = ComparedTime("makespan", 1 + error, 1.0, 0.99, 1.01, reason, 15.0)
+    return grid_real.RealRun(grid_real.RUNS[0], None, (score, score._replace(what="messages")))
+
+
+def test_messages_are_right_if_nine_in_ten_runs_are_and_few_are_disturbed():
+    def verdict(*bad):
+        return grid_real.claims([*bad, *[real(0.1)] * (10 - len(bad))])[0].verdict
+
+    off, disturbed = real(0.2), real(0.0, "others used 9 %")
+    assert verdict() == verdict(off) == verdict(off, disturbed, disturbed).replace("NO", "yes") == "yes"
+    assert verdict(off, off) == "NO"
+    assert verdict(disturbed, disturbed, disturbed) == (
+        "INVALID: 30 % of the runs test nothing; most often: others used 9 %"
     )
-    assert [c.verdict for c in grid_real.claims([steady, disturbed])] == ["NO", "INVALID: others used 9 %"]
+    short = real(0.5, "refused: a message takes 1 µs")
+    assert verdict(*[short] * 8) == "yes"  # short messages are not promised
+    assert verdict(*[short] * 10).startswith("INVALID: 100 % of the runs test nothing")
+    assert grid_real.claims([]) == []

@@ -1,0 +1,144 @@
+"""Ping-pongs between ranks that compute before each message (the sends and receives of `pingpong`).
+
+    measure                        mirror
+    computes                       waits in Probe
+    t0, send (Os)  ----- m ----->  Probe returns, receive (Or)
+    waits in Probe                 computes for c, by its own clock
+    receive (Or)   <---- m ------  send (Os)
+    RTT = now - t0 - c
+
+A message right after another one finds its code, its buffers and their address translations in the caches. A
+message after computing does not, and takes longer: the more, the longer the ranks computed, and more so if
+they swept through memory. Ping-pongs without computing, in turn with the others, are what they are compared
+with. A large message whose time is far longer than that is not measured.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.characterize.pingpong import CONTROL, MESSAGE, Side, Times, in_turn, pair_samples
+from fembench.ranks.comm import Comm
+from fembench.records.network import Mode, PairSamples
+
+SIZES = (64, 1024, 8192, 65536, 1 << 18, 1 << 20, 1 << 22)  # bytes
+SECONDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of computing
+LONGEST = 5e-3  # seconds of a message to which computing adds little
+CACHED, SWEPT = 8_000, 4 << 20  # numbers that computing uses: in the cache, and beyond it
+SETTLES = 3e-4  # seconds of computing up to which the first trip still depends on what was measured before
+TRIPS = 2  # per visit
+
+
+class ColdState(NamedTuple):
+    """A size, and the computing before each message."""
+
+    m: int
+    computed: float
+    swept: bool
+
+
+def states(sizes: Sequence[int]) -> list[ColdState]:
+    """All that is measured for these sizes."""
+    after = [(0.0, False), *itertools.product(SECONDS, (False, True))]
+    return [ColdState(m, *each) for m in sizes for each in after]
+
+
+def measure_cold(
+    comm: Comm, measure: int, mirror: int, sizes: Sequence[int], visits: int, mode: Mode
+) -> list[PairSamples]:
+    """Ping-pongs of these sizes (as given on `measure`) after computing. Call on both ranks; the samples are
+    on `measure`, [] on the other. Other ranks must leave the processors idle meanwhile."""
+    first = comm.rank == measure
+    partner = mirror if first else measure
+    if first:
+        comm.send(sizes, partner, CONTROL)
+    else:
+        sizes = comm.recv(source=partner, tag=CONTROL)
+    asked = states(sizes)
+    if not asked:
+        return []
+    side, compute = Side(comm, partner, max(sizes), mode), Computing()
+    found: list[list[Times]] = [[] for _ in asked]
+    for visit in range(visits):
+        for k in in_turn(visit, len(asked)):
+            found[k].append(_trips(side, compute, asked[k], first))
+    mine = [np.concatenate(each) for each in found]
+    if not first:
+        comm.send(mine, partner, CONTROL)
+        return []
+    theirs = comm.recv(source=partner, tag=CONTROL)
+    return [
+        pair_samples((measure, mirror), s, mode, _without(a, b), b) for s, a, b in zip(asked, mine, theirs)
+    ]
+
+
+def _without(mine: Times, theirs: Times) -> Times:
+    """(trips, 3) Os, Or and round trip without the mirror's computing."""
+    return np.column_stack([mine[:, 0], mine[:, 1], mine[:, 2] - theirs[:, 2]])
+
+
+class Computing:
+    """Computes for a time, in the cache or through memory; returns the time it took, ns."""
+
+    def __init__(self) -> None:
+        self._cached, self._memory = np.linspace(0.0, 1.0, CACHED), np.zeros(SWEPT)
+        self._at = 0
+
+    def __call__(self, seconds: float, swept: bool) -> int:
+        begin = time.perf_counter_ns()
+        end = begin + round(1e9 * seconds)
+        while seconds and time.perf_counter_ns() < end:
+            x = self._next() if swept else self._cached
+            x *= 0.999
+            x += 1e-6
+        return time.perf_counter_ns() - begin
+
+    def _next(self) -> npt.NDArray[np.float64]:
+        """The next piece of memory."""
+        self._at = (self._at + CACHED) % (SWEPT - CACHED)
+        return self._memory[self._at : self._at + CACHED]
+
+
+def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Times:
+    """(TRIPS, 3) Os, Or in ns, and the round trip (measuring side) or the time of computing (mirror)."""
+    trip = _there if first else _back
+    settling = int(state.computed <= SETTLES)
+    return np.array([trip(side, compute, state) for _ in range(settling + TRIPS)][settling:], np.int64)
+
+
+def _there(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
+    now, out = time.perf_counter_ns, side.out[: state.m]
+    compute(state.computed, state.swept)
+    begin = now()
+    pending = side.send(out, side.partner, MESSAGE)
+    sent = now()
+    receive = _receive(side, state.m, now)
+    end = now()
+    if pending is not None:
+        pending.Wait()
+    return sent - begin, receive, end - begin
+
+
+def _back(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
+    now, out = time.perf_counter_ns, side.out[: state.m]
+    receive = _receive(side, state.m, now)
+    computed = compute(state.computed, state.swept)
+    begin = now()
+    pending = side.send(out, side.partner, MESSAGE)
+    sent = now()
+    if pending is not None:
+        pending.Wait()
+    return sent - begin, receive, computed
+
+
+def _receive(side: Side, m: int, now: Callable[[], int]) -> int:
+    """Or, in ns, of the message that arrives next."""
+    into = side.into[:m]
+    side.comm.Probe(side.partner, MESSAGE)
+    begin = now()
+    side.comm.Recv(into, side.partner, MESSAGE)
+    return now() - begin

@@ -186,10 +186,11 @@ def _report(sweep, options: argparse.Namespace) -> None:
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
     from fembench.weights.disturbed import disturbance
+    from fembench.weights.host_speed import host_speeds
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
     nodes = nodes_of_campaign(folder)
-    advice = host_advice(results(records), nodes) if records else None
+    advice = host_advice(results(records), host_speeds(nodes, records)) if records else None
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
     disturbed = disturbance([record.environment for record in records], "times")
     tree |= {"disturbed": disturbed}

@@ -1,37 +1,33 @@
 """What `fembench sweep` runs: a campaign file, or the default campaign, made for the hosts of the job.
 
-The default campaign on several hosts first finds the slow ones, then measures their network. When the run on
-all ranks with equal shares has shown that their speeds differ, it is made again: with shares by speed, and
-without the slow hosts.
+The default campaign on several hosts first finds the slow ones, then measures their network. If some are
+slow, it is made again after the run on all ranks with equal shares: with shares by speed, and without the
+slow hosts.
 """
 
 import contextlib
 import dataclasses
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from fembench.base.config import from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
-from fembench.bench.campaign_hosts import CampaignHosts, speeds_of_weights
+from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.launch.hostlist import same_host
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
-from fembench.records.weights import Weights, as_text
-from fembench.weights.node_verdicts import node_speeds
+from fembench.weights.host_speed import NODES, host_speeds
+from fembench.weights.observe import hosts_of
 from fembench.weights.slow_nodes import slow_nodes
 
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
 FEW_MINUTES = 10.0  # with less, the network is not measured
 FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
-NODES = "fembench nodes"  # where the speeds of hosts are from
 NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
-APART = 1.5  # ratio of two measurements of the speed of a host that contradict each other
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
@@ -66,19 +62,10 @@ class SweepSource:
 
 @dataclasses.dataclass(frozen=True)
 class LearnedSpeeds:
-    """What a run on all ranks with equal shares shows of the speed of the hosts."""
+    """What `fembench nodes` showed of the speed of the hosts."""
 
-    hosts: (
-        CampaignHosts  # with their speeds: by the measurement of nodes if it compared them, else by the run
-    )
-    in_run: CampaignHosts  # with their speeds by the run
+    hosts: CampaignHosts  # with their speeds
     shares: str  # of all ranks, by speed
-
-    @property
-    def apart(self) -> dict[str, float]:
-        """{slow host: its speed in the run} of those that were much faster there than as a node."""
-        in_run, slow = self.in_run.slow(), self.hosts.slow()
-        return {name: fast for name in slow if (fast := in_run.get(name, 1.0)) > APART * slow[name]}
 
 
 def source_of(path: str | None, there: CampaignHosts, minutes: float, results: str | None) -> SweepSource:
@@ -124,39 +111,20 @@ def nodes_in(folder: Folder, there: CampaignHosts) -> NodesRecord | None:
 def speeds_from(
     record: Record | None, there: CampaignHosts, nodes: NodesRecord | None
 ) -> LearnedSpeeds | None:
-    """The speeds of the hosts; None if the run does not show them: it is INVALID, or on other hosts.
+    """The speeds of the hosts, for the ranks as the run placed them; None if nothing may be planned.
 
-    The shares are those of the run, but for hosts that were much faster there than as a node: a quota or
-    other work may stop their ranks while they wait. Which hosts are slow, the measurement of nodes says if it
-    could compare them: a single run may be disturbed.
+    What to plan is stated once (`weights.host_speed`): nothing without a slow host, or if foreign work
+    disturbed the measurement. A run alone shows no interval.
     """
-    from fembench.weights.make import by_time
-
-    if record is None:
+    if record is None or nodes is None or record.verdict.status == "INVALID":
         return None
-    with contextlib.suppress(InputError):
-        weights = by_time([record])
-        in_run = dataclasses.replace(there, speeds=speeds_of_weights(weights), measured=record.id)
-        in_run.fast()
-        hosts = in_run
-        if nodes is not None and (of_node := node_speeds(slow_nodes(nodes))):
-            listed = {node.listed: of_node[node.name] for node in nodes.first.nodes}
-            hosts = dataclasses.replace(there, speeds=listed, measured=NODES)
-        found = LearnedSpeeds(hosts, in_run, as_text(weights))
-        return dataclasses.replace(found, shares=_as_nodes(weights, found)) if found.apart else found
-    return None
-
-
-def _as_nodes(weights: Weights, found: LearnedSpeeds) -> str:
-    """The shares, with the speeds of nodes for the hosts that were much faster in the run."""
-    slow = found.hosts.slow()
-    factors = {name: slow[name] / fast for name, fast in found.apart.items()}
-    shares = [
-        rank.share * next((f for name, f in factors.items() if same_host(name, rank.host)), 1.0)
-        for rank in weights.ranks
-    ]
-    ranks = (replace(rank, share=share / sum(shares)) for rank, share in zip(weights.ranks, shares))
-    return as_text(replace(weights, ranks=tuple(ranks)))
+    planned = host_speeds(nodes).planned
+    listed = {node.listed: planned[node.name] for node in nodes.first.nodes if node.name in planned}
+    hosts = dataclasses.replace(there, speeds=listed, measured=NODES)
+    speeds = [next((s for n, s in listed.items() if same_host(n, name)), 0.0) for name in hosts_of(record)]
+    if not all(speeds):
+        return None
+    return LearnedSpeeds(hosts, ",".join(f"{speed / sum(speeds):.9g}" for speed in speeds))
 
 
 def say_unequal(found: LearnedSpeeds) -> None:
@@ -164,16 +132,8 @@ def say_unequal(found: LearnedSpeeds) -> None:
     from fembench.base.units import few
     from fembench.cli.progress import progress
 
-    source = "by fembench nodes" if found.hosts.measured == NODES else "by the speed of their ranks"
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in found.hosts.slow().items()]
-    progress(f"slow hosts, {source}: {few(slow, 3)}; adding runs with shares by speed, and without them")
-    apart = found.apart
-    if apart:
-        percent = ", ".join(f"{speed:.0%}" for speed in list(apart.values())[:3])
-        progress(
-            f"in the run with equal shares, {few(list(apart), 3)} had {percent}: a quota or other work may "
-            "stop ranks while they wait. Their shares are by fembench nodes"
-        )
+    progress(f"slow hosts, by {NODES}: {few(slow, 3)}; adding runs with shares by speed, and without them")
 
 
 def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:

@@ -12,8 +12,6 @@ from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.case import fields_of
 from fembench.records.compare import host_names
-from fembench.records.nodes import NodesRecord
-from fembench.report.host_times import host_speeds
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
 from fembench.report.roofline import ITERATION as WHOLE
@@ -23,8 +21,8 @@ from fembench.report.speedup import SLOWER, Speedup, ratio_range
 from fembench.report.table import Column, Table, words
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
-from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict
-from fembench.weights.slow_nodes import slow_nodes
+from fembench.stats.outliers import RELEVANT
+from fembench.weights.host_speed import HostSpeeds
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,13 +43,12 @@ def headline(
     speedups: Sequence[Speedup],
     weak: Sequence[WeakPoint],
     unequal: Sequence[Unequal],
-    nodes: NodesRecord | None = None,
+    speeds: HostSpeeds,
     left_out: int = 0,
 ) -> list[HeadlineRow]:
     """The rows, the verdict first; `speedups` of cg. None where nothing was measured.
 
-    `nodes`: the measurement of the same hosts by `fembench nodes`, if there is one. `left_out`: cases that
-    there was no time for.
+    `speeds`: of the hosts. `left_out`: cases that there was no time for.
     """
     if not found:
         return []
@@ -66,9 +63,9 @@ def headline(
         *_limits(full),
         *([_strong(full, speedups), _weak(weak)] if len(found) > 1 else []),
         *_of_unequal(full, unequal),
-        _slowest(full, slow_nodes(nodes) if nodes else None),
+        _slowest(speeds),
         *_gain(usable, unequal),
-        *_advice(usable, nodes),
+        *_advice(usable, speeds),
     ]
 
 
@@ -188,32 +185,27 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends, p.result)
 
 
-def _slowest(full: Result, nodes: NodesFindings | None) -> HeadlineRow:
-    """The slow node with its cause, if `fembench nodes` found one; else the host that computed slowest."""
-    slow = nodes.named("slow") if nodes else []
-    if slow:
-        return _slow_node(min(slow, key=lambda node: node.pace), len(slow))
-    hosts, speeds = host_speeds(full)
-    if len(hosts) < 2:
-        return HeadlineRow("slowest host", unit="%", remark=f"not available: one host ({hosts[0]})")
-    k, middle = int(speeds.argmin()), float(np.median(speeds))
-    remark = (
-        f"{hosts[k]}: its speed over that of the median of {len(hosts)} hosts, cells per second of computing"
-    )
-    compared = nodes is not None and any(node.ratios for node in nodes.nodes)
-    remark += "; fembench nodes found no slow one" if compared else ""
-    return HeadlineRow("slowest host", 100 * speeds[k] / middle, unit="%", remark=remark)
+def _slowest(speeds: HostSpeeds) -> HeadlineRow:
+    """The slow host with its cause, if one is stated; else what is known of the hosts."""
+    slow = speeds.slow
+    disturbed = f"DISTURBED: {speeds.disturbed}" if speeds.disturbed else ""
+    if not slow:
+        why = f"{disturbed}: nothing is said of the speed of hosts" if disturbed else _none_slow(speeds)
+        return HeadlineRow("slowest host", unit="%", remark="; ".join([why, *speeds.quotas]))
+    one, more = slow[0], f"{len(slow) - 1} more slow" if slow[1:] else ""
+    said = f"{one.name}: {one.cause or 'no cause found'}"
+    quotas = [text for text in speeds.quotas if not text.startswith(f"{one.name}:")]
+    source = f"over the typical host ({speeds.source})"
+    remark = "; ".join(filter(None, [disturbed, said, source, more, *quotas]))
+    return HeadlineRow("slowest host", 100 * one.speed, 100 * one.low, 100 * one.high, "%", remark)
 
 
-def _slow_node(node: NodeVerdict, n_slow: int) -> HeadlineRow:
-    """Its quantity that is slowest, over that of the typical node of its kind."""
-    found: dict[str, NodeRatio] = {name: one for name, one in node.ratios.items() if one.slow}
-    if node.cores:
-        found["its slowest core"] = min(node.cores.values(), key=lambda one: one.ratio)
-    what = min(found, key=lambda name: found[name].ratio)
-    one, more = found[what], f"; {n_slow - 1} more slow" if n_slow > 1 else ""
-    remark = f"{node.name}: {node.cause}; {what}, over the typical node of its kind (fembench nodes){more}"
-    return HeadlineRow("slowest host", 100 * one.ratio, 100 * one.low, 100 * one.high, "%", remark)
+def _none_slow(speeds: HostSpeeds) -> str:
+    if not speeds.hosts:
+        return f"not available: {speeds.unknown}"
+    least = min(host.low for host in speeds.hosts)
+    doubt = "" if least >= 1 - RELEVANT else f" (intervals reach down to {100 * least:.0f} %)"
+    return f"none: {speeds.source} found no slow one among {len(speeds.hosts)} hosts{doubt}"
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
@@ -241,9 +233,9 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
     return [HeadlineRow("gain of weighted shares", unit="x", remark=why)]
 
 
-def _advice(usable: Sequence[Result], nodes: NodesRecord | None) -> list[HeadlineRow]:
+def _advice(usable: Sequence[Result], speeds: HostSpeeds) -> list[HeadlineRow]:
     """What to do with slow hosts, if there are any."""
-    found = host_advice(usable, nodes)
+    found = host_advice(usable, speeds)
     return [HeadlineRow("slow hosts", found.do, remark=found.why)] if found else []
 
 

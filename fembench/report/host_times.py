@@ -1,4 +1,4 @@
-"""Times of hosts: which host is slow, and in which phase.
+"""Times of hosts: in which phase a host differs.
 
 The time of a phase on a host is that of its median rank. Hosts are compared with the median host of the run.
 """
@@ -7,11 +7,17 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from fembench.records import phases as ph
+from fembench.records.times import Times
+from fembench.records.turns import taking_turns
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, Floats, rank_times
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, case_columns, case_of, integer, time, words
+from fembench.stats.outliers import joint_level
+from fembench.stats.student import typical_interval
+from fembench.weights.host_speed import HostSpeeds
 
 COLUMNS = {
     ASSEMBLY: (ph.ASSEMBLY,),
@@ -42,64 +48,80 @@ class HostTimes:
         return np.divide(self.seconds, middle, out=np.full_like(middle, np.nan), where=middle > 0)
 
     @property
-    def slowest(self) -> int:
-        """The host that computes longest."""
-        return int(self.seconds[:, list(COLUMNS).index("computing")].argmax())
+    def apart(self) -> npt.NDArray[np.bool_]:
+        """(H, n_columns) whether three or more runs show a difference from the median host, at 95 % for all
+        hosts together."""
+        level, shape = joint_level(len(self.hosts)), self.seconds.shape
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.array([_by_host(self.result, (run,)) for run in self.result.runs if len(run.timed)])
+            ratios = (each / np.median(each, axis=1, keepdims=True)).reshape(len(each), -1)
+        found = [typical_interval(column, level) for column in ratios.T]
+        return np.array([one is not None and not one.low <= 1 <= one.high for one in found]).reshape(shape)
 
 
 def host_times(found: Sequence[Result]) -> list[HostTimes]:
-    """Of every result on several hosts."""
+    """Of every result on several hosts whose ranks have a core each: those that take turns wait unseen."""
     return [
         _times(r)
         for r in found
-        if r.pool.status != "INVALID" and CG in r.times and len(set(r.record.environment.rank_host)) > 1
+        if r.pool.status != "INVALID"
+        and CG in r.times
+        and len(set(r.record.environment.rank_host)) > 1
+        and not taking_turns(r.record.environment)
     ]
 
 
 def _times(result: Result) -> HostTimes:
     environment = result.record.environment
-    of_rank = np.asarray(environment.rank_host)
-    hosts = list(dict.fromkeys(environment.rank_host))
-    by_rank = np.stack([rank_times(result.runs, *phases) for phases in COLUMNS.values()], axis=1)
+    of_rank, hosts = np.asarray(environment.rank_host), _hosts(result)
     return HostTimes(
         result=result,
         hosts=tuple(environment.hosts[h].name for h in hosts),
         ranks=tuple(int((of_rank == h).sum()) for h in hosts),
-        seconds=np.stack([np.median(by_rank[of_rank == h], axis=0) for h in hosts]),
+        seconds=_by_host(result, result.runs),
     )
 
 
-def host_speeds(result: Result) -> tuple[tuple[str, ...], Floats]:
-    """Names of the hosts, and the speed of the median rank of each: cells per second of computing."""
-    environment = result.record.environment
-    of_rank = np.asarray(environment.rank_host)
-    speeds = np.asarray(result.record.partition.cells, float) / rank_times(result.runs, *ph.COMPUTING)
-    hosts = list(dict.fromkeys(environment.rank_host))
-    names = tuple(environment.hosts[h].name for h in hosts)
-    return names, np.array([np.median(speeds[of_rank == h]) for h in hosts])
+def _hosts(result: Result) -> list[int]:
+    return list(dict.fromkeys(result.record.environment.rank_host))
 
 
-def host_table(found: Sequence[HostTimes]) -> Table:
-    """One row per result and host, the host that computes longest first."""
+def _by_host(result: Result, runs: Sequence[Times]) -> Floats:
+    """(H, n_columns) seconds of the median rank of each host, over these runs."""
+    of_rank = np.asarray(result.record.environment.rank_host)
+    by_rank = np.stack([rank_times(runs, *phases) for phases in COLUMNS.values()], axis=1)
+    return np.stack([np.median(by_rank[of_rank == h], axis=0) for h in _hosts(result)])
+
+
+def host_table(found: Sequence[HostTimes], speeds: HostSpeeds) -> Table:
+    """One row per result and host, the slow hosts first, then in the order of ranks."""
+    slow = {host.name: k for k, host in enumerate(speeds.slow)}
+    said = {host.name: (host.speed, host.low, host.high) for host in speeds.hosts}
     rows = [
-        (*case_of(one.result), one.hosts[h], one.ranks[h], float(one.seconds[h, computing]))
-        + tuple(relative[h].tolist())
+        (*case_of(one.result), one.hosts[h], one.ranks[h], said.get(one.hosts[h]))
+        + (float(one.seconds[h, list(COLUMNS).index("computing")]), *relative[h].tolist())
         for one in found
         for relative in (one.relative,)
-        for computing in (list(COLUMNS).index("computing"),)
-        for h in np.argsort(-one.seconds[:, computing], kind="stable").tolist()
+        for h in sorted(range(len(one.hosts)), key=lambda h: slow.get(one.hosts[h], len(slow)))
     ]
     return Table(
         "host_times",
         "Phases by host",
         "Each phase on each host, over the same phase on the median host: 1.50 takes half as long again. The "
         "time of a host is that of its median rank in one set: the median over the sets of a run, then over "
-        "runs. Hosts are in the order of their computing time (assembly, product and vectors), the slowest "
-        "first. A host that computes longer waits less: long waits are a sign of fast hosts.",
+        "runs. These are times of one case; the speed of a host is stated once, from all that was measured, "
+        "with its 95 % interval, and slow hosts come first. A host that computes longer waits less: long "
+        "waits are a sign of fast hosts. Runs whose ranks take turns on cores are left out.",
         (
             *case_columns(),
             words("host"),
             integer("ranks on it", "ranks_on_host"),
+            Column(
+                "host speed",
+                "host_speed host_speed_low host_speed_high",
+                lambda v: f"{v[0]:.2f} ({v[1]:.2f}–{v[2]:.2f})",
+                number=True,
+            ),
             time("computing time", "computing"),
             *(Column(name, f"{_key(name)}_relative", lambda v: f"{v:.2f}", number=True) for name in COLUMNS),
         ),

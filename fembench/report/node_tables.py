@@ -7,10 +7,11 @@ from fembench.base.units import few, plural, size
 from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.records.quota import narrow_quotas
-from fembench.report.table import Column, Table, words
+from fembench.report.table import Column, Table, missing, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
 from fembench.weights.disturbed import disturbance
+from fembench.weights.host_speed import HostSpeeds, host_speeds
 from fembench.weights.node_kinds import NodeKind, Quantity
 from fembench.weights.node_verdicts import KeepingCosts, NodeRatio, NodesFindings, NodeVerdict, differing
 from fembench.weights.slow_nodes import slow_nodes
@@ -34,6 +35,8 @@ def headline(found: NodesFindings) -> str:
         return f"{label}{len(slow)} of {plural(n, 'node')} slow: {causes}{more}. {waits}."
     if len(found.named("not compared")) == n:
         return f"{label}{plural(n, 'node')}, none compared: that takes {FEWEST_ALIKE} nodes of a kind."
+    if found.disturbed:
+        return f"{label}DISTURBED: {found.disturbed}: of {plural(n, 'node')}, none is named as slow."
     if differing(found):
         names = _names(differing(found))
         return (
@@ -69,13 +72,15 @@ def as_text(record: NodesRecord, found: NodesFindings) -> str:
 
 def report_table(record: NodesRecord | None) -> Table:
     """The table of nodes of a report; without rows if there is no measurement."""
+    speeds = host_speeds(record)
     rows = zip(record.first.nodes, slow_nodes(record).nodes) if record else ()
     return Table(
         "nodes",
         "Nodes",
         "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
         "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
-        "Kinds of one or two nodes are not compared.",
+        "Kinds of one or two nodes are not compared. The speed is that of the slowest rank over the typical "
+        "node of the fastest kind; every other table and plot prints it.",
         (
             words("node"),
             words("kind"),
@@ -85,9 +90,15 @@ def report_table(record: NodesRecord | None) -> Table:
             Column("memory / kind", "memory_ratio memory_low memory_high", _shown_ratio, number=True),
             words("verdict"),
             words("cause"),
+            Column("speed", "speed speed_low speed_high", _shown_ratio, number=True),
         ),
-        tuple(_report_row(node, verdict) for node, verdict in rows),
+        tuple((*_report_row(node, verdict), _speed(speeds, node.name)) for node, verdict in rows),
     )
+
+
+def _speed(speeds: HostSpeeds, name: str) -> tuple[float, float, float] | None:
+    one = speeds.of(name)
+    return (one.speed, one.low, one.high) if one else None
 
 
 def _report_row(node: NodeSamples, verdict: NodeVerdict) -> tuple[object, ...]:
@@ -110,10 +121,11 @@ def node_table(record: NodesRecord, found: NodesFindings) -> str:
     samples = record.first.nodes
     rows = list(zip(samples, found.nodes))
     few = [row for row in rows if len(rows) <= MOST_ROWS or row[1].verdict in ("slow", "disturbed")]
-    cells = [_row(node, verdict) for node, verdict in few]
+    speeds = host_speeds(record)
+    cells = [[*_row(node, verdict), _shown_speed(speeds, node.name)] for node, verdict in few]
     if len(few) < len(rows):
         left = [verdict for _, verdict in rows if verdict.verdict not in ("slow", "disturbed")]
-        cells.append([plural(len(left), "other node"), None, None, None, *_range(left), "not slow", ""])
+        cells.append([plural(len(left), "other node"), None, None, None, *_range(left), "not slow", "", None])
     heads = [
         "node",
         "kind",
@@ -123,8 +135,14 @@ def node_table(record: NodesRecord, found: NodesFindings) -> str:
         "memory / kind",
         "verdict",
         "cause",
+        "speed",
     ]
-    return table(heads, cells, align="llrrrrll")
+    return table(heads, cells, align="llrrrrllr")
+
+
+def _shown_speed(speeds: HostSpeeds, name: str) -> str | None:
+    found = _speed(speeds, name)
+    return None if found is None or missing(found) else _shown_ratio(found)
 
 
 def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:

@@ -94,7 +94,7 @@ def build(
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
     tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
-    plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base)
+    plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base, campaign.nodes)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:

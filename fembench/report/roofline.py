@@ -17,6 +17,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.methods.recipe import Recipe, recipe
+from fembench.records.binding import oversubscribed
 from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.turns import cpus_at_once, ranks_of_machines, taking_turns
@@ -97,7 +98,7 @@ def _roof(result: Result) -> tuple[float, str]:
     leaves; where ranks take turns, it says nothing about the time that a product took.
     """
     environment = result.record.environment
-    if environment.oversubscribed or taking_turns(environment):
+    if oversubscribed(environment) or taking_turns(environment):
         return np.nan, f"withheld: {taking_turns(environment) or 'OVERSUBSCRIBED'}"
     roofs = [_together(r) for r in result.pool.records if r.solve.bandwidth]
     return (float(np.median(roofs)), "") if roofs else (np.nan, "not available: no bandwidth was measured")

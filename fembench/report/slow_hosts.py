@@ -1,9 +1,8 @@
 """What to do with slow hosts, from the runs of a campaign: give them smaller shares, or leave them out.
 
-A host is slow if its ranks have less than FAST of the speed of the fastest host: by the measurement of nodes
-if it compared them, else by their computing in the run with equal shares on the most ranks. Two other runs of
-the same work show what that costs: on the same ranks with shares by speed, and on all ranks of the other
-hosts. Times are those of one set (assembly and CG).
+A host is slow if that is stated of its speed (`weights.host_speed`), and if it has less than FAST of that of
+the typical host. Two other runs of the same work show what that costs: on the same ranks with shares by
+speed, and on all ranks of the other hosts. Times are those of one set (assembly and CG).
 """
 
 import dataclasses
@@ -12,16 +11,14 @@ from collections.abc import Iterable, Sequence
 
 from fembench.base import units
 from fembench.records.compare import host_names
-from fembench.records.nodes import NodesRecord
 from fembench.records.record import Record
 from fembench.records.weights import FAST
-from fembench.report.host_times import host_speeds
 from fembench.report.measures import SOLVE
 from fembench.report.results import Result
 from fembench.report.speedup import ratio_range
 from fembench.report.unequal import same_work
-from fembench.weights.node_verdicts import KeepingCosts, node_speeds
-from fembench.weights.slow_nodes import slow_nodes
+from fembench.weights.host_speed import HostSpeeds
+from fembench.weights.node_verdicts import KeepingCosts
 
 MOST = 3  # hosts that are named
 
@@ -30,7 +27,7 @@ MOST = 3  # hosts that are named
 class SlowHosts:
     """The slow hosts of the run on most ranks, and the runs that show what to do with them."""
 
-    speeds: dict[str, float]  # host -> speed relative to the fastest, the slowest host first
+    speeds: dict[str, float]  # host -> speed over the typical host, the slowest first
     equal: Result
     weighted: Result | None  # the fastest with shares
     without: Result | None  # on all ranks of the other hosts
@@ -45,15 +42,15 @@ class HostAdvice:
     why: str
 
 
-def host_advice(found: Sequence[Result], nodes: NodesRecord | None = None) -> HostAdvice | None:
+def host_advice(found: Sequence[Result], speeds: HostSpeeds) -> HostAdvice | None:
     """The advice on slow hosts; from the record of nodes if no runs show it. None without a slow host."""
-    slow = slow_hosts(found, nodes)
+    slow = slow_hosts(found, speeds)
     if slow is not None and (slow.weighted or slow.without):
         return _from_runs(slow)
-    return _from_nodes(nodes)
+    return _from_nodes(speeds)
 
 
-def slow_hosts(found: Sequence[Result], nodes: NodesRecord | None = None) -> SlowHosts | None:
+def slow_hosts(found: Sequence[Result], speeds: HostSpeeds) -> SlowHosts | None:
     """The slow hosts, from the results of a campaign; None if there is none."""
     usable = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
     equal = max(
@@ -63,10 +60,9 @@ def slow_hosts(found: Sequence[Result], nodes: NodesRecord | None = None) -> Slo
     )
     if equal is None:
         return None
-    speeds = _speeds(equal, nodes)
-    slow = {
-        name: speeds[name] for name in sorted(speeds, key=lambda name: speeds[name]) if speeds[name] < FAST
-    }
+    there = set(host_names(equal.record))
+    planned = sorted(speeds.planned.items(), key=lambda item: item[1])
+    slow = {name: speed for name, speed in planned if speed < FAST and name in there}
     if not slow:
         return None
     kept = {name: n for name, n in _ranks_of(equal.record).items() if name not in slow}
@@ -75,16 +71,6 @@ def slow_hosts(found: Sequence[Result], nodes: NodesRecord | None = None) -> Slo
     without = [r for r in alike if not r.pool.case.placement.shares and _ranks_of(r.record) == kept]
     fewer = [r for r in alike if not r.pool.case.placement.shares and r.ranks < sum(kept.values())]
     return SlowHosts(slow, equal, _fastest(weighted), _fastest(without), _fastest(fewer))
-
-
-def _speeds(equal: Result, nodes: NodesRecord | None) -> dict[str, float]:
-    """{host: speed relative to the fastest}, by `fembench nodes` if it compared all, else by the run."""
-    names, speeds = host_speeds(equal)
-    of_node = node_speeds(slow_nodes(nodes)) if nodes else {}
-    if set(names) <= set(of_node):
-        fastest = max(of_node[name] for name in names)
-        return {name: of_node[name] / fastest for name in names}
-    return dict(zip(names, (speeds / speeds.max()).tolist()))
 
 
 def _has_shares(equal: Result, usable: Iterable[Result]) -> bool:
@@ -123,7 +109,7 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
     do, _, best = min(ways, key=lambda way: _seconds(way[2]))
     others = [f"{name}: {_more(other, best)}" for _, name, other in ways if other is not best]
     speeds = ", ".join(f"{name} {_percent(speed)}" for name, speed in list(slow.speeds.items())[:MOST])
-    words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the fastest speed: {speeds}"]
+    words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the typical speed: {speeds}"]
     if slow.fewer and _seconds(slow.fewer) < _seconds(best):
         ranks, time = units.plural(slow.fewer.ranks, "rank"), units.seconds(_seconds(slow.fewer))
         words.append(f"faster on fewer ranks: {time} on {ranks}")
@@ -140,12 +126,11 @@ def _more(other: Result, best: Result) -> str:
     return f"{100 * more:.0f} % more time{interval}"
 
 
-def _from_nodes(nodes: NodesRecord | None) -> HostAdvice | None:
+def _from_nodes(speeds: HostSpeeds) -> HostAdvice | None:
     """From the rates of nodes alone: no run has shown it yet."""
-    found = slow_nodes(nodes) if nodes else None
-    if found is None or found.costs is None:
+    if speeds.costs is None or not speeds.planned:
         return None
-    names, costs = units.few([node.name for node in found.named("slow")], MOST), found.costs
+    names, costs = units.few([host.name for host in speeds.slow], MOST), speeds.costs
     leave = costs.left_out <= costs.weighted
     do = f"leave {names} out" if leave else f"keep {names}, with shares by speed"
     return HostAdvice(do, f"expected from fembench nodes, no run has shown it: {_lost(costs)}")

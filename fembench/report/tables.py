@@ -24,13 +24,14 @@ from fembench.report.host_times import host_table, host_times
 from fembench.report.measures import CG, SOLVE
 from fembench.report.node_tables import report_table
 from fembench.report.peer_tables import peers_tables
-from fembench.report.results import results
+from fembench.report.results import Result, results
 from fembench.report.roofline import roofline_points, roofline_table
 from fembench.report.speedup import all_speedups, speedups_by_hosts
 from fembench.report.table import Table, text
 from fembench.report.unavailable import unavailable
 from fembench.report.unequal import unequal_results
 from fembench.report.weak import weak_phases, weak_points, weak_table
+from fembench.weights.host_speed import host_speeds
 
 TERMINAL = (
     "headline",
@@ -99,9 +100,9 @@ def every_table(
     speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
-    weak = weak_points(found, base)
+    weak, speeds = weak_points(found, base), host_speeds(nodes, _records(found))
     made = [
-        headline_table(headline(found, speedups[CG], weak, unequal, nodes, len(left_out)), *_other(against)),
+        headline_table(headline(found, speedups[CG], weak, unequal, speeds, len(left_out)), *_other(against)),
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failed),
@@ -126,7 +127,7 @@ def every_table(
         times.rates(found),
         roofline_table(roofline_points(found)),
         report_table(nodes),
-        host_table(host_times(found)),
+        host_table(host_times(found), speeds),
         times.phases(found),
         times.mean_phases(found),
         work.balance(found),
@@ -152,4 +153,9 @@ def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
         return (), ""
     found = results(against.records)
     speedups, unequal = all_speedups(found, CG), unequal_results(found)
-    return headline(found, speedups, weak_points(found), unequal, against.nodes), against.name
+    speeds = host_speeds(against.nodes, _records(found))
+    return headline(found, speedups, weak_points(found), unequal, speeds), against.name
+
+
+def _records(found: Sequence[Result]) -> list[Record]:
+    return [record for result in found for record in result.pool.records]

@@ -15,18 +15,23 @@ REMEDY = {
 
 def disturbance(environments: Sequence[Environment], what: str = "speeds and shares") -> str:
     """One line with cause, hosts and remedy, if foreign work took CPU time in some of these runs, or ""."""
+    causes = foreign_work(environments)
+    if not causes:
+        return ""
+    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
+    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
+    remedies = ", ".join(remedy for who, remedy in REMEDY.items() if who in causes)
+    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
+
+
+def foreign_work(environments: Sequence[Environment]) -> str:
+    """'others used up to 57 % of the CPU time on n1', or "" if there was no foreign work."""
     worst: dict[str, dict[str, float]] = {}
     for host in (host for environment in environments for host in environment.hosts):
         for who, percent in foreign(host).items():
             hosts = worst.setdefault(who, {})
             hosts[host.name] = max(percent, hosts.get(host.name, 0.0))
-    if not worst:
-        return ""
-    n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
-    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
-    causes = ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
-    remedies = ", ".join(REMEDY[who] for who in worst)
-    return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
+    return ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
 
 
 def _on(hosts: dict[str, float]) -> str:

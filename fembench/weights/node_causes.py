@@ -79,6 +79,16 @@ def cause_of(
     return f"{where} ({known})"
 
 
+def by_quota(cause: str) -> bool:
+    """Whether a cause in words is a quota of the node's own."""
+    return "a quota of" in cause
+
+
+def by_load(cause: str) -> bool:
+    """Whether a cause in words is foreign work, which may be gone tomorrow."""
+    return cause.startswith("another load")
+
+
 def _where(slow: Mapping[Quantity, NodeRatio]) -> str:
     if "all cores" not in slow:
         return "slow with one core busy"

@@ -55,6 +55,8 @@ class NodesFindings:
     costs: KeepingCosts | None  # None: no slow node
     rounds: int
     synthetic: str
+    foreign: float = 0.0  # fraction of the CPU time that foreign work took from the typical node
+    disturbed: str = ""  # the same in words; "": none
 
     def named(self, verdict: str) -> list[NodeVerdict]:
         """The nodes with this verdict."""
@@ -71,20 +73,10 @@ def _apart(one: NodeRatio) -> bool:
     return one.high < 1 - RELEVANT or one.low > 1 + RELEVANT
 
 
-def node_speeds(found: NodesFindings) -> dict[str, float]:
-    """{node: speed of its ranks relative to the fastest node}; {} unless all nodes were compared, and one is
-    slow or all are equal.
-
-    A node that is not slow has the typical speed of its kind: the test names a node whose difference is
-    beyond doubt; one that merely differs may have been disturbed.
-    """
-    typical = found.named("slow") or not differing(found)
-    if not typical or not all(node.ratios for node in found.nodes):
-        return {}
-    kinds = [found.kinds[node.kind] for node in found.nodes]
-    ranks = [kind.typical["all cores"] / kind.key.ranks for kind in kinds]
-    speeds = {node.name: speed * node.capacity for node, speed in zip(found.nodes, ranks)}
-    return {name: speed / max(speeds.values()) for name, speed in speeds.items()}
+def beyond_doubt(high: float, foreign: float = 0.0) -> bool:
+    """Whether a ratio whose interval ends at `high` is below that of the typical node, even if all that
+    foreign work took from the typical node was taken from this one."""
+    return high / max(1 - foreign, 1e-9) < 1 - RELEVANT
 
 
 def keeping_costs(kinds: Sequence[NodeKind], nodes: Sequence[NodeVerdict]) -> KeepingCosts | None:

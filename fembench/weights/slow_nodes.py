@@ -5,14 +5,17 @@ that of `stats.outliers`, for three quantities per node and for each core. A slo
 If it is as fast as its kind there, its neighbours (or something in passing) disturbed it: it is no outlier.
 """
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
+from fembench.records.quiet import foreign
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
-from fembench.weights.node_causes import NodeLosses, cause_of, losses_of
+from fembench.weights.disturbed import foreign_work
+from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of
 from fembench.weights.node_kinds import (
     QUANTITIES,
     Array,
@@ -23,7 +26,7 @@ from fembench.weights.node_kinds import (
     rates_of,
     typical_rate,
 )
-from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict, keeping_costs
+from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict, beyond_doubt, keeping_costs
 
 
 class _Compared(NamedTuple):
@@ -46,11 +49,12 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
     kinds = kinds_of(launch)
     tests = sum(_tests(launch, kind) for kind in kinds)
     alone = {node.name: node for node in record.second.nodes} if record.second else {}
+    share = _foreign_share(launch)
     found: dict[int, NodeVerdict] = {}
     for number, kind in enumerate(kinds):
         nodes = [launch.nodes[k] for k in kind.nodes]
         for k, verdict in zip(kind.nodes, _verdicts(number, kind, nodes, launch, tests, alone)):
-            found[k] = verdict
+            found[k] = _despite(verdict, share)
     verdicts = tuple(found[k] for k in range(len(launch.nodes)))
     return NodesFindings(
         kinds=kinds,
@@ -58,7 +62,30 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
         costs=keeping_costs(kinds, verdicts),
         rounds=launch.rounds,
         synthetic=launch.environment.synthetic,
+        foreign=share,
+        disturbed=foreign_work([launch.environment]) if share else "",
     )
+
+
+def _foreign_share(launch: NodesLaunch) -> float:
+    """The fraction of the CPU time that foreign work took from the typical node. Nodes that share a host are
+    emulated: their time is that of their own processes."""
+    hosts = [launch.environment.hosts[node.host] for node in launch.nodes]
+    if len({node.host for node in launch.nodes}) < len(hosts):
+        return 0.0
+    return float(np.median([sum(foreign(host).values()) / 100 for host in hosts]))
+
+
+def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
+    """The verdict beside foreign work on all nodes: a node is slow if that cannot be all that it lacks, or if
+    a quota of its own is the cause; of the others, nothing is said."""
+    if not share or verdict.verdict == "not compared":
+        return verdict
+    slow = [one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]
+    certain = by_quota(verdict.cause) or any(beyond_doubt(one.high, share) for one in slow)
+    if verdict.verdict == "slow" and certain:
+        return verdict
+    return dataclasses.replace(verdict, verdict="disturbed", pace=1.0, capacity=1.0)
 
 
 def _tests(launch: NodesLaunch, kind: NodeKind) -> int:

@@ -3,14 +3,16 @@
 import msgspec
 import numpy as np
 import pytest
+from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, environment, make_record, nested
 
 from fembench.records import phases as ph
 from fembench.report import tables
-from fembench.report.host_times import COLUMNS, host_speeds, host_times
+from fembench.report.host_times import COLUMNS, host_times
 from fembench.report.plots.heat_map import heat_map
 from fembench.report.results import results
 from fembench.report.table import to_json
+from fembench.weights.host_speed import host_speeds
 
 replace = msgspec.structs.replace
 
@@ -46,36 +48,81 @@ def rows_of(records, name):
     return to_json(next(t for t in tables.every_table(records) if t.name == name))
 
 
+def three(n, slow, factor=2.0, **changes):
+    """Runs in which host `slow` takes about `factor` times as long."""
+    return [on_hosts(n, slow=slow, factor=factor + 0.01 * k, run=k, **changes) for k in range(3)]
+
+
 def test_a_slow_host_comes_first_with_its_factor_in_every_computing_phase():
-    rows = rows_of([on_hosts(5, 2, slow=3)], "host_times")
+    rows = rows_of([on_hosts(5, 2, slow=3, factor=2 + 0.01 * k, run=k) for k in range(3)], "host_times")
     assert rows[0]["host"] == "n003"
+    assert rows[0]["host_speed"] == pytest.approx(0.5, rel=0.01)
     for name in ("assembly", "product", "vectors", "computing"):
-        assert rows[0][f"{name}_relative"] == pytest.approx(2.0)
+        assert rows[0][f"{name}_relative"] == pytest.approx(2.01)
         assert rows[1][f"{name}_relative"] == pytest.approx(1.0)
     assert rows[0]["wait_relative"] < 0.5
     assert {r["ranks_on_host"] for r in rows} == {2}
 
 
 def test_the_speed_of_a_host_is_cells_over_computing_time_whatever_its_share():
-    record = on_hosts(3, 1, slow=1)
-    weighted = replace(record.partition, cells=(4000, 2000, 3126))
-    names, speeds = host_speeds(results([replace(record, partition=weighted)])[0])
-    busy = np.array(record.sets[-1].seconds)[:, list(ph.COMPUTING)].sum(axis=1)
-    assert names == ("n000", "n001", "n002")
-    assert speeds == pytest.approx(np.array([4000, 2000, 3126]) / busy)
+    records = three(3, slow=1)
+    uneven = [replace(r, partition=replace(r.partition, cells=(4000, 2000, 3126))) for r in records]
+    speeds = host_speeds(None, uneven)
+    busy = np.array(uneven[1].sets[-1].seconds)[:, list(ph.COMPUTING)].sum(axis=1)
+    cells_per_second = np.array([4000, 2000, 3126]) / busy
+    expected = cells_per_second / np.median(cells_per_second)
+    assert [speeds.of(f"n{k:03d}").speed for k in range(3)] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n", [2, 12, 500])
+@pytest.mark.parametrize("n", [2, 12, 100])
 def test_a_heat_map_names_the_slow_host_among_few_and_among_many(n):
-    plot = heat_map(host_times(results([on_hosts(n, slow=1)])))
+    records = three(n, slow=1)
+    plot = heat_map(host_times(results(records)), host_speeds(None, records))
     assert ">n001<" in plot.svg.replace(" ", "")
-    assert "Computing takes longest on n001" in plot.caption
+    assert "Slow: n001 (50 %)" in plot.caption
     assert len(plot.svg) < 400_000
     assert all(f">{name}<" in plot.svg for name in COLUMNS)
 
 
+def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
+    """One run in which n000 took twice as long as the others; as nodes, n3 is slow."""
+    nodes = planted_nodes(3, {2: Planted(cores=0.3)}, noise=1e-3)
+    named = {f"n{k:03d}": f"n{k + 1}" for k in range(3)}
+    record = on_hosts(3, slow=0)
+    hosts = tuple(replace(host, name=named[host.name]) for host in record.environment.hosts)
+    record = replace(record, environment=replace(record.environment, hosts=hosts))
+    made = {t.name: to_json(t) for t in tables.every_table([record], nodes=nodes)}
+    headline = {row["what"]: row for row in made["headline"]}
+    speed = headline["slowest host"]["value"] / 100
+    assert headline["slowest host"]["remarks"].startswith("n3: ")
+    assert {row["node"]: row["speed"] for row in made["nodes"]}["n3"] == pytest.approx(speed)
+    assert (made["host_times"][0]["host"], made["host_times"][0]["host_speed"]) == (
+        "n3",
+        pytest.approx(speed),
+    )
+    plot = heat_map(host_times(results([record])), host_speeds(nodes, [record]))
+    assert "Slow: n3 (30 %" in plot.caption
+    assert "n1 (" not in plot.caption
+
+
+def test_a_phase_is_coloured_only_if_three_runs_show_a_difference():
+    (one,) = host_times(results([on_hosts(3, slow=1)]))
+    assert not one.apart.any()
+    (one,) = host_times(results(three(3, slow=1)))
+    computing = list(COLUMNS).index("computing")
+    assert one.apart[:, computing].tolist() == [False, True, False]
+    assert heat_map(host_times(results([on_hosts(3, slow=1)])), host_speeds(None)) is None
+
+
+def test_hosts_whose_ranks_take_turns_on_the_cores_of_one_machine_are_not_compared():
+    record = on_hosts(3)
+    hosts = tuple(replace(host, machine=0, cores=2) for host in record.environment.hosts)
+    shared = replace(record.environment, hosts=hosts, cores=((0,), (1,), (0,)))
+    assert host_times(results([replace(record, environment=shared)])) == []
+
+
 def test_one_host_has_no_heat_map():
-    assert heat_map(host_times(results([make_record(ranks=4)]))) is None
+    assert heat_map(host_times(results([make_record(ranks=4)])), host_speeds(None)) is None
 
 
 def test_speedup_by_hosts_is_relative_to_the_fewest_hosts_with_as_many_ranks_each():

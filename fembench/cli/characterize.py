@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--hosts",
         default="",
         metavar="HOSTS",
-        help="hosts with their number of ranks, as in fast:4,slow:2; or a file of hosts with their sites, "
+        help="hosts with their number of ranks, as in fast:4,slow:2; or a file of hosts with their paths, "
         "in the format of Mendes 2004, Fig. 4.1",
     )
     where.add_argument("--hostfile", default="", metavar="FILE", help="a host file of any launcher")

@@ -52,7 +52,7 @@ def test_phases_and_the_unattributed_rest_make_up_the_total(records):
 def test_a_box_that_was_written_to_a_file_runs_as_the_box_itself(tmp_path):
     assert cli("mesh", "box", "9x9x9", "-o", "x.vtu", cwd=tmp_path).returncode == 0
     for mesh in ("x.vtu", "box:9x9x9"):
-        done = cli("run", mesh, "--ranks", "2", "--sets", "1", "--results", tmp_path, cwd=tmp_path)
+        done = cli("run", mesh, "--ranks", "2", "--sets", "5", "--results", tmp_path, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     file, made = map(load, record_paths(tmp_path))
     assert (file.mesh.hash, file.mesh.n_equations) == (made.mesh.hash, made.mesh.n_equations)

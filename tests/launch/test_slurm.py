@@ -36,7 +36,7 @@ def places(folder):
 
 def campaign(folder, ranks):
     path = folder / "scaling.toml"
-    path.write_text(f'name = "scaling"\n[[cases]]\nmesh = "m1"\nranks = {ranks}\nsets = 1\nwarmups = 0\n')
+    path.write_text(f'name = "scaling"\n[[cases]]\nmesh = "m1"\nranks = {ranks}\nsets = 5\nwarmups = 0\n')
     return path
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fembench.base.config import read_toml
-from fembench.base.errors import AllocationLostError
+from fembench.base.errors import AllocationLostError, InputError
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs
 from fembench.bench.one_rank_reference import question_of, reference_of
 from fembench.launch.case_job import JobOutcome, launch
+from fembench.launch.job import UNSHARED
 from fembench.launch.run_job import REVOKED
 from fembench.records.case import Case
 from fembench.records.record import NO_TIME, Record, Reference
@@ -55,7 +56,8 @@ def execute(
 
     The next run is drawn from `runs` after that. `again`: repeat runs whose record is INVALID. `limit`:
     seconds after which a run is ended at the latest; that is no failure.
-    Raises AllocationLostError if the batch system takes the hosts away.
+    Raises AllocationLostError if the batch system takes the hosts away, InputError if a host cannot read the
+    folder.
     """
     references: dict[bytes, Record] = {}
     for run in runs:
@@ -80,6 +82,8 @@ def execute(
                 raise AllocationLostError(
                     f"{outcome.message}; the same command in a new job on these hosts continues the campaign"
                 )
+            if UNSHARED in outcome.message:  # no run of the campaign would fare better
+                raise InputError(outcome.message)
             if outcome.kind == "timeout" and left < own:
                 outcome = dataclasses.replace(outcome, kind=NO_TIME)
             else:

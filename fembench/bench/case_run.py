@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fembench.bench.describe import environment_of
 from fembench.bench.iteration_work import roofs_before, solve_facts
+from fembench.bench.libraries import load_libraries
 from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
@@ -62,6 +63,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     case = job.case
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
+    together(comm, lambda: load_libraries(case, comm.rank))
     certifier = Certifier(case.effort.clock, wtime, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(

@@ -16,6 +16,7 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.launch.hostlist import same_host
+from fembench.launch.job import UNSHARED
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
@@ -178,14 +179,19 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     try:
         asked = NodesAsked(hostfile=hostfile, command=typed_command(), patience=patience)
         record, path = measured_in(place, asked)
-    except AllocationLostError:
-        raise
     except FembenchError as error:
+        _raise_if_all_is_in_vain(error)
         progress(f"nodes: not measured: {error}")
         return
     for line in (headline(slow_nodes(record)), *cautions(record)):
         progress(f"nodes: {line}")
     progress(f"nodes: {path} (fembench nodes {place})")
+
+
+def _raise_if_all_is_in_vain(error: FembenchError) -> None:
+    """Raise what no later run would survive: the hosts are gone, or do not share the folder."""
+    if isinstance(error, AllocationLostError) or UNSHARED in str(error):
+        raise error
 
 
 def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
@@ -206,9 +212,8 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
     try:
         with working("network: measuring"):
             _write_machine(path, there.job.slots, folder.runs, hostfile)
-    except AllocationLostError:
-        raise
     except FembenchError as error:
+        _raise_if_all_is_in_vain(error)
         progress(f"network: not measured: {error}")
         return
     progress(f"network: {path} (fembench predict --machine {path})")

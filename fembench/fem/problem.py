@@ -98,6 +98,11 @@ class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     exact: AnyField | None = None
 
 
+def load_presets() -> None:
+    """Import the problems that come with fembench, before a clock runs."""
+    import fembench.fem.presets  # noqa: F401
+
+
 def load_problem(name_or_path: str | Path) -> ProblemSpec:
     """The preset of that name, or the problem in that TOML file. Raises InputError."""
     from fembench.fem.presets import PRESETS

@@ -10,6 +10,7 @@ from fembench.records.record import Reference
 # files in the folder; the result is one more
 JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
 WITNESS = "witness.json"
+UNSHARED = "results need a folder that all hosts share"  # in the line of a job whose hosts cannot read it
 APART = "apart"  # kind of an error: the launcher did not make one job of the ranks
 
 

@@ -14,7 +14,7 @@ from fembench.base.errors import FembenchError, InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host.where import distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, UNSHARED, StartedRank
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
@@ -87,7 +87,7 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
     except OSError as error:
         blind = InputError(
             f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
-            "results need a folder that all hosts share; give another --results, or -o FILE"
+            f"{UNSHARED}; give another --results, or -o FILE"
         )
         abort(comm, blind)
         raise blind from None

@@ -53,6 +53,11 @@ FOREIGN_ERRORS = (
 )
 
 
+def load_meshio() -> None:
+    """Import the library, before a clock runs."""
+    import meshio  # noqa: F401
+
+
 def read(path: Path | str) -> Mesh:
     """The mesh in a file, checked, with its boundary tags; named after the file.
 

@@ -25,6 +25,11 @@ def prefers_recursive(n_cells: int, n_parts: int) -> bool:
     return n_parts <= RECURSIVE_PARTS or n_cells * math.log2(n_parts) <= RECURSIVE_WORK
 
 
+def load_metis() -> None:
+    """Import the library, before a clock runs."""
+    import pymetis  # noqa: F401
+
+
 def cut_graph(graph: DualGraph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
     """(n_cells,) int32: a part for every vertex. METIS may leave parts empty or miss a target: check."""
     import pymetis

@@ -18,6 +18,7 @@ from fembench.bench.campaign_folder import Folder
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.case_job import JobOutcome
+from fembench.launch.job import UNSHARED
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
@@ -112,6 +113,22 @@ def test_a_campaign_whose_allocation_ends_stops_and_continues_with_the_same_comm
     assert (len(calls), len(record_paths(Path("out")))) == (2, 1)
     assert not list(Path("out/runs").glob("*.failed.json"))
     assert len(sweep(started)) == len(ALL) - 1
+
+
+def test_a_campaign_in_a_folder_that_a_host_cannot_read_ends_with_its_first_run(
+    folder, started, monkeypatch, capsys
+):
+    calls = []
+
+    def launch(case, **_):
+        calls.append(case)
+        return JobOutcome(None, "input", f"host n3 cannot read out/runs: {UNSHARED}", 2, "")
+
+    monkeypatch.setattr(campaigns, "launch", launch)
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("fembench: host n3 cannot read out/runs: ")
+    assert len(calls) == 1
+    assert not list(Path("out/runs").glob("*.failed.json"))
 
 
 @pytest.mark.parametrize(

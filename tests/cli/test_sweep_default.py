@@ -20,6 +20,7 @@ from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation
 from fembench.launch.case_job import JobOutcome
+from fembench.launch.job import UNSHARED
 from fembench.launch.layout import layout
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
@@ -250,6 +251,16 @@ def test_hosts_that_the_batch_system_takes_away_end_the_campaign(ranks, monkeypa
 
     monkeypatch.setattr(node_launches, "launch_nodes", revoke)
     assert main(["sweep", "--no-report"]) == 1
+    assert ranks.ran == []
+
+
+def test_a_folder_that_the_hosts_do_not_share_ends_the_campaign(ranks, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise sweep_default.InputError(f"host n3 cannot read /r: {UNSHARED}; give another --results")
+
+    monkeypatch.setattr(node_launches, "launch_nodes", refuse)
+    assert main(["sweep", "--no-report"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("fembench: host n3 cannot read /r: ")
     assert ranks.ran == []
 
 

@@ -15,7 +15,8 @@ DATA = Path(__file__).parent / "data"
 
 
 SWEEP = ["m"] + [f"{mode}.{part}" for mode in ("Send", "Isend") for part in ("L", "Os", "Or")]
-PACKAGED = {"4.15": SWEEP, "5.2": SWEEP}
+LOADED = ["m", "alone", "loaded"]
+PACKAGED = {"4.15": SWEEP, "5.2": SWEEP, "4.39": LOADED, "4.40": LOADED, "4.41": LOADED}
 PARTS = {"L": "latency", "Os": "send", "Or": "receive"}
 
 

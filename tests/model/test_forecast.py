@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import socket
+import subprocess
 
 import msgspec
 import numpy as np
@@ -188,6 +190,18 @@ def test_a_prediction_takes_less_than_a_second(machine_file):
     start = time.perf_counter()
     open_study(machine_file).predict(Case.of(mesh="m3", ranks=4), mesh)
     assert time.perf_counter() - start < 5  # the promise is 1 s on an idle core
+
+
+@pytest.mark.row("000:C9")
+def test_a_prediction_touches_no_host(machine_file, monkeypatch, capsys):
+    def touched(*_, **__):
+        raise AssertionError("a prediction went to a host")
+
+    resolve("m1")
+    for module, name in ((socket, "socket"), (subprocess, "Popen")):
+        monkeypatch.setattr(module, name, touched)
+    assert main(["predict", "m1", "--machine", machine_file, "--link", "1e-5,1e9", "--ranks", "4"]) == 0
+    assert "iteration" in capsys.readouterr().out
 
 
 @pytest.mark.row("004:9.1.11b", "003:A13")

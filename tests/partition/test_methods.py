@@ -33,7 +33,7 @@ def test_shares_are_achieved_to_one_percent_and_one_cell(spec, text, method):
     assert parts.achieved.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.row("004:E12", "004:C10")
+@pytest.mark.row("004:E12", "004:C10", "004:9.1.12")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("parts", "bound"), [(2, 1188), (4, 2478), (8, 4383)])
 def test_interfaces_and_balance_are_those_of_a_graph_partitioner(parts, bound, method):

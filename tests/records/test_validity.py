@@ -144,7 +144,7 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
     assert said(replace(apart, offsets=offsets)) == "clocks of 2 hosts aligned by ping-pong within 12 µs"
 
 
-@pytest.mark.row("004:C1")
+@pytest.mark.row("004:C1", "004:9.1.12")
 def test_time_that_no_phase_accounts_for_is_invalid(record):
     longer = tuple(1.2 * t for t in record.total)
     assert broken(record, total=longer) == {"B2"}

@@ -106,6 +106,7 @@ def test_without_a_usable_efficiency_strong_scaling_names_the_base_and_the_speed
     assert re.search(r"speedup \d\.\d\d: cg on m2, from 1 to 2 ranks", row["remarks"])
 
 
+@pytest.mark.row("004:9.1.12")
 def test_a_run_slower_than_on_fewer_ranks_says_how_many_to_use():
     records = [on_hosts("a", 0.1), on_hosts("a", 0.08, ranks=2), on_hosts("a", 0.5, ranks=4)]
     speedups = {

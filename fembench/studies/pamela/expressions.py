@@ -18,6 +18,7 @@ from fembench.studies.pamela.pamela import NOTHING, Choice, Node, Operation, seq
 if TYPE_CHECKING:
     from fembench.studies.pamela.source import Source
 
+AS_INT = ("byte", "short", "char")  # types whose arithmetic is that of int
 WIDTH = {"bool": 0, "int": 1, "long": 2, "float": 3, "double": 4}
 BARE = (ast.Name, ast.Attribute, ast.Constant)  # parts without work, which need no template
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.studies.pamela.expressions import WIDTH, Expressions, Registry, Scope, operations
+from fembench.studies.pamela.expressions import AS_INT, WIDTH, Expressions, Registry, Scope, operations
 from fembench.studies.pamela.known import Known, shortened, value_of
 from fembench.studies.pamela.names import (
     UNREADABLE,
@@ -112,9 +112,10 @@ class Source:
             return
         word = ast.unparse(annotation).strip("'\"")
         kind, bracket, length = word.partition("[")
-        if kind not in WIDTH:
-            raise self.fail(annotation, f"type '{word}': expected {', '.join(WIDTH)}, or one with a length")
-        scope.types[name] = kind
+        if kind not in (*WIDTH, *AS_INT):
+            kinds = ", ".join((*WIDTH, *AS_INT))
+            raise self.fail(annotation, f"type '{word}': expected {kinds}, or one with a length")
+        scope.types[name] = "int" if kind in AS_INT else kind
         if bracket:
             try:
                 size = ast.parse(length.rstrip("]"), mode="eval").body
@@ -136,7 +137,7 @@ class FunctionBody(Expressions):
     def block(self, lines: list[ast.stmt]) -> Node:
         """Operations of statements; those after a conditional return belong to its other branch."""
         nodes: list[Node] = []
-        for k, line in enumerate(lines):
+        for k, line in enumerate(map(self.as_conditional, lines)):
             if isinstance(line, ast.If) and _returns(line):
                 rest = lines[k + 1 :]
                 line = ast.copy_location(ast.If(line.test, [*line.body, *rest], [*line.orelse, *rest]), line)
@@ -145,6 +146,27 @@ class FunctionBody(Expressions):
             if isinstance(line, (ast.If, ast.Return)) and _returns(line):
                 break
         return sequence(*nodes)
+
+    def as_conditional(self, line: ast.stmt) -> ast.stmt:
+        """A `match` of a name with constants as the conditionals that it stands for; others as they are."""
+        if not isinstance(line, ast.Match):
+            return line
+        if not isinstance(line.subject, ast.Name):
+            raise self.source.fail(line, "match: expected a name, such as 'match kind:'")
+        cases, other = line.cases, list[ast.stmt]()
+        if ast.unparse(cases[-1].pattern) == "_" and not cases[-1].guard:
+            cases, other = cases[:-1], cases[-1].body
+        for case in reversed(cases):
+            alike = case.pattern.patterns if isinstance(case.pattern, ast.MatchOr) else [case.pattern]
+            values = [p.value for p in alike if isinstance(p, ast.MatchValue)]
+            if case.guard or len(values) < len(alike):
+                raise self.source.fail(case.pattern, "case: expected constants, or _ as the last one")
+            tests: list[ast.expr] = [ast.Compare(line.subject, [ast.Eq()], [v]) for v in values]
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
+            other = [ast.copy_location(ast.If(test, case.body, other), line)]
+        if not cases:
+            raise self.source.fail(line, "match without a constant: expected one, such as 'case 1:'")
+        return ast.fix_missing_locations(other[0])
 
     def statement(self, line: ast.stmt) -> list[Node]:
         if isinstance(line, (ast.Pass, ast.Import, ast.ImportFrom)):

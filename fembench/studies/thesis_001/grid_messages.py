@@ -16,8 +16,10 @@ from fembench.report.table import Table, words
 from fembench.studies import charts
 from fembench.studies.attempts import output_of
 from fembench.studies.charts import Panel
+from fembench.studies.claims import StudyClaim, error_claim, most_claim
 from fembench.studies.layout import count, value
 from fembench.studies.programs.hlogp_sums import error_percent
+from fembench.studies.programs.record import used_by_others
 from fembench.studies.thesis_001.grid_plan import MICRO, Row, printed
 
 H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (table, printed mean, estimate)
@@ -36,6 +38,9 @@ H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (tabl
 
 SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, the messages of fork and join
 MOST_RANKS = 9  # hosts of fork and join
+LARGE, MODES = 1 << 17, 5.0  # bytes; per cent by which the ways of sending may differ from there on
+CALIBRATED = 180.0  # seconds that a calibration may take (Herai 2005)
+LOADED = {"4_39": "Os", "4_40": "Or", "4_41": "L"}  # tables of a parameter, hosts idle and loaded
 
 
 def _floats(row: Row, *names: str) -> list[float]:
@@ -55,6 +60,29 @@ def measure_network(folder: Path, cores: int, *, only_kept: bool = False) -> Pro
             output_of("characterize", "--quick", *asked)
             write_atomic(path, made.read_bytes())
     return load_profile(path)
+
+
+def claims(profile: Profile) -> list[StudyClaim]:
+    """MPI_Send takes as long as MPI_Isend and MPI_Wait in all (3.2); the calibration is short."""
+    busy = max(profile.environment.hosts, key=lambda h: h.others_percent)
+    reason = used_by_others(busy.others_percent, busy.others_resolution, busy.name)
+    apart = _modes_apart(profile.network) if profile.network else []
+    return [
+        error_claim(
+            f"messages of {LARGE >> 10} KiB or more: MPI_Send against MPI_Isend", MODES, apart, reason
+        ),
+        most_claim("calibration of the machine", CALIBRATED, [profile.seconds], reason, unit="s"),
+    ]
+
+
+def _modes_apart(network: Network) -> list[float]:
+    """|difference| of half a round trip between the ways of sending, in per cent, by pair and size."""
+    trips = {(s.measure, s.mirror, s.m, s.mode): float(np.median(s.rtt)) for s in network.samples}
+    return [
+        100 * abs(took / trips[a, b, m, "isend"] - 1)
+        for (a, b, m, mode), took in trips.items()
+        if mode == "send" and m >= LARGE and (a, b, m, "isend") in trips
+    ]
 
 
 def message_table(network: Network) -> Table:
@@ -126,6 +154,23 @@ def slowness_table() -> Table:
         "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
         "The formulas of the thesis, evaluated with its own queue lengths, loads and clock times. Errors are "
         "in per cent of the measured H; the thesis divides some of them by the estimate.",
+        columns,
+        tuple(rows),
+    )
+
+
+def loaded_table() -> Table:
+    """Tables 4.39 to 4.41: Os, Or and L between loaded hosts, relative to idle ones."""
+    rows = []
+    for number, name in LOADED.items():
+        ratios = [float(r["loaded"]) / float(r["alone"]) for r in printed(f"table_{number}")]
+        rows.append((name, float(np.median(ratios)), min(ratios), max(ratios)))
+    columns = (words("parameter"), value("median"), value("smallest"), value("largest"))
+    return Table(
+        "loaded",
+        "Messages between loaded hosts, relative to idle ones (Tables 4.39 to 4.41)",
+        "Ratios over all message sizes, from the printed times. Load leaves Os and Or, and lengthens L: a "
+        "small message waits until its receiver gets the processor.",
         columns,
         tuple(rows),
     )

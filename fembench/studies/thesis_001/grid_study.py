@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 from fembench.base.errors import RunFailedError
 from fembench.records.network import Network
+from fembench.records.profile import Profile
 from fembench.report.page import Section
 from fembench.studies.attempts import Attempts
+from fembench.studies.claims import StudyClaim
 from fembench.studies.programs.kept import ProgramRuns
 from fembench.studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
 from fembench.studies.thesis_001 import grid_live, grid_messages, grid_real, grid_tables
 from fembench.studies.thesis_001.grid_live import GridBench, GridRun
 from fembench.studies.thesis_001.grid_messages import (
+    loaded_table,
     message_plot,
     message_table,
     slowness_table,
@@ -61,12 +64,12 @@ EXPERIMENTS = (
     StudyExperiment(
         "messages",
         "cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
-        "L, Os and Or by size, and the cost of waiting",
+        "L, Os and Or by size, the cost of waiting; MPI_Send takes as long as MPI_Isend (3.2)",
     ),
     StudyExperiment(
         "slowness",
         "slowness H of loaded hosts, from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
-        "the recomputed mean error of each formula",
+        "the recomputed mean error of each formula; messages between loaded hosts (Tables 4.39 to 4.41)",
     ),
 )
 
@@ -84,7 +87,7 @@ def compose(
         plots = [message_plot(network)] if network.samples else []
         sections.append(Section("Messages", plots, [message_table(network), waiting_table(network)]))
     if wanted("slowness", only):
-        sections.append(Section("Slowness of loaded hosts", [], [slowness_table()]))
+        sections.append(Section("Slowness of loaded hosts", [], [slowness_table(), loaded_table()]))
     if any(r.kind == "ring" for r in found):
         held = [ring_table(found), delay_table(found)]
         sections.append(Section("Check of the executor", [ring_plot(found)], held))
@@ -95,17 +98,18 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
     """The study: real messages here, then applications on emulated hosts. Raises InputError."""
     effort = grid_live.QUICK if request.quick else grid_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
-    network, real = _real_messages(request, runs, effort.real_repetitions, attempts)
+    profile, real = _real_messages(request, runs, effort.real_repetitions, attempts)
     found = grid_live.measure(GridBench(runs, effort, request.cores), attempts, request.only)
-    if not (found or real or network or "slowness" in request.only):
+    if not (found or real or profile or "slowness" in request.only):
         return None
-    return outcome(found, real, network, request.only)
+    messages = grid_messages.claims(profile) if profile and wanted("messages", request.only) else []
+    return outcome(found, real, profile.network if profile else None, request.only, messages)
 
 
 def _real_messages(
     request: StudyRequest, runs: ProgramRuns, repetitions: int, attempts: Attempts
-) -> tuple[Network | None, list[RealRun]]:
-    """The network here and the runs predicted from it; nothing if no requested experiment needs them."""
+) -> tuple[Profile | None, list[RealRun]]:
+    """The profile of the network here and the runs predicted from it, if an experiment needs them."""
     if request.only and not {*REAL, "messages"} & set(request.only):
         return None, []
     attempts.tell("measuring messages between the ranks here: about a minute")
@@ -116,18 +120,22 @@ def _real_messages(
         return None, []
     if profile is None:
         return None, []
-    return profile.network, grid_real.measure(runs, profile, attempts, repetitions, request.only)
+    return profile, grid_real.measure(runs, profile, attempts, repetitions, request.only)
 
 
 def outcome(
-    found: Sequence[GridRun], real: Sequence[RealRun], network: Network | None, only: Sequence[str] = ()
+    found: Sequence[GridRun],
+    real: Sequence[RealRun],
+    network: Network | None,
+    only: Sequence[str] = (),
+    messages: Sequence[StudyClaim] = (),
 ) -> StudyOutcome:
-    """The results, ready for the page."""
+    """The results, ready for the page. `messages`: claims of the network."""
     sections = compose(found, real, network, only)
     return StudyOutcome(
         sections=sections,
         findings=[t for s in sections if s.title != "Messages" for t in s.tables],
-        claims=[*grid_real.claims(real), *grid_tables.claims(found)],
+        claims=[*messages, *grid_real.claims(real), *grid_tables.claims(found)],
         valid=all(one.record.error <= 1 for one in found),
         synthetic=list(dict.fromkeys(r.record.environment.synthetic for r in found)),
     )

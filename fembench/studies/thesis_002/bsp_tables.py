@@ -1,11 +1,13 @@
 """Tables 12 to 15 and the curves of Gomes (2014): our numbers and the printed ones."""
 
+from math import nan
 from statistics import median
 
 from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table, integer, percent, time, words
 from fembench.studies.bsp.bsp_job import CellTimes, ProgramTimes
+from fembench.studies.charts import Panel, grouped
 from fembench.studies.layout import source_table
 from fembench.studies.thesis_002.bsp_plan import (
     ALPHAS,
@@ -198,14 +200,45 @@ def _best(times: ProgramTimes | None, policy: str) -> float | None:
 
 
 def plots(found: Found) -> list[Plot]:
-    """Figures 48 to 69: times per rank at every observation, for A, B and amortised at alpha 2, D 0.3."""
-    made: list[Plot] = []
+    """Figures 44 to 65: bars. Figures 48 to 69: times per rank at every look, for A, B and amortised at
+    alpha 2, D 0.3."""
+    made = [bars(found)] if found else []
     for scenario, times in found.items():
         for cell in times.cells:
             if cell.cell.policy in ("migbsp", "migbsp++", "amortised") and usual(cell) and cell.ledger.looks:
                 title = f"table {scenario.table} {scenario.name}, {cell.cell.policy}"
-                made.append(curves(len(made) + 1, title, cell.cell.band, cell.ledger))
+                made.append(curves(len(made), title, cell.cell.band, cell.ledger))
     return made
+
+
+def bars(found: Found) -> Plot:
+    """Figures 44 to 65: time of every strategy at alpha 2 and D 0.3, over that without balancing."""
+    panels = [panel_of(scenario, times) for scenario, times in found.items()]
+    return grouped(
+        "strategies",
+        "Time over that without balancing (Figs 44 to 65)",
+        "alpha 2, D 0.3 where a strategy has them; observe: looks without moves. Below the line: time saved.",
+        panels,
+        line=1.0,
+    )
+
+
+def panel_of(scenario: BspScenario, times: ProgramTimes) -> Panel:
+    """Our and the printed times of a scenario's strategies, over those without balancing."""
+    null, printed = _seconds(_null(times)), thesis_seconds(scenario, "NullLB", 0, 0.0)
+    cells = [c for c in times.cells if usual(c)]
+    theirs = [
+        thesis_seconds(scenario, NAMES.get(c.cell.policy, ""), c.cell.alpha, c.cell.band)
+        if c.cell.policy in NAMES
+        else None
+        for c in cells
+    ]
+    series = {
+        "here": [_seconds(c) / null for c in cells],
+        "thesis": [nan if t is None or printed is None else t / printed for t in theirs],
+    }
+    names = [c.cell.policy for c in cells]
+    return Panel(f"table {scenario.table} {scenario.name}", names, series, "time / without", "strategy")
 
 
 def usual(cell: CellTimes) -> bool:

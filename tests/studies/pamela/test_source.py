@@ -38,6 +38,42 @@ def test_declarations():
     assert body("x: int = 10") == ["assign_int"]
 
 
+@pytest.mark.row("000:F15b")
+def test_a_switch_costs_its_comparisons_and_the_case_that_is_chosen():
+    cases = ["match k:", "    case 1:", "        y = x", "    case 2 | 3:", "        y = x + x"]
+    cases += ["    case _:", "        y = x * x"]
+    chain = ["if k == 1:", "    y = x", "elif k == 2 or k == 3:", "    y = x + x", "else:", "    y = x * x"]
+    arguments = "k: int, x: int"
+    assert body(*cases, arguments=arguments) == body(*chain, arguments=arguments)
+    assert body(*cases[:5], arguments=arguments) == body(*chain[:4], arguments=arguments)
+    assert body(*cases[:3], arguments=arguments)[:3] == ["access", "compare", "if"]
+    left = ["match k:", "    case 1:", "        return x", "y = x * x"]
+    assert body(*left, arguments=arguments) == body(
+        "if k == 1:", "    return x", "y = x * x", arguments=arguments
+    )
+
+
+@pytest.mark.row("000:F15b")
+def test_small_integers_are_computed_with_as_int():
+    whole = body("z: int = x + y", arguments="x: int, y: int")
+    for kind in ("byte", "short", "char"):
+        assert body(f"z: {kind} = x + y", arguments=f"x: {kind}, y: {kind}") == whole
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["match k + 1:", "    case 1:", "        y = 1"], "expected a name"),
+        (["match k:", "    case [a, b]:", "        y = 1"], "expected constants"),
+        (["match k:", "    case 1 if k > 0:", "        y = 1"], "expected constants"),
+        (["match k:", "    case _:", "        y = 1"], "without a constant"),
+    ],
+)
+def test_a_switch_on_anything_but_constants_is_refused_with_its_line(lines, message):
+    with pytest.raises(InputError, match=f"line 2.*{message}|line 3.*{message}"):
+        body(*lines, arguments="k: int")
+
+
 def test_a_sum():
     assert body("z: int = x + y", arguments="x: int, y: int") == ["access", "access", "sum_int", "assign_int"]
 

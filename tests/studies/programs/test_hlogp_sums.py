@@ -65,7 +65,7 @@ def test_errors_of_schedules_are_percent_of_what_was_executed(said):
     )
 
 
-@pytest.mark.row("001:3.12")
+@pytest.mark.row("001:3.12", "001:A7")
 @pytest.mark.parametrize("said", printed("fork_join"), ids=lambda r: r["case"])
 def test_overheads_of_a_fork_and_a_join_add_up(said):
     each = [float(said["mean_overhead_us"])] * int(said["children"])

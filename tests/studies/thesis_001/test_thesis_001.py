@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from planted_environment import planted_calibration
+from planted_machine import planted_machine
 
 from fembench.records.network import Network, PairSamples
 from fembench.studies.attempts import Attempts
@@ -162,6 +163,7 @@ def test_what_is_there_is_not_measured_again(study, monkeypatch):
     assert [r.record for r in again] == [r.record for r in found]
 
 
+@pytest.mark.row("001:A7")
 def test_the_page_has_both_numbers(study, unrendered):
     folder, found = study
     page = publish(folder, "study", grid_study.outcome(found, [], network()))
@@ -190,6 +192,48 @@ def test_laws_of_h_are_off_by_what_their_tables_say():
         "load (4.2)": pytest.approx(7.4, abs=0.1),
         "clock (4.3)": pytest.approx(4.8, abs=0.1),
     }
+
+
+@pytest.mark.row("001:E14")
+def test_load_lengthens_latency_and_leaves_overheads():
+    found = {row[0]: [float(str(v)) for v in row[1:]] for row in grid_messages.loaded_table().rows}
+    assert found["Os"][0] == pytest.approx(1.0, abs=0.05)
+    assert found["Or"][0] == pytest.approx(1.0, abs=0.05)
+    assert 6 < found["L"][0] < 8
+    assert found["L"][2] > 100
+
+
+def profile_of(slower=1.0, seconds=60.0, others=0.0):
+    """Large messages whose MPI_Send takes `slower` times as long as MPI_Isend; others used the host."""
+    samples = tuple(
+        msgspec.structs.replace(
+            s, m=m, rtt=tuple((slower if s.mode == "send" else 1.0) * m * 1e-9 for _ in range(5))
+        )
+        for m in (1 << 17, 1 << 19, 1 << 21, 1 << 22)
+        for s in network().samples[:2]
+    )
+    small = msgspec.structs.replace(network().samples[1], rtt=(1.0,) * 5)  # below the size that is judged
+    found = msgspec.structs.replace(network(), samples=(*samples, small))
+    made = planted_machine([1.0, 1.0], ("a", "a"), network=found)
+    hosts = tuple(
+        msgspec.structs.replace(h, others_percent=others, others_resolution=0.1)
+        for h in made.environment.hosts
+    )
+    environment = msgspec.structs.replace(made.environment, hosts=hosts)
+    return msgspec.structs.replace(made, seconds=seconds, environment=environment)
+
+
+@pytest.mark.row("001:3.2", "001:B2", "000:C9")
+def test_large_messages_take_as_long_in_either_way_of_sending_and_calibrations_are_short():
+    def verdicts(**planted):
+        return [c.verdict for c in grid_messages.claims(profile_of(**planted))]
+
+    assert verdicts() == verdicts(slower=1.04) == ["yes", "yes"]
+    assert verdicts(slower=1.06) == verdicts(slower=0.94) == ["NO", "yes"]
+    assert verdicts(seconds=181.0) == ["yes", "NO"]
+    assert all(v.startswith("INVALID: others used 9 %") for v in verdicts(others=9.0))
+    made = grid_messages.claims(profile_of(slower=1.06))
+    assert not grid_study.outcome([], [], network(), ["messages"], made).good
 
 
 @pytest.mark.row("001:E16")

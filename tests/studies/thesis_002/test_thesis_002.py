@@ -3,6 +3,7 @@
 import csv
 import functools
 import itertools
+import math
 from pathlib import Path
 
 import msgspec
@@ -116,12 +117,12 @@ def test_claims_have_intervals_over_five_or_fifteen_interleaved_repetitions():
     scenario = NAMES["12", "iii"]
     times = planted(scenario, QUICK)
 
-    def judged(factor=1.0, others=(0.0, 0.1)):
+    def judged(factor=1.0, others=(0.0, 0.1), of="amortised"):
         cells = [
             msgspec.structs.replace(
                 c,
                 seconds=tuple(
-                    (factor if c.cell.policy == "amortised" else 1.0) * t
+                    (factor if c.cell.policy == of else 1.0) * t
                     for t in ((1, 1.01, 0.99, 1, 1.005) if c.cell.policy != "none" else (1, 1, 1.01, 1, 1))
                 ),
             )
@@ -135,6 +136,7 @@ def test_claims_have_intervals_over_five_or_fifteen_interleaved_repetitions():
     watched, moved = (f"time with '{policy}' over that without" for policy in ("observe", "amortised"))
     assert (good[watched].verdict, good[moved].verdict) == ("yes", "yes")
     assert judged(1.2)[moved].verdict == "NO"
+    assert judged(1.2, of="observe")[watched].verdict == "NO"
     assert judged(others=(9.0, 1.0))[moved].verdict.startswith("INVALID: others used 9 %")
     outcome = bsp_study.outcome({scenario: times})
     assert outcome.judged[0].rows
@@ -240,3 +242,33 @@ def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys, un
 def test_nothing_measured_is_said(tmp_path, capsys):
     assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 2
     assert "nothing measured" in capsys.readouterr().err
+
+
+def test_a_claim_of_predictions_is_missed_if_the_median_superstep_is_off_by_more_than_its_limit():
+    scenario = NAMES["12", "iii"]
+
+    def verdict(measured):
+        looks = tuple(look(predicted=0.5, measured=m) for m in measured)
+        times = planted(scenario, QUICK)
+        cells = tuple(
+            msgspec.structs.replace(c, ledger=msgspec.structs.replace(c.ledger, looks=looks))
+            for c in times.cells
+        )
+        made = bsp_gates.claims({scenario: msgspec.structs.replace(times, cells=cells)})
+        return next(c.verdict for c in made if "predicted superstep" in c.what)
+
+    assert verdict((0.5, 0.51, 0.49, 0.5, 0.52, 0.5)) == "yes"
+    assert verdict((0.6, 0.61, 0.59, 0.6, 0.62, 0.6)) == "NO"
+
+
+@pytest.mark.row("002:Fig44-65")
+def test_bars_stand_at_the_times_over_those_without_balancing_here_and_in_the_thesis():
+    scenario = NAMES["12", "iii"]
+    panel = bsp_tables.panel_of(scenario, planted(scenario, QUICK))
+    at = dict(zip(panel.names, zip(*panel.series.values())))
+    assert at["none"] == (1.0, 1.0)
+    assert at["migbsp++"] == pytest.approx((0.7, 123 / 181))  # B at alpha 2, D 0.3 (Table 12)
+    assert math.isnan(at["amortised"][1])  # not a strategy of the thesis
+    assert len(panel.names) == len(set(panel.names)) == len(POLICIES)
+    drawn = bsp_tables.plots({scenario: planted(scenario, QUICK)})[0]
+    assert (drawn.name, "44 to 65" in drawn.title) == ("strategies", True)

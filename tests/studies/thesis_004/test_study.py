@@ -148,7 +148,9 @@ def missed(study, found):
     return [c.what for c in gates.claims(study.plan, found) if c.verdict == "NO"]
 
 
-@pytest.mark.row("004:C5", "004:C6", "004:C7", "004:C8", "004:C9", "004:B3", "004:B4", "004:B2")
+@pytest.mark.row(
+    "004:C5", "004:C6", "004:C7", "004:C8", "004:C9", "004:B3", "004:B4", "004:B2", "004:E6", "004:E13"
+)
 def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
     plan, m = study.plan, study.plan.machines
     made = {c.what: c for c in gates.claims(plan, found)}
@@ -164,6 +166,12 @@ def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
     ):
         wrong = msgspec.structs.replace(check, **{name: bad})
         assert missed(study, changed(study, [plan.sparse("m2")], verification=wrong)) == [what]
+    more = msgspec.structs.replace(study.records[plan.sparse("m2")][0].solve, iterations=1000)
+    assert missed(study, changed(study, [plan.sparse("m2")], solve=more)) == [
+        "E6, m2: iterations beyond those expected"
+    ]
+    late = [weighted.want(plan, found, "m3", "dense", r) for r in weighted.ROUNDS]
+    assert any(what.startswith("E13, m3, dense") for what in missed(study, slower(study, late, 1.5)))
     apart = slower(study, [plan.on_hosts("m1", m.mixed(2, 0))], 1.06, slice(1))
     assert missed(study, apart) == ["E9, 2 + 2 tasks: slowness repeated, largest difference"]
     runs = [plan.on_hosts("m3", m.mixed(a, b)) for a, b in RUNS.values()]

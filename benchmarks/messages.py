@@ -23,7 +23,7 @@ from commands import at_most, built, end, inside
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
 from fembench.records.profile import host_names, load_profile
-from fembench.studies.programs.real_messages import LIMIT, ComparedTime, compared
+from fembench.studies.programs.compared_messages import LIMIT, ComparedTime, compared
 from fembench.studies.programs.record import load_app
 
 HOSTS = """

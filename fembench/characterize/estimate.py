@@ -6,9 +6,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.units import seconds, size
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
-from fembench.records.hlogp import kielmann, ping_pong_latency
+from fembench.records.hlogp import kielmann, message_cost, ping_pong_latency
 from fembench.records.network import (
+    PROVISIONAL,
     Beside,
     ColdCost,
     CurvePiece,
@@ -28,6 +30,7 @@ QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
 TRAVELLED = 0.3  # if less of a message's time remains after computing, the message travelled meanwhile
 LARGE = 1 << 17  # bytes from which the time should not depend on the call that sends (Mendes 2004)
+MISFIT = 0.2  # largest relative difference between a measured and a fitted time of a message
 SIGNED = 0.05  # fraction of a message's time: a latency below minus that is overlap, not noise
 
 
@@ -37,16 +40,18 @@ def estimate_class(
     gap: Sequence[tuple[int, float]] = (),
     exchanges: Iterable[Exchange] = (),
     cold: Iterable[PairSamples] = (),
+    *,
+    both: bool = False,
 ) -> PairClass:
     """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after
-    computing.
+    computing. `both`: messages in the opposite direction belong to the class, too.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
     by_size = sorted(samples, key=lambda s: s.m)
     m = [s.m for s in by_size]
-    send = [middle(s.os_measure) for s in by_size]
-    receive = [middle(s.or_mirror) for s in by_size]
+    send = [middle(s.os_measure + (s.os_mirror if both else ())) for s in by_size]
+    receive = [middle(s.or_mirror + (s.or_measure if both else ())) for s in by_size]
     latency = [middle(latencies(s)) for s in by_size]
     whole = np.array([np.median(s.rtt) / 2 for s in by_size])
     signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
@@ -123,14 +128,33 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     if not classes:
         classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
         notes = ["from trains alone: a message takes L + g(m); overheads are unknown, and assumed to be 0"]
+        measured = [(k, c.m, c.latency + c.gap) for k, each in costs.items() for c in each]
+    else:
+        found = [s for s in network.samples if s.mode == network.send_mode]
+        measured = [(_class_of(network, rank_host, s), s.m, float(np.median(s.rtt)) / 2) for s in found]
     return msgspec.structs.replace(
         network,
         classes=classes,
         blocking=_classes(network, by_class, cold, gaps, exchanges, "send"),
         kielmann=tuple(c for k, each in costs.items() for c in _named(each, classes[k].name)),
         overlap=None if network.overlap_left is None else network.overlap_left < TRAVELLED,
-        notes=(*network.notes, *notes),
+        notes=(*network.notes, *notes, *_misfits(classes, measured)),
     )
+
+
+def _misfits(classes: Sequence[PairClass], measured: Iterable[tuple[int, int, float]]) -> list[str]:
+    """A note on each class whose functions miss a measured time by too much; `measured`: (class, bytes,
+    seconds)."""
+    worst: dict[int, tuple[float, int, float, float]] = {}
+    for k, m, took in measured:
+        fitted = message_cost(classes[k], m).total
+        worst[k] = max(worst.get(k, (0.0, 0, 0.0, 0.0)), (abs(fitted / took - 1), m, fitted, took))
+    return [
+        f"{PROVISIONAL}{classes[k].name}: a message of {size(m)} took {seconds(took)}; "
+        f"the functions say {seconds(fitted)}; measure more sizes"
+        for k, (apart, m, fitted, took) in worst.items()
+        if apart > MISFIT
+    ]
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
@@ -173,11 +197,19 @@ def _classes(
             gaps.get(k, ()),
             exchanges.get(k, ()),
             cold.get((of, k), ()),
+            both=_symmetric(network, k),
         )
         for of, k in sorted(samples)
         if of == mode
     }
     return _everywhere(network, found)
+
+
+def _symmetric(network: Network, k: int) -> bool:
+    """Whether messages in the opposite direction belong to the same class."""
+    hosts = range(len(network.pair_class))
+    a, b = next((a, b) for a in hosts for b in hosts if network.pair_class[a][b] == k)
+    return network.pair_class[b][a] == k
 
 
 def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:

@@ -24,6 +24,8 @@ from fembench.characterize.pingpong import PingPongEffort, measure_pair
 from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import measure_trains
+from fembench.host.host import taken_meter
+from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.launch.serve import Tell
 from fembench.ranks.agree import together
@@ -32,6 +34,7 @@ from fembench.records.network import (
     AllReduceTime,
     Contention,
     Exchange,
+    HostTaken,
     KernelTime,
     Network,
     NetworkFound,
@@ -98,6 +101,7 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     placed = tuple(hosts.index(name) for name in names)
     sites = together(comm, lambda: sites_of(hosts, job.sites))
     how, classes = grouped_as(job.pairs, hosts, sites)
+    taken, others = taken_meter(), others_meter(comm)
     gc.collect()
     gc.disable()  # there is little garbage, and a collection would disturb a measurement
     measuring = Measuring(comm, job, placed, tell if comm.rank == 0 else lambda text: None)
@@ -107,7 +111,9 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     measuring.progress([pair for pair in reversed(pairs) if pair])
     measuring.kernels(speeds)
     gc.enable()
-    everyone = comm.gather(measuring.found)
+    used, lost = others(), taken(names.count(names[comm.rank]))
+    here = HostTaken(**used._asdict(), steal_percent=lost.steal_percent)
+    everyone, disturbed = comm.gather(measuring.found), comm.gather(here) or []
     if everyone is None:
         return None
     absent = [name for name, pair in zip(classes.names, pairs) if pair is None]
@@ -131,8 +137,18 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
         seconds=time.perf_counter() - begin,
         settings=msgspec.structs.replace(job.settings, sizes=sizes_of(job)),
+        taken=taken_by_host(placed, disturbed),
     )
     return NetworkFound(hosts=hosts, rank_host=placed, network=network)
+
+
+def taken_by_host(placed: Sequence[int], taken: Sequence[HostTaken]) -> tuple[HostTaken, ...]:
+    """[host] the most that was taken from one of its ranks; `taken` [rank]."""
+    ranks = range(len(placed))
+    return tuple(
+        max((taken[r] for r in ranks if placed[r] == host), key=lambda one: one.steal_percent)
+        for host in sorted(set(placed))
+    )
 
 
 def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:

@@ -162,6 +162,7 @@ def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: P
 
 def _text(profile, *, network_alone: bool) -> str:
     from fembench.model.heterogeneity import shares_text, slowness_rows
+    from fembench.records.disturbed import network_disturbed
     from fembench.report import network, profiles
 
     speeds = [] if network_alone else _relative(profile)
@@ -169,7 +170,8 @@ def _text(profile, *, network_alone: bool) -> str:
     if len(speeds) > 1:
         parts.append(shares_text([1 / speed for speed in speeds]))
     if profile.network is not None:
-        parts.append(network.as_text(profile.network, slowness_rows(profile), profile.environment.synthetic))
+        said = slowness_rows(profile), profile.environment.synthetic, network_disturbed(profile)
+        parts.append(network.as_text(profile.network, *said))
     return "\n\n".join(parts)
 
 

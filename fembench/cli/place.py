@@ -58,12 +58,15 @@ def run(options: argparse.Namespace) -> int:
     from fembench.model.hosts_for_parts import given, measured
     from fembench.model.placement import JUDGED
     from fembench.model.placement_files import FORMATS, LAUNCH
+    from fembench.records.disturbed import provisional
     from fembench.records.profile import load_profile
     from fembench.records.store import load
 
     record = not_invalid([load(options.record)])[0][0]
+    warning = ""
     if options.machine:
-        ground = measured(record, load_profile(options.machine), options.machine)
+        profile = load_profile(options.machine)
+        ground, warning = measured(record, profile, options.machine), provisional(profile)
     else:
         links = pair_of(options.link), pair_of(options.inside)
         ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
@@ -76,8 +79,11 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         write_atomic(options.output, text)
     if options.json:
-        print(json.dumps({"hosts": [hosts[p].name for p in found.place], "iteration_seconds": found.seconds}))
+        tree = {"hosts": [hosts[p].name for p in found.place], "iteration_seconds": found.seconds}
+        print(json.dumps(tree | ({"provisional": warning} if warning else {})))
         return 0
+    if warning:
+        print(f"{warning}\n")
     print(_text(found, hosts, [price.computing for price in ground.prices(found.place)]))
     if options.output:
         how = LAUNCH[options.format].format(path=options.output, ranks=record.case.placement.ranks)

@@ -124,6 +124,7 @@ def run(options: argparse.Namespace) -> int:
         return _score(options)
     from fembench.base.errors import InputError
     from fembench.cli.progress import working
+    from fembench.records.disturbed import provisional
     from fembench.records.prediction import save_prediction
 
     study, learned = _study(options)
@@ -143,9 +144,9 @@ def run(options: argparse.Namespace) -> int:
 
         write_times(intervals(answers), Path(options.plot), options.mesh)
     if options.json:
-        _print_json(answers.tree, answers.latest, options.deadline)
+        _print_json(answers.tree, answers.latest, options.deadline, provisional(study.profile))
     else:
-        print(answers.text)
+        print("\n\n".join(filter(None, [provisional(study.profile), answers.text])))
     in_time = _in_time(answers, options.deadline) if options.deadline else ""
     if options.json:
         return 0
@@ -185,13 +186,9 @@ def _answers(options: argparse.Namespace, study, cases: list, learned: list):
 
 
 def _note(study, works: list) -> None:
-    """Report the limits of the profile, and other use of its hosts while it was measured."""
+    """Report the limits of the profile."""
     from fembench.cli.progress import progress
-    from fembench.report.profiles import others_used
 
-    for host in study.profile.environment.hosts:
-        if used := others_used(host):
-            progress(f"note: {host.name}: while the profile was measured, {used}; its speeds may be too low")
     network = study.profile.network
     if network is not None and not any(one.cold for one in network.classes):
         progress(
@@ -294,10 +291,13 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     return [flat_case(values | {"ranks": n, "shares": shares}, "options") for n in counts]
 
 
-def _print_json(tree: list, latest: list[float], deadline: float) -> None:
-    """The runs; with a deadline, also whether the upper end of the interval of each is within it."""
+def _print_json(tree: list, latest: list[float], deadline: float, provisional: str) -> None:
+    """The runs; with a deadline, also whether the upper end of the interval of each is within it; with a
+    disturbed profile, why they are `provisional`."""
     import json
 
+    if provisional:
+        tree = [run | {"provisional": provisional} for run in tree]
     if deadline:
         tree = [run | {"within_deadline": last <= deadline} for run, last in zip(tree, latest)]
     print(json.dumps(tree, indent=1))

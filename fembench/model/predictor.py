@@ -23,6 +23,7 @@ from fembench.model.rates import Rates, rates_of
 from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
+from fembench.records.disturbed import provisional
 from fembench.records.ids import now_utc
 from fembench.records.phases import CG, NAMES
 from fembench.records.prediction import (
@@ -190,6 +191,7 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
             synthetic=study.profile.environment.synthetic,
             problem=problem_of(work.case),
             state=study.state,
+            provisional=provisional(study.profile),
             **said,
         )
     )

@@ -16,6 +16,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Frozen
 
+PROVISIONAL = "PROVISIONAL: "  # begins a note on why costs of messages may be wrong
 Mode = Literal["isend", "send"]
 Method = Literal["I", "II"]
 
@@ -160,6 +161,14 @@ class HostLoad(Frozen, frozen=True):
     cpu: float  # their CPU time
 
 
+class HostTaken(Frozen, frozen=True):
+    """CPU time taken from a host's ranks during the network measurement, percent (as in HostFacts)."""
+
+    others_percent: float
+    others_resolution: float
+    steal_percent: float
+
+
 class NetworkSettings(Frozen, frozen=True):
     """How messages are measured."""
 
@@ -197,6 +206,7 @@ class Network(Frozen, frozen=True):
     loads: tuple[RankLoad, ...] = ()
     seconds: float = 0.0  # duration of the measurement
     settings: NetworkSettings | None = None  # None: not recorded
+    taken: tuple[HostTaken, ...] = ()  # [host]; (): not recorded
 
 
 class NetworkFound(Frozen, frozen=True):

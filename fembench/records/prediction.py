@@ -43,6 +43,7 @@ class Predicted(Frozen, frozen=True):
     method: str = SIMULATION
     problem: dict[str, object] = msgspec.field(default_factory=dict)  # as resolved; empty: not recorded
     state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the learned runs, by time
+    provisional: str = ""  # why the profile may be wrong: other work disturbed its measurement
 
 
 class Observed(Frozen, frozen=True):

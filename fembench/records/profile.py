@@ -8,7 +8,7 @@ median of the samples, with an interval of order statistics. Schema history:
     3  trains, blocking and non-blocking sends, place of contention, CPU time of kernels
     4  messages both ways at once
     5  state of the machine, round by round
-    6  messages after computing
+    6  messages after computing; CPU time that others used during the network measurement
 """
 
 import statistics

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
-from fembench.records.network import Network, PairClass, both_ways_at, value_at
+from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
 MOST_SIZES = 6  # sizes printed if the measured ones do not include SHOWN
@@ -18,10 +18,18 @@ H_TITLE = (
 POLLS = 1.3  # slowdown above which waiting ranks are taken to keep their core (Mendes 2004)
 
 
-def as_text(network: Network, slowness: Sequence[Sequence[object]] = (), synthetic: str = "") -> str:
-    """All tables; `slowness` are rows (rank, host, H by …), if computed."""
+def as_text(
+    network: Network,
+    slowness: Sequence[Sequence[object]] = (),
+    synthetic: str = "",
+    disturbed: Sequence[str] = (),
+) -> str:
+    """All tables; `slowness` are rows (rank, host, H by …), if computed; `disturbed`: by whom."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
-    parts = [f"Messages{label}: {_how(network)}", costs_table(network)]
+    parts = [f"Messages{label}: {_how(network)}", costs_table(network, bool(disturbed))]
+    if disturbed:
+        why = "; ".join(disturbed)
+        parts.insert(0, f"{PROVISIONAL}{why}; costs and the size of the rendezvous may be wrong: repeat")
     if any(one.beside for one in network.classes):
         parts += ["Messages both ways while a rank computes", beside_table(network)]
     if network.kielmann:
@@ -47,7 +55,7 @@ def _how(network: Network) -> str:
     return f"{what}, {calls}{often}, {network.seconds:.0f} s"
 
 
-def costs_table(network: Network) -> str:
+def costs_table(network: Network, disturbed: bool = False) -> str:
     """One row per class and size: T = Os + L + Or and its parts, the slowdown by a message in the opposite
     direction, the gap, and T with MPI_Send."""
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
@@ -55,7 +63,8 @@ def costs_table(network: Network) -> str:
     for k, one in enumerate(network.classes[:MOST]):
         blocking = network.blocking[k] if k < len(network.blocking) else None
         for number, m in enumerate(_shown(network)):
-            head = [one.name, size(one.switch) if one.switch else "never"] if number == 0 else ["", ""]
+            switch = size(one.switch) if one.switch else "never"
+            head = [one.name, f"{switch}, PROVISIONAL" if disturbed else switch] if number == 0 else ["", ""]
             rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")

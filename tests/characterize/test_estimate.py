@@ -10,7 +10,7 @@ from thesis_001 import columns
 from fembench.base.errors import InputError
 from fembench.characterize.estimate import estimate_class, estimated, gap_of
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
-from fembench.records.network import CurvePiece, Network, PairSamples, value_at
+from fembench.records.network import CurvePiece, Network, PairSamples, Trains, value_at
 
 SIZES = [64 << k for k in range(17)]
 SWITCH = 65536
@@ -111,7 +111,7 @@ def test_large_messages_take_as_long_with_either_call_but_over_the_internet(numb
         send_mode="isend", pairs="all", sites=("a", "b"), classes=(), pair_class=((0, 1), (1, 0)),
         class_names=("same host", "a"), samples=samples,
     )  # fmt: skip
-    (note,) = estimated(network, (0, 1)).notes
+    note = estimated(network, (0, 1)).notes[0]
     apart = float(re.search(r"differ by ([0-9.]+)%", note)[1]) / 100
     assert least <= apart <= most
 
@@ -134,6 +134,41 @@ def measured(rng, m, repetitions=30):
         or_measure=noisy(true["receive"]),
         rtt=noisy(2 * sum(true.values())),
     )
+
+
+def one_trip(m, whole, there=1e-6, back=1e-6):
+    """A ping-pong without noise; `there`, `back`: Or on either side."""
+    return PairSamples(
+        measure=0, mirror=1, m=m, rtt=(2 * whole,) * 5, os_measure=(1e-7,) * 5, os_mirror=(1e-7,) * 5,
+        or_measure=(back,) * 5, or_mirror=(there,) * 5,
+    )  # fmt: skip
+
+
+def found_on_one_host(samples=(), trains=()):
+    network = Network(
+        send_mode="isend", pairs="all", sites=("a",), classes=(), pair_class=((0,),),
+        class_names=("same host",), samples=tuple(samples), trains=tuple(trains),
+    )  # fmt: skip
+    return estimated(network, (0, 0))
+
+
+def test_both_directions_between_ranks_of_a_host_make_its_overheads():
+    sizes = (64, 1024, 8192)
+    (one,) = found_on_one_host([one_trip(m, 1e-5, there=1e-6, back=3e-6) for m in sizes]).classes
+    assert value_at(one.receive, 1024) == pytest.approx(2e-6)
+    apart = estimate_class("a > b", [one_trip(m, 1e-5, there=1e-6, back=3e-6) for m in sizes])
+    assert value_at(apart.receive, 1024) == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize(("last", "provisional"), [(3e-6, False), (9e-6, True)])
+def test_functions_that_miss_a_measured_time_make_the_network_provisional(last, provisional):
+    times = {64: 1e-6, 128: 8e-6 if provisional else 1.03e-6, 65536: last}
+    trains = [
+        Trains(measure=0, mirror=1, m=m, counts=(1, 1, 10), seconds=(t + 1e-6, t + 1e-6, 10 * t))
+        for m, t in {0: 1e-6, **times}.items()
+    ]
+    notes = found_on_one_host(trains=trains).notes
+    assert any(note.startswith("PROVISIONAL: same host: a message of") for note in notes) == provisional
 
 
 @functools.cache

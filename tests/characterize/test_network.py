@@ -12,12 +12,12 @@ from fembench.characterize.estimate import estimated
 from fembench.characterize.exchange import measure_exchange
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import SIZES as USUAL
-from fembench.characterize.messages import Measuring, measure_network, rank_pairs
+from fembench.characterize.messages import Measuring, measure_network, rank_pairs, taken_by_host
 from fembench.characterize.pingpong import MOST, PingPongEffort, measure_pair
 from fembench.characterize.progress import LONGER, overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import lengths, measure_trains, saturated
-from fembench.records.network import NetworkSettings, check_network
+from fembench.records.network import HostTaken, NetworkSettings, check_network
 from fembench.records.sites import by_pair, by_site
 
 SMALL = PingPongEffort(seconds=0.1, visits=3, longest=5.0)
@@ -84,6 +84,12 @@ def test_trains_that_last_too_long_grow_no_further(comm):
     found = measure_trains(comm, 0, 1, [m for m in TRAIN_SIZES if m <= 64], 2, 0.0) if comm.rank < 2 else []
     doze(comm)
     assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
+
+
+def test_a_host_lost_what_was_taken_from_its_worst_rank():
+    seen = ((1, 0), (2, 0), (2, 5))
+    taken = [HostTaken(others_percent=o, others_resolution=1.0, steal_percent=s) for o, s in seen]
+    assert taken_by_host((0, 1, 1), taken) == (taken[0], taken[2])
 
 
 def test_trains_of_empty_messages_double_and_others_grow_by_three():

@@ -9,7 +9,7 @@ from planted_profile import planted_profile
 
 from fembench.cli.main import main
 from fembench.model.hosts_for_parts import measured
-from fembench.records.network import CurvePiece, Network, PairClass
+from fembench.records.network import CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 
@@ -71,6 +71,12 @@ def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert sorted(found["hosts"]) == ["a", "b"]
     assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
+    assert "provisional" not in found
+    taken = (HostTaken(others_percent=66.0, others_resolution=0.1, steal_percent=0.0),) * 2
+    disturbed = msgspec.structs.replace(profile.network, taken=taken)
+    save_profile(msgspec.structs.replace(profile, network=disturbed), tmp_path / "disturbed.json")
+    assert main(["place", RECORD, "--machine", str(tmp_path / "disturbed.json")]) == 0
+    assert capsys.readouterr().out.startswith("PROVISIONAL: others used 66.0 %")
     save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
     assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
     assert "characterize --network" in capsys.readouterr().err

@@ -11,9 +11,9 @@ import msgspec
 from fembench.base.config import read_text
 from fembench.base.units import plural
 from fembench.launch.scratch import occupied, reserved
-from fembench.records.profile import host_names, load_profile
+from fembench.records.profile import load_profile
 from fembench.studies.pamela import machine_model
-from fembench.studies.programs import real_messages
+from fembench.studies.programs import compared_messages, real_messages
 from fembench.studies.programs.cases import both, case_of, from_machine, is_farm
 from fembench.studies.programs.launch import launch
 from fembench.studies.programs.record import AppRecord, load_app, save_app
@@ -159,5 +159,5 @@ def run_with_network(
             say=tell,
         )
         save_app(record, place.path(id))
-    found = real_messages.compared(record, host_names(profile))
-    return record, real_messages.as_text(record, found), all(one.kept for one in found), place.path(id)
+    found = compared_messages.compared(record, profile)
+    return record, compared_messages.as_text(record, found), all(one.kept for one in found), place.path(id)

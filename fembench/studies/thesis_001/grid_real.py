@@ -7,24 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fembench.launch.scratch import writable
-from fembench.records.profile import Profile, host_names
+from fembench.records.profile import Profile
 from fembench.report.table import Table, words
 from fembench.studies.attempts import Attempts, Tell
 from fembench.studies.claims import StudyClaim
 from fembench.studies.layout import value
+from fembench.studies.programs.compared_messages import LIMIT, MESSAGES, REFUSED, ComparedTime, compared
 from fembench.studies.programs.hlogp_sums import error_percent
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.programs.real_messages import (
-    KINDS,
-    LIMIT,
-    MESSAGES,
-    REFUSED,
-    Calls,
-    ComparedTime,
-    case_of_messages,
-    compared,
-    predicted_run,
-)
+from fembench.studies.programs.real_messages import KINDS, Calls, case_of_messages, predicted_run
 from fembench.studies.programs.record import AppRecord
 from fembench.studies.study import wanted
 from fembench.studies.thesis_001.grid_plan import MICRO, printed, rings
@@ -60,7 +51,7 @@ class Real:
 
 
 CALLS: tuple[Calls, ...] = ("isend", "send")
-SIZES = (1 << 10, 1 << 16, 1 << 19, 1 << 21, 1 << 22)  # bytes
+SIZES = (1 << 16, 1 << 18, 3 << 17, 1 << 19, 1 << 21, 1 << 22)  # bytes
 RUNS = tuple(Real(*each) for each in itertools.product(KINDS, SIZES, CALLS))
 LIKE = {  # run of the thesis: a name of RINGS, or fork, join
     ("ring", 1 << 16, "isend"): "64 KiB, one site",
@@ -110,7 +101,7 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
         )
 
     record = runs.kept(real.name, case, make)
-    return RealRun(real, record, tuple(compared(record, host_names(profile)))) if record else None
+    return RealRun(real, record, tuple(compared(record, profile))) if record else None
 
 
 def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
@@ -124,7 +115,7 @@ def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
     tested = [one for one in asked if not one.reason]
     untested = 100 * (1 - len(tested) / max(len(asked), 1))
     reasons = Counter(one.reason.partition(":")[0] for one in asked if one.reason)
-    most = next((why for why, _ in reasons.most_common(1)), "messages are too short")
+    most = next((why for why, _ in reasons.most_common(1)), "no size can be predicted")
     off = 100 * sum(not one.kept for one in tested) / max(len(tested), 1)
     return StudyClaim(
         f"{scores[0].what} of rings, fork and join: runs off by more than the limit, of {len(tested)}",
@@ -173,7 +164,9 @@ def real_table(found: Sequence[RealRun]) -> Table:
         "the send overheads of a fork, the receive overheads of a join. Tasks are about as long as their "
         f"messages. The limit is {MESSAGES:g} % for messages, and for a makespan {LIMIT:g} % of computing "
         f"and {MESSAGES:g} % of messages. If the interval is wider, the run is INVALID and does not test "
-        "the prediction. The thesis gives the errors of whole rings, and of the delays of fork and join.",
+        "the prediction. Messages below 12 µs, and those whose two buffers do not fit in the L2 cache of a "
+        "core, are refused: they cannot be predicted. The thesis gives the errors of whole rings, and of the "
+        "delays of fork and join.",
         columns,
         tuple(rows),
     )

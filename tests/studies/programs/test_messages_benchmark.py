@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fembench.studies.programs.real_messages import ComparedTime
+from fembench.studies.programs.compared_messages import ComparedTime
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
 

@@ -7,12 +7,13 @@ from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records.network import ColdCost, CurvePiece, Network, PairClass
+from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
 from fembench.studies.attempts import Attempts
-from fembench.studies.programs import real_messages
+from fembench.studies.programs import compared_messages, real_messages
+from fembench.studies.programs.compared_messages import compared
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.programs.real_messages import case_of_messages, compared, promise
+from fembench.studies.programs.real_messages import case_of_messages, promise
 from fembench.studies.thesis_001 import grid_real, grid_study
 
 UNIT = 1e-3  # seconds of a round of work
@@ -127,7 +128,7 @@ def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
     assert whole.error == pytest.approx(100 * 0.002 / (0.06 + measured), rel=1e-3)
     assert whole.between[0] <= -whole.error <= whole.between[1]
     assert whole.signed == pytest.approx(-whole.error)
-    assert f"{whole.signed:+.1f} %" in real_messages.as_text(ran(case, before, measured), [whole])
+    assert f"{whole.signed:+.1f} %" in compared_messages.as_text(ran(case, before, measured), [whole])
     assert whole.verdict == f"within {5 + 0.1 * messages_share(measured):.3g} %"
     assert messages.error == pytest.approx(100 * 0.002 / measured, rel=1e-3)
     assert "they take 5.2 % of the run: expected 20 to 80 %" in messages.verdict
@@ -151,10 +152,13 @@ def test_runs_that_vary_or_are_few_or_elsewhere_do_not_test_the_prediction():
     case = msgspec.structs.replace(sized_case("fork", 3, "isend"), size=5)
     before = promise(case, calibration(case), profile(), "machine.json")
     good = ran(case, before, 0.01)
-    assert compared(good, ("node8",) * 3)[0].reason == ""
+    assert compared(good, profile())[0].reason == ""
     assert "too noisy: the median is known to" in compared(ran(case, before, 0.01, noise=0.3))[0].verdict
     assert "5 repetitions" in compared(ran(case, before, 0.01, repetitions=5))[0].verdict
-    assert "the profile is for a, b, c" in compared(good, ("a", "b", "c"))[0].verdict
+    elsewhere = msgspec.structs.replace(
+        profile(), environment=planted_profile([1.0] * 3, hosts=("a", "b", "c")).environment
+    )
+    assert "the profile is for a, b, c" in compared(good, elsewhere)[0].verdict
     (host,) = good.environment.hosts
     for percent, resolution, reason in (
         (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
@@ -168,6 +172,37 @@ def test_runs_that_vary_or_are_few_or_elsewhere_do_not_test_the_prediction():
         good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
     )
     assert "more ranks than cores" in compared(crowded)[0].verdict
+
+
+def test_a_profile_that_others_disturbed_does_not_test_the_prediction():
+    case = msgspec.structs.replace(sized_case("fork", 3, "isend"), size=5)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    for percent, disturbed in ((66.0, True), (1.0, False)):
+        taken = HostTaken(others_percent=percent, others_resolution=0.1, steal_percent=0.0)
+        network = msgspec.structs.replace(profile().network, taken=(taken,))
+        found = compared(ran(case, before, 0.01), msgspec.structs.replace(profile(), network=network))
+        assert [("PROVISIONAL: others used 66.0 %" in one.reason) for one in found] == [disturbed] * 2
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "messages", "reason"),
+    [
+        (1 << 19, 1e-3, ""),
+        (1 << 20, 1e-3, "two buffers of 1 MiB do not fit in an L2 cache of 2 MiB"),
+        (1 << 19, 1e-5, "a message takes 3.33 µs; the program's own loop"),
+    ],
+)
+def test_messages_that_leave_the_cache_and_short_ones_are_refused(n_bytes, messages, reason):
+    case = msgspec.structs.replace(sized_case("ring", 3, "isend"), n_bytes=n_bytes, size=1)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    before = msgspec.structs.replace(before, terms=before.terms | {"messages": (messages,) * 2})
+    made = ran(case, before, 3e-3)
+    (host,) = made.environment.hosts
+    host = msgspec.structs.replace(host, caches={"L2": 1 << 21})
+    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=(host,)))
+    for one in compared(made):
+        assert one.reason.startswith("refused: " + reason if reason else "")
+        assert bool(one.reason) == bool(reason)
 
 
 def test_a_profile_that_cannot_tell_is_refused():

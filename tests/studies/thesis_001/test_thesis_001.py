@@ -14,9 +14,9 @@ from fembench.studies.attempts import Attempts
 from fembench.studies.page import publish
 from fembench.studies.programs import kept
 from fembench.studies.programs.cases import case_of, predicted
+from fembench.studies.programs.compared_messages import ComparedTime
 from fembench.studies.programs.compute import glance_of
 from fembench.studies.programs.kept import ProgramRuns
-from fembench.studies.programs.real_messages import ComparedTime
 from fembench.studies.programs.record import save_app
 from fembench.studies.scheduling.execute import makespan
 from fembench.studies.thesis_001 import (

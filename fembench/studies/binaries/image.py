@@ -50,27 +50,24 @@ class Image:
 
 def image_of(path: Path) -> Image:
     """The image of an x86 ELF executable. Raises InputError for anything else."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected an executable") from error
     if data[:4] != b"\x7fELF" or len(data) < 64 or data[5] != 1:
         raise InputError(f"{path}: not an ELF file; expected an x86 executable for Linux")
     wide = data[4] == 2
     machine = struct.unpack_from("<H", data, 18)[0]
     if machine not in (3, 62):
         raise InputError(f"{path}: a program for machine {machine} of ELF; expected x86-64 or i386")
-    at = struct.unpack_from("<Q" if wide else "<I", data, 32 if wide else 28)[0]
-    size, count = struct.unpack_from("<HH", data, 54 if wide else 42)
-    parts = []
-    for k in range(count):
-        if wide:
-            kind, _, offset, address, _, filed, loaded = struct.unpack_from("<IIQQQQQ", data, at + k * size)
-        else:
-            kind, offset, address, _, filed, loaded = struct.unpack_from("<IIIIII", data, at + k * size)
-        if kind == 1:
-            parts.append((address, data[offset : offset + filed] + bytes(loaded - filed)))
+    try:
+        parts = _segments(data, wide)
+    except (struct.error, ValueError, OverflowError, MemoryError) as error:
+        raise InputError(f"{path}: its program headers are damaged; expected a whole executable") from error
     listed = objdump("-R", path, check=False)
     named, moved = ([rule.match(line) for line in listed.splitlines()] for rule in (_NAMED, _MOVED))
     return Image(
-        tuple(parts),
+        parts,
         {int(found[1], 16): found[2] for found in named if found},
         {int(found[1], 16): int(found[2], 16) for found in moved if found},
         wide,
@@ -87,3 +84,18 @@ def objdump(option: str, path: Path, *, check: bool = True) -> str:
     if done.returncode and check:
         raise InputError(f"{path}: {(done.stderr.strip().splitlines() or ['objdump failed'])[-1]}")
     return done.stdout
+
+
+def _segments(data: bytes, wide: bool) -> tuple[tuple[int, bytes], ...]:
+    """(address, bytes) of every part of the program that is loaded into memory."""
+    at = struct.unpack_from("<Q" if wide else "<I", data, 32 if wide else 28)[0]
+    size, count = struct.unpack_from("<HH", data, 54 if wide else 42)
+    parts = []
+    for k in range(count):
+        if wide:
+            kind, _, offset, address, _, filed, loaded = struct.unpack_from("<IIQQQQQ", data, at + k * size)
+        else:
+            kind, offset, address, _, filed, loaded = struct.unpack_from("<IIIIII", data, at + k * size)
+        if kind == 1:
+            parts.append((address, data[offset : offset + filed] + bytes(loaded - filed)))
+    return tuple(parts)

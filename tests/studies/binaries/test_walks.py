@@ -564,3 +564,27 @@ def test_a_counting_run_that_does_not_run_the_program_is_refused(tmp_path):
         count_run(path, set(), "false")
     with pytest.raises(InputError, match="expected a command"):
         count_run(path, set(), "no-such-command-here")
+
+
+@pytest.mark.parametrize("name", ["missing", ""])
+def test_an_executable_that_cannot_be_read_is_refused_in_one_line(tmp_path, capsys, name):
+    path = tmp_path / name
+    assert main(["trace", "--binary", str(path), "--ranks", "2", "--static"]) == 2
+    assert f"{path}: {'No such file' if name else 'Is a directory'}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [slice(0, 70), slice(0, 63)])
+def test_a_cut_executable_is_refused_in_one_line(tmp_path, capsys, cut):
+    whole = compiled(tmp_path, "int main(){ MPI_Init(0, 0); return 0; }")
+    short = tmp_path / "short"
+    short.write_bytes(whole.read_bytes()[cut])
+    assert main(["trace", "--binary", str(short), "--ranks", "2", "--static"]) == 2
+    assert capsys.readouterr().err.startswith(f"fembench: {short}: ")
+
+
+def test_sizes_of_segments_that_cannot_be_are_refused_in_one_line(tmp_path, capsys):
+    data = bytearray(compiled(tmp_path, "int main(){ MPI_Init(0, 0); return 0; }").read_bytes())
+    data[56:58] = b"\xff\xff"  # the number of program headers
+    (tmp_path / "damaged").write_bytes(data)
+    assert main(["trace", "--binary", str(tmp_path / "damaged"), "--ranks", "2", "--static"]) == 2
+    assert "program headers are damaged" in capsys.readouterr().err

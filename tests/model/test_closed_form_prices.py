@@ -11,7 +11,7 @@ from fembench.model.closed_form_prices import bounded
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
 from fembench.records.case import Case
-from fembench.records.network import CurvePiece, Network, PairClass
+from fembench.records.network import ColdCost, CurvePiece, Network, PairClass
 from fembench.records.sites import by_site
 
 HOSTS = ("a", "a", "b", "b")
@@ -84,6 +84,21 @@ def test_visits_that_others_disturbed_leave_the_expected_time_where_the_simulati
     assert found.expected.iteration == pytest.approx(simulated.iteration, rel=0.05)
     assert found.expected.seconds == pytest.approx(simulated.assembly + 50 * simulated.iteration, rel=0.05)
     assert found.iteration.low <= found.expected.iteration < 0.7 * found.iteration.high
+
+
+def test_a_message_after_computing_costs_more_as_in_the_simulation():
+    """Computing for t seconds adds t / 10 to Or, which is most of an iteration of small parts."""
+    cold = ColdCost(m=8, computed=1.0, swept=True, send=0.0, latency=0.0, receive=0.1)
+    one = network(2)
+    classes = tuple(msgspec.structs.replace(each, cold=(cold,)) for each in one.classes)
+    case, added = Case.of(mesh="m3", ranks=2), []
+    for network_ in (one, msgspec.structs.replace(one, classes=classes)):
+        profile = planted_profile([1.0, 1.0], hosts=("a", "b"), network=network_, noise=0.0)
+        two = Predictor(profile, "0" * 64, rates_of(profile))
+        added.append((bounded_case(two, case, 50).expected.iteration, two.predict(case).iteration))
+    closed, simulated = (after - before for before, after in zip(*added))
+    assert closed == pytest.approx(simulated, rel=0.2)
+    assert simulated > 2 * added[0][1]
 
 
 def test_messages_that_overlap_cost_less():

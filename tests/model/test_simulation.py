@@ -30,7 +30,7 @@ from fembench.model.machine import even_machine, faster_network
 from fembench.model.path import by_phase, by_rank, critical_path, timeline
 from fembench.model.plan import DeadlockError
 from fembench.model.planner import make_plan
-from fembench.records.network import Beside
+from fembench.records.network import Beside, ColdCost
 
 ALPHA, BETA, O = 50e-6, 8e-9, 1e-6
 
@@ -56,6 +56,13 @@ def both(graph, on=None, **options):
 
 def message(m):
     return ALPHA + BETA * m + 2 * O
+
+
+def cold_machine(send, receive):
+    """Two ranks; computing for t seconds adds send * t to Os and receive * t to Or of their next message."""
+    one = ColdCost(m=8, computed=1.0, swept=True, send=send, latency=0.0, receive=receive)
+    link = msgspec.structs.replace(machine(2).pair(0, 1), cold=(one,))
+    return dataclasses.replace(machine(2), link=lambda a, b: link, _links={}, _known={})
 
 
 with open(Path(__file__).parents[1] / "data" / "seed003_golden_engine.csv", newline="") as stream:
@@ -378,3 +385,18 @@ def test_a_thousand_iterations_on_256_ranks_take_seconds():
     assert time.perf_counter() - start < 30  # the promise is 5 s on an idle core, and 0.5 s with periods
     assert quick < 5
     assert short.makespan == pytest.approx(whole.makespan, rel=1e-3)
+
+
+def test_a_message_after_computing_costs_more_in_every_turn_of_a_loop():
+    seconds, rounds = 0.02, 10
+    found = both(ring(2, rounds, 8, seconds), cold_machine(0.5, 0.25))
+    assert found.makespan == pytest.approx(2 * rounds * (1.75 * seconds + message(8)))
+    warm = both(ping_pong(rounds, 8), cold_machine(0.5, 0.25))
+    assert warm.makespan == pytest.approx(2 * rounds * message(8))
+
+
+def test_a_message_that_arrives_while_its_receiver_computes_is_received_after_computing():
+    sender = (Send(1, 8, 0, blocking=True),)
+    receiver = (Receive(0, 8, 0), Compute(0, 0.02), Wait(0))
+    found = both(graph_of([sender, receiver]), cold_machine(0.5, 0.25))
+    assert found.finish[1] == pytest.approx(1.25 * 0.02 + O)

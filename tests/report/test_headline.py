@@ -172,6 +172,13 @@ def test_the_slowest_host_is_named_with_its_speed_and_interval_if_three_runs_sho
     assert one["remarks"].startswith("not available: 1 run on these hosts, and an interval needs 3")
 
 
+def test_the_row_of_the_slowest_host_says_what_a_quota_withheld_though_it_names_nobody():
+    hosts = (HOST, replace(HOST, name="n3", cpu_quota=0.5, throttled_percent=18.0, quota_group="slurm/job"))
+    row = rows_of([make_record("m2", 2, environment=environment(2, hosts=hosts))])["slowest host"]
+    assert row["value"] is None
+    assert row["remarks"].endswith("; n3: a quota of 0.5 CPUs withheld 18 % of its CPU time")
+
+
 def test_the_row_of_a_disturbed_measurement_says_so_and_names_nobody():
     changes = {k: Planted(host={"others_percent": 40.0}, cores=0.8 if k == 0 else 1.0) for k in range(3)}
     rows = rows_of([halved(run) for run in range(3)], planted_nodes(3, changes, noise=1e-3))

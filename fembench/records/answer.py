@@ -15,9 +15,7 @@ from fembench.records.case import Case
 from fembench.records.record import Record, Reference, Rule
 
 EPS = float(np.finfo(float).eps)
-GROWTH = (
-    1e3  # a residual over the load: the largest of fixed work (docs/decisions/0013-verdicts-on-reading.md)
-)
+GROWTH = 1e3  # largest residual of fixed work, over the load (docs/decisions/0013-verdicts-on-reading.md)
 NO_REFERENCE = (
     "needs a one-rank record of the same mesh, problem and work, in the results folder or from --reference"
 )

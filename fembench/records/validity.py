@@ -20,9 +20,7 @@ from fembench.records.times import Times
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, fewest_for, precision
 
-RULES = (
-    2  # version of the rules: raised whenever one changes, and stored with every verdict (docs/validity.md)
-)
+RULES = 2  # version of the rules, stored with every verdict; raised whenever a rule changes
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
 MOST_SETS = 100_000  # that D1 proposes

@@ -9,6 +9,7 @@ from report_sample import HOST, environment, make_record, nested
 from fembench.records import phases as ph
 from fembench.report import tables
 from fembench.report.host_times import COLUMNS, host_times
+from fembench.report.plots import canvas
 from fembench.report.plots.heat_map import heat_map
 from fembench.report.results import results
 from fembench.report.table import to_json
@@ -84,13 +85,17 @@ def test_a_heat_map_names_the_slow_host_among_few_and_among_many(n):
     assert all(f">{name}<" in plot.svg for name in COLUMNS)
 
 
-def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
-    """One run in which n000 took twice as long as the others; as nodes, n3 is slow."""
-    nodes = planted_nodes(3, {2: Planted(cores=0.3)}, noise=1e-3)
+def at_odds():
+    """(nodes of which n3 is slow, a single run in which n1 took twice as long as the others)."""
     named = {f"n{k:03d}": f"n{k + 1}" for k in range(3)}
     record = on_hosts(3, slow=0)
     hosts = tuple(replace(host, name=named[host.name]) for host in record.environment.hosts)
     record = replace(record, environment=replace(record.environment, hosts=hosts))
+    return planted_nodes(3, {2: Planted(cores=0.3)}, noise=1e-3), record
+
+
+def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
+    nodes, record = at_odds()
     made = {t.name: to_json(t) for t in tables.every_table([record], nodes=nodes)}
     headline = {row["what"]: row for row in made["headline"]}
     speed = headline["slowest host"]["value"] / 100
@@ -103,6 +108,21 @@ def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
     plot = heat_map(host_times(results([record])), host_speeds(nodes, [record]))
     assert "Slow: n3 (30 %" in plot.caption
     assert "n1 (" not in plot.caption
+
+
+def test_the_first_row_of_the_heat_map_colours_the_host_that_is_stated_to_be_slow(monkeypatch):
+    drawn, draw = [], canvas.heat
+
+    def heat(figure, axes, logs, *rest):
+        drawn.append(logs)
+        draw(figure, axes, logs, *rest)
+
+    monkeypatch.setattr(canvas, "heat", heat)
+    nodes, record = at_odds()
+    assert heat_map(host_times(results([record])), host_speeds(nodes, [record]))
+    (logs,) = drawn
+    assert logs[0] == pytest.approx([0.0, 0.0, np.log2(1 / 0.3)], abs=0.02)
+    assert not logs[1:].any()  # one run shows no difference between hosts
 
 
 def test_a_phase_is_coloured_only_if_three_runs_show_a_difference():

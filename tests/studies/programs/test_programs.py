@@ -200,6 +200,22 @@ def test_a_run_on_a_machine_that_changed_since_its_calibration_is_invalid_and_no
     assert len(app_cells([judged])) == (0 if said else 1)
 
 
+@pytest.mark.parametrize(("pace", "status"), [(1e-3, 0), (2e-3, 1)])
+def test_the_verb_keeps_why_a_run_is_invalid_and_exits_with_1(pace, status, tmp_path, capsys, monkeypatch):
+    calibrated = msgspec.structs.replace(calibration(POINTS), pace=(1e-3,) * 3)
+    save_app(calibrated, tmp_path / "machine.json")
+
+    def launch(case, *, id, predicted, simulated, **_):
+        ran = after(calibrated, case, pace=(pace,) * 3, predicted=predicted, simulated=simulated)
+        return msgspec.structs.replace(ran, id=id)
+
+    monkeypatch.setattr(program_session, "launch", launch)
+    words = ["study", "app", "pi", "--ranks", "3", "--tasks", "99", "--model", str(tmp_path / "machine.json")]
+    assert main([*words, "--results", str(tmp_path), "-o", str(tmp_path / "run.json")]) == status
+    assert bool(load_app(tmp_path / "run.json").invalid) == bool(status)
+    assert ("INVALID: a unit of work takes 2.00 times as long" in capsys.readouterr().out) == bool(status)
+
+
 @pytest.fixture
 def unsteady(monkeypatch):
     """The machine of the tests may change between two commands."""

@@ -6,10 +6,13 @@ import pytest
 from planted_study import TIMERS, PlantedStudy
 
 from fembench.report.table import to_json
+from fembench.studies.attempts import Attempts
 from fembench.studies.page import publish
-from fembench.studies.thesis_004 import gates, weighted
+from fembench.studies.study import StudyRequest
+from fembench.studies.thesis_004 import gates, measure, pairs_study, weighted
 from fembench.studies.thesis_004.findings import findings
 from fembench.studies.thesis_004.machines import emulated, given
+from fembench.studies.thesis_004.measure import StudyFolder
 from fembench.studies.thesis_004.pair_tables import alone, pairs, repeated, run_totals, totals
 from fembench.studies.thesis_004.pairs_study import outcome
 from fembench.studies.thesis_004.phase_means import StudyRecords
@@ -73,6 +76,22 @@ def test_the_reasons_of_invalid_records_are_told(study):
     spoilt = PlantedStudy(study.path, study.plan, "fembench study")
     spoilt.records = {want: [msgspec.structs.replace(record, verdict=verdict)]}
     assert spoilt.invalid() == [f"{record.id}: INVALID: B3: 1.06"]
+
+
+def test_an_invalid_run_is_told_with_its_reason_and_that_it_will_be_repeated(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(pairs_study, "StudyFolder", PlantedStudy)
+    monkeypatch.setattr(PlantedStudy, "invalid", lambda self: ["m1-r1: INVALID: B3: 1.06"])
+    pairs_study.measure(StudyRequest(tmp_path, quick=True, cores=2, only=("E9",)), Attempts(told.append))
+    assert "m1-r1: INVALID: B3: 1.06; the next start repeats this run" in told
+
+
+def test_invalid_runs_are_measured_again(study, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(measure, "execute", lambda *_, **options: asked.append(options["again"]) or [])
+    StudyFolder(tmp_path, study.plan, "fembench study").measure(study.plan.wants(("E9",)), asked.append)
+    assert asked
+    assert all(asked)
 
 
 @pytest.mark.row("004:E10")

@@ -58,7 +58,6 @@ def test_every_host_is_asked_once_and_those_not_reached_are_named(asked, tmp_pat
 
 
 def test_ranks_of_every_host_are_as_slow_as_it_says(asked, iteration):
-
     (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now", "clock")))
     assert now["predicted"]["iteration"] == pytest.approx(2 * usual["predicted"]["iteration"], rel=1e-6)
     status, text = iteration("b", "--now", "clock")
@@ -67,8 +66,28 @@ def test_ranks_of_every_host_are_as_slow_as_it_says(asked, iteration):
         "b: computing takes 3.00 times as long now as in the profile, by clock (3.00 to 3.00 in 1 sample)"
         in text.err
     )
-    assert "message costs are those of the profile" in text.err
+    assert "message costs are those of the profile: underestimated under load" in text.err
     assert asked == [HERE, "c", "b", "c"]
+
+
+def test_the_range_of_the_samples_widens_the_predicted_interval(asked, iteration, monkeypatch):
+    """Samples of half, once and twice their median: the interval reaches twice as far to each side."""
+    samples = [HostLoad(HERE, RankLoad(rank=0, queue=1.0, load=0.0), s, 1.0) for s in (1.0, 2.0, 4.0)]
+    monkeypatch.setattr(load_now, "measured_here", lambda: samples)
+    (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now", "clock")))
+    low, high = (now["predicted"][end] / usual["predicted"][end] / 2 for end in ("low", "high"))
+    assert (low, high) == pytest.approx((0.5, 2.0), rel=1e-6)
+
+
+def test_this_host_is_sampled_several_times_at_intervals(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(load_now.time, "sleep", pauses.append)
+    monkeypatch.setattr(load_now, "load_of", lambda rank: RankLoad(rank=rank, queue=1.0, load=0.5))
+    monkeypatch.setattr(load_now, "kernel_times", lambda *_: [])
+    found = load_now.measured_here()
+    assert len(found) == len(pauses) == load_now.SAMPLES > 2
+    assert pauses[0] == 0
+    assert min(pauses[1:]) > 0
 
 
 def test_a_host_file_decides_who_is_asked(asked, iteration, tmp_path):

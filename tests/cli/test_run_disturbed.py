@@ -1,5 +1,6 @@
-"""A run beside other work opens with who took the CPU time."""
+"""A run or a campaign beside other work opens with who took the CPU time."""
 
+import dataclasses
 import json
 
 import msgspec
@@ -12,19 +13,13 @@ from fembench.launch.case_job import JobOutcome
 LOUD = {"others_percent": 75.0, "others_resolution": 0.2}
 
 
-@pytest.fixture
-def launched(monkeypatch):
-    """A function that makes every job end with a planted record whose hosts have these facts."""
-
-    def plant(**facts):
-        record = planted([1.0])
-        hosts = tuple(msgspec.structs.replace(h, **facts) for h in record.environment.hosts)
-        environment = msgspec.structs.replace(record.environment, hosts=hosts)
-        record = msgspec.structs.replace(record, environment=environment)
-        ended = JobOutcome(record=record, kind="", message="", exit_status=0, output="")
-        monkeypatch.setattr("fembench.launch.case_job.launch", lambda case, **options: ended)
-
-    return plant
+def ended_on(**facts):
+    """The end of a job with a planted record whose hosts have these facts."""
+    record = planted([1.0])
+    hosts = tuple(msgspec.structs.replace(h, **facts) for h in record.environment.hosts)
+    environment = msgspec.structs.replace(record.environment, hosts=hosts)
+    record = msgspec.structs.replace(record, environment=environment)
+    return JobOutcome(record=record, kind="", message="", exit_status=0, output="")
 
 
 @pytest.mark.parametrize(
@@ -32,9 +27,10 @@ def launched(monkeypatch):
     [(LOUD, True), ({}, False), ({"throttled_percent": 60.0, "cpu_quota": 0.5}, False)],
 )
 def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
-    tmp_path, capsys, launched, facts, disturbed
+    tmp_path, capsys, monkeypatch, facts, disturbed
 ):
-    launched(**facts)
+    ended = ended_on(**facts)
+    monkeypatch.setattr("fembench.launch.case_job.launch", lambda case, **options: ended)
     words = ["run", "m1", "--ranks", "1", "--results", str(tmp_path)]
     assert main(words) == 0
     opening = capsys.readouterr().out.splitlines()[0]
@@ -44,3 +40,17 @@ def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
     told = capsys.readouterr()
     assert json.loads(told.out)["id"] == "planted"
     assert (said in told.err) is disturbed
+
+
+@pytest.mark.parametrize("facts", [LOUD, {}])
+def test_a_campaign_opens_with_the_cause_if_foreign_work_took_cpu_time(tmp_path, capsys, monkeypatch, facts):
+    def launch(case, *, id, **options):
+        ended = ended_on(**facts)
+        record = msgspec.structs.replace(ended.record, id=id, case=case)
+        return dataclasses.replace(ended, record=record)
+
+    monkeypatch.setattr("fembench.bench.campaign.launch", launch)
+    (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = 1\n')
+    assert main(["sweep", str(tmp_path / "c.toml"), "--results", str(tmp_path / "out"), "--no-report"]) == 0
+    said = "DISTURBED: others used up to 75 % of the CPU time on node8: times may be far off"
+    assert capsys.readouterr().out.startswith(said) is bool(facts)

@@ -180,7 +180,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
         asked = NodesAsked(hostfile=hostfile, command=typed_command(), patience=patience)
         record, path = measured_in(place, asked)
     except FembenchError as error:
-        _raise_if_all_is_in_vain(error)
+        _raise_if_fatal(error)
         progress(f"nodes: not measured: {error}")
         return
     for line in (headline(slow_nodes(record)), *cautions(record)):
@@ -188,8 +188,8 @@ def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: 
     progress(f"nodes: {path} (fembench nodes {place})")
 
 
-def _raise_if_all_is_in_vain(error: FembenchError) -> None:
-    """Raise what no later run would survive: the hosts are gone, or do not share the folder."""
+def _raise_if_fatal(error: FembenchError) -> None:
+    """Raise an error that every later run would meet: the hosts are gone, or do not share the folder."""
     if isinstance(error, AllocationLostError) or UNSHARED in str(error):
         raise error
 
@@ -213,7 +213,7 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
         with working("network: measuring"):
             _write_machine(path, there.job.slots, folder.runs, hostfile)
     except FembenchError as error:
-        _raise_if_all_is_in_vain(error)
+        _raise_if_fatal(error)
         progress(f"network: not measured: {error}")
         return
     progress(f"network: {path} (fembench predict --machine {path})")

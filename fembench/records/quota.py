@@ -35,7 +35,7 @@ def withheld(host: HostFacts) -> bool:
 
 
 def quota_rules(environment: Environment) -> Iterator[Rule]:
-    """D3: what the quotas withheld, stated and held against nobody."""
+    """D3: what the quotas withheld: reported, never a failure."""
     held = [host for host in environment.hosts if host.throttled_percent > 0]
     if held:
         worst = sorted(held, key=lambda host: -host.throttled_percent)

@@ -190,7 +190,7 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
     slow = speeds.slow
     disturbed = f"DISTURBED: {speeds.disturbed}" if speeds.disturbed else ""
     if not slow:
-        why = f"{disturbed}: nothing is said of the speed of hosts" if disturbed else _none_slow(speeds)
+        why = f"{disturbed}: the speed of hosts is not judged" if disturbed else _none_slow(speeds)
         return HeadlineRow("slowest host", unit="%", remark="; ".join([why, *speeds.quotas]))
     one, more = slow[0], f"{len(slow) - 1} more slow" if slow[1:] else ""
     said = f"{one.name}: {one.cause or 'no cause found'}"

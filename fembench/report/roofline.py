@@ -41,7 +41,7 @@ class RooflinePoint:
     flop_rate: float  # per second
     byte_rate: float
     roof: float  # bytes per second; nan where no bandwidth was measured, or ranks take turns on cores
-    why: str = ""  # there is no roof
+    why: str = ""  # why there is no roof
 
     @property
     def intensity(self) -> float:

@@ -59,9 +59,9 @@ def _caption(one: HostTimes, speeds: HostSpeeds) -> str:
         named = f"DISTURBED: {speeds.disturbed}. {named}"
     return (
         "Each column is a host. The first row is its speed, stated from all that was measured, as the time "
-        "that the same work takes; the others are phases of this case, over the median host. Coloured are "
-        "differences that are shown: red takes longer, blue is faster; three or more runs show one in a "
-        f"phase. A slow host lets the others wait: their wait and all-reduce are long. {named}"
+        "that the same work takes; the others are phases of this case, over the median host. Only "
+        "significant differences are coloured: red takes longer, blue is faster. In a phase, that takes "
+        f"three or more runs. A slow host makes the others wait: their wait and all-reduce are long. {named}"
         + _unnamed(one)
     )
 

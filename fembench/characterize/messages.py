@@ -6,6 +6,7 @@ the next barrier, so that only the measuring pair uses processor and network.
 
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from fembench.characterize.pingpong import PingPongEffort, measure_pair
 from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import measure_trains
-from fembench.host.host import taken_meter
+from fembench.host.host import named_processor, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.launch.serve import Tell
@@ -42,7 +43,7 @@ from fembench.records.network import (
     RankLoad,
     Trains,
 )
-from fembench.records.sites import Classes, grouped_as, sites_of
+from fembench.records.sites import Classes, grouped_as, guessed, kind_of, sites_of
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import parse_speeds
 
@@ -100,7 +101,10 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     hosts = tuple(dict.fromkeys(names))
     placed = tuple(hosts.index(name) for name in names)
     sites = together(comm, lambda: sites_of(hosts, job.sites))
-    how, classes = grouped_as(job.pairs, hosts, sites)
+    kind = kind_of(named_processor(), os.cpu_count() or 1)
+    of_ranks = comm.allgather(kind)
+    kinds = [of_ranks[placed.index(host)] for host in range(len(hosts))]
+    how, classes = grouped_as(job.pairs, hosts, sites, kinds)
     taken, others = taken_meter(), others_meter(comm)
     gc.collect()
     gc.disable()  # there is little garbage, and a collection would disturb a measurement
@@ -134,7 +138,10 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         cold=tuple(s for one in everyone for s in one.cold),
         trains=tuple(t for one in everyone for t in one.trains),
         exchanges=tuple(e for one in everyone for e in one.exchanges),
-        notes=tuple(f"{name}: not measured, no host has two ranks" for name in absent),
+        notes=(
+            *(f"{name}: not measured, no host has two ranks" for name in absent),
+            *guessed(hosts, kinds),
+        ),
         seconds=time.perf_counter() - begin,
         settings=msgspec.structs.replace(job.settings, sizes=sizes_of(job)),
         taken=taken_by_host(placed, disturbed),
@@ -152,12 +159,16 @@ def taken_by_host(placed: Sequence[int], taken: Sequence[HostTaken]) -> tuple[Ho
 
 
 def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:
-    """[class] the two ranks that measure it; None for messages inside a host, if no host has two ranks."""
+    """[class] the two ranks that measure it; None for messages inside a host, if no host of the class has two
+    ranks."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(placed):
         ranks.setdefault(host, []).append(rank)
-    inside = next(((members[0], members[1]) for members in ranks.values() if len(members) > 1), None)
-    return [inside if a == b else (ranks[a][0], ranks[b][0]) for a, b in classes.pairs]
+    inside: dict[int, tuple[int, int]] = {}
+    for host, members in ranks.items():
+        if len(members) > 1:
+            inside.setdefault(classes.pair_class[host][host], (members[0], members[1]))
+    return [inside.get(k) if a == b else (ranks[a][0], ranks[b][0]) for k, (a, b) in enumerate(classes.pairs)]
 
 
 class Measuring:

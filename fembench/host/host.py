@@ -127,6 +127,12 @@ def cpu_model(root: Path = ROOT) -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
+def named_processor(root: Path = ROOT) -> str:
+    """The processor's name; "" if the system gives no more than its architecture."""
+    found = cpu_model(root)
+    return "" if found in (platform.processor(), platform.machine(), "unknown") else found
+
+
 def sockets(root: Path = ROOT) -> int:
     """Processor packages of the host."""
     texts = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/topology/physical_package_id")}

@@ -1,15 +1,18 @@
 """Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
 
 There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
-hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs.
+hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs. Os and
+Or depend on the processor: if hosts differ in kind, there is one class for two ranks of a host per kind, and
+the hosts of one kind within a site are treated as a site. Switches between hosts are not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError, shown
 
 SAME_HOST = "same host"
+UNKNOWN = "unknown"  # a processor that the system does not name
 FEW = 4  # hosts; up to this number, all pairs are measured by default
 
 
@@ -21,30 +24,57 @@ class Classes(NamedTuple):
     pairs: tuple[tuple[int, int], ...]  # [class]; the same host twice: two of its ranks
 
 
-def by_site(sites: Sequence[str]) -> Classes:
-    """Classes by the site of each host, sites[host]."""
-    return _grouped(sites, lambda a, b: sites[a] if sites[a] == sites[b] else f"{sites[a]} > {sites[b]}")
+def by_site(sites: Sequence[str], kinds: Sequence[str] = ()) -> Classes:
+    """Classes by the site of each host, sites[host], and by its kind; kinds (): all hosts are alike."""
+    named = kinds or sites
+    places = [f"{s}, {kind}" if _differ(kinds, sites, s) else s for s, kind in zip(sites, named)]
+    return _grouped(
+        named,
+        lambda a, b: places[a] if places[a] == places[b] else f"{places[a]} > {places[b]}",
+        several=len(set(kinds)) > 1,
+    )
 
 
-def by_pair(hosts: Sequence[str]) -> Classes:
-    """One class per ordered pair of different hosts (II(a)), and one for pairs on the same host."""
-    return _grouped(hosts, lambda a, b: f"{hosts[a]} > {hosts[b]}")
+def _differ(kinds: Sequence[str], sites: Sequence[str], site: str) -> bool:
+    """Whether the hosts of a site are of several kinds."""
+    return len({kind for kind, other in zip(kinds, sites) if other == site}) > 1
+
+
+def by_pair(hosts: Sequence[str], kinds: Sequence[str] = ()) -> Classes:
+    """One class per ordered pair of different hosts (II(a)), and one per kind for pairs on the same host."""
+    return _grouped(kinds or hosts, lambda a, b: f"{hosts[a]} > {hosts[b]}", several=len(set(kinds)) > 1)
 
 
 def grouped_as(
-    asked: str, hosts: Sequence[str], sites: Sequence[str]
+    asked: str, hosts: Sequence[str], sites: Sequence[str], kinds: Sequence[str] = ()
 ) -> tuple[Literal["all", "classes"], Classes]:
     """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts, else classes."""
     if asked == "all" or (not asked and len(hosts) <= FEW):
-        return "all", by_pair(hosts)
-    return "classes", by_site(sites)
+        return "all", by_pair(hosts, kinds)
+    return "classes", by_site(sites, kinds)
 
 
-def _grouped(hosts: Sequence[str], name) -> Classes:
+def kind_of(cpu_model: str, cpus: int) -> str:
+    """The kind of a host with so many CPUs."""
+    return f"{cpu_model or UNKNOWN}, {cpus} CPUs"
+
+
+def guessed(hosts: Sequence[str], kinds: Sequence[str]) -> list[str]:
+    """A note on hosts whose kind is known by their number of cores alone."""
+    unknown = [host for host, kind in zip(hosts, kinds) if kind.startswith(UNKNOWN)]
+    if not unknown or len(hosts) == 1:
+        return []
+    names = ", ".join(unknown[:4])
+    return [f"{names}: processor unknown; hosts with equally many CPUs are taken to be of one kind"]
+
+
+def _grouped(kinds: Sequence[str], name: Callable[[int, int], str], *, several: bool) -> Classes:
     found: dict[str, tuple[int, int]] = {}
     table = []
-    for a in range(len(hosts)):
-        row = [SAME_HOST if a == b else name(a, b) for b in range(len(hosts))]
+    hosts = range(len(kinds))
+    for a in hosts:
+        inside = f"{SAME_HOST}, {kinds[a]}" if several else SAME_HOST
+        row = [inside if a == b else name(a, b) for b in hosts]
         for b, label in enumerate(row):
             found.setdefault(label, (a, b))
         table.append(row)

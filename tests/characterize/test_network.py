@@ -166,6 +166,8 @@ def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
     assert rank_pairs(by_pair(hosts), [0, 0, 1]) == [(0, 1), (0, 2), (2, 0)]
     assert rank_pairs(by_pair(hosts), [0, 1, 1]) == [(1, 2), (0, 1), (1, 0)]
     assert rank_pairs(by_pair(hosts), [0, 1]) == [None, (0, 1), (1, 0)]
+    kinds = by_site(("x", "x"), ("old", "new"))
+    assert [rank_pairs(kinds, [0, 1, 1])[kinds.pair_class[h][h]] for h in (0, 1)] == [None, (1, 2)]
     assert rank_pairs(by_site(("x", "x", "y")), [0, 1, 2]) == [None, (0, 1), (0, 2), (2, 0)]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.records.sites import by_site, grouped_as, sites_of
+from fembench.records.sites import by_site, grouped_as, guessed, kind_of, sites_of
 
 HOSTS = ("sn02.uff.br", "sn04.uff.br", "n19.puc.br", "alone")
 
@@ -28,6 +28,33 @@ def test_sites_are_the_domains_of_hosts_unless_they_are_given():
 def test_sites_that_cannot_be_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         sites_of(("a", "b"), text)
+
+
+@pytest.mark.row("001:F7", "001:7.3.6")
+def test_hosts_of_several_kinds_have_a_class_each_pair_of_kinds():
+    hosts, kinds = tuple("abcde"), ("old", "new", "old", "new", "new")
+    how, classes = grouped_as("", hosts, ("lab",) * 5, kinds)
+    assert how == "classes"
+    expected = {"same host, old", "same host, new", "lab, old", "lab, new", "lab, old > lab, new"}
+    assert set(classes.names) == expected | {"lab, new > lab, old"}
+    for name, (a, b) in zip(classes.names, classes.pairs):  # a class is measured on hosts of its kinds
+        assert {kinds[a], kinds[b]} == {kind for kind in ("old", "new") if kind in name}
+    named = [[classes.names[k] for k in row] for row in classes.pair_class]
+    assert (named[0][2], named[1][4], named[2][3]) == ("lab, old", "lab, new", "lab, old > lab, new")
+    assert (named[2][2], named[4][4]) == ("same host, old", "same host, new")
+
+
+def test_sites_that_are_of_one_kind_each_keep_their_names():
+    classes = by_site(("x", "x", "y", "y"), ("old", "old", "new", "new"))
+    assert set(classes.names) == {"same host, old", "same host, new", "x", "y", "x > y", "y > x"}
+    assert by_site(("x", "x"), ("old", "old")) == by_site(("x", "x"))
+
+
+def test_hosts_without_a_named_processor_are_reported():
+    kinds = [kind_of("", 8), kind_of("Xeon", 8)]
+    assert guessed(("a", "b"), [kinds[1]] * 2) == []
+    (note,) = guessed(("a", "b"), kinds)
+    assert note.startswith("a: processor unknown; hosts with equally many CPUs")
 
 
 def test_few_hosts_have_a_class_each_pair_and_many_one_each_site():

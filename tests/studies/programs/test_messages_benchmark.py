@@ -19,7 +19,7 @@ def messages(monkeypatch):
 
 def run(messages, error, reason=""):
     score = ComparedTime("makespan", 1.0 + error, 1.0, 0.99, 1.01, reason)
-    return messages.Judged("ring", score, score._replace(what="messages"))
+    return messages.Judged("ring", score, score._replace(what="messages", limit=15.0))
 
 
 def printed(capsys):
@@ -31,17 +31,18 @@ def printed(capsys):
 @pytest.mark.parametrize(
     ("errors", "status"), [((0.04, -0.04), 0), ((0.02, 0.07), 0), ((0.02, -0.09), 1), ((-0.08, 0.08), 1)]
 )
-def test_the_mean_of_absolute_errors_is_at_most_five_per_cent(messages, errors, status, capsys):
+def test_the_mean_of_absolute_errors_is_at_most_the_mean_limit(messages, errors, status, capsys):
     assert messages.judge([run(messages, e) for e in errors]) == status
     mean = 100 * sum(map(abs, errors)) / len(errors)
-    judged = ["<= 5.0%", f"{mean:.1f}%", "NOT KEPT" if status else "kept"]
-    rows = printed(capsys)
-    assert rows == [["run times: mean │error│", *judged], ["time due to messages: mean │error│", *judged]]
+    assert printed(capsys) == [
+        ["run times: mean │error│", "<= 5.0%", f"{mean:.1f}%", "NOT KEPT" if status else "kept"],
+        ["time due to messages: mean │error│", "<= 15.0%", f"{mean:.1f}%", "kept"],
+    ]
 
 
 def test_the_time_due_to_messages_is_judged_apart(messages, capsys):
     exact = run(messages, 0.0)
-    assert messages.judge([exact._replace(messages=run(messages, 0.06).messages)]) == 1
+    assert messages.judge([exact._replace(messages=run(messages, 0.16).messages)]) == 1
     assert [row[-1] for row in printed(capsys)] == ["kept", "NOT KEPT"]
 
 

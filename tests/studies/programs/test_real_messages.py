@@ -73,7 +73,7 @@ def ran(case, before, messages, noise=0.001, repetitions=20):
     )
 
 
-@pytest.mark.row("001:F12c", "001:F12d")
+@pytest.mark.row("001:F12c", "001:F12d", "001:E10", "001:E13", "001:E17", "001:E18", "001:B4")
 @pytest.mark.parametrize(
     ("kind", "calls", "tasks", "messages"),
     [
@@ -271,6 +271,7 @@ def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_la
     assert main([*line, "--emulate", "1,1,1"]) == 2
 
 
+@pytest.mark.row("001:B1")
 def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
     asked, longer = planted_launch
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")

@@ -206,9 +206,11 @@ def test_blocks_follow_a_hot_spot_through_the_mesh(comm, monkeypatch):
     assert same_bits(result.x, still.x)
     if comm.rank == 0:
         looks = {look.iteration: look for look in ledger.looks}
-        assert not looks[5].moves
-        assert (0, True) in {(m.source, m.block < c) for m in looks[15].moves}
-        assert looks[35].superstep < 0.8 * looks[15].superstep
+        first = next(look for look in ledger.looks if look.moves)
+        assert 5 < first.iteration < 35
+        assert (0, True) in {(m.source, m.block < c) for m in first.moves}
+        settled = [look for look in ledger.looks if look.iteration <= 35][-1]
+        assert settled.superstep < 0.8 * first.superstep
         last = next(look for look in ledger.looks if look.iteration > 35)
         assert max(last.rank_time) > max(looks[5].rank_time)
         assert last.balanced or any(m.block >= n - c for m in last.moves)

@@ -113,8 +113,9 @@ def _explain(message: str, kind: type, tree: Any) -> str:
     key = unknown.group(1)
     place = re.search(r" - at `\$?\.?(.*?)`$", message)
     path = place.group(1) if place else ""
-    near = difflib.get_close_matches(key, sorted(_keys_at(kind, path)), n=1, cutoff=0.0)
-    hint = f"; the nearest known key is '{near[0]}'" if near else ""
+    known = sorted(_keys_at(kind, path))
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"; the nearest known key is '{near[0]}'" if near else f"; expected one of {', '.join(known)}"
     return f"unknown key '{key}'" + (f" in [{path}]" if path else "") + hint
 
 

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.errors import RunFailedError
     from fembench.bench.campaign_hosts import campaign_hosts
     from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
-    from fembench.cli.sweep_plan import refuse_other_hosts
+    from fembench.cli.sweep_plan import refuse_early
     from fembench.cli.sweep_runs import Sweep, runs_of, time_left
     from fembench.launch.scratch import occupied
 
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         folder.set_damaged_aside()
         runs, kept = runs_of(source, folder, options)
         runs = list(dict.fromkeys([*kept, *runs]))
-        refuse_other_hosts(runs, folder, options.hostfile)
+        refuse_early(runs, folder, options.hostfile)
         _say_changes(runs, folder)
         if source.made:
             measure_nodes(there, folder, options.hostfile, options.minutes)

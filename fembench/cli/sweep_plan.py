@@ -15,6 +15,7 @@ from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
+from fembench.bench.inputs import gone
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.job_hosts import merged
 from fembench.launch.layout import in_words, is_open, layout
@@ -65,7 +66,7 @@ def plan_of(
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError, also for what would be refused when the first one starts."""
     check_not_a_step()
-    refuse_other_hosts(runs, folder, hostfile)
+    refuse_early(runs, folder, hostfile)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
 
@@ -80,8 +81,16 @@ def plan_of(
     return SweepPlan(tuple(map(planned, runs)), source if records else stated, tuple(left_out), first)
 
 
-def refuse_other_hosts(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
-    """Raises InputError if records of these runs were made on other hosts."""
+def refuse_early(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
+    """Raises InputError if records were made on other hosts, or a run without a record lacks a file."""
+    _refuse_other_hosts(runs, folder, hostfile)
+    for run in runs:
+        missing = [] if folder.record(run) else gone(run.case)
+        if missing:
+            raise InputError(f"cannot read {shown(missing[0])}, which the campaign needs: no such file")
+
+
+def _refuse_other_hosts(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
     others = folder.on_other_hosts(runs, hostfile)
     if others:
         asked = shown(others[0].environment.hosts_asked) or "neither a host file nor a batch system"

@@ -101,6 +101,8 @@ def write(
     target = Path(path)
     if target.suffix.lower() in REFUSED or not target.suffix:
         raise InputError(f"cannot write mesh {path}: suffix '{target.suffix}'; expected .vtu, .msh, .vtk, …")
+    if not target.parent.exists():
+        raise InputError(f"cannot write mesh {path}: no folder {target.parent}")
     suffix = target.suffix.lower()
     foreign = _to_foreign(mesh, suffix, dict(point_data or {}), dict(cell_data or {}))
     version = "gmsh22" if suffix == ".msh" else None  # the newer ones lose physical groups on the way

@@ -177,6 +177,15 @@ def test_records_of_a_deleted_file_are_kept_and_it_is_said(folder, started, caps
     assert "q.toml no longer exists: records kept unchecked: 2" in capsys.readouterr().err
 
 
+def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folder, started, capsys):
+    Path("q.toml").unlink()
+    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
+    assert capsys.readouterr().err == (
+        "fembench: cannot read q.toml, which the campaign needs: no such file\n"
+    )
+    assert started == []
+
+
 def spoil_mesh():
     Path("a.vtu").write_text("<VTKFile")
 

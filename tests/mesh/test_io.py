@@ -191,6 +191,9 @@ def test_a_folder_that_is_a_file_and_a_full_disk_are_refused_and_leave_nothing(t
     with pytest.raises(InputError, match=r"cannot write .*part.vtu: (Not a directory|File exists)"):
         write(tagged("tet4"), tmp_path / "file" / "part.vtu")
 
+    with pytest.raises(InputError, match=r"cannot write mesh .*part.vtu: no folder .*absent"):
+        write(tagged("tet4"), tmp_path / "absent" / "part.vtu")
+
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 

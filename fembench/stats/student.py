@@ -131,9 +131,10 @@ def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interv
     """(P,) intervals of the ranks' shares from (n, P) shares, each row measured on all ranks at once.
 
     `typical_interval` of each column: it assumes independent rows and, for fewer than six, an approximately
-    lognormal share of each rank. None for fewer than three rows.
+    lognormal share of each rank. None for fewer than three rows. No share exceeds 1, hence no interval does.
     """
-    return tuple(typical_interval(column, level) for column in np.asarray(shares, dtype=float).T)
+    found = (typical_interval(column, level) for column in np.asarray(shares, dtype=float).T)
+    return tuple(each and each._replace(high=min(each.high, 1.0)) for each in found)
 
 
 @functools.lru_cache(maxsize=256)

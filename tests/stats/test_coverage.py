@@ -109,6 +109,13 @@ def test_fewer_samples_than_an_interval_needs_have_none():
     assert by_run([eight, eight]).interval is None
 
 
+def test_no_interval_of_a_share_exceeds_the_whole():
+    first = np.array([0.2, 0.4, 0.7])
+    intervals = share_intervals(np.stack([first, 1 - first], axis=1))
+    assert typical_interval(1 - first).high > 1
+    assert [each.high for each in intervals] == [1.0, 1.0]
+
+
 def test_what_has_no_logarithm_has_no_interval_by_logarithms():
     assert log_interval([0.0, 1.0, 1.0]) is None
     assert ratio_unpaired([1.0, 1.0, 1.0], [1.0, 0.0, 1.0]).interval is None

@@ -1,6 +1,7 @@
-"""Iterations by number of ranks: Jacobi and the two-level preconditioner on the same partitions of a mesh.
+"""Iterations by number of ranks: preconditioners on the same partitions of a mesh.
 
-    python benchmarks/levels.py [--mesh m] [--ranks 2,4,8,16] [--tolerance 1e-8] [--json]
+    python benchmarks/levels.py [--mesh m] [--ranks 2,4,8,16] [--precond NAME ...] [--tolerance 1e-8]
+                                [--json]
 
 Only iterations are counted, so there may be more ranks than cores.
 """
@@ -22,6 +23,9 @@ def main() -> None:
     parser.add_argument("--mesh", default="m")
     parser.add_argument("--ranks", default="2,4,8,16", help="numbers of ranks, separated by commas")
     parser.add_argument(
+        "--precond", nargs="+", default=["jacobi", "two-level"], metavar="NAME", help="preconditioners"
+    )
+    parser.add_argument(
         "--tolerance", type=float, default=1e-8, help="relative residual |r|/|f| at which to stop"
     )
     parser.add_argument("--json", action="store_true", help="print results as JSON")
@@ -29,7 +33,7 @@ def main() -> None:
     ranks = [int(count) for count in options.ranks.split(",")]
     found = {
         precond: {str(p): iterations(options.mesh, p, precond, options.tolerance) for p in ranks}
-        for precond in ("jacobi", "two-level")
+        for precond in options.precond
     }
     if options.json:
         print(json.dumps(found, indent=1))

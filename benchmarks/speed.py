@@ -65,12 +65,20 @@ class Sizes:
     memory: str
     accuracy: str
     levels: tuple[str, ...]
-    solved: str  # to the solution: with a larger mesh, the peers take minutes
+    solved: dict[str, dict[tuple[str, str, int], float | None]]  # least ratios by mesh, peer, method, ranks
     repetitions: int
 
 
-QUICK = Sizes("m", ("m",), 42, "m", "s", ("s",), "s", 7)
-FULL = Sizes("l", ("l", "xl"), 61, "xl", "m", ("m", "l"), "m", 15)
+GAMG, TWO_LEVEL, PYAMG = ("petsc-aij", "gamg"), ("own-sym", "two-level"), ("scikit-fem", "pyamg")
+SOLVED: dict[str, dict[tuple[str, str, int], float | None]] = {
+    "l": {(*GAMG, 1): 6, (*GAMG, 2): 5, (*TWO_LEVEL, 1): 3.5},
+    "xl": {(*GAMG, 1): 6},
+    "unstructured": {(*GAMG, 1): 3.5},
+    "m": {(*PYAMG, 1): 8},
+}
+SOLVED_QUICK = {"s": dict.fromkeys(o for others in SOLVED.values() for o in others)}  # lead grows with size
+QUICK = Sizes("m", ("m",), 42, "m", "s", ("s",), SOLVED_QUICK, 7)
+FULL = Sizes("l", ("l", "xl"), 61, "xl", "m", ("m", "l"), SOLVED, 15)
 
 
 def main() -> int:
@@ -184,27 +192,31 @@ def race(tools: Tools, mesh: Path | str, ranks: int, repetitions: int, *only: st
 
 
 def solutions(tools: Tools, sizes: Sizes) -> Iterator[Row]:
-    """Line 6: time to solution of PETSc's multigrid and of scikit-fem with pyamg, over ours; assembly of line
-    4."""
-    words = ["--only", "own-sym", "petsc", "scikit-fem", "--precond", "jacobi", "two-level", "gamg", "pyamg"]
-    runs = peers(tools, sizes.solved, "--ranks", 2, *words, "--repetitions", 3, "--tolerance", 1e-7)
+    """Line 6: set-up and solution to 1e-7 by other methods, over own multigrid; assembly of line 4."""
+    for mesh, others in sizes.solved.items():
+        path = unstructured(sizes.side) if mesh == "unstructured" else mesh
+        names, preconds, ranks = (sorted(set(part)) for part in zip(*others, strict=True))
+        words = ["--ranks", max(ranks), "--only", *sorted({"own-sym", *names})]
+        words += ["--precond", "multigrid", *preconds, "--repetitions", 3, "--tolerance", 1e-7]
+        runs = peers(tools, path, *words)
+        for other, target in others.items():
+            yield to_solution(runs, mesh, *other, target)
+        if "scikit-fem" in names:
+            ours, theirs = pick(runs, "own-sym", "multigrid", 1), pick(runs, "scikit-fem", "pyamg", 1)
+            faster = float(np.median(theirs["assembly"]) / np.median(ours["assembly"]))
+            yield Row("4", f"assembly of scikit-fem over own, {mesh}", faster, target=15)
 
-    def spent(run: dict[str, Any]) -> float:
-        return float(np.median(run["setup"]) + np.median(run["solves"]))
 
-    for peer, precond in (("petsc-aij", "gamg"), ("scikit-fem", "pyamg")):
-        others = [r for r in runs if (r["peer"], r["precond"]) == (peer, precond)]
-        if not others:
-            yield Row("6", f"to the solution: {peer} {precond} was not timed", None)
-        for other in others:
-            own = min((r for r in runs if r["peer"] == "own-sym" and r["ranks"] == other["ranks"]), key=spent)
-            what = f"to the solution: {peer} {precond} over own {own['precond']}, {sizes.solved}"
-            yield Row(
-                "6", f"{what}, {other['ranks']} rank{'s' * (other['ranks'] > 1)}", spent(other) / spent(own)
-            )
-    ours, theirs = pick(runs, "own-sym", "jacobi", 1), pick(runs, "scikit-fem", "pyamg", 1)
-    times_faster = float(np.median(theirs["assembly"]) / np.median(ours["assembly"]))
-    yield Row("4", f"assembly of scikit-fem over own, {sizes.solved}", times_faster, target=15)
+def to_solution(
+    runs: list[dict[str, Any]], mesh: str, peer: str, precond: str, ranks: int, target: float | None
+) -> Row:
+    what = f"to the solution: {peer} {precond} over own multigrid, {mesh}, {ranks} rank{'s' * (ranks > 1)}"
+    try:
+        own, other = pick(runs, "own-sym", "multigrid", ranks), pick(runs, peer, precond, ranks)
+    except NotTimed as error:
+        return Row("6", f"{what}: {error}", None, target=target)
+    theirs, ours = (float(np.median(run["setup"]) + np.median(run["solves"])) for run in (other, own))
+    return Row("6", what, theirs / ours, target=target)
 
 
 def peers(tools: Tools, mesh: Path | str, *words: object) -> list[dict[str, Any]]:
@@ -314,6 +326,11 @@ def levels(tools: Tools, sizes: Sizes) -> Iterator[Row]:
         )
         worst = max(two_level[p] / jacobi[p] for p in two_level)
         yield Row("6", f"two-level iterations over Jacobi's, {mesh}", worst, target=1, at_least=False)
+        words = ("--ranks", "1,2,3,4,8,16", "--precond", "multigrid", "--tolerance", 1e-7)
+        counts = tools.run("levels.py", "--json", "--mesh", mesh, *words)["multigrid"].values()
+        most, spread = max(counts), max(counts) - min(counts)
+        yield Row("6", f"multigrid iterations, most of 1 … 16 ranks, {mesh}", most, target=9, at_least=False)
+        yield Row("6", f"multigrid iterations, most less fewest, {mesh}", spread, target=1, at_least=False)
 
 
 def imports(tools: Tools, sizes: Sizes) -> Iterator[Row]:

@@ -70,7 +70,7 @@ def _petsc(storage: str, precond: str) -> Entry:
     return Entry(f"petsc-{storage}", precond, ("petsc4py",), how_to_get_petsc(), True)
 
 
-_OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level")]
+_OWN = [("sym", name) for name in ("none", "jacobi", "block-jacobi", "two-level", "multigrid")]
 _OWN += [(storage, precond) for storage in ("bsr", "csr") for precond in ("none", "jacobi")]
 ENTRIES = (
     *(Entry(f"own-{storage}", precond, parallel=True) for storage, precond in _OWN),

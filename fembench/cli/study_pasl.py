@@ -39,6 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--trace", action="store_true", help="print every step of the reduction")
     parser.add_argument(
+        "--expand", action="store_true", help="print the graph of all tasks (Graphviz) and stop"
+    )
+    parser.add_argument(
         "--source", default="", metavar="FILE.py", help="kernels, and BYTES = {code: {in, out, code}}"
     )
     parser.add_argument(
@@ -119,6 +122,11 @@ def run(options: argparse.Namespace) -> int:
 
     decided = Conditionals(options.policy, _probabilities(options.q))
     graph, model, tasks = _read(options)
+    if options.expand:
+        if graph is None:
+            raise InputError(f"--expand: {options.file} has no batches; expected a PASL file")
+        print(farm_answer.expanded(graph))
+        return 0
     if options.machines and not model:
         raise InputError("--machines without --source: the costs of tasks are unknown")
     if graph and not options.json:

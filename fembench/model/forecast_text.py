@@ -7,6 +7,8 @@ from fembench.base.units import plural, seconds
 from fembench.model.forecast import Forecast
 from fembench.records.prediction import Prediction
 
+IDEAL = 10.0  # computing over messages from which messages hardly matter
+
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
     """All tables. `iterations` of a solution, 0 if unknown; `learned`: number of runs used for correction."""
@@ -17,8 +19,18 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
     lines += [f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"]
     lines += ["", _runs(found, iterations)]
     if len(found) == 1:
-        lines += ["", _phases(found[0]), "", *found[0].limits]
+        lines += ["", _phases(found[0]), "", *found[0].limits, *_ratio(found[0])]
     return "\n".join(lines)
+
+
+def _ratio(one: Forecast) -> list[str]:
+    """Computing over messages and waiting, and how well such a program suits a cluster (Herai 2005, 5.2)."""
+    busy = one.outcome.busy.sum()
+    other = one.outcome.finish.sum() - busy
+    if not other > 0:
+        return []
+    suits = "ideal" if busy >= IDEAL * other else "usable" if busy > other else "more ranks gain little"
+    return [f"computing over messages and waiting: {busy / other:.3g} ({suits})"]
 
 
 def outcome_text(prediction: Prediction, record: str) -> str:

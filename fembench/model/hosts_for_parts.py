@@ -20,7 +20,7 @@ from fembench.model.placed import as_own, iteration_on, on_hosts, prices_of, slo
 from fembench.model.placement import Place, Placement, best_placement
 from fembench.model.platform import Messages
 from fembench.model.rates import rates_of
-from fembench.model.slots import Slot, machine_of
+from fembench.model.slots import POLLS, Slot, machine_of
 from fembench.model.workload import Workload, of_record
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.network import class_of
@@ -97,9 +97,10 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
     alone = [[Slot(r, p, ranks[0]) for r in range(work.ranks)] for p, ranks in enumerate(there)]
     computing = np.array([[price.computing for price in prices(work, each, rates)] for each in alone])
     fastest = computing[computing.sum(axis=1).argmin()]
+    slots_there = one_a_core(profile, [len(ranks) for ranks in there], work.ranks)
     hosts = [
-        CandidateHost(h.name, len(ranks), max(h.cores, 1), float(slower))
-        for h, ranks, slower in zip(environment.hosts, there, np.median(computing / fastest, axis=1))
+        CandidateHost(h.name, n, max(h.cores, 1), float(slower))
+        for h, n, slower in zip(environment.hosts, slots_there, np.median(computing / fastest, axis=1))
     ]
     return Ground(
         hosts,
@@ -109,6 +110,13 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
         lambda place: prices(work, slots(place), rates),
         machine,
     )
+
+
+def one_a_core(profile: Profile, slots: Sequence[int], ranks: int) -> list[int]:
+    """[host] slots: at most one per core where waiting ranks keep their core, if the ranks find room then."""
+    polling = profile.network.polling if profile.network else None
+    fewer = [min(n, max(h.cores, 1)) for n, h in zip(slots, profile.environment.hosts)]
+    return fewer if polling and polling > POLLS and sum(fewer) >= ranks else list(slots)
 
 
 def _messages(link: Link) -> Messages:

@@ -120,6 +120,7 @@ def every_table(
         factors_table(every_factor(found, unequal, base)),
         unequal_tables.efficiency(unequal),
         unequal_tables.against_alone(unequal),
+        unequal_tables.bounds(alone, unequal),
         laws.amdahl_table(laws.amdahl_laws(alone, unequal)),
         laws.gustafson_table(laws.gustafson_laws(alone)),
         times.communication(found),

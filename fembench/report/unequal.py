@@ -118,7 +118,7 @@ def _held_against(result: Result, everyone: Sequence[Result]) -> Unequal:
         speeds=cells / rank_times(like.runs, *COMPUTING) if like and cells is not None else None,
         source=like.record.id if like else "",
         ideal=_ideal(like) if like else None,
-        bounds=_bounds(result, next(iter(alone.values()))) if alone else None,
+        bounds=bounds_of(result, next(iter(alone.values()))) if alone else None,
         notes=tuple(_notes(result, hosts, alone)),
     )
 
@@ -186,8 +186,11 @@ def _ideal(like: Result) -> Time:
     return summarise([cells.sum() / each[:, None] for each in speeds], like.record)
 
 
-def _bounds(result: Result, alone: Result) -> Bounds:
-    """Bounds (3.7) to (3.9); the extra work is that of all ranks beyond the flops of a one-rank run."""
+def bounds_of(result: Result, alone: Result) -> Bounds:
+    """Bounds (3.7) to (3.9) on the speedup over one rank alone.
+
+    The extra work is that of all ranks beyond the flops of a one-rank run.
+    """
     groups = COMPUTING, WAITING, OWN_MESSAGES
     busy, waiting, messages = (rank_times(result.runs, *phases) for phases in groups)
     flops = sum(result.record.solve.flops)

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from fembench.report.measures import SOLVE
+from fembench.report.speedup import Speedup
 from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
-from fembench.report.unequal import Unequal
+from fembench.report.unequal import Unequal, bounds_of
+
+_BOUNDS = (
+    ratio("bound: computing", "bound_work"),
+    ratio("bound: + waiting, messages", "bound_waiting"),
+    ratio("bound: + extra work", "bound_extra"),
+)
 
 
 def against_alone(found: Sequence[Unequal]) -> Table:
@@ -72,11 +79,25 @@ def efficiency(found: Sequence[Unequal]) -> Table:
             Column("95 % interval", "e_het_low e_het_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True),
             words("fastest alone", "fastest_alone"),
             ratio("speedup", "speedup"),
-            ratio("bound: computing", "bound_work"),
-            ratio("bound: + waiting, messages", "bound_waiting"),
-            ratio("bound: + extra work", "bound_extra"),
+            *_BOUNDS,
             words("speeds from", "speeds_from"),
             words("remarks"),
         ),
+        tuple(rows),
+    )
+
+
+def bounds(found: Sequence[Speedup], unequal: Sequence[Unequal]) -> Table:
+    """One row per run that has a speedup over one rank and is not among the unequal ones: its bounds."""
+    apart = {id(u.result) for u in unequal}
+    judged = [s for s in found if s.base and s.base.ranks == 1 and id(s.result) not in apart]
+    rows = [(*case_of(s.result), s.ratio, *bounds_of(s.result, s.base)) for s in judged if s.base]
+    return Table(
+        "speedup_bounds",
+        "Bounds on the speedup",
+        "Upper limits of the speedup of assembly + CG over one rank (Ferreira 2006, Eqs 3.7 to 3.9): the "
+        "time on one rank over the largest time of any rank. The first counts computing; the second also "
+        "waiting and messages; the third also work that a single rank would not do.",
+        (*case_columns(), ratio("speedup", "speedup"), *_BOUNDS),
         tuple(rows),
     )

@@ -26,6 +26,7 @@ from fembench.model.forecast import allreduce_scale, half_width, smallest
 from fembench.model.from_record import graph_of_record, message_of
 from fembench.model.graph import save_graph
 from fembench.model.grid import read_grid, study_of
+from fembench.model.heterogeneity import gain_over_equal, shares_of
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
 from fembench.model.predictor import Predictor, open_study, taught
@@ -212,6 +213,33 @@ def test_balanced_shares_let_all_ranks_finish_at_once():
     assert spread[0] > 1.5
     assert spread[1] < 1.25  # cells are shared out, time goes by blocks
     assert even.outcome.busy.sum(axis=1).max() < 0.7 * equal.outcome.busy.sum(axis=1).max()
+
+
+def test_weights_from_h_gain_in_simulated_conjugate_gradients_what_their_ratio_promises():
+    h = (26.0, 26.0, 40.0, 42.0)  # Mendes 2004
+    quick = planted_network(4, far=flat_class("here", 1e-9, 1e-9, 1e-13))
+    profile = planted_machine([26 / each for each in h], ("a", "b", "c", "d"), network=quick)
+    shares = ":".join(f"{s:.5f}" for s in shares_of(h))
+    equal, weighted = (
+        study(profile).predict(Case.of(mesh="s", ranks=4, shares=each)).iteration for each in ("", shares)
+    )
+    assert 1.25 <= equal / weighted <= 1.33
+    assert gain_over_equal(h) == pytest.approx(1.320, abs=0.001)
+
+
+@pytest.mark.row("000:r_cc")
+@pytest.mark.parametrize(
+    ("speed", "link", "suits"),
+    [(0.1, "1e-9,1e15", "ideal"), (1.0, "1e-5,1e9", "usable"), (1.0, "1e-3,1e9", "more ranks gain little")],
+)
+def test_a_program_is_classed_by_computing_over_messages(tmp_path, capsys, speed, link, suits):
+    save_profile(planted_machine([speed] * 2, ("a", "b")), tmp_path / "machine.json")
+    words = ["predict", "s", "--machine", str(tmp_path / "machine.json"), "--link", link, "--ranks", "2"]
+    assert main(words) == 0
+    (line,) = (t for t in capsys.readouterr().out.splitlines() if t.startswith("computing over messages"))
+    assert line.endswith(f"({suits})")
+    ratio = float(line.split(": ")[1].split()[0])
+    assert {"ideal": ratio >= 10, "usable": 1 < ratio < 10}.get(suits, ratio <= 1)
 
 
 def test_what_if_edits_change_machines_and_network():

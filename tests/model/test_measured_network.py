@@ -206,7 +206,7 @@ def test_pairs_that_hardly_disturb_each_other_are_simulated_without():
     assert share_of(crowded, "between") == 1.0  # no more than one after the other
 
 
-@pytest.mark.row("001:F12b")
+@pytest.mark.row("001:F12b", "001:7.3.7")
 def test_ranks_that_wait_slow_others_where_they_keep_the_core_they_share():
     polls = planted_network(1, polling=2.0)
     profile = planted_machine([1.0] * 12, network=polls)  # on a host of 8 cores

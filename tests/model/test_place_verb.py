@@ -8,7 +8,7 @@ import pytest
 from planted_profile import planted_profile
 
 from fembench.cli.main import main
-from fembench.model.hosts_for_parts import measured
+from fembench.model.hosts_for_parts import measured, one_a_core
 from fembench.records.network import CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
 from fembench.records.store import load, save
@@ -80,6 +80,28 @@ def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
     save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
     assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
     assert "characterize --network" in capsys.readouterr().err
+
+
+@pytest.mark.row("001:7.3.7")
+def test_no_core_gets_two_ranks_where_waiting_ranks_keep_it(profile, tmp_path, capsys):
+    """Host a has two slots on one core, and messages to the slow host b take long."""
+    near, far = profile.network.classes
+    far = msgspec.structs.replace(far, latency=(CurvePiece(first=0, coefficients=(1.0,)),))
+    made = planted_profile([1.0, 1.0, 0.1], hosts=("a", "a", "b"), network=profile.network)
+    hosts = tuple(msgspec.structs.replace(h, cores=1) for h in made.environment.hosts)
+    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=hosts))
+
+    def placed(polling):
+        network = msgspec.structs.replace(profile.network, classes=(near, far), polling=polling)
+        save_profile(msgspec.structs.replace(made, network=network), tmp_path / "machine.json")
+        assert main(["place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"]) == 0
+        return sorted(json.loads(capsys.readouterr().out)["hosts"])
+
+    assert placed(1.0) == placed(None) == ["a", "a"]  # waiting ranks sleep, or it is unknown
+    assert placed(1.86) == ["a", "b"]
+    assert one_a_core(msgspec.structs.replace(made, network=None), [2, 1], 2) == [2, 1]
+    polls = msgspec.structs.replace(made, network=msgspec.structs.replace(profile.network, polling=1.86))
+    assert one_a_core(polls, [2, 1], 3) == [2, 1]  # there is no room for three
 
 
 def test_hosts_are_as_fast_as_they_are_with_the_storage_of_the_run(profile):

@@ -71,7 +71,7 @@ def test_a_renamed_problem_is_taken_for_what_it_is_now_with_a_word():
     ("fields", "message"),
     [
         ({"rank": 2}, "here: unknown key 'rank'; the nearest known key is 'ranks'"),
-        ({"xqzzy": 2}, "here: unknown key 'xqzzy'; expected one of balance, "),
+        ({"xqzzy": 2}, "here: unknown key 'xqzzy'; expected one of ageing, balance, "),
         ({"ranks": "2"}, "here: ranks = '2': expected a whole number of at least 1"),
         ({"ranks": 0}, "here: ranks = 0: expected at least 1"),
         ({"trace_iterations": 2_000_000}, "here: trace_iterations = 2000000: expected at most 1000000"),

@@ -66,6 +66,7 @@ def test_efficiency_is_against_the_summed_speed_of_the_run_with_equal_shares(cam
     assert found["2:1"].source == campaign[2].id
 
 
+@pytest.mark.row("004:4h")
 def test_bounds_fall_with_waiting_messages_and_extra_work():
     alone = emulated((1.0,), (1,), flops=1.5)
     run = emulated((1.0, 0.5), (1, 1), send=6.0)  # computes 12 and 24 s, a quarter of the flops not needed
@@ -73,6 +74,20 @@ def test_bounds_fall_with_waiting_messages_and_extra_work():
     # work 0.75 x 24; waiting 12 + 6 s, of rank 0 (9 + 12 + 6) and rank 1 (18 + 6); extra 3 and 6
     assert u.bounds == pytest.approx((24 / 18, 24 / 27, 24 / 30))
     assert u.bounds.extra <= u.against["node8 at speed 1"][0] * (1 + 1e-12)
+
+
+@pytest.mark.row("004:4h")
+def test_equal_ranks_have_the_same_bounds():
+    alone = planted((1.0,), (1,), flops=1.5)
+    run = planted((1.0, 1.0), (2, 1), send=2.0, shares="2:1")  # computes 16 and 8 s, a quarter not needed
+    (table,) = (t for t in tables.every_table([alone, run]) if t.name == "speedup_bounds")
+    (row,) = to_json(table)
+    found = [row[f"bound_{name}"] for name in ("work", "waiting", "extra")]
+    # work 0.75 x 16 and 0.75 x 8; rank 0: 12 + 0 + 2, rank 1: 6 + 8 + 2; extra 4 and 2
+    assert found == pytest.approx([24 / 12, 24 / 16, 24 / 18])
+    assert row["speedup"] == pytest.approx(24 / 18)
+    unequal = [emulated((1.0,), (1,)), emulated((1.0, 0.5), (1, 1))]
+    assert "speedup_bounds" not in {t.name for t in tables.every_table(unequal) if t.rows}
 
 
 def test_a_run_on_two_hosts_is_compared_with_each_of_them():

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,20 @@ def test_weights_are_printed_and_written(record, tmp_path, capsys):
     assert "|    2 | b    |" in text
     assert "rule time, from 1 record of m1" in text
     assert [r.share for r in load_weights(out).ranks] == pytest.approx([0.4, 0.4, 0.2], rel=0.01)
+
+
+@pytest.mark.row("004:E9")
+def test_runs_of_each_host_alone_make_a_file_of_weights(tmp_path, capsys):
+    for k in range(2):  # repeated
+        for host, speed in (("node8", 1.0), ("node00", 1 / 7.7)):
+            save(planted([speed], hosts=(host,), id=f"{host}-{k}"), tmp_path / "alone")
+    out = tmp_path / "w.json"
+    assert main(["weights", str(tmp_path / "alone"), "--rule", "tasks", "-o", str(out)]) == 0
+    ratio = re.search(r"node00 is (\S+) x slower than the fastest", capsys.readouterr().out)
+    assert float(ratio[1]) == pytest.approx(7.7, rel=0.02)
+    weights = load_weights(out)
+    assert dict(weights.tasks) == {"node8": 7, "node00": 1}
+    assert [r.share for r in weights.ranks] == [1 / 8] * 8
 
 
 def test_json_is_the_file(record, tmp_path, capsys):

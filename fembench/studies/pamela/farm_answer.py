@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fembench.base.config import read_text
+from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
 from fembench.studies.pamela import pamela
@@ -21,6 +22,7 @@ from fembench.studies.pamela.source import Loops, analyse
 from fembench.studies.pamela.terms import expression
 from fembench.studies.programs.tasks import deal_tasks
 
+MOST_EDGES = 10_000  # of an expanded graph; more cannot be drawn
 SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names in BYTES -> in PAMELA
 
 
@@ -58,6 +60,22 @@ def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
             f"demand on resources and phases from the form with levels:\nL = {text(layered(graph))}"
         )
     return "\n\n".join(shown)
+
+
+def expanded(graph: BatchGraph) -> str:
+    """The graph of all tasks in the language of Graphviz; a task may use the results of all that feed it."""
+    tasks = {b.number: [f"tk{b.number}_{k}" for k in range(1, b.cardinality + 1)] for b in graph.batches}
+    nodes = [f"  {name};" for each in tasks.values() for name in each]
+    edges = [
+        f"  {source} -> {target};"
+        for b in graph.batches
+        for before in b.inputs
+        for source in tasks[before]
+        for target in tasks[b.number]
+    ]
+    if len(edges) > MOST_EDGES:
+        raise InputError(f"--expand: {len(edges)} links between tasks; a graph may have {MOST_EDGES}")
+    return "\n".join(["digraph tasks {", *nodes, *edges, "}"])
 
 
 def model_text(model: PamelaModel, conditionals: Conditionals) -> str:

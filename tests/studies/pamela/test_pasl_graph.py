@@ -8,6 +8,7 @@ from fembench.model.interval import TimeRange
 from fembench.studies.pamela import pamela, pamela_text, pasl
 from fembench.studies.pamela.bounds import Setting, predict
 from fembench.studies.pamela.build import build
+from fembench.studies.pamela.farm_answer import expanded
 from fembench.studies.pamela.machine_model import MachineModel
 from fembench.studies.pamela.pamela import Operation
 from fembench.studies.pamela.series_parallel import layered, repeated, steps, text
@@ -51,6 +52,24 @@ def test_the_graph_of_the_figure():
         (1, (2, 4, 5), "C6"),
     ]
     assert batches[5].output == "result.dat"
+
+
+@pytest.mark.row("000:F14b")
+def test_the_expanded_graph_has_every_task_and_link_of_the_figure():
+    """Fig. 4.7: batches of 1, 4, 4, 1, 1 and 1 tasks."""
+    first, *lines, last = expanded(graph()).splitlines()
+    assert (first, last) == ("digraph tasks {", "}")
+    links = {tuple(line.strip(" ;").split(" -> ")) for line in lines if "->" in line}
+    fork = {("tk1_1", f"tk{b}_{k}") for b in (2, 3) for k in range(1, 5)}
+    join = {(f"tk3_{k}", f"tk{b}_1") for b in (4, 5) for k in range(1, 5)}
+    end = {(f"tk2_{k}", "tk6_1") for k in range(1, 5)} | {("tk4_1", "tk6_1"), ("tk5_1", "tk6_1")}
+    assert links == fork | join | end
+    assert len(lines) - len(links) == 12
+    many = pasl.parse(
+        'B1="A";B2="B";B3="C";B4="D"; %% T1=B1(1)<<NULL; T2=B2(200)<<T1; T3=B3(200)<<T2; T4=B4(1)<<T3;'
+    )
+    with pytest.raises(InputError, match="40400 links between tasks"):
+        expanded(many)
 
 
 @pytest.mark.row("000:F4/F14")

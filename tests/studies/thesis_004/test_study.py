@@ -124,6 +124,7 @@ def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, f
     assert rows[3, 8]["thesis_total_speedup"] == pytest.approx(1.8951, abs=5e-5)  # Tables 5.16, 5.17
 
 
+@pytest.mark.row("004:E9")
 def test_repetitions_of_the_slowness_are_compared(study, found):
     plan = study.plan
     again = {w: list(records[:1]) for w, records in study.records.items()}

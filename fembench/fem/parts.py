@@ -48,8 +48,8 @@ def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> None:
     where = f"problem '{spec.name}': {len(parts.n_nodes)} {kind}"
     if len(loose) > MOST:
         raise InputError(
-            f"{where}, {len(loose)} of them not held on their own; expected at most {MOST} such parts:"
-            " join the cells by common facets"
+            f"{where}, {len(loose)} of them not held on their own; expected supports for every part,"
+            f" or at most {MOST} parts that lean on others"
         )
     moving = _moving(parts, supports, loose)
     if moving is not None:

@@ -329,7 +329,9 @@ def test_emulated_nodes_have_their_speeds(comm, brief):
 def names_and_causes(text):
     """{node: cause} in the printed table."""
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| node")]
-    return {row[0].strip(): row[-1].strip().split(" (alone")[0] for row in rows if row[-2].strip() == "slow"}
+    *_, verdict, cause, _ = zip(*rows)
+    names = [row[0].strip() for row in rows]
+    return {n: c.strip().split(" (alone")[0] for n, v, c in zip(names, verdict, cause) if v.strip() == "slow"}
 
 
 @pytest.mark.slow

@@ -112,6 +112,24 @@ def test_two_hosts_of_one_node_name_are_two(monkeypatch):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("machines", [1, 2])
+def test_hosts_have_one_number_per_machine_whatever_their_names(monkeypatch, machines):
+    """Every rank is on a host of its own; kernels alternate."""
+    from fembench.bench import describe
+
+    comm = world()
+    boot = f"boot {comm.rank % machines}"
+    monkeypatch.setattr(where, "host_key", lambda: (f"n{comm.rank}", boot))
+    monkeypatch.setattr(describe, "machine_key", lambda: boot)
+    facts, taken = host.host_facts(), host.taken_meter()
+    found = describe.describe(comm, facts, taken, launcher="", command="", synthetic="", dilate=1.0)
+    assert facts.machine == -1
+    if comm.rank == 0:
+        assert [h.name for h in found.hosts] == [f"n{rank}" for rank in range(comm.size)]
+        assert [h.machine for h in found.hosts] == [rank % machines for rank in range(comm.size)]
+
+
+@pytest.mark.mpi
 def test_ranks_bound_to_one_core_are_oversubscribed(monkeypatch):
     from fembench.bench import describe
 

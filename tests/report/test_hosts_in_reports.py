@@ -134,11 +134,23 @@ def test_a_phase_is_coloured_only_if_three_runs_show_a_difference():
     assert heat_map(host_times(results([on_hosts(3, slow=1)])), host_speeds(None)) is None
 
 
-def test_hosts_whose_ranks_take_turns_on_the_cores_of_one_machine_are_not_compared():
+def in_turns():
+    """A run on three hosts of one machine with two cores."""
     record = on_hosts(3)
     hosts = tuple(replace(host, machine=0, cores=2) for host in record.environment.hosts)
     shared = replace(record.environment, hosts=hosts, cores=((0,), (1,), (0,)))
-    assert host_times(results([replace(record, environment=shared)])) == []
+    return replace(record, environment=shared)
+
+
+def test_hosts_whose_ranks_take_turns_on_the_cores_of_one_machine_are_not_compared():
+    assert host_times(results([in_turns()])) == []
+
+
+def test_phases_by_host_that_are_left_out_because_ranks_take_turns_are_listed_with_that_reason():
+    why = {row["what"]: row["why"] for row in rows_of([in_turns()], "unavailable")}
+    assert why["phases by host"] == "3 ranks take turns on 2 cores in every run on several hosts"
+    both = rows_of([in_turns(), on_hosts(3, mesh="m2")], "unavailable")
+    assert "phases by host" not in {row["what"] for row in both}
 
 
 def test_one_host_has_no_heat_map():

@@ -120,6 +120,18 @@ def test_a_run_slower_than_on_fewer_ranks_says_how_many_to_use():
     assert "slower than on 2 ranks: use 2 ranks" in rows_of(records)["strong scaling efficiency"]["remarks"]
 
 
+@pytest.mark.parametrize(("factor", "slower"), [(1.005, False), (1.5, True)])
+def test_more_ranks_are_said_to_be_slower_only_beyond_the_interval(factor, slower):
+    """Thirty sets that scatter by 2 %."""
+    records = [make_record("m2", ranks, sets=30, noise=0.02) for ranks in (1, 2)]
+    base, other = (np.median([max(row[ph.CG] for row in s.seconds) for s in r.sets]) for r in records)
+    scale = factor * base / other
+    seconds = [tuple(tuple(scale * x for x in row) for row in s.seconds) for s in records[1].sets]
+    sets = tuple(replace(s, seconds=rows) for s, rows in zip(records[1].sets, seconds))
+    remarks = rows_of([records[0], replace(records[1], sets=sets)])["strong scaling efficiency"]["remarks"]
+    assert ("slower than on one rank: use one rank" in remarks) is slower
+
+
 def test_different_questions_have_no_ratio():
     mine, theirs = [make_record("m2", 2)], [make_record("m3", 2)]
     rows = {r["what"]: r for r in to_json(tables.every_table(mine, against=tables.Against("old", theirs))[0])}

@@ -27,7 +27,8 @@ def largest_eigenvalue(
 ) -> float:
     """A lower bound, close after 12 steps. Collective.
 
-    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start (n,) is consistent.
+    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start (n,) is consistent. If A
+    is singular, the search ends where a direction stores no energy. 1 if A is zero.
     """
     r, d = start.copy(), precondition(start)
     alphas: list[float] = []
@@ -35,14 +36,17 @@ def largest_eigenvalue(
     gamma = first = interface.dot(r, d)
     while len(alphas) < steps and gamma > 1e-20 * first:
         q = product(d)
-        alphas.append(gamma / interface.dot(d, q))
+        energy = interface.dot(d, q)
+        if energy <= 1e-20 * first:
+            break
+        alphas.append(gamma / energy)
         r -= alphas[-1] * q
         z = precondition(r)
         gamma, old = interface.dot(r, z), gamma
         betas.append(gamma / old)
         d *= betas[-1]
         d += z
-    return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1])
+    return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1]) if alphas else 1.0
 
 
 def hashed(numbers: NDArray[np.int64]) -> F64:

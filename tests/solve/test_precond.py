@@ -160,6 +160,14 @@ def test_the_largest_eigenvalue_is_found_from_below(comm):
     assert found == pytest.approx(s.interface.dot(v, w), rel=2e-3)
 
 
+@mpi
+def test_a_matrix_without_energy_has_no_eigenvalue_to_find(comm):
+    s = System(comm, "box:2x2x2")
+    start = s.vector(3)
+    assert largest_eigenvalue(np.zeros_like, np.copy, s.interface, start) == 1.0
+    assert largest_eigenvalue(np.zeros_like, np.zeros_like, s.interface, start) == 1.0
+
+
 def test_chebyshev_steps_sum_to_a_polynomial_that_nearly_inverts():
     """On one eigenvalue t the steps give z with 1 - t z = T(theta - t) / T(theta), Saad (12.9)."""
     smallest, largest, degree = 0.1, 2.0, 5

@@ -19,7 +19,7 @@ from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort
 from fembench.records.ledger import BalanceFacts
 from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
-from fembench.solve.from_names import build_solver, load_builders
+from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
 from fembench.stats.summary import precision
@@ -86,7 +86,6 @@ def measure(
     `make` builds the solver of a set; if given, it also synchronises emulated ranks, and there is no
     rehearsal.
     """
-    load_builders(case.method)
     tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None

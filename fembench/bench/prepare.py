@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from fembench.bench.parts import partition_facts
 from fembench.fem.boundary import fixed_dofs, local_load
 from fembench.fem.extent import Extent
+from fembench.fem.parts import check_parts
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
-from fembench.fem.whole import check_whole, whole_mesh
+from fembench.fem.whole import whole_mesh
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
@@ -79,7 +80,7 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
     prepared = prepare_parts(comm, case, spec, mesh, parts, tracer)
     if box_named(case.question.mesh) is None:  # a box is one part
         with span(tracer, VERIFY):
-            on_root(comm, lambda: check_whole(spec, whole_mesh(spec, mesh)) if mesh else None)
+            on_root(comm, lambda: _check_parts(spec, mesh, prepared.extent))
     return prepared
 
 
@@ -140,6 +141,11 @@ def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:
 def _cut(mesh: Mesh | None, targets: tuple[float, ...], case: Case) -> Partition:
     assert mesh is not None
     return partition(mesh, targets, method=case.placement.partitioner, seed=case.placement.seed)
+
+
+def _check_parts(spec: ProblemSpec, mesh: Mesh | None, extent: Extent) -> None:
+    assert mesh is not None
+    check_parts(spec, whole_mesh(spec, mesh), extent)
 
 
 def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, with_boundary: bool) -> Piece:

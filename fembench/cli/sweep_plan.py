@@ -85,8 +85,8 @@ def refuse_early(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> 
     """Raises InputError if records were made on other hosts, or a run without a record lacks a file."""
     _refuse_other_hosts(runs, folder, hostfile)
     for run in runs:
-        missing = [] if folder.record(run) else gone(run.case)
-        if missing:
+        missing = gone(run.case)
+        if missing and not folder.record(run):
             raise InputError(f"cannot read {shown(missing[0])}, which the campaign needs: no such file")
 
 

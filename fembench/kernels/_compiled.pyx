@@ -33,6 +33,11 @@ cdef extern from "kernels.h" nogil:
     void fb_axpy(int64_t n, double alpha, const double *x, double *y)
     void fb_scale(int64_t n, const double *inverse, const double *r, double *z)
     void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z)
+    void fb_chebyshev_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse)
+    void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                            const double *inverse)
+    void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d,
+                                  const double *inverse)
     void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
                       const double *inverse)
     double fb_read(int64_t n, const double *a)
@@ -45,10 +50,6 @@ cdef extern from "kernels.h" nogil:
                               const double *r, double *z)
     ctypedef struct fb_coarse:
         pass
-    void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                            const double *inverse)
-    void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d,
-                                  const double *inverse)
     void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
                      const double *share, const double *r, int64_t n_coarse, double *coarse)
     void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine)
@@ -300,9 +301,12 @@ cdef class Scale:
 
 
 cdef class Chebyshev:
-    """One step of the polynomial: r -= q; d = keep d + gain inverse r; z += d."""
+    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors.
+
+    start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d."""
     cdef object keep
     cdef Py_ssize_t n
+    cdef bint blocks
     cdef double *z
     cdef double *r
     cdef double *d
@@ -311,37 +315,22 @@ cdef class Chebyshev:
 
     def __init__(self, z, r, d, q, inverse):
         self.keep = (z, r, d, q, inverse)
-        self.n = z.size
+        self.n, self.blocks = z.size, inverse.ndim == 2
         self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
-        self.q, self.inverse = doubles_read(q, "q", self.n), doubles_read(inverse, "inverse", self.n)
-
-    def run(self, double keep, double gain):
-        fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
-
-
-cdef class BlockChebyshev:
-    """Steps of the Chebyshev polynomial with inverse blocks (n/3, 6) in place of an inverse diagonal.
-
-    start(gain): d = z = gain inverse r. run(keep, gain): r -= q; d = keep d + gain inverse r; z += d."""
-    cdef object keep
-    cdef Py_ssize_t n
-    cdef double *z
-    cdef double *r
-    cdef double *d
-    cdef const double *q
-    cdef const double *inverse
-
-    def __init__(self, z, r, d, q, inverse):
-        self.keep = (z, r, d, q, inverse)
-        self.n = z.size
-        self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
-        self.q, self.inverse = doubles_read(q, "q", self.n), doubles_read(inverse, "inverse", 2 * self.n)
+        self.q = doubles_read(q, "q", self.n)
+        self.inverse = doubles_read(inverse, "inverse", (2 if self.blocks else 1) * self.n)
 
     def start(self, double gain):
-        fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse)
+        if self.blocks:
+            fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse)
+        else:
+            fb_chebyshev_start(self.n, gain, self.z, self.r, self.d, self.inverse)
 
     def run(self, double keep, double gain):
-        fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+        if self.blocks:
+            fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+        else:
+            fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
 
 
 cdef class Transfer:

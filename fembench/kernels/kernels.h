@@ -60,6 +60,10 @@ void fb_direction_block(int64_t n, double beta, double *d, const double *r, cons
 void fb_axpy(int64_t n, double alpha, const double *x, double *y);
 void fb_scale(int64_t n, const double *inverse, const double *r, double *z);
 void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z);
+void fb_chebyshev_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
+void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
+void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
+                        const double *inverse);
 void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
                   const double *inverse);
 double fb_read(int64_t n, const double *a);
@@ -88,9 +92,6 @@ void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const 
 
 /* multigrid.c: transfers and the Galerkin product; nodes have 8 parents each, those of weight 0 last */
 typedef struct fb_coarse fb_coarse;
-void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                        const double *inverse);
-void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
 void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight, const double *share,
                  const double *r, int64_t n_coarse, double *coarse);
 void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine);

@@ -8,34 +8,6 @@
 
 #define PARENTS 8
 
-/* z = p(D^-1 A) D^-1 r, one step: r -= q; d = keep d + gain D^-1 r; z += d. D^-1 as in apply_block. */
-CLONES void fb_chebyshev_block(int64_t n, double keep, double gain, double *restrict z, double *restrict r,
-                               double *restrict d, const double *restrict q, const double *restrict inverse)
-{
-    for (int64_t i = 0; i < n; i += 3) {
-        double e[3];
-        for (int c = 0; c < 3; c++)
-            r[i + c] -= q[i + c];
-        apply_block(inverse + 2 * i, r + i, e);
-        for (int c = 0; c < 3; c++) {
-            d[i + c] = keep * d[i + c] + gain * e[c];
-            z[i + c] += d[i + c];
-        }
-    }
-}
-
-/* The first step, from z = 0: d = z = gain D^-1 r. */
-CLONES void fb_chebyshev_block_start(int64_t n, double gain, double *restrict z, const double *restrict r,
-                                     double *restrict d, const double *restrict inverse)
-{
-    for (int64_t i = 0; i < n; i += 3) {
-        double e[3];
-        apply_block(inverse + 2 * i, r + i, e);
-        for (int c = 0; c < 3; c++)
-            d[i + c] = z[i + c] = gain * e[c];
-    }
-}
-
 /* coarse = P^T (share r); share (3 (n - n_interior),): of the sharers of a value, what this one contributes. */
 CLONES void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
                         const double *share, const double *r, int64_t n_coarse, double *restrict coarse)

@@ -3,32 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.kernels.reference_variants import scaled
-
 Vector = NDArray[np.float64]
 Index = NDArray[np.int32]
 Pattern = tuple[NDArray[np.int64], Index, Index, Vector]
-
-
-class BlockChebyshev:
-    """Steps of the Chebyshev polynomial with inverse blocks (n/3, 6) in place of an inverse diagonal.
-
-    start(gain): d = z = gain inverse r. run(keep, gain): r -= q; d = keep d + gain inverse r; z += d.
-    """
-
-    def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
-        self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse.reshape(-1, 6)
-
-    def start(self, gain: float) -> None:
-        """The first step, from z = 0."""
-        self.d[:] = gain * scaled(self.inverse, self.r)
-        self.z[:] = self.d
-
-    def run(self, keep: float, gain: float) -> None:
-        """A further step."""
-        self.r -= self.q
-        self.d[:] = keep * self.d + gain * scaled(self.inverse, self.r)
-        self.z += self.d
 
 
 class Transfer:

@@ -21,15 +21,23 @@ class Scale:
 
 
 class Chebyshev:
-    """One step of the polynomial: r -= q; d = keep d + gain inverse r; z += d."""
+    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors.
+
+    start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d.
+    """
 
     def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
         self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse
 
+    def start(self, gain: float) -> None:
+        """The first step, from z = 0."""
+        self.d[:] = gain * scaled(self.inverse, self.r)
+        self.z[:] = self.d
+
     def run(self, keep: float, gain: float) -> None:
-        """The step."""
+        """A further step."""
         self.r -= self.q
-        self.d[:] = keep * self.d + gain * self.inverse * self.r
+        self.d[:] = keep * self.d + gain * scaled(self.inverse, self.r)
         self.z += self.d
 
 

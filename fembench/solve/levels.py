@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from fembench.methods.preconditioners import SMOOTHING_STEPS
 from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
+from fembench.solve.operators import diagonal_of
 from fembench.solve.products import Bind, bind_arrays
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import Stamps
@@ -46,10 +48,7 @@ class LevelMatrix:
 
     def block_diagonal(self) -> F64:
         """(n, 3, 3), unsummed."""
-        indptr, rows, _, values = self.arrays
-        blocks = np.empty((self.n, 3, 3))
-        blocks[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
-        return blocks
+        return diagonal_of(self.arrays)
 
 
 class Level:
@@ -62,10 +61,10 @@ class Level:
         self._product = bind(self.d, self.q)
         self._sum_q, self._sum_r = interface.bind(self.q, tracer), interface.bind(self.r, tracer)
         inverse = kernels.empty((n // 3, 6))
-        inverse[:] = inverse_of(_summed(blocks, interface))
+        inverse[:] = inverse_of(summed_blocks(blocks, interface))
         largest = 1.1 * self._largest(hashed(numbers), inverse)
         self._coefficients = chebyshev_coefficients(largest / RATIO, largest, SMOOTHING_STEPS)
-        self._step = kernels.BlockChebyshev(self.z, self.r, self.d, self.q, inverse.reshape(-1))
+        self._step = kernels.Chebyshev(self.z, self.r, self.d, self.q, inverse)
 
     def smooth(self) -> None:
         """From z = 0: z = p(D^-1 A) D^-1 r; r becomes the residual of z. Collective."""
@@ -119,8 +118,8 @@ class Level:
         return largest_eigenvalue(product, precondition, self.interface, start)
 
 
-def _summed(blocks: F64, interface: Interface) -> F64:
-    """Diagonal blocks (n, 3, 3), summed in place over their sharers."""
+def summed_blocks(blocks: F64, interface: Interface) -> F64:
+    """Diagonal blocks (n, 3, 3), summed in place over their sharers. Collective over neighbours."""
     for c in range(3):
         column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
         blocks[:, :, c] = interface.update(column).reshape(-1, 3)
@@ -212,6 +211,7 @@ def build_cycle(
             return Cycle(tuple(levels), tuple(transfers), bottom, stored)
         interface = Interface(comm, P.sharing, P.n_interior, P.n_coarse)
         below = Level(coarse.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
+        weakref.finalize(below, interface.close).atexit = False  # frees its requests
         transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
         levels.append(below)
         matrix, level, x, grid = coarse, below, grid.at(P.numbers), grid.coarser()

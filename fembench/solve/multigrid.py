@@ -68,14 +68,16 @@ class OnOneRank:
         numbers = comm.bcast(whole.numbers if whole else None)
         here = np.searchsorted(numbers, matrix.numbers)
         self._dofs = (3 * here[:, None] + np.arange(3)).reshape(-1)
-        self._own, self._sum = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
+        own, total = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
+        self._own, self._sum = (
+            own,
+            total,
+        )  # the calls below hold these, not the object: it ends with its owner
         self._cycle = _small_cycle(whole, grid) if whole else None
         self.stored_numbers = self._cycle.stored_numbers if self._cycle else 0
-        traffic = Traffic(ALLREDUCE, (), (self._own.nbytes,))
-        self._gather = chain(
-            tracer, (traffic, lambda: comm.Reduce([self._own, DOUBLE], [self._sum, DOUBLE], SUM))
-        )
-        self._scatter = chain(tracer, (traffic, lambda: comm.Bcast([self._sum, DOUBLE])))
+        traffic = Traffic(ALLREDUCE, (), (own.nbytes,))
+        self._gather = chain(tracer, (traffic, lambda: comm.Reduce([own, DOUBLE], [total, DOUBLE], SUM)))
+        self._scatter = chain(tracer, (traffic, lambda: comm.Bcast([total, DOUBLE])))
         self._tracer = tracer
 
     def __call__(self) -> None:

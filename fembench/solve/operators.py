@@ -106,14 +106,17 @@ def _operator(
 
 def symmetric(sub: Subdomain, lam: float, mu: float) -> Operator:
     indptr, rows, columns, values = assembled(sub, lam, mu, upper=True)
-
-    def block_diagonal() -> F64:
-        diagonal = np.empty((sub.n_active, 3, 3))
-        diagonal[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
-        return diagonal
-
+    arrays = (indptr, rows, columns, values)
     flops = 18 * (2 * len(columns) - sub.n_active)
-    return _operator("sym", sub, (lam, mu), (indptr, rows, columns, values), flops, block_diagonal)
+    return _operator("sym", sub, (lam, mu), arrays, flops, lambda: diagonal_of(arrays))
+
+
+def diagonal_of(arrays: tuple[NDArray, NDArray, NDArray, F64]) -> F64:
+    """(n, 3, 3) the diagonal blocks of arrays of storage sym, as a new array."""
+    indptr, rows, _, values = arrays
+    blocks = np.empty((len(rows), 3, 3))
+    blocks[rows] = values[indptr[:-1]]  # the diagonal block comes first in its row
+    return blocks
 
 
 def blocked(sub: Subdomain, lam: float, mu: float) -> Operator:

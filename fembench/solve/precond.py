@@ -26,6 +26,7 @@ from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.records.phases import PRECOND
 from fembench.solve.iterate import Preconditioner
+from fembench.solve.levels import summed_blocks
 from fembench.solve.multigrid import Multigrid
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.solve.twolevel import TwoLevel
@@ -134,10 +135,7 @@ def inverse_diagonal(A: Operator, interface: Interface) -> F64:
 
 def inverse_blocks(A: Operator, interface: Interface) -> F64:
     """(n/3, 6) inverses of the assembled 3x3 diagonal blocks. Collective over neighbours."""
-    blocks = A.block_diagonal()
-    for c in range(3):
-        column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
-        blocks[:, :, c] = interface.update(column).reshape(-1, 3)
+    blocks = summed_blocks(A.block_diagonal(), interface)
     inverse = kernels.empty((len(blocks), 6))
     full = np.linalg.inv(blocks)
     inverse[:] = full[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]

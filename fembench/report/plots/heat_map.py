@@ -15,7 +15,7 @@ from fembench.weights.host_speed import HostSpeeds
 SPEED = "all work, by speed"
 VALUES = 12  # hosts up to which values are written into the map
 NAMED = 40  # hosts up to which all are named
-LABELS = 12  # of many hosts, at most so many slow ones are named
+LABELS = 12  # slow hosts named at most, if there are many hosts
 LEAST, MOST = 1.1, 2.0  # factor at which the colours end: as large as computing differs, between these
 
 

@@ -1,8 +1,8 @@
 """What a compiled program is expected to do: its time with an interval.
 
-Of a rehearsal, the interval spans its repetitions, computing alone and beside other ranks, messages between
-ranks that just spoke and between ranks that computed meanwhile, and what ranks that wait take from others if
-they share cores. Without a rehearsal, costs are sums over instructions, and unknown counts are drawn.
+With a rehearsal, the interval covers: its repetitions; computing alone and beside other ranks; messages
+right after others and after computing; on shared cores, the time that waiting ranks take from computing ones.
+Without a rehearsal, costs are sums over instructions, and unknown counts are drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ class TimeInterval(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """A program on so many ranks: what was rehearsed, and the walks of all processes."""
+    """A program on a given number of ranks: what was rehearsed, and the walks of all processes."""
 
     program: Executable
     given: Given

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm, wtime
 from fembench.records.case import Case
 from fembench.records.ids import now_utc
+from fembench.records.packed import rows
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, Reference, SetTimes, Verdict
 from fembench.records.validity import judge
@@ -185,9 +187,9 @@ def _offsets(
     return [Offset(host=rank_host[0]), *found]
 
 
-def _by_rank(ranks: list[RankTimes], ticks: Callable[[RankTimes], I64]) -> tuple[tuple[float, ...], ...]:
-    """Seconds [rank][phase]."""
-    return tuple(tuple((ticks(r) / r.certificate.ticks_per_second).tolist()) for r in ranks)
+def _by_rank(ranks: list[RankTimes], ticks: Callable[[RankTimes], I64 | int]) -> Any:
+    """Seconds [rank], or [rank][phase], as a record holds them."""
+    return rows(np.array([ticks(r) / r.certificate.ticks_per_second for r in ranks]))
 
 
 def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
@@ -195,10 +197,10 @@ def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
     return SetTimes(
         warmup=first.warmup,
         seconds=_by_rank(ranks, lambda r: r.sets[k].ticks),
-        counts=tuple(tuple(r.sets[k].counts.tolist()) for r in ranks),
+        counts=rows(np.array([r.sets[k].counts for r in ranks])),
         iterations=first.iterations,
         residual=first.residual,
-        total=tuple(r.sets[k].total / r.certificate.ticks_per_second for r in ranks),
+        total=_by_rank(ranks, lambda r: r.sets[k].total),
     )
 
 

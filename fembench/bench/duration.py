@@ -22,7 +22,7 @@ from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort
 from fembench.records.phases import CG
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 RATE = 8e9  # bytes per second of a rank
 ASSEMBLY = 5e-7  # per set and equation of a rank
@@ -82,7 +82,7 @@ def _measuring(effort: CaseEffort, cg: float) -> tuple[float, float]:
 
 def _needed(near: Record) -> float:
     """How much of the time between these two limits a record needed, from 0 to 1."""
-    cg = Times(near).slowest(CG)
+    cg = times_of(near).slowest(CG)
     least, most = _measuring(near.case.effort, float(np.median(cg)))
     return min(1.0, max(0.0, (float(cg.sum()) - least) / (most - least))) if most > least else PATIENCE
 
@@ -118,7 +118,7 @@ def _stated(case: Case, n: int) -> ExpectedPace:
 
 def _pace(case: Case, n: int, near: Record) -> ExpectedPace:
     """From a record, its times scaled by the equations of a rank."""
-    times = Times(near)
+    times = times_of(near)
     each = n / case.placement.ranks
     scale = each / (near.mesh.n_equations / near.case.placement.ranks)
     walls = times.all_walls.max(axis=1)
@@ -169,7 +169,7 @@ def _bytes(case: Case, n: int) -> float:
 
 def _usable(record: Record) -> bool:
     """Whether its times say something about another run."""
-    times = Times(record)
+    times = times_of(record)
     return bool(
         len(times.timed)
         and times.slowest(CG).min() > 0

@@ -20,7 +20,7 @@ from fembench.model.measures import (
 from fembench.model.planner import make_plan
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 
 def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationOutcome) -> ParallelMeasures:
@@ -54,7 +54,7 @@ def run_errors(
             f"record {record.id}: {plural(record.case.placement.ranks, 'rank')}; "
             f"expected {graph.ranks}, as the graph"
         )
-    phases = Times(record).middle
+    phases = times_of(record).middle
     took = phases[:, ASSEMBLY].max() + graph.iterations * phases[:, CG]
     corrected = result.finish + graph.iterations * graph.residual
     plain, after = (_errors(took.tolist(), finish.tolist()) for finish in (result.finish, corrected))

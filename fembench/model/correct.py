@@ -38,7 +38,7 @@ from fembench.records.phases import (
     UNPACK,
 )
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 Array = npt.NDArray[np.float64]
 ENOUGH, APART = 6, 2.0  # least number of ranks, and least ratio of sizes, to fit a slope
@@ -68,7 +68,7 @@ class Lesson(NamedTuple):
 
 def measured(record: Record) -> RunMedians:
     """The times of a record that are predicted. Raises InputError if it has no timed iterations."""
-    each = Times(record).each_iteration
+    each = times_of(record).each_iteration
     if not len(each):
         raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
     slowest = each[:, :, CG].max(axis=1)

@@ -35,7 +35,7 @@ from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK,
 from fembench.records.quiet import others_note
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.traced import alignment
 
 
@@ -91,7 +91,7 @@ def residual(record: Record) -> float:
     latency, per_byte = message_of(record)
     on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
     alone = simulate(make_plan(ExecutionGraph(phases=record.phases, programs=tuple(bodies)), on))
-    took = float(Times(record).middle[:, CG].max())
+    took = float(times_of(record).middle[:, CG].max())
     return max(0.0, took - alone.makespan / max(record.solve.iterations, 1))
 
 
@@ -123,7 +123,7 @@ def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Itera
 
 def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
     """Assembly, then a loop over the mean of the traced iterations."""
-    found = Times(record).middle[rank]
+    found = times_of(record).middle[rank]
     if found[ASSEMBLY]:
         yield Compute(ASSEMBLY, float(found[ASSEMBLY]))
         yield Collective("barrier", 0, SYNC)  # CG begins after a barrier, as in a run
@@ -185,7 +185,7 @@ def message_of(record: Record) -> RecordedMessages:
     latency = max(0.0, min(alone)) / stages(record.case.placement.ranks) if alone else 0.0
     travel = list(_travels(record, spans))
     slopes = [max(0.0, (seconds - latency) / m) for m, seconds in travel if m]
-    spent = Times(record).middle
+    spent = times_of(record).middle
     room = float((spent[:, WAIT] + spent[:, ALLREDUCE]).min())  # of an iteration, for messages
     largest = max((m for row in record.partition.message_bytes for m in row), default=0)
     return RecordedMessages(max(latency, 0.0), min([*slopes, room / largest] if largest else [0.0]))

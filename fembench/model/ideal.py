@@ -16,7 +16,7 @@ from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
 from fembench.records.phases import ASSEMBLY, CG, OWN_MESSAGES, SYNC
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 
 class IdealRun(NamedTuple):
@@ -37,7 +37,7 @@ def on_ideal_network(record: Record) -> IdealRun:
     outcome = simulate(make_plan(structs.replace(graph, programs=programs), machine))
     own = outcome.finish - outcome.wait[:, SYNC]  # the barrier between assembly and CG is part of neither
     own += graph.residual * graph.iterations  # interruptions delay all ranks, whatever messages cost
-    middle = Times(record).middle
+    middle = times_of(record).middle
     recorded = middle[:, ASSEMBLY] + record.solve.iterations * middle[:, CG]
     return IdealRun(float(recorded.max()), float(own.max()))
 

@@ -16,7 +16,7 @@ from fembench.base.errors import InputError
 from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record, StateReading
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.upgrade import upgraded
 
 PREDICTION_SCHEMA = 3
@@ -97,7 +97,7 @@ def load_prediction(path: Path | str) -> Prediction:
 def began(record: Record) -> str:
     """When a run began, computed from the creation of its record at the end."""
     end = datetime.datetime.fromisoformat(record.created)
-    start = end - datetime.timedelta(seconds=float(Times(record).program.max(initial=0.0)))
+    start = end - datetime.timedelta(seconds=float(times_of(record).program.max(initial=0.0)))
     return start.isoformat(timespec="milliseconds")
 
 

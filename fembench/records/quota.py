@@ -16,8 +16,8 @@ SHOWN = 3  # hosts named in a line
 
 def stretch(environment: Environment, number: int) -> float:
     """The most by which a quota stretches the times of a host; 1 if it grants each of its ranks a CPU."""
-    quota, ranks = environment.hosts[number].cpu_quota, environment.rank_host.count(number)
-    return ranks / quota if 0 < quota < ranks else 1.0
+    quota = environment.hosts[number].cpu_quota
+    return max(environment.rank_host.count(number) / quota, 1.0) if quota > 0 else 1.0
 
 
 def narrow_quotas(environment: Environment) -> list[str]:

@@ -1,7 +1,7 @@
 """Record: the raw result of one run. Statistics are computed on reading.
 
-Arrays are nested tuples; comments give their indices, outermost first. Times are in seconds unless the name
-ends in `_ns`. Schema history:
+Arrays are nested tuples, large ones packed; comments give their indices, outermost first. Times are in
+seconds unless the name ends in `_ns`. Schema history:
     1  first
     2  the fields of a case in groups
     3  hosts and ranks per host of a case
@@ -14,6 +14,7 @@ import msgspec
 from fembench.records.case import Case
 from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
+from fembench.records.packed import Packed
 
 SCHEMA = 3
 NOT_RECORDED = "not recorded"
@@ -136,11 +137,12 @@ class SetTimes(Frozen, frozen=True):
     """One repetition of assembly and CG."""
 
     warmup: bool
-    seconds: tuple[tuple[float, ...], ...]  # [rank][phase], phases of Record.phases
-    counts: tuple[tuple[int, ...], ...]  # [rank][phase] number of spans
+    seconds: tuple[tuple[float, ...], ...] | Packed  # [rank][phase], phases of Record.phases
+    counts: tuple[tuple[int, ...], ...] | Packed  # [rank][phase] number of spans
     iterations: int
     residual: float  # |r| by recurrence at the end
-    total: tuple[float, ...]  # [rank] wall time on the rank's clock, since the end of the set before
+    # [rank] wall time on the rank's clock, since the end of the set before
+    total: tuple[float, ...] | Packed
 
 
 class SolveFacts(Frozen, frozen=True):
@@ -268,7 +270,7 @@ class Record(Frozen, frozen=True):
     partition: PartitionFacts
     clock: ClockCertificate
     phases: tuple[str, ...]  # names, in the order of every array "by phase"
-    setup: tuple[tuple[float, ...], ...]  # [rank][phase] phases outside the sets, each measured once
+    setup: tuple[tuple[float, ...], ...] | Packed  # [rank][phase] phases outside the sets, each measured once
     total: tuple[float, ...]  # [rank] from the first line of the program to the end of output
     sets: tuple[SetTimes, ...]
     solve: SolveFacts

@@ -5,6 +5,7 @@ from typing import Any
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
+from fembench.records.packed import Packed
 from fembench.records.record import Record
 
 Rows = Sequence[Sequence[Any]]
@@ -16,14 +17,13 @@ def check_shapes(record: Record, where: str) -> None:
     if not record.sets:
         raise InputError(f"{where}: sets = []: expected at least one set")
     for name, rows in _by_rank(record):
-        if len(rows) != ranks:
-            raise InputError(
-                f"{where}: {name} of {plural(len(rows), 'rank')}; expected {ranks}, as in its case"
-            )
+        if (found := (*rows.shape, 0)[0] if isinstance(rows, Packed) else len(rows)) != ranks:
+            raise InputError(f"{where}: {name} of {plural(found, 'rank')}; expected {ranks}, as in its case")
     for name, table in _by_phase(record):
-        wrong = next((row for row in table if len(row) != phases), None)
+        widths = table.shape[1:] if isinstance(table, Packed) else map(len, table)
+        wrong = next((n for n in widths if n != phases), None)
         if wrong is not None:
-            raise InputError(f"{where}: {name} of {plural(len(wrong), 'phase')}; expected {phases}")
+            raise InputError(f"{where}: {name} of {plural(wrong, 'phase')}; expected {phases}")
     for name, numbers, limit in _numbers(record):
         beyond = next((n for n in numbers if not 0 <= n < limit), None)
         if beyond is not None:
@@ -34,7 +34,7 @@ def check_shapes(record: Record, where: str) -> None:
             raise InputError(f"{where}: rank {rank} has {counts}; expected as many of each")
 
 
-def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any]]]:
+def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any] | Packed]]:
     """(name, entries) of all arrays with one entry per rank."""
     part = record.partition
     yield "environment.rank_host", record.environment.rank_host
@@ -48,7 +48,7 @@ def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any]]]:
         yield f"sets[{k}].total", one.total
 
 
-def _by_phase(record: Record) -> Iterator[tuple[str, Rows]]:
+def _by_phase(record: Record) -> Iterator[tuple[str, Rows | Packed]]:
     """(name, rows) of all arrays with one row per rank and one entry per phase."""
     yield "setup", record.setup
     for k, one in enumerate(record.sets):

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
+from fembench.records.packed import Packed, numbers
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-Rows = Sequence[Sequence[Any]]
+Rows = Sequence[Sequence[Any] | Packed]
 T = TypeVar("T", bound=npt.NDArray[Any])
 
 
@@ -40,7 +41,7 @@ class Times:
         self._record = record
 
     def _table(self, rows: Rows) -> Array:
-        """(n, P, n_phases) from nested tuples."""
+        """(n, P, n_phases) from tables [rank][phase]."""
         known = len(self._record.phases)
         values = self._array(rows, (len(rows), self.n_ranks, known))
         missing = np.zeros((*values.shape[:2], len(NAMES) - known))
@@ -48,7 +49,7 @@ class Times:
 
     def _array(self, rows: Rows, shape: tuple[int, ...]) -> Array:
         try:
-            values = np.array(rows, float) if rows else np.empty(shape)
+            values = np.array([numbers(row) for row in rows]) if rows else np.empty(shape)
         except ValueError:  # ragged
             values = np.empty(0)
         if values.shape != shape:
@@ -159,6 +160,16 @@ class Times:
         if not len(ends):
             raise InputError(f"record {self._record.id} has no timed iterations; expected a run of CG")
         return self.each_iteration[np.argsort(ends, kind="stable")[len(ends) // 2]]
+
+
+_last: list[tuple[Record, Times]] = []
+
+
+def times_of(record: Record) -> Times:
+    """The times of a record: those made last if they are of the same record, for large ones take long."""
+    if not _last or _last[0][0] is not record:
+        _last[:] = [(record, Times(record))]
+    return _last[0][1]
 
 
 def fixed(values: T) -> T:

@@ -10,7 +10,7 @@ from fembench.base import units
 from fembench.records.phases import CG, CG_PARTS
 from fembench.records.quota import stretch
 from fembench.records.record import Record, Rule
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
 STRETCHING = 10  # factor on LOOP if ranks are emulated
@@ -60,7 +60,7 @@ def _complete(dropped: tuple[int, ...]) -> Rule:
 
 def usual_iterations(record: Record) -> list[Iteration]:
     """[rank] typical iteration; [] if none was timed."""
-    times = Times(record)
+    times = times_of(record)
     each, spans = times.each_iteration, times.spans
     if not len(each):
         return []

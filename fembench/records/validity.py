@@ -16,7 +16,7 @@ from fembench.records.binding import bound_apart, enough_cores
 from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
 from fembench.records.quiet import foreign, quiet
 from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, fewest_for, precision
 
@@ -44,7 +44,7 @@ def judge(record: Record) -> Verdict:
 
 def _work(record: Record) -> Iterator[Rule]:
     yield _stated(record)
-    worst = float(Times(record).unattributed_share.max(initial=0.0))
+    worst = float(times_of(record).unattributed_share.max(initial=0.0))
     yield at_most("B2", "unattributed share of the total", worst, 0.05)
     yield from _bandwidth(record)
     part = record.partition
@@ -67,7 +67,7 @@ def _work(record: Record) -> Iterator[Rule]:
 
 def _stated(record: Record) -> Rule:
     """B1: the work is stated and was done. Fixed work that reached rounding early cannot be evaluated."""
-    asked, done = record.case.stop.iterations, Times(record).all_iterations
+    asked, done = record.case.stop.iterations, times_of(record).all_iterations
     ok: bool | None = True
     work, note = f"|r| <= {record.solve.target:.3g}", ""
     if asked:
@@ -93,7 +93,7 @@ def _bandwidth(record: Record) -> Iterator[Rule]:
 
 def product_bandwidth(record: Record) -> list[float]:
     """[rank] matrix bytes over the median time of one product, bytes/s; 0 if nothing was timed."""
-    products = Times(record).each_iteration[:, :, PRODUCT_PARTS].sum(axis=2)
+    products = times_of(record).each_iteration[:, :, PRODUCT_PARTS].sum(axis=2)
     typical = np.median(products, axis=0) if len(products) else np.zeros(len(record.solve.matrix_bytes))
     return [n / t if t > 0 else 0.0 for n, t in zip(record.solve.matrix_bytes, typical.tolist())]
 
@@ -102,7 +102,7 @@ def _timing(record: Record) -> Iterator[Rule]:
     ranks = record.case.placement.ranks
     yield Rule(
         id="C1",
-        ok=Times(record).n_ranks == ranks,
+        ok=times_of(record).n_ranks == ranks,
         value=f"{units.plural(ranks, 'rank')} reported every phase",
         threshold="every rank, every phase",
     )
@@ -130,7 +130,7 @@ def _shortest_phase(record: Record) -> Rule:
     ledgers = record.balance.ledgers if record.balance else ()
     if record.case.placement.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
         silent |= {*COMMUNICATION, SPMV_INTERFACE}
-    times = Times(record).timed.sum(axis=0).max(axis=0)  # by phase
+    times = times_of(record).timed.sum(axis=0).max(axis=0)  # by phase
     least, shortest = min(
         ((t, k) for k, t in enumerate(times.tolist()) if t > 0 and k not in silent), default=(inf, -1)
     )
@@ -148,8 +148,8 @@ def _shortest_phase(record: Record) -> Rule:
 
 
 def _statistics(record: Record) -> Iterator[Rule]:
-    times = Times(record).slowest(CG).tolist()
-    warmups = int(Times(record).warmups.sum())
+    times = times_of(record).slowest(CG).tolist()
+    warmups = int(times_of(record).warmups.sum())
     yield Rule(
         id="D1",
         ok=warmups >= WARMUPS and len(times) >= SETS,

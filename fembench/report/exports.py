@@ -9,9 +9,10 @@ import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
 from fembench.records.case import FIELDS
+from fembench.records.packed import Packed
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.traced import alignment
 from fembench.report.fields import Fields
 from fembench.report.measures import host_of
@@ -93,18 +94,21 @@ def _messages(event: Event) -> dict[str, Any]:
 
 
 def write_everything(records: Iterable[Record], path: Path) -> None:
-    """Every measured time, one row each: case, set, rank, host, phase, seconds, count."""
+    """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
+
+    Large records, whose times are packed, are left out: their rows would fill a hundred times as much room.
+    """
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*FIELDS, *MEASURED])
-        for record in records:
+        for record in (r for r in records if not isinstance(r.sets[0].seconds, Packed)):
             case = record.case.flat().values()
             writer.writerows((*case, record.id, record.verdict.status, *row) for row in _rows(record))
 
 
 def _rows(record: Record) -> Iterator[tuple[object, ...]]:
     """Rows of kind, set, rank, host, phase, seconds, count; phases that did not occur are left out."""
-    times = Times(record)
+    times = times_of(record)
     sets = list(
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
     )

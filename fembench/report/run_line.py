@@ -5,14 +5,14 @@ import numpy as np
 from fembench.base import units
 from fembench.records.phases import CG
 from fembench.records.record import Record, leads_to
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.report.measures import communication
 from fembench.report.runs import case_name
 
 
 def summary_line(record: Record) -> str:
     """Verdict, case, equations, iterations, CG time of the slowest rank, share of communication."""
-    times = Times(record)
+    times = times_of(record)
     cg = times.slowest(CG)
     words = [
         f"{units.count(record.mesh.n_equations)} equations",

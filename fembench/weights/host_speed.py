@@ -22,7 +22,7 @@ from fembench.records.nodes import NodesRecord
 from fembench.records.quiet import lost
 from fembench.records.quota import withheld
 from fembench.records.record import Environment, HostFacts, Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.turns import taking_turns
 from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, joint_level
@@ -179,7 +179,7 @@ def _of_runs(runs: Sequence[Record]) -> HostSpeeds:
 
 def _computed(run: Record) -> bool:
     """Whether the ranks of a run computed at their own speed, for a time that was measured."""
-    emulated, timed = run.case.synthetic.emulate, Times(run).timed
+    emulated, timed = run.case.synthetic.emulate, times_of(run).timed
     return not emulated and run.verdict.status != "INVALID" and bool(len(timed) and observe(run).cost.all())
 
 

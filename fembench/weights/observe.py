@@ -15,7 +15,7 @@ from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 
 Array = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Observation:
 
 def observe(record: Record) -> Observation:
     """The timed sets of a record. Raises InputError if there are none."""
-    times = Times(record)
+    times = times_of(record)
     if not len(times.timed):
         raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
     return Observation(
@@ -94,7 +94,7 @@ def phase_speeds(record: Record) -> tuple[Array, Array]:
 
     Phases that take no time on some rank are left out. The shares are those of the mean over ranks.
     """
-    seconds = np.median(Times(record).timed[:, :, COMPUTING], axis=0)
+    seconds = np.median(times_of(record).timed[:, :, COMPUTING], axis=0)
     used = seconds[:, (seconds > 0).all(axis=0)]
     speeds = np.asarray(record.partition.cells, float)[:, None] / used
     mix = (1 / speeds).mean(axis=0)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from fembench.base.units import seconds
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.weights import shares_of
 from fembench.weights.advice import Advice, advise
 from fembench.weights.disturbed import disturbance
@@ -97,7 +97,7 @@ def prove(trail: Trail) -> Proof:
 
 def too_short(records: Sequence[Record]) -> str:
     """Why the speeds of ranks cannot be told from these runs; "" if they can."""
-    work = np.concatenate([Times(r).each_iteration[:, :, IN_ITERATION].sum(axis=2) for r in records])
+    work = np.concatenate([times_of(r).each_iteration[:, :, IN_ITERATION].sum(axis=2) for r in records])
     longest = float(np.median(work, axis=0).max()) if len(work) else LEAST_WORK
     if longest >= LEAST_WORK:
         return ""
@@ -129,4 +129,4 @@ def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tupl
 
 def _phase_seconds(records: Sequence[Record]) -> Array:
     """(P, n_phases) median seconds per set."""
-    return np.asarray(np.median(np.concatenate([Times(r).timed for r in records]), axis=0))
+    return np.asarray(np.median(np.concatenate([times_of(r).timed for r in records]), axis=0))

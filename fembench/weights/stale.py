@@ -6,7 +6,7 @@ import numpy as np
 
 from fembench.records.phases import COMPUTING
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.records.weights import Weights, mismatch, stale_hosts
 from fembench.weights.observe import hosts_of
 
@@ -28,7 +28,7 @@ def warning(weights: Weights, record: Record) -> str:
 
 def first_costs(record: Record) -> dict[str, float]:
     """Host -> mean seconds of computing per cell in the first set, warm-up or not."""
-    seconds = Times(record).all_sets[0][:, COMPUTING].sum(axis=1).tolist()
+    seconds = times_of(record).all_sets[0][:, COMPUTING].sum(axis=1).tolist()
     cost = defaultdict(list)
     for host, spent, cells in zip(hosts_of(record), seconds, record.partition.cells):
         cost[host].append(spent / cells)

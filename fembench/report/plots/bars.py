@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from fembench.base import units
 from fembench.records import phases as ph
@@ -39,6 +40,7 @@ SENT = (
     ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
 )
 PANELS = 6  # in one figure
+BARS = 200  # in one panel
 
 
 def labelled(*labels: str) -> str:
@@ -116,12 +118,12 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     medians = {name: over_runs(found) for name, found in by_name(result.runs).items()}
     with canvas.figure(1, height=3.8) as (drawn, (axes,)):
         factor, unit = canvas.seconds_scale(float(medians[CG].max()))
-        bottom = np.zeros(result.ranks)
+        bottom = np.zeros(len(_firsts(result.ranks)))
         for label, parts, colour in SOLVE:
-            height = factor * sum(medians.get(n, np.zeros(result.ranks)) for n in parts)
-            axes.bar(range(result.ranks), height, 0.8, bottom, color=colour, label=label)
+            height = factor * _means(sum(medians.get(n, np.zeros(result.ranks)) for n in parts))
+            axes.bar(range(len(height)), height, 0.8, bottom, color=colour, label=label)
             bottom += height
-        canvas.categories(axes, [str(p) for p in range(result.ranks)], "rank")
+        canvas.categories(axes, [str(p) for p in _firsts(result.ranks)], "rank")
         axes.set_ylabel(unit)
         slowest = result.times[CG]
         axes.set_title(canvas.escaped(f"{result.mesh} · {result.variant} · ranks {result.setting}"))
@@ -133,7 +135,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
             "Medians over the timed sets. All bars have about the same height because ranks wait for each "
             f"other in every iteration. The rank with much {labelled('product')} and little "
             f"{labelled('wait')} is the one that the others wait for (slowest in CG: rank {slowest.rank} on "
-            f"{slowest.host}).",
+            f"{slowest.host})." + _grouped(result.ranks, "ranks"),
         )
 
 
@@ -199,7 +201,7 @@ def parts(results: Sequence[Result]) -> Plot | None:
             "Parts: cells and shared unknowns",
             "Left: the cells of each part, a measure of its work; the black lines are its target. Right: the "
             "unknowns that it shares with other parts and exchanges in every iteration; the black line is "
-            "the mean.",
+            "the mean." + _grouped(max(r.ranks for r in chosen), "parts"),
         )
 
 
@@ -209,9 +211,28 @@ def _how(result: Result) -> str:
 
 
 def _parts(axes: Axes, values: Sequence[int], fair: np.ndarray, label: str, colour: str) -> None:
-    n = len(values)
-    axes.bar(range(n), values, 0.8, color=colour)
+    shown, fair = _means(values), _means(fair)
+    n = len(shown)
+    axes.bar(range(n), shown, 0.8, color=colour)
     axes.hlines(fair, np.arange(n) - 0.45, np.arange(n) + 0.45, colors=canvas.BLACK, linewidths=1.5)
     axes.set_ylabel(label)
-    axes.set_ylim(0, 1.12 * max(*values, *fair, 1))
-    canvas.categories(axes, [str(p) for p in range(n)], "part")
+    axes.set_ylim(0, 1.12 * max(*shown, *fair, 1))
+    canvas.categories(axes, [str(p) for p in _firsts(len(values))], "part")
+
+
+def _firsts(ranks: int) -> range:
+    """The first rank of each bar."""
+    return range(0, ranks, -(-ranks // BARS))
+
+
+def _means(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The mean over the ranks of each bar, of one value per rank."""
+    firsts = _firsts(np.size(values))
+    counts = np.diff([*firsts, np.size(values)])
+    return np.asarray(np.add.reduceat(np.asarray(values, float), firsts) / counts)
+
+
+def _grouped(ranks: int, what: str) -> str:
+    """What a bar shows, if it is not a single rank."""
+    each = _firsts(ranks).step
+    return f" Each bar is the mean of {each} consecutive {what}." if each > 1 else ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION, NAMES, PARTITION, SEND, UNPACK, WAIT
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import times_of
 from fembench.report.measures import mean_times
 from fembench.studies.thesis_004.plan import Want
 from fembench.studies.thesis_004.thesis import MESHES
@@ -59,7 +59,7 @@ class StudyRecords:
     def _phases(self, records: Sequence[Record]) -> Phases:
         if not records:
             return NOTHING
-        found = mean_times([Times(r) for r in records])
+        found = mean_times([times_of(r) for r in records])
         timed = records[0].solve.iterations
         scale = (
             self.iterations.get(records[0].case.question.mesh, timed) / timed

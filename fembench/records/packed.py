@@ -1,0 +1,71 @@
+"""Large arrays of a record, packed: a record of ten thousand ranks stays a file that one can send.
+
+Whole numbers are exact. Of other numbers 16 significant bits are kept: a relative error of at most 2**-16
+(0.0015 %), far below the noise of any time. Each number is four bytes: an unsigned integer, or IEEE single
+precision, of which the last byte is left out. All first bytes come first, then all second ones, with the
+first index fastest, so that neighbours resemble each other; zlib compresses them, base64 makes them text.
+"""
+
+import base64
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An array of non-negative whole numbers below 2**32, or of finite numbers, in text."""
+
+    shape: tuple[int, ...]
+    whole: bool
+    data: str
+
+    @property
+    def _bytes(self) -> int:
+        return 4 if self.whole else 3
+
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """The array. Raises ValueError for damaged data."""
+        n = math.prod(self.shape)
+        try:
+            raw = zlib.decompressobj().decompress(base64.b64decode(self.data), self._bytes * n + 1)
+        except zlib.error as error:
+            raise ValueError("damaged data") from error
+        if len(raw) != self._bytes * n:
+            raise ValueError(f"data of {len(raw)} bytes or more; expected {self._bytes * n}")
+        words = np.zeros((n, 4), np.uint8)
+        words[:, : self._bytes] = np.frombuffer(raw, np.uint8).reshape(self._bytes, n).T
+        values = words.view(">u4" if self.whole else ">f4").astype(float)
+        return values.reshape(self.shape[::-1]).T
+
+
+LARGE = 50_000  # numbers in an array; smaller ones stay readable
+
+
+def rows(values: npt.NDArray[Any]) -> tuple[Any, ...] | Packed:
+    """An array as a record holds it: packed if it is large, otherwise nested tuples."""
+    return packed(values) if values.size > LARGE else _tuples(values.tolist())
+
+
+def _tuples(values: Any) -> Any:
+    return tuple(map(_tuples, values)) if isinstance(values, list) else values
+
+
+def packed(values: npt.ArrayLike) -> Packed:
+    """An array of any shape, packed."""
+    array = np.asarray(values)
+    whole = array.dtype.kind in "iu"
+    flat = array.T.ravel()
+    words = flat.astype(np.uint32) if whole else flat.astype(np.float32).view(np.uint32) + np.uint32(0x80)
+    planes = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, : 4 if whole else 3].T
+    text = base64.b64encode(zlib.compress(planes.tobytes())).decode()
+    return Packed(shape=array.shape, whole=whole, data=text)
+
+
+def numbers(values: Sequence[Any] | Packed) -> npt.NDArray[np.float64]:
+    """The array of packed or of plain numbers. Raises ValueError if they are ragged or damaged."""
+    return values.numbers() if isinstance(values, Packed) else np.array(values, float)

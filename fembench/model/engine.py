@@ -1,11 +1,14 @@
 """Simulate a plan without contention: one turn of a loop takes a dozen array operations over all ranks.
 
+Only the ranks' clocks at the beginning of each turn are kept; whoever looks into a turn simulates it again.
 Turns are simulated until they repeat. Once the clocks of all ranks advance by the same amount over 1, 2, 3 or
 4 turns, they do so in all later turns, because the recurrence uses only maximum and sum.
 """
 
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +36,7 @@ class SegmentRun:
     """The simulation of one segment."""
 
     segment: Segment
-    turns: list[Turn]  # all simulated turns
+    turns: Sequence[Turn]  # all simulated turns
     period: int  # number of turns that repeat; 0: every turn was simulated
     repeats: int  # number of periods that were not simulated
     advance: float  # seconds per period
@@ -59,8 +62,7 @@ class SimulationOutcome:
 
 
 def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
-    """Simulate a plan; without `period`, every turn. Simulated turns are kept for the timeline and the
-    critical path."""
+    """Simulate a plan; without `period`, every turn."""
     n, phases = plan.ranks, len(plan.phases)
     clock, wait = np.zeros(n), np.zeros((n, phases))
     runs: list[SegmentRun] = []
@@ -91,12 +93,12 @@ class _Level(NamedTuple):
     nodes: Ints  # (n,)
     before: Ints  # (n,) index into ends
     work: Array  # (n,)
-    sources: Ints  # (n, k) index into ends: the begin of each message's sender node
-    offsets: Array  # (n, k) seconds from there to its arrival; -inf if a node waits for fewer
+    sources: Ints  # (k, n) index into ends: the begin of each message's sender node
+    offsets: Array  # (k, n) seconds from there to its arrival; -inf if a node waits for fewer
     posts: Ints | None  # the same for the receiver; None: no message of the level waits for its receiver
     post_offsets: Array
-    receive: Array  # (n, k) Or
-    numbers: Ints  # (n, k) messages; -1 where there is none
+    receive: Array  # (k, n) Or
+    numbers: Ints  # (k, n) messages; -1 where there is none
 
 
 class _Runner:
@@ -116,19 +118,19 @@ class _Runner:
     def _level(self, level: Ints) -> _Level:
         segment, ranks = self._segment, self._ranks
         nodes = [segment.nodes[k] for k in level]
-        shape = len(nodes), max(len(node.waits) for node in nodes)
+        shape = max(len(node.waits) for node in nodes), len(nodes)
         numbers, receive = np.full(shape, -1, np.int64), np.zeros(shape)
         sources, posts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         offsets, post_offsets = np.full(shape, -np.inf), np.full(shape, -np.inf)
         for i, node in enumerate(nodes):
             for j, (number, overhead) in enumerate(node.waits):
                 message = segment.messages[number]
-                numbers[i, j], receive[i, j] = number, overhead
-                sources[i, j] = segment.before[message.sent[0]] + ranks
-                offsets[i, j] = message.sent[1] + message.latency
+                numbers[j, i], receive[j, i] = number, overhead
+                sources[j, i] = segment.before[message.sent[0]] + ranks
+                offsets[j, i] = message.sent[1] + message.latency
                 if message.posted is not None:
-                    posts[i, j] = segment.before[message.posted[0]] + ranks
-                    post_offsets[i, j] = message.posted[1] + message.latency
+                    posts[j, i] = segment.before[message.posted[0]] + ranks
+                    post_offsets[j, i] = message.posted[1] + message.latency
         two_sided = bool(np.isfinite(post_offsets).any())
         return _Level(
             level,
@@ -144,74 +146,100 @@ class _Runner:
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
         """Simulate all turns from these clocks, adding to `wait` (n_ranks, n_phases); return new clocks."""
-        segment, turns = self._segment, self._segment.turns
-        kept: list[Turn] = []
-        clocks, waits = [clock], []
-        while len(kept) < turns:
-            turn, clock, spent = self._turn(clock)
-            kept.append(turn)
+        segment, clocks = self._segment, [clock]
+        waited, recent = np.zeros(len(self._waiting)), deque[Array](maxlen=max(PERIODS))
+        for left in reversed(range(segment.turns)):
+            clock, spent = self._turn(clock)
             clocks.append(clock)
-            waits.append(spent)
-            found = _period(clocks) if period else 0
-            if found and len(kept) < turns:
-                return self._extrapolate(kept, clocks, waits, wait, found)
-        self._add(wait, waits)
-        return SegmentRun(segment, kept, 0, 0, 0.0, 0), clock
+            recent.append(spent)
+            waited += spent
+            found = _period(clocks) if period and left else 0
+            if found:
+                return self._extrapolate(clocks, waited, np.sum(list(recent)[-found:], axis=0), wait, found)
+        self._add(wait, waited)
+        return SegmentRun(segment, LazyTurns(self, clocks[:-1]), 0, 0, 0.0, 0), clock
 
     def _extrapolate(
-        self, kept: list[Turn], clocks: list[Array], waits: list[Array], wait: Array, period: int
+        self, clocks: list[Array], waited: Array, each: Array, wait: Array, period: int
     ) -> tuple[SegmentRun, Array]:
-        """The remaining turns: whole periods at once, the rest one by one."""
+        """The remaining turns: whole periods, which wait `each`, at once, the rest one by one."""
         advance = float(np.mean(clocks[-1] - clocks[-1 - period]))
-        repeats, rest = divmod(self._segment.turns - len(kept), period)
-        self._add(wait, [*waits, *(repeats * spent for spent in waits[-period:])])
-        clock = clocks[-1] + repeats * advance
-        run = SegmentRun(self._segment, kept, period, repeats, advance, rest)
+        repeats, rest = divmod(self._segment.turns - len(clocks) + 1, period)
+        waited += repeats * each
+        clock = clocks.pop() + repeats * advance
         for _ in range(rest):
-            turn, clock, spent = self._turn(clock)
-            kept.append(turn)
-            self._add(wait, [spent])
-        return run, clock
+            clocks.append(clock)
+            clock, spent = self._turn(clock)
+            waited += spent
+        self._add(wait, waited)
+        return SegmentRun(self._segment, LazyTurns(self, clocks), period, repeats, advance, rest), clock
 
-    def _add(self, wait: Array, waits: list[Array]) -> None:
-        if waits and len(self._place):
-            sums = np.bincount(self._place, np.sum(waits, axis=0), wait.size)
-            wait += sums.reshape(wait.shape)
+    def _add(self, wait: Array, waited: Array) -> None:
+        if len(self._place):
+            wait += np.bincount(self._place, waited, wait.size).reshape(wait.shape)
 
-    def _turn(self, clock: Array) -> tuple[Turn, Array, Array]:
-        """One turn: (nodes, clocks after, seconds waited by each node that waits)."""
-        n = self._ranks
-        ends = np.empty(n + len(self._segment.nodes))
-        ends[:n] = clock
+    def _turn(self, clock: Array) -> tuple[Array, Array]:
+        """One turn from these clocks: (clocks after it, seconds waited by each node that waits)."""
+        ends = self._ends(clock)
+        spent = (ends[self._ranks :] - ends[self._before] - self._own)[self._waiting]
+        return ends[self._last], np.maximum(spent, 0.0)
+
+    def _ends(self, clock: Array) -> Array:
+        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there."""
+        ends = np.empty(self._ranks + len(self._segment.nodes))
+        ends[: self._ranks] = clock
+        for level in self._levels:
+            t = ends[level.before] + level.work
+            if len(level.sources):
+                for arrival, receive, _ in _in_order(level, ends):
+                    t = np.maximum(t, arrival) + receive
+            ends[self._ranks + level.nodes] = t
+        return ends
+
+    def turn(self, clock: Array) -> Turn:
+        """The turn from these clocks."""
+        ends = self._ends(clock)
         bound = np.full(len(self._segment.nodes), -1, np.int64)
         arrived = np.zeros(len(self._segment.nodes))
         for level in self._levels:
             t = ends[level.before] + level.work
-            if level.numbers.shape[1]:
-                t, bound[level.nodes], arrived[level.nodes] = _wait(level, ends, t)
-            ends[n + level.nodes] = t
-        begin = ends[self._before]
-        end = ends[n:]
-        spent = (end - begin - self._own)[self._waiting]
-        return Turn(begin, end, bound, arrived), ends[self._last], np.maximum(spent, 0.0)
+            for arrival, receive, column in _in_order(level, ends) if len(level.sources) else ():
+                late = arrival > t
+                nodes = level.nodes[late]
+                bound[nodes] = np.take_along_axis(level.numbers, column[None], 0)[0][late]
+                arrived[nodes] = arrival[late]
+                t = np.maximum(t, arrival) + receive
+        return Turn(ends[self._before], ends[self._ranks :], bound, arrived)
 
 
-def _wait(level: _Level, ends: Array, t: Array) -> tuple[Array, Ints, Array]:
-    """(end of each node's wait, the last message that it waited for, the arrival of that message)."""
+class LazyTurns(Sequence[Turn]):
+    """The turns from the given clocks, simulated when they are looked at."""
+
+    def __init__(self, runner: _Runner, clocks: list[Array]) -> None:
+        self._runner, self._clocks = runner, clocks
+
+    def __len__(self) -> int:
+        return len(self._clocks)
+
+    @overload
+    def __getitem__(self, k: int) -> Turn: ...
+    @overload
+    def __getitem__(self, k: slice) -> "LazyTurns": ...
+    def __getitem__(self, k: int | slice) -> "Turn | LazyTurns":
+        found = self._clocks[k]
+        return LazyTurns(self._runner, found) if isinstance(found, list) else self._runner.turn(found)
+
+
+def _in_order(level: _Level, ends: Array) -> Iterator[tuple[Array, Array, Ints]]:
+    """The first, second, … message to arrive at each node: (arrivals, Or, their columns), each (n,)."""
     arrivals = ends[level.sources] + level.offsets
     if level.posts is not None:
         arrivals = np.maximum(arrivals, ends[level.posts] + level.post_offsets)
-    rows = np.arange(len(t))
-    last, when = np.full(len(t), -1, np.int64), np.zeros(len(t))
-    order = np.argsort(arrivals, axis=1, kind="stable") if arrivals.shape[1] > 1 else None
-    for k in range(arrivals.shape[1]):
-        column = k if order is None else order[:, k]
-        arrival = arrivals[rows, column]
-        late = arrival > t
-        last = np.where(late, level.numbers[rows, column], last)
-        when = np.where(late, arrival, when)
-        t = np.where(late, arrival, t) + level.receive[rows, column]
-    return t, last, when
+    columns = np.argsort(arrivals, axis=0, kind="stable")
+    if len(columns) > 1:
+        arrivals = np.take_along_axis(arrivals, columns, 0)
+    receive = np.take_along_axis(level.receive, columns, 0) if len(columns) > 1 else level.receive
+    return zip(arrivals, receive, columns)
 
 
 def _period(clocks: list[Array]) -> int:

@@ -38,7 +38,7 @@ class Step(NamedTuple):
     compute: bool  # False: overhead of a message
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     rank: int
     phase: int = -1  # of the wait that ends it; -1: no wait
@@ -51,7 +51,7 @@ class Node:
         self.work += seconds
 
 
-@dataclass
+@dataclass(slots=True)
 class PlannedMessage:
     source: int  # rank
     target: int

@@ -1,5 +1,7 @@
 """Nodes and messages of a graph's segments, priced on a machine."""
 
+import contextlib
+import gc
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,8 +28,21 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
             f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as the machine has"
         )
     planner = _Planner(graph, machine)
-    segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
+    with _no_collection():
+        segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
     return SimulationPlan(segments, graph.ranks, graph.phases, machine.host)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of objects are made and none becomes garbage: looking for it would double the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Planner:
@@ -57,8 +72,8 @@ class _Planner:
             before=before,
             levels=levels_of(parts.nodes, parts.messages, before),
             last=np.array(last, np.int64),
-            busy=parts.busy,
-            overhead=parts.overhead,
+            busy=np.array(parts.busy),
+            overhead=np.array(parts.overhead),
             sent=np.bincount(source, minlength=ranks),
             n_bytes=np.bincount(source, n_bytes, ranks).astype(np.int64),
         )
@@ -121,7 +136,9 @@ class _Parts:
         self._machine, self._recorded = machine, recorded
         self.nodes: list[Node] = []
         self.messages: list[PlannedMessage] = []
-        self.busy, self.overhead = np.zeros((ranks, phases)), np.zeros((ranks, phases))
+        # [rank][phase]; lists, because single entries of arrays are slow to change
+        self.busy = [[0.0] * phases for _ in range(ranks)]
+        self.overhead = [[0.0] * phases for _ in range(ranks)]
         self._sends: dict[Key, deque[int]] = defaultdict(deque)
         self._receives: dict[Key, deque[tuple[int, int, tuple[int, float]]]] = defaultdict(deque)
         self._slots = 0  # receives so far
@@ -151,7 +168,7 @@ class _Parts:
             if isinstance(e, Compute):
                 seconds = e.seconds / self._machine.speeds[rank]
                 self._node(rank).add(seconds, e.phase, True)
-                self.busy[rank, e.phase] += seconds
+                self.busy[rank][e.phase] += seconds
                 self._computed, self._computing = self._computed + seconds, e.phase
             elif isinstance(e, Send):
                 self._send(rank, e)
@@ -171,7 +188,7 @@ class _Parts:
         longer, overhead = self._machine.beside(came.source, rank, came.m, seconds, computed)
         if longer and not self._recorded:
             self._node(rank).add(longer, self._computing, False)
-            self.overhead[rank, self._computing] += longer
+            self.overhead[rank][self._computing] += longer
         return overhead
 
     def _node(self, rank: int) -> Node:
@@ -187,7 +204,7 @@ class _Parts:
             return
         here = self._node(rank)
         here.phase, here.waits = phase, waits
-        self.overhead[rank, phase] += sum(overhead for _, overhead in waits)
+        self.overhead[rank][phase] += sum(overhead for _, overhead in waits)
         self._waits += [(k, self._chain[-1]) for k, _ in waits]
 
     def _send(self, rank: int, e: Send) -> None:
@@ -196,7 +213,7 @@ class _Parts:
         self._sent = self._computed
         here = self._node(rank)
         here.add(cost.send, e.phase, False)
-        self.overhead[rank, e.phase] += cost.send
+        self.overhead[rank][e.phase] += cost.send
         number = len(self.messages)
         gap = machine.gap(rank, e.to, e.m) if machine.contention else 0.0
         sent = self._chain[-1], here.work
@@ -227,8 +244,10 @@ class _Parts:
 
     def _cost(self, p: int, q: int, e: Send | Receive, computed: Computed) -> MessageCost:
         """The factor of collectives is that of messages right after each other."""
-        cost, warm = self._machine.cost(p, q, e.m, computed), self._machine.cost(p, q, e.m)
-        factor = self._machine.collective if e.tag < 0 else 1.0
+        cost, factor = self._machine.cost(p, q, e.m, computed), self._machine.collective
+        if e.tag >= 0 or factor == 1:
+            return cost
+        warm = self._machine.cost(p, q, e.m)
         return MessageCost(*(part + (factor - 1) * each for part, each in zip(cost, warm)))
 
     def match(self) -> None:

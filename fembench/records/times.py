@@ -57,6 +57,11 @@ class Times:
             raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")
         return values
 
+    @property
+    def large(self) -> bool:
+        """Whether there are so many numbers that the record holds them packed."""
+        return any(isinstance(s.seconds, Packed) for s in self._record.sets)
+
     @cached_property
     def program(self) -> Array:
         """(P,) time of the whole program, from its first line to the end of its output."""

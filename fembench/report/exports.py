@@ -9,7 +9,6 @@ import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
 from fembench.records.case import FIELDS
-from fembench.records.packed import Packed
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
 from fembench.records.times import times_of
@@ -101,7 +100,7 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*FIELDS, *MEASURED])
-        for record in (r for r in records if not isinstance(r.sets[0].seconds, Packed)):
+        for record in (r for r in records if not times_of(r).large):
             case = record.case.flat().values()
             writer.writerows((*case, record.id, record.verdict.status, *row) for row in _rows(record))
 

@@ -32,6 +32,13 @@ class Links:
         np.fill_diagonal(table, 0.0)
         return table
 
+    def graph(self, n_blocks: int) -> tuple[I64, I64]:
+        """(V + 1,) starts and the neighbours of every block, ascending. Blocks are neighbours whichever of
+        them sends: METIS overwrites memory if an edge lacks its opposite, as in a ring."""
+        a, b = self.to, self.source
+        edges = np.unique(np.concatenate((a * n_blocks + b, b * n_blocks + a)))
+        return np.searchsorted(edges, np.arange(n_blocks + 1) * n_blocks), edges % n_blocks
+
     def of_block(self, block: int, owner: I64, n_ranks: int) -> tuple[F64, F64]:
         """(P,) bytes that a block receives from the blocks of each rank, and (P,) that it sends to them."""
         into, out = self.to == block, self.source == block

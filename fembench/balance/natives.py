@@ -85,7 +85,7 @@ def _neighbours(stats: Stats) -> list[tuple[int, int]]:
     """Ordered pairs of ranks that exchange messages; every pair with an empty rank counts as well."""
     links = stats.links
     a, b = stats.owner[links.to], stats.owner[links.source]
-    pairs = {(int(x), int(y)) for x, y in zip(a, b) if x != y}
+    pairs = {pair for x, y in zip(a.tolist(), b.tolist()) if x != y for pair in ((x, y), (y, x))}
     empty = np.flatnonzero(np.bincount(stats.owner, minlength=stats.n_ranks) == 0)
     ranks = range(stats.n_ranks)
     if not links.to.size:
@@ -133,9 +133,8 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
     ranks = np.flatnonzero(stats.open)
     if ranks.size == 1 or not stats.links.to.size:
         return greedy(stats, tuning)
-    order = np.lexsort((stats.links.source, stats.links.to))
-    starts = np.searchsorted(stats.links.to[order], np.arange(stats.n_blocks + 1))
-    graph = DualGraph(starts.astype(np.int64), stats.links.source[order].astype(np.int64))
+    starts, neighbours = stats.links.graph(stats.n_blocks)
+    graph = DualGraph(starts, neighbours)
     shares = stats.speed[ranks] / stats.speed[ranks].sum()
     part = cut_graph(graph, shares.tolist(), stats.seed % 1000, True)
     return proposal(stats, ranks[_names(stats, part, ranks)[part]])

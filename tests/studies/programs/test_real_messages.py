@@ -246,7 +246,7 @@ def planted_launch(monkeypatch):
     return asked, longer
 
 
-@pytest.mark.parametrize(("longer", "status"), [(1.01, 0), (2.0, 1)])
+@pytest.mark.parametrize(("longer", "status"), [(1.01, 0), (1.2, 1), (2.0, 1)])
 def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_launch, tmp_path, capsys):
     asked, factor = planted_launch
     factor[0] = longer

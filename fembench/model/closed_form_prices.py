@@ -28,7 +28,9 @@ from fembench.model.cg import Price, inside_product, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
 from fembench.model.collectives import doubling_seconds
 from fembench.model.forecast import as_in_runs
+from fembench.model.graph import Collective, Compute, Send, Wait
 from fembench.model.interval import TimeRange, as_interval, shortest_window, total
+from fembench.model.iteration import events_of
 from fembench.model.machine import Machine
 from fembench.model.predictor import Predictor
 from fembench.model.rates import Rates
@@ -124,7 +126,7 @@ def phases_of(
         TimeRange(math.exp(-rates.uncertain), math.exp(rates.uncertain)) if not exact else as_interval(1.0)
     )
     as_measured, learned = (c.exact if exact else c.applied for c in (AS_IN_PROFILE, correction))
-    allreduces = len(recipe(work.case.method).reductions)
+    before = [_before(work, r, priced[r]) for r in ranks]
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float], each=learned) -> list[TimeRange]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
@@ -134,11 +136,14 @@ def phases_of(
 
     product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])
-    beside = [_overheads(work, machine, r, priced[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks]
+    beside = [
+        _overheads(work, machine, r, priced[r], before[r]) + priced[r].loop + sum(priced[r].pack)
+        for r in ranks
+    ]
     computing = Activity("product", "core", product)
     messages = (
         Activity("halo", "nic", [learned(_gaps(work, machine, r)) for r in ranks]),
-        Activity("latency", "", [learned(_latency(work, machine, r)) for r in ranks]),
+        Activity("latency", "", [learned(_latency(work, machine, r, before)) for r in ranks]),
     )
     updates = Activity("updates", "core", [total((v, learned(t))) for v, t in zip(vectors, beside)])
     exchange = [(computing, *messages)] if work.case.method.overlap else [(computing,), messages]
@@ -146,8 +151,8 @@ def phases_of(
     return CgSet(
         assembly=(Activity("assembly", "core", assembly),),
         iteration=(*exchange, (updates,)),
-        allreduce=learned(_allreduce(machine, _before(priced[0], allreduces))),
-        allreduces=allreduces,
+        allreduce=learned(_allreduce(machine, before[0].allreduces)),
+        allreduces=len(recipe(work.case.method).reductions),
         host=machine.host,
         cores=cores,
     )
@@ -166,21 +171,41 @@ def _check(case: Case) -> None:
         )
 
 
-def _overheads(work: Workload, machine: Machine, rank: int, price: Price) -> float:
+class _Before(NamedTuple):
+    """Computing of a rank since its previous send and receive, in all iterations but the first."""
+
+    exchange: Computed  # before its first message of a product, and before it receives the first
+    allreduces: list[Computed]
+
+
+def _before(work: Workload, rank: int, price: Price) -> _Before:
+    """What the simulation has before each message: the second turn of the rank's events."""
+    found, since, sent = _Before(NOTHING, []), NOTHING, NOTHING
+    events = events_of(work, rank, price)
+    for e in (*events, *events):
+        if isinstance(e, Compute):
+            since = Computed(since.sender + e.seconds, since.receiver + e.seconds)
+        elif isinstance(e, Collective):
+            found.allreduces.append(since)
+            since = NOTHING
+        elif isinstance(e, Send) and since.sender:
+            sent, since = since, since._replace(sender=0.0)
+        elif isinstance(e, Wait):
+            found = found._replace(exchange=Computed(sent.sender, since.receiver))
+            since = since._replace(receiver=0.0)
+    return found._replace(allreduces=found.allreduces[len(found.allreduces) // 2 :])
+
+
+def _overheads(work: Workload, machine: Machine, rank: int, price: Price, before: _Before) -> float:
     """Seconds per iteration that a rank's messages take from its computing: overheads of sending and
     receiving, and the slowdown of its product while they travel."""
-    inside, first = inside_product(work, price, rank), _before(price)
+    inside = inside_product(work, price, rank)
     return sum(
-        machine.cost(rank, q, m, computed).send + sum(machine.beside(q, rank, m, inside, computed))
+        machine.cost(rank, q, m, Computed(sender=computed.sender)).send
+        + sum(machine.beside(q, rank, m, inside, Computed(receiver=computed.receiver)))
         for k, (q, m) in enumerate(work.exchange(rank))
-        for computed in (NOTHING if k else first,)
+        for computed in (NOTHING if k else before.exchange,)
     )
-
-
-def _before(price: Price, parts: int = 1) -> Computed:
-    """The computing of an iteration, in equal parts before each of these messages."""
-    each = (price.product + price.updates + price.dot) / parts
-    return Computed(each, each)
 
 
 def _gaps(work: Workload, machine: Machine, rank: int) -> float:
@@ -188,15 +213,23 @@ def _gaps(work: Workload, machine: Machine, rank: int) -> float:
     return sum(machine.gap(rank, q, m) for q, m in work.exchange(rank))
 
 
-def _latency(work: Workload, machine: Machine, rank: int) -> float:
+def _latency(work: Workload, machine: Machine, rank: int, before: Sequence[_Before]) -> float:
     """Seconds until the last message that a rank waits for has arrived."""
-    return max((0.0, *(machine.exchanged(q, rank, m, m).latency for q, m in work.exchange(rank))))
+
+    def computed(q: int) -> Computed:
+        first = work.exchange(q)[0][0] == rank
+        return Computed(sender=before[q].exchange.sender) if first else NOTHING
+
+    return max(
+        (0.0, *(machine.exchanged(q, rank, m, m, computed(q)).latency for q, m in work.exchange(rank)))
+    )
 
 
-def _allreduce(machine: Machine, computed: Computed) -> float:
-    """Seconds of an all-reduce by recursive doubling, scaled to measured all-reduces, which follow
-    each other. Its first stage comes after computing."""
+def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:
+    """Mean seconds of an iteration's all-reduces by recursive doubling, scaled to measured ones, which follow
+    each other. The first stage of each comes after computing."""
+    if machine.ranks == 1:
+        return 0.0
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
-    pair = (0, 1, REDUCED) if machine.ranks > 1 else None
-    cold = machine.cost(*pair, computed).total - machine.cost(*pair).total if pair else 0.0
-    return machine.collective * seconds + cold
+    cold = sum(machine.cost(0, 1, REDUCED, computed).total for computed in before) / len(before)
+    return machine.collective * seconds + cold - machine.cost(0, 1, REDUCED).total

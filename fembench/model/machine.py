@@ -58,9 +58,9 @@ class Machine:
             self._known[a, b, m, computed] = found
         return found
 
-    def exchanged(self, p: int, q: int, m: int, back: int) -> MessageCost:
+    def exchanged(self, p: int, q: int, m: int, back: int, computed: Computed = NOTHING) -> MessageCost:
         """Os, L, Or of m bytes from rank p to rank q, while `back` bytes travel in the opposite direction."""
-        cost = self.cost(p, q, m)
+        cost = self.cost(p, q, m, computed)
         return cost._replace(latency=cost.latency + self.longer(p, q, m, back))
 
     def longer(self, p: int, q: int, m: int, back: int) -> float:

@@ -6,6 +6,8 @@ help() {
     cat <<'TEXT'
 usage: tests/run.sh                       run everything: format, lint, types, the serial tests, the MPI tests on
                                           1, 2, 3 and 4 ranks, the quick serial tests again under python -O
+       tests/run.sh --lint                run format, lint and types only
+       tests/run.sh --quick               run these, and the serial tests of most rooms, in 90 seconds; says what it leaves out
        tests/run.sh PYTEST-ARGUMENTS ...  run only the selected tests, serially and on 1 to 4 ranks:
                                           tests/run.sh tests/mesh -k box
 The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
@@ -33,10 +35,22 @@ source "$ROOT/tests/sessions.sh"
 WORKERS=${FEMBENCH_TEST_WORKERS:-2}
 read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
 
-if (($# == 0)); then
+if [[ $# == 0 || $1 == --lint || $1 == --quick ]]; then
     check "ruff format" ruff format --check .
     check "ruff check" ruff check .
     check "mypy" mypy
+fi
+if [[ ${1:-} == --lint ]]; then
+    report
+    exit
+elif [[ ${1:-} == --quick ]]; then
+    # left out: the rooms in which most tests start jobs or commands
+    left_out=(balance bench characterize cli launch peers studies synthetic test_mutations.py test_setup.py test_shared_installation.py)
+    session "quick serial tests" python -W error -m pytest -q -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
+        -m "not mpi and not alone and not slow" tests "${left_out[@]/#/--ignore=tests/}"
+    printf '\nleft out: %s; tests on several ranks, slow ones, and those that run alone\n' "${left_out[*]/#/tests/}"
+    report
+    exit
 fi
 # on two workers, because half of the time jobs wait; tests that measure time run afterwards, alone
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)

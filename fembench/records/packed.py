@@ -6,15 +6,19 @@ precision, of which the last byte is left out. All first bytes come first, then 
 first index fastest, so that neighbours resemble each other; zlib compresses them, base64 makes them text.
 """
 
+from __future__ import annotations
+
 import base64
 import math
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:  # the command line reads the structs without numpy
+    import numpy as np
+    import numpy.typing as npt
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +34,8 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def numbers(self) -> npt.NDArray[np.float64]:
         """The array. Raises ValueError for damaged data."""
+        import numpy as np
+
         n = math.prod(self.shape)
         try:
             raw = zlib.decompressobj().decompress(base64.b64decode(self.data), self._bytes * n + 1)
@@ -57,6 +63,8 @@ def _tuples(values: Any) -> Any:
 
 def packed(values: npt.ArrayLike) -> Packed:
     """An array of any shape, packed."""
+    import numpy as np
+
     array = np.asarray(values)
     whole = array.dtype.kind in "iu"
     flat = array.T.ravel()
@@ -68,4 +76,6 @@ def packed(values: npt.ArrayLike) -> Packed:
 
 def numbers(values: Sequence[Any] | Packed) -> npt.NDArray[np.float64]:
     """The array of packed or of plain numbers. Raises ValueError if they are ragged or damaged."""
+    import numpy as np
+
     return values.numbers() if isinstance(values, Packed) else np.array(values, float)

@@ -78,6 +78,7 @@ def test_a_reading_costs_between_nothing_and_a_microsecond_or_so():
 
 
 @pytest.mark.row("004:F7")
+@pytest.mark.alone
 @needs_tsc
 def test_a_recorded_span_costs_at_most_three_tenths_of_a_microsecond():
     costs = [clocks.span_cost(name) for name in ("tsc", "perf_counter_ns") for _ in range(3)]

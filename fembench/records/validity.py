@@ -13,14 +13,23 @@ from fembench.base import units
 from fembench.base.errors import InputError
 from fembench.records.answer import answer_rules, at_most, relative_recurrence, rounding
 from fembench.records.binding import bound_apart, enough_cores
-from fembench.records.phases import BARRIERS, CG, COMMUNICATION, NAMES, PRODUCT_PARTS, SPMV_INTERFACE
+from fembench.records.phases import (
+    BARRIERS,
+    CG,
+    CG_PARTS,
+    COMMUNICATION,
+    NAMES,
+    PRODUCT_PARTS,
+    SPMV_INTERFACE,
+)
 from fembench.records.quiet import foreign, quiet
 from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
 from fembench.records.times import times_of
 from fembench.records.traced import alignment, trace_rules
 from fembench.stats.summary import drift, fewest_for, precision
 
-RULES = 2  # version of the rules, stored with every verdict; raised whenever a rule changes
+RULES = 3  # version of the rules, stored with every verdict; raised whenever a rule changes
+SMALL_PART = 0.01  # of CG: C3
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
 MOST_SETS = 100_000  # that D1 proposes
@@ -124,13 +133,15 @@ def _timing(record: Record) -> Iterator[Rule]:
 def _shortest_phase(record: Record) -> Rule:
     """C3: the shortest phase over all sets, relative to the clock's reading cost and quantum.
 
-    Excludes barriers and, if one rank has all cells, the phases of communication.
+    Excludes barriers, parts of CG that are so small that an error of theirs changes no other number, and, if
+    one rank has all cells, the phases of communication.
     """
     silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()
     if record.case.placement.ranks == 1 or any(len(set(ledger.owner)) == 1 for ledger in ledgers):
         silent |= {*COMMUNICATION, SPMV_INTERFACE}
     times = times_of(record).timed.sum(axis=0).max(axis=0)  # by phase
+    silent |= {k for k in CG_PARTS if times[k] < SMALL_PART * times[CG]}
     least, shortest = min(
         ((t, k) for k, t in enumerate(times.tolist()) if t > 0 and k not in silent), default=(inf, -1)
     )

@@ -216,9 +216,13 @@ int main(int argc, char **argv){
 """
 
 
+@pytest.mark.parametrize("status", [0, 1])
 @pytest.mark.parametrize("option", ["--static", "--cores=2"])
-def test_a_program_that_ends_before_mpi_init_is_an_error_that_asks_for_arguments(tmp_path, capsys, option):
-    words = ["trace", "--binary", str(compiled(tmp_path, EARLY)), "--ranks", "2", option]
+def test_a_program_that_ends_before_mpi_init_is_an_error_that_asks_for_arguments(
+    tmp_path, capsys, option, status
+):
+    source = EARLY.replace("return 0; }", f"return {status}; }}", 1)
+    words = ["trace", "--binary", str(compiled(tmp_path, source)), "--ranks", "2", option]
     assert main(words) == 2
     told = capsys.readouterr().err
     assert "before MPI_Init" in told
@@ -588,3 +592,11 @@ def test_sizes_of_segments_that_cannot_be_are_refused_in_one_line(tmp_path, caps
     (tmp_path / "damaged").write_bytes(data)
     assert main(["trace", "--binary", str(tmp_path / "damaged"), "--ranks", "2", "--static"]) == 2
     assert "program headers are damaged" in capsys.readouterr().err
+
+
+def test_the_table_of_loops_has_mean_limit_and_range_of_known_counts(tmp_path, capsys):
+    words = ["trace", "--binary", str(compiled(tmp_path, TRIANGLE, "-O0")), "--args", "300", "--ranks", "4"]
+    assert main([*words, "--static"]) == 0
+    rows = [[cell.strip() for cell in row.split("|")[3:8]] for row in capsys.readouterr().out.splitlines()]
+    assert ["known", "150", "300", "1 to 300", "0-3: 45150"] in rows
+    assert ["known", "300", "300", "300", "0-3: 300"] in rows

@@ -24,8 +24,8 @@ from commands import at_most, built, end, inside
 from fembench.base.tables import table
 from fembench.base.units import seconds, size
 from fembench.records.profile import load_profile
-from fembench.studies.programs.compared_messages import ComparedTime, compared
-from fembench.studies.programs.record import load_app
+from fembench_studies.programs.compared_messages import ComparedTime, compared
+from fembench_studies.programs.record import load_app
 
 HOSTS = """
 [[hosts]]

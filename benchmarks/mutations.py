@@ -43,7 +43,7 @@ PACKAGES = {  # -> its sources, the folder of its tests
     "weights": ("fembench/weights", "tests/weights"),
     "stats": ("fembench/stats", "tests/stats"),
     "records/validity": ("fembench/records/validity*", "tests/records"),
-    "studies": ("fembench/studies", "tests/studies"),
+    "studies": ("studies/fembench_studies", "studies/tests"),
 }
 HOOK = Path(__file__).with_name("mutant")
 LEAST = 0.9  # of the mutations of a package

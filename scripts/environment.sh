@@ -95,7 +95,7 @@ wanted_mpiexec() { if [[ -n ${FEMBENCH_MPI:-} || ! -f $(note base) ]]; then find
 fingerprint() {
     echo "venv $VENV clone $ROOT python $(python_version "$VENV/bin/python")"
     echo "mpiexec $(wanted_mpiexec)"
-    (cd "$ROOT" && find pyproject.toml CMakeLists.txt scripts/constraints.txt fembench -type f \
+    (cd "$ROOT" && find pyproject.toml CMakeLists.txt studies/pyproject.toml scripts/constraints.txt fembench -type f \
         \( -name pyproject.toml -o -name CMakeLists.txt -o -name constraints.txt -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) \
         -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
 }
@@ -226,7 +226,7 @@ install_base() {
             "The installation stays as it was; './run_bench.sh doctor' on a host with a compiler renews it"
     [[ -f $(note base) && $(installed_mpiexec) == "$(wanted_mpiexec)" ]] || install_mpi
     step "updating pip, cmake and ninja" pip_install 'pip>=23.1' cmake ninja || exit 3
-    install_listed "the build tools" requires
+    install_listed "the build tools" requires 'flit_core>=3.9'
     if [[ -z $reason ]]; then
         step "compiling the kernels, installing fembench and its libraries" install_clone || exit 3
     else
@@ -235,7 +235,10 @@ install_base() {
 }
 
 # What is compiled is kept in build/, so that a change of one source compiles one file.
-install_clone() { pip_install --no-build-isolation -C 'build-dir=build/{wheel_tag}' -e "${ROOT}[report,completion]"; }
+install_clone() {
+    pip_install --no-build-isolation -C 'build-dir=build/{wheel_tag}' -e "${ROOT}[report,completion]" &&
+        pip_install --no-build-isolation --no-deps -e "$ROOT/studies"
+}
 
 install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
 install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }

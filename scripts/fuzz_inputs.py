@@ -1,6 +1,7 @@
 """The readers that fuzz.py tries, and a few small valid inputs of each."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import sys
@@ -179,7 +180,7 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """All of them; `folder` is for files that are made on the way."""
-    return [*_meshes(folder), *_tables(), *_records(folder), *_texts()]
+    return [*_meshes(folder), *_tables(), *_records(folder), *_texts(), *_of_studies()]
 
 
 def _meshes(folder: Path) -> list[Reader]:
@@ -259,7 +260,6 @@ def _problem(load: Callable[[Path], object]) -> Callable[[Path], object]:
 
 def _records(folder: Path) -> list[Reader]:
     """What fembench itself writes as JSON."""
-    from planted_environment import planted_environment
     from planted_machine import planted_machine
     from planted_nodes import Planted, planted_nodes
 
@@ -274,8 +274,6 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.records.profile import load_profile
     from fembench.records.store import load, load_failure
     from fembench.records.weights import load_weights
-    from fembench.studies.binaries.instructions import ROWS, load_costs
-    from fembench.studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
     from fembench.weights.make import by_time
     from fembench.weights.slow_nodes import slow_nodes
 
@@ -285,21 +283,6 @@ def _records(folder: Path) -> list[Reader]:
     profile = planted_machine([1.0, 0.5], ("a", "b"))
     study = Predictor(profile, "0" * 64, rates_of(profile))
     said = study.predict(Case.of(mesh="box:3x3x3", ranks=2))
-    app = AppRecord(
-        schema=APP_SCHEMA,
-        id="pi",
-        created=record.created,
-        case=AppCase(program="pi", ranks=2, tasks=4),
-        environment=planted_environment(("a", "b")),
-        predicted=None,
-        seconds=(1.0, 1.1),
-        busy=((0.5, 0.5), (0.5, 0.5)),
-        done=((2, 2), (2, 2)),
-        value=3.14,
-        error=0.1,
-        samples={"pi": ((1.0,), (2.0,))},
-        messages={"64": ((1e-6,), (1e-6,))},
-    )
     peers = PeersRecord(
         schema=PEERS_SCHEMA,
         created=record.created,
@@ -321,11 +304,9 @@ def _records(folder: Path) -> list[Reader]:
         ),
         Reader("weights", load_weights, [_plain(by_time([small]))], ".json"),
         Reader("predictions", load_prediction, [_plain(prediction_of(study, said))], ".json"),
-        Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
         Reader("peers", load_peers, [_plain(peers)], ".json"),
         Reader("graphs", load_graph, [graph], ".json"),
         Reader("failures", load_failure, [_failure(record)], ".json"),
-        Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
     ]
 
 
@@ -348,15 +329,32 @@ def _plain(item) -> dict:
 
 def _texts() -> list[Reader]:
     """What has a syntax of its own."""
-    from fembench.base.config import read_text
-    from fembench.base.errors import InputError
     from fembench.launch.hostfile import host_slots
     from fembench.model.modeller_files import read_hosts, read_model
-    from fembench.studies.pamela import machine_model, pamela_text, pasl
-    from fembench.studies.pamela.expressions import Registered
-    from fembench.studies.pamela.series_parallel import steps
-    from fembench.studies.pamela.source import analyse
-    from fembench.studies.scheduling.graph_files import read_graph
+
+    return [
+        Reader("host files", lambda path: host_slots(str(path)), [text.encode() for text in (*HOSTS, RANKS)]),
+        Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
+        Reader("models", read_model, [MODEL.encode()]),
+        Reader("options", _options, [text.encode() for text in OPTIONS]),
+    ]
+
+
+def _of_studies() -> list[Reader]:
+    """What the package fembench-studies reads; nothing if it is not installed."""
+    if importlib.util.find_spec("fembench_studies") is None:
+        return []
+    from planted_environment import planted_environment
+
+    from fembench.base.config import read_text
+    from fembench.base.errors import InputError
+    from fembench_studies.binaries.instructions import ROWS, load_costs
+    from fembench_studies.pamela import machine_model, pamela_text, pasl
+    from fembench_studies.pamela.expressions import Registered
+    from fembench_studies.pamela.series_parallel import steps
+    from fembench_studies.pamela.source import analyse
+    from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
+    from fembench_studies.scheduling.graph_files import read_graph
 
     registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
 
@@ -371,10 +369,24 @@ def _texts() -> list[Reader]:
     def task_graph(path: Path) -> None:
         read_graph(str(path))
 
+    app = AppRecord(
+        schema=APP_SCHEMA,
+        id="pi",
+        created="2026-01-02T03:04:05+00:00",
+        case=AppCase(program="pi", ranks=2, tasks=4),
+        environment=planted_environment(("a", "b")),
+        predicted=None,
+        seconds=(1.0, 1.1),
+        busy=((0.5, 0.5), (0.5, 0.5)),
+        done=((2, 2), (2, 2)),
+        value=3.14,
+        error=0.1,
+        samples={"pi": ((1.0,), (2.0,))},
+        messages={"64": ((1e-6,), (1e-6,))},
+    )
     return [
-        Reader("host files", lambda path: host_slots(str(path)), [text.encode() for text in (*HOSTS, RANKS)]),
-        Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
-        Reader("models", read_model, [MODEL.encode()]),
+        Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
+        Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),
         Reader(
             "pamela",
@@ -385,7 +397,6 @@ def _texts() -> list[Reader]:
         Reader("sources", source, [SOURCE.encode()]),
         Reader("task graphs .json", task_graph, [json.loads(GRAPH)], ".json"),
         Reader("task graphs .dot", task_graph, [DOT.encode()], ".dot"),
-        Reader("options", _options, [text.encode() for text in OPTIONS]),
     ]
 
 

@@ -1,76 +1,8 @@
-"""Fixtures and hooks that every room's tests share.
+"""The hooks and fixtures of hooks.py, once in a session, whichever tests it runs."""
 
-Serially: every test has a time limit, and the counts are appended to the file that FEMBENCH_TEST_TALLY names.
-Under mpiexec every rank runs every test, and `ranks.Ranks` keeps them together.
-"""
-
-import faulthandler
-import math
-import os
-
-import pytest
-from ranks import Ranks, launched_by_mpi
-
-import fembench.cli.progress
-
-LIMIT = float(os.environ.get("FEMBENCH_TEST_LIMIT", "180"))  # seconds that one test may take
-STDERR = pytest.StashKey()
-
-
-fembench.cli.progress.SILENCE = math.inf  # a busy machine adds no lines to those that tests expect
+import hooks
 
 
 def pytest_configure(config):
-    config.stash[STDERR] = os.dup(2)  # the true one: pytest captures 2 during tests
-    if launched_by_mpi():
-        from fembench.ranks import comm as door
-
-        config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """A test that hangs, also inside MPI, ends the session with the place where it hangs."""
-    faulthandler.dump_traceback_later(LIMIT, exit=True, file=item.config.stash[STDERR])
-    try:
-        return (yield)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Lines 'passed N', 'failed N', 'failure TEST: REASON', 'skipped TEST: REASON' for tests/run.sh."""
-    path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
-    a_worker = hasattr(terminalreporter.config, "workerinput")  # whose counts the main process adds up
-    if path and not a_worker:
-        failed = [*stats.get("failed", ()), *stats.get("error", ())]
-        failures = [f"failure {report.nodeid}: {reason(report)}\n" for report in failed]
-        skipped = [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
-        with open(path, "a") as stream:
-            stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {len(failed)}\n")
-            stream.writelines(failures + skipped)
-
-
-def reason(report):
-    """The line that says why a test failed, short enough for a summary."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    text = crash.message if crash else str(report.longrepr)
-    return " ".join(text.split())[:300]
-
-
-@pytest.fixture(autouse=True)
-def settings_of_one_test():
-    """A verb sets variables for the jobs that it starts; those of a test end with it."""
-    before = {name: value for name, value in os.environ.items() if name.startswith("FEMBENCH_")}
-    yield
-    for name in [name for name in os.environ if name.startswith("FEMBENCH_") and name not in before]:
-        del os.environ[name]
-    os.environ.update(before)
-
-
-@pytest.fixture
-def comm():
-    """All ranks. Import mpi4py as late as here: a serial test may start MPI programs of its own."""
-    from fembench.ranks import comm as door
-
-    return door.world()
+    if not config.pluginmanager.is_registered(hooks):
+        config.pluginmanager.register(hooks)

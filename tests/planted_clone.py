@@ -17,6 +17,7 @@ SCRIPTS = (
     "run_bench.sh",
     "scripts/environment.sh",
     "scripts/constraints.txt",
+    "studies/pyproject.toml",
     "pyproject.toml",
     "CMakeLists.txt",
 )
@@ -120,7 +121,7 @@ def asked_of_pip(clone):
 
 
 def installations(clone):
-    return sum(" -e " in line for line in asked_of_pip(clone))
+    return sum(" -e " in line and "/studies" not in line for line in asked_of_pip(clone))
 
 
 def contents(folder):

@@ -1,7 +1,6 @@
 """A made-up environment, clock and calibration, for records that nobody measured."""
 
 from fembench.records.record import ClockCertificate, Environment, HostFacts
-from fembench.studies.programs.record import AppRecord
 
 CLOCK = ClockCertificate(
     name="tsc",
@@ -35,24 +34,3 @@ def planted_environment(hosts, command="fembench run", **changes):
         "variables": {},
     }
     return Environment(**{**values, **changes})
-
-
-def planted_calibration(case, samples, messages):
-    """Samples of a program's operations and messages."""
-    return AppRecord(
-        schema=1,
-        id="calibrated",
-        created="2026-01-02T03:04:05+00:00",
-        case=case,
-        environment=planted_environment(
-            ("node8",) * case.ranks, "fembench app", synthetic="emulated" if case.emulate else ""
-        ),
-        predicted=None,
-        seconds=(),
-        busy=(),
-        done=(),
-        value=0.0,
-        error=0.0,
-        samples=samples,
-        messages=messages,
-    )

@@ -18,6 +18,7 @@ from fembench.base.config import read_toml
 from fembench.records.phases import NAMES
 
 ROOT = Path(fembench.__file__).parent
+STUDIES = ROOT.parent / "studies" / "fembench_studies"
 GROUND = "base stats methods records kernels timing mesh partition fem"
 LAB = f"{GROUND} ranks host synthetic solve launch bench characterize peers balance"
 MAY_IMPORT = {
@@ -45,9 +46,8 @@ MAY_IMPORT = {
     "weights": "base stats records partition",
     "model": "base stats records methods mesh partition fem",
     "report": "base stats methods records mesh weights model",
-    # roof: the only places that see both
-    "studies": f"{LAB} weights model report",
-    "cli": f"{LAB} weights model report studies",
+    # roof: the only place that sees both
+    "cli": f"{LAB} weights model report",
 }
 DOORS = {  # third-party package -> the one module, or room, that may import it
     "mpi4py": "ranks/comm",
@@ -55,7 +55,7 @@ DOORS = {  # third-party package -> the one module, or room, that may import it
     "pymetis": "partition/metis",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
-    "shtab": "cli/manual",
+    "shtab": "cli/completion",
 }
 # import paths in strings: what a room may name and somebody else loads, which imports nothing at start
 MAY_NAME = {
@@ -72,8 +72,7 @@ def tree(path):
 
 
 THESES = re.compile(r"(?<![a-z])thes[ie]s|seed[ _-]?00\d", re.IGNORECASE)
-NAMES_THESES = {  # outside of studies: the verb study, and names of the release before
-    "cli/study.py",
+NAMES_THESES = {  # names of the release before
     "records/renamed.py",
     "records/upgrade.py",
 }
@@ -116,9 +115,12 @@ def test_a_room_imports_only_what_the_table_allows(room):
 
 def test_no_two_modules_of_tests_have_one_name():
     """pytest imports them all into one process."""
-    here = Path(__file__).parent
+    folders = (Path(__file__).parent, STUDIES.parent / "tests")
     names = Counter(
-        path.name for path in here.rglob("*.py") if path.name not in ("conftest.py", "sitecustomize.py")
+        path.name
+        for here in folders
+        for path in here.rglob("*.py")
+        if path.name not in ("conftest.py", "sitecustomize.py")
     )
     assert [name for name, times in names.items() if times > 1] == []
 
@@ -215,13 +217,16 @@ def test_the_table_lists_every_room_and_no_other():
 
 def test_the_lab_and_the_office_do_not_meet_below_the_roof():
     office, lab = {"weights", "model", "report"}, set(LAB.split()) - set(GROUND.split())
-    for room in set(MAY_IMPORT) - {"studies", "cli"}:
+    for room in set(MAY_IMPORT) - {"cli"}:
         met = set(MAY_IMPORT[room].split()) | {room}
         assert not (met & office and met & lab), room
 
 
-def test_nobody_but_the_command_line_imports_studies():
-    assert [room for room, allowed in MAY_IMPORT.items() if "studies" in allowed.split()] == ["cli"]
+def test_the_product_knows_studies_by_their_entry_points_only():
+    for path in ROOT.rglob("*.py"):
+        assert not [name for name in imports(path) if name.startswith(STUDIES.name)], where(path)
+    for path in (ROOT.parent / "tests").rglob("*.py"):
+        assert not [name for name in imports(path) if name.startswith(STUDIES.name)], path
 
 
 def test_functions_below_the_command_line_take_values():
@@ -235,9 +240,7 @@ def test_product_code_does_not_know_theses():
     """Elsewhere a formula cites author, year and equation; docs/sources.md says what came from where."""
     texts = [p for p in ROOT.rglob("*") if p.suffix in {".py", ".pyx", ".c", ".h", ".toml", ".json", ".j2"}]
     said = {
-        path.relative_to(ROOT).as_posix()
-        for path in texts
-        if path.relative_to(ROOT).parts[0] != "studies" and THESES.search(path.read_text(encoding="utf-8"))
+        path.relative_to(ROOT).as_posix() for path in texts if THESES.search(path.read_text(encoding="utf-8"))
     }
     assert said - NAMES_THESES == set()
 
@@ -326,8 +329,7 @@ def test_a_process_that_starts_ranks_does_not_load_mpi4py():
     starters = [
         path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", ".")
         for path in sorted(ROOT.rglob("*.py"))
-        if where(path).split("/")[0] != "studies"
-        and {"fembench.launch.run_job", "fembench.launch.case_job"} & set(imports(path))
+        if {"fembench.launch.run_job", "fembench.launch.case_job"} & set(imports(path))
     ]
     assert {"fembench.peers.start", "fembench.characterize.start"} <= set(starters)
     code = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-STUDIES = TESTS.parent / "fembench" / "studies"
+STUDIES = TESTS.parent / "studies"
 MODULES = [p for root in (TESTS, STUDIES) for p in root.rglob("*.py") if p != Path(__file__)]
-FILES = [*(TESTS / "data").iterdir(), *STUDIES.glob("*/data/*")]
+FILES = [*(TESTS / "data").iterdir(), *STUDIES.glob("fembench_studies/*/data/*")]
 
 
 def names(path):

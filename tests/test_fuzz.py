@@ -18,7 +18,6 @@ from fembench.model.modeller_files import read_model
 from fembench.partition.shares import parse_shares
 from fembench.records.contest import load_peers
 from fembench.records.store import load
-from fembench.studies.pamela import machine_model, pamela_text, pasl
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 PERMAS = (
@@ -64,9 +63,6 @@ def problem(path):
         (lambda path: host_slots(str(path)), "hosts", f"node1 slots={DIGITS}\n"),
         (read_model, "x.model", f"2\n{'(' * 3000}\n"),
         (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
-        (pasl.load, "x.pas", f"T{DIGITS} = B1(1) << NULL;\n"),
-        (lambda path: pamela_text.parse(path.read_text()), "x.pam", "L = " + "(" * 3000),
-        (machine_model.load, "x.txt", f"inter_sum_int[{DIGITS}]=[1;2]\n"),
     ],
 )  # fmt: skip
 def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text):
@@ -115,7 +111,7 @@ def test_the_fuzzer_finds_planted_faults_and_shrinks_them(fuzz, read, what):
 @pytest.mark.slow
 def test_fuzzing_prints_counts_and_leaves_nothing_behind(tmp_path):
     pytest.importorskip("hypothesis")
-    words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "60", "--only", "options,pasl,problems"]
+    words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "60", "--only", "options,hosts,problems"]
     found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert found.returncode == 0, found.stdout
     assert re.search(r"^60 cases, 3 readers, 0 of them fail", found.stdout, re.M)

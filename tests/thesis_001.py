@@ -9,15 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from fembench.records.network import CurvePiece, PairClass
-from fembench.studies.thesis_001.grid_plan import printed
 
 DATA = Path(__file__).parent / "data"
+PRINTED = DATA.parents[1] / "studies" / "fembench_studies" / "thesis_001" / "data"  # what the studies bring
 
 
 SWEEP = ["m"] + [f"{mode}.{part}" for mode in ("Send", "Isend") for part in ("L", "Os", "Or")]
 LOADED = ["m", "alone", "loaded"]
 PACKAGED = {"4.15": SWEEP, "5.2": SWEEP, "4.39": LOADED, "4.40": LOADED, "4.41": LOADED}
 PARTS = {"L": "latency", "Os": "send", "Or": "receive"}
+
+
+def printed(name):
+    """Rows of a table that the studies bring, as dictionaries of text."""
+    with open(PRINTED / f"{name}.csv", encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def rows(number):

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from fembench.cli.parser import WIDE, sections, usage
-from fembench.cli.verbs import GROUPS, NOTES, listing, verb_parser, verbs
+from fembench.cli.verbs import NOTES, groups, listing, verb_parser, verbs
 from fembench.methods.lookup import Combination, preconds, storages, variants
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.recipe import recipe
@@ -101,7 +101,7 @@ def described(text: str) -> Iterator[str]:
 def command_line() -> str:
     """Every verb under the heading of its group."""
     parts = []
-    for group, names in GROUPS.items():
+    for group, names in groups().items():
         parts.append(f"## {sentence_case(group)}\n\n{sentence_case(NOTES[group])}.\n")
         parts += [part for verb in names if verb in verbs() for part in verb_page(verb_parser(verb), 3)]
     return "\n".join(parts)

@@ -29,8 +29,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from fembench.base.plugins import STUDIES, needed, plugin
 from fembench.cli.characterize_network import check_network, network_arguments, network_settings
-from fembench.cli.characterize_operations import check_operations, operations_arguments, run_operations
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
 
     network_arguments(parser)
-    operations_arguments(parser)
+    extension = plugin("options", "characterize")
+    if extension:
+        extension.operations_arguments(parser)
+    else:
+        parser.add_argument("--operations", action="store_true", help=f"single operations: needs {STUDIES}")
 
     synthetic = parser.add_argument_group("synthetic")
     synthetic.add_argument(
@@ -81,14 +85,18 @@ def run(options: argparse.Namespace) -> int:
     from fembench.records.profile import load_profile, save_profile
 
     check_network(options)
-    check_operations(options)
+    extension = plugin("options", "characterize")
+    if extension:
+        extension.check_operations(options)
+    elif options.operations:
+        needed("options", "characterize", "--operations")
     output = options.output or options.add_to
     folder = shared_folder(Path(output or "here"))
     old = load_profile(options.add_to) if options.add_to else None
     with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))
-        if options.operations:
-            return run_operations(options, _ranks(options, hostfile), hostfile, folder)
+        if extension and options.operations:
+            return int(extension.run_operations(options, _ranks(options, hostfile), hostfile, folder))
         if options.network and not old:
             needs_two(_ranks(options, hostfile))
         profile = old or _speeds(options, hostfile, folder)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from fembench.base.ending import EndedError, signals_raised
 from fembench.base.errors import CopyError, FembenchError, InputError
+from fembench.base.plugins import needed
 from fembench.cli.parser import columns
 from fembench.cli.renamed import advice, renewed
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
@@ -100,9 +101,7 @@ def _spelled_out(words: list[str]) -> list[str]:
     """The words, completed by the study if only an experiment is named. Raises InputError."""
     if words[0] != "study":
         return words
-    from fembench.cli.study import spelled_out
-
-    return spelled_out(words)
+    return list(needed("verbs", "study", "fembench study").spelled_out(words))
 
 
 def _without_verb(words: list[str]) -> int:
@@ -118,7 +117,7 @@ def _without_verb(words: list[str]) -> int:
 
         print(version_text())
     if options.completion:
-        from fembench.cli.manual import completion
+        from fembench.cli.completion import completion
 
         print(completion(options.completion), end="")
     return 0

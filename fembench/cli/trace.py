@@ -17,10 +17,11 @@ Examples:
 import argparse
 import re
 
+from fembench.base.plugins import STUDIES, needed, plugin
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import whole
-    from fembench.cli.trace_binary import binary_options
 
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the graph (JSON)")
@@ -45,15 +46,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --show: only these ranks; with --binary: number of ranks",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-
-    binary_options(parser)
+    extension = plugin("options", "trace")
+    if extension:
+        extension.binary_options(parser)
+    else:
+        parser.add_argument("--binary", metavar="FILE", help=f"executable that uses MPI: needs {STUDIES}")
 
 
 def run(options: argparse.Namespace) -> int:
+    from fembench.base.config import encode
     from fembench.base.errors import InputError
     from fembench.base.tables import table
     from fembench.base.units import plural
-    from fembench.cli.trace_binary import as_json, expected, print_blocks, report
     from fembench.model.graph import count, length, save_graph
     from fembench.model.measures import residual_text
     from fembench.model.reduce import reduced
@@ -61,9 +65,10 @@ def run(options: argparse.Namespace) -> int:
 
     if bool(options.source) == bool(options.binary):
         raise InputError("expected a record, a graph or --binary FILE, and only one of them")
-    if options.binary and options.blocks:
-        return print_blocks(options)
-    found = expected(options) if options.binary else None
+    binary = needed("options", "trace", "--binary") if options.binary else None
+    if binary and options.blocks:
+        return int(binary.print_blocks(options))
+    found = binary.expected(options) if binary else None
     graph = reduced(found.graph(options.binary) if found else _graph(options), options.level)
     if options.output:
         save_graph(graph, options.output)
@@ -76,12 +81,12 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"--ranks {options.ranks}: expected ranks of the graph, 0 to {graph.ranks - 1}")
         if options.json:
             events = {rank: graph.programs[rank] for rank in chosen or range(graph.ranks)}
-            print(as_json({"phases": graph.phases, "events": events}))
+            print(encode({"phases": graph.phases, "events": events}).decode())
         else:
             print(as_table(graph, chosen))
         return 0
-    if found:
-        print(report(options, found))
+    if binary:
+        print(binary.report(options, found))
         if options.output and not options.json:
             print(f"\ngraph: {options.output}; next: fembench simulate {options.output}")
         return 0
@@ -90,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         ranks = [dict(zip(heads, row)) for row in rows]
         found = {"source": graph.source, "note": graph.note, "residual": graph.residual}
-        print(as_json({**found, "ranks": ranks}))
+        print(encode({**found, "ranks": ranks}).decode())
         return 0
     print(f"execution graph of {graph.source}, {plural(graph.ranks, 'rank')}\n")
     print(table(heads, rows))

@@ -17,7 +17,9 @@ Examples:
 import argparse
 import sys
 from pathlib import Path
+from types import ModuleType
 
+from fembench.base.plugins import needed
 from fembench.cli.progress import progress, working
 
 
@@ -38,12 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.model.grid import all_predictions, judge_held_out, read_grid, study_of
     from fembench.records.store import load_all, load_each
-    from fembench.studies.programs.record import load_apps
-    from fembench.studies.programs.scored import app_cells, app_scores
 
     if Path(options.grid).is_dir():
         cells = _of_programs(options.grid)
-        return _print(options, cells, app_scores(cells), _synthetic(load_apps(options.grid)), None)
+        synthetic = _synthetic(_programs().load_apps(options.grid))
+        return _print(options, cells, _programs().app_scores(cells), synthetic, None)
     grid = read_grid(Path(options.grid))
     training = _usable(load_each(grid.training), "training")
     study = study_of(grid, training)
@@ -58,17 +59,20 @@ def run(options: argparse.Namespace) -> int:
         )
     cells, scores = found.cells, found.scores
     if grid.apps:
-        programs = app_cells(load_apps(grid.apps))
-        cells, scores = cells + programs, scores | app_scores(programs)
+        programs = _programs().app_cells(_programs().load_apps(grid.apps))
+        cells, scores = cells + programs, scores | _programs().app_scores(programs)
     return _print(options, cells, scores, [study.profile.environment.synthetic], found.state)
+
+
+def _programs() -> ModuleType:
+    """What reads and scores the records of programs. Raises InputError if it is not installed."""
+    return needed("scores", "programs", "scoring programs")
 
 
 def _of_programs(folder: str) -> list:
     from fembench.base.errors import InputError
-    from fembench.studies.programs.record import load_apps
-    from fembench.studies.programs.scored import app_cells
 
-    cells = app_cells(load_apps(folder))
+    cells = _programs().app_cells(_programs().load_apps(folder))
     if not cells:
         raise InputError(
             f"{folder}: no program with a prediction; expected runs of fembench study app --model"

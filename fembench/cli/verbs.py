@@ -8,6 +8,7 @@ A verb's module has a docstring (its first line is the help; what follows "Examp
 import importlib
 from typing import Any
 
+from fembench.base import plugins
 from fembench.base.errors import InputError, shown
 from fembench.cli.parser import Parser, fill, nearest, section_text, sections, split
 
@@ -15,13 +16,15 @@ GROUPS = {
     "first steps": ("doctor", "run", "sweep", "report", "check"),
     "unequal hosts": ("nodes", "characterize", "weights", "tune", "place"),
     "prediction": ("predict", "simulate", "trace", "validate"),
-    "more": ("mesh", "peers", "balance", "timers", "lab", "study"),
+    "more": ("mesh", "peers", "balance", "timers", "lab"),
 }
+ELSEWHERE = {"study": "Repeat the source studies, and run their small programs"}  # of plugins.STUDIES
 NOTES = {
     "first steps": "check this machine, measure it, read the results",
     "unequal hosts": "find the slow one, measure all, divide the work accordingly",
     "prediction": "estimate the time of a run before it starts, and check it",
     "more": "meshes, other solvers, rebalancing, clocks, emulated hosts",
+    "other packages": "installed beside fembench",
 }
 DESCRIPTION = "Benchmark equal or unequal hosts with a parallel finite-element code."
 EPILOG = """examples:
@@ -36,12 +39,26 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def verbs() -> tuple[str, ...]:
-    """The names of all verbs, in the order of the groups."""
+    """The names of all verbs, in the order of the groups; those of other packages come last."""
+    return (*own_verbs(), *plugins.names("verbs"))
+
+
+def own_verbs() -> tuple[str, ...]:
+    """Those that need no other package."""
     return tuple(verb for group in GROUPS.values() for verb in group)
+
+
+def groups() -> dict[str, tuple[str, ...]]:
+    """The verbs by group, those of other packages included, installed or known."""
+    others = tuple(name for name in plugins.names("verbs") if name not in ELSEWHERE)
+    more = {"other packages": others} if others else {}
+    return GROUPS | {"more": (*GROUPS["more"], *ELSEWHERE)} | more
 
 
 def one_line(verb: str) -> str:
     """What a verb does, in the imperative."""
+    if verb in ELSEWHERE:
+        return ELSEWHERE[verb]
     return split(_module(verb).__doc__ or "")[0].partition("\n")[0].rstrip(".")
 
 
@@ -63,7 +80,7 @@ def top_parser() -> Parser:
 def listing(width: int) -> str:
     """The page of `fembench --help`: the verbs in their groups."""
     parts = [fill(DESCRIPTION, width), "usage: fembench VERB [options]"]
-    for group, names in GROUPS.items():
+    for group, names in groups().items():
         rows = [f"  {verb:13} {one_line(verb)}" for verb in names]
         parts.append("\n".join([f"{group} ({NOTES[group]}):", *rows]))
     return "\n\n".join([*parts, *(section_text(s, width) for s in sections(top_parser())), EPILOG])
@@ -75,7 +92,7 @@ def verb_parser(verb: str) -> Parser:
 
 
 def build_parser() -> Parser:
-    """A parser of all verbs, for completion, man pages and the reference; commands build only their own."""
+    """A parser of all verbs, for completion and the reference; commands build only their own."""
     parser = top_parser()
     commands = parser.add_subparsers(dest="verb", metavar="VERB")
     for verb in verbs():
@@ -85,11 +102,13 @@ def build_parser() -> Parser:
 
 def check_verb(word: str) -> None:
     """Raises InputError, with the nearest verb, if the word is not a verb."""
-    if word not in verbs():
+    if word not in {*verbs(), *ELSEWHERE}:
         raise InputError(f"unknown verb '{shown(word)}'{nearest(word, verbs())}; see fembench --help")
 
 
 def _module(verb: str) -> Any:
+    if verb not in own_verbs():
+        return plugins.needed("verbs", verb, f"fembench {verb}")
     return importlib.import_module(f"fembench.cli.{verb}")
 
 

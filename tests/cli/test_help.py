@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from fembench.cli.main import main
+from fembench.cli.main import _spelled_out, main
 from fembench.cli.parser import page
 from fembench.cli.shared import case_from
-from fembench.cli.study import spelled_out
 from fembench.cli.verbs import GROUPS, listing, one_line, verb_parser, verbs
 from fembench.host.provenance import version_of
 
@@ -79,7 +78,7 @@ def test_the_examples_of_a_page_are_commands_that_the_parser_takes(verb):
     assert ours
     for _, name, *words in ours:
         end = words.index("--") if "--" in words else len(words)
-        options = verb_parser(name).parse_args(spelled_out([name, *words[:end]])[1:])
+        options = verb_parser(name).parse_args(_spelled_out([name, *words[:end]])[1:])
         if name in ("run", "tune"):
             options.after = words[end + 1 :]
             assert case_from(options).placement.ranks >= 1

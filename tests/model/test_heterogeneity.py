@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from planted_machine import planted_profile
-from thesis_001 import named_rows
+from thesis_001 import named_rows, printed
 
 from fembench.model.heterogeneity import (
     by_clock,
@@ -15,7 +15,6 @@ from fembench.model.heterogeneity import (
     shares_of,
     shares_text,
 )
-from fembench.studies.thesis_001.grid_plan import printed
 
 H = (26, 26, 40, 42)
 

@@ -1,0 +1,139 @@
+"""The four farm applications of Herai 2005 as models: kernels, PASL and sizes of messages (Tabs 5.2 to 5.6).
+
+The thesis prints only the kernel of π (App. A). The others follow its descriptions: for the primes, each task
+has an equal part of the numbers, with a block that runs only for primes; for the matrices, each task squares
+one matrix, then applies + - * / to every element or to randomly selected ones. Loop lengths are chosen so
+that two machines take about as long as in the thesis, and so that the conditional block has about the share
+of the worst case that the thesis' estimates imply.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from fembench.base.errors import InputError
+from fembench_studies.pamela import pasl
+from fembench_studies.pamela.build import build
+from fembench_studies.pamela.expressions import Registered
+from fembench_studies.pamela.pamela import Node, PamelaModel
+from fembench_studies.pamela.source import analyse
+
+App = Literal["pi", "prim", "mat", "rand"]
+VERSIONS = {"A": (100, 0), "B": (100, 1), "C": (200, 0), "D": (200, 1)}  # tasks, index of the size
+SIZES: dict[App, tuple[int, int]] = {
+    "pi": (1_000_000_000, 2_000_000_000),  # points of all tasks
+    "prim": (500_000, 1_000_000),  # last number
+    "mat": (128, 256),  # rows of a matrix; one matrix per task
+    "rand": (128, 256),
+}
+SELECTED = 0.25  # of the elements, in rand
+REGISTRY = {"random": Registered("random_double")}
+GRAPH = """path = "{app}"; B1 = "Distribute.class"; B2 = "Work.class"; B3 = "Gather.class";
+%%
+T1 = B1(1) << NULL; T2 = B2({tasks}) << T1; T3 = B3(1) << T2;"""
+ENDS = """
+def Distribute(nothing: int):
+    data: "int[1]" = 0
+    for i in range({tasks}):
+        data[i] = i
+
+def Gather(results: "double[1]"):
+    total: double = 0.0
+    for i in range({tasks}):
+        total = total + results[i]
+"""
+SQUARED = """
+def Work(a: "double[1]"):
+    for again in range(12):
+        for i in range({size}):
+            for j in range({size}):
+                s: double = 0.0
+                for k in range({size}):
+                    s = s + a[k] * a[k]
+                a[j] = s
+"""  # the first step of every task
+
+KERNELS: dict[App, str] = {
+    "pi": """
+def Work(bound: "int[1]"):
+    total: int = 0
+    for i in range({each}):
+        x: double = random()
+        y: double = random()
+        if x * x + y * y < 1.0:
+            total += 1
+    return total
+""",
+    "prim": """
+def Work(bound: "int[2]"):
+    found: int = 0
+    for n in range({each}):
+        rest: int = 1
+        for d in range(25000):
+            rest = rest * (n % 7)
+        if rest != 0:
+            found += 1
+            for k in range(5000):
+                rest = rest * (n % 7)
+    return found
+""",
+    "mat": SQUARED
+    + """\
+    for i in range({elements}):
+        a[i] = (a[i] + 1.0) * 2.0 / 3.0 - 4.0
+    return a
+""",
+    "rand": SQUARED
+    + """\
+    for i in range({elements}):
+        if random() < 0.25:
+            for k in range({turns}):
+                a[i] = (a[i] + 1.0) * 2.0 / 3.0 - 4.0
+    return a
+""",
+}
+
+
+@dataclass(frozen=True)
+class FarmApplication:
+    """An application, ready for evaluation."""
+
+    model: PamelaModel
+    tasks: int
+    q: float  # probability that its conditional is true
+
+
+def program(app: App, version: str) -> FarmApplication:
+    """One of the sixteen versions, from 'pi', 'A' to 'rand', 'D'."""
+    tasks, which = VERSIONS[version]
+    size = SIZES[app][which]
+    each = size // tasks
+    elements = size * size
+    numbers = {"tasks": tasks, "each": each, "size": size, "elements": elements, "turns": 4 * size}
+    text = (ENDS + KERNELS[app]).format(**numbers)
+    source = analyse(text, where=app, registry=REGISTRY)
+    graph = pasl.parse(GRAPH.format(app=app, tasks=tasks), app)
+    bodies: dict[str, Node] = {b.code: source.body(b.code) for b in graph.batches}
+    message = 8.0 * elements if app in ("mat", "rand") else 64.0
+    sizes = {("dataSizeIn", 1): message, ("dataSizeOut", 1): message, ("codeSize", 1): 879.0}
+    model = build(graph, bodies | source.bodies, sizes)
+    return FarmApplication(model, tasks, true_share(app, size))
+
+
+def true_share(app: App, size: int) -> float:
+    """Probability that the conditional is true: points in the circle, primes, selected elements."""
+    if app == "prim":
+        return share_of_primes(0, size)
+    return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)
+
+
+def primes_up_to(x: float) -> float:
+    """Approximate number of primes below x, x / (log x - 1); 0 below 3, near the pole of the formula."""
+    return x / (math.log(x) - 1) if x >= 3 else 0.0
+
+
+def share_of_primes(low: float, high: float) -> float:
+    """Fraction of the numbers from low to high that is prime (5.4.3). Raises InputError."""
+    if not 0 <= low < high:
+        raise InputError(f"numbers from {low:g} to {high:g}: expected 0 <= low < high")
+    return min((primes_up_to(high) - primes_up_to(low)) / (high - low), 1.0)

@@ -1,0 +1,156 @@
+"""Calibration of programs: times of operations, messages to rank 0, and a farm's tasks and results.
+
+Ranks that compute at the same time in a run do so here, too. Messages are exchanged by one pair at a time,
+while all other ranks sleep.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fembench.characterize.pingpong import BySize, half_round_trips
+from fembench.ranks.comm import alone
+from fembench_studies.programs import farm, graphs
+from fembench_studies.programs.compute import Worker
+from fembench_studies.programs.kernels import Do
+from fembench_studies.programs.user_task import is_farm, kernel_of
+
+SIZES = (8, 4096, 65536, 524288)  # bytes
+EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
+TRIPS = 7  # samples of a message
+LEARN = 3.0  # seconds, longer than a slow spell of a core on a shared machine
+IN_A_ROW = 5  # consecutive tasks or messages per sample: a run takes their mean
+Samples = dict[str, list[float]]  # operation -> seconds of one
+
+
+class Calibrated(NamedTuple):
+    """The samples of one rank."""
+
+    samples: Samples
+    messages: BySize  # half of a round trip with rank 0
+    taking: BySize  # farms: receiving a task occupies the worker
+    answering: BySize  # farms: sending a result occupies the worker
+
+
+NOTHING = Calibrated({}, {}, {}, {})
+
+
+def calibrate(
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
+) -> Calibrated:
+    """`count` samples of every operation and message of the program. Collective.
+
+    `calls`: the program is a ring, fork or join with real messages: a task has `size` rounds instead of
+    units, and ranks never compute at the same time.
+    """
+    found = samples(worker, program, tasks, size, count, calls=calls)
+    sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
+    return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
+
+
+def samples(
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
+) -> Samples:
+    """`count` samples of every operation on this rank, each the mean over consecutive tasks. Collective.
+
+    The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
+    """
+    found: Samples = {}
+    last = worker.comm.size - 1 if calls else min(worker.comm.size - 1, is_farm(program))
+    learn(worker, program, tasks, size)
+    for turn in range(last + 1):
+        worker.meet()
+        if turn == min(worker.comm.rank, last):
+            found = _sample(worker, _rounds(size) if calls else _task(program, tasks, size), count)
+    worker.meet()
+    return found
+
+
+def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
+    """Let emulated ranks find the minimum time of every operation; does nothing at full speed. Collective.
+
+    Runs and calibrations do so equally long, since a minimum over more samples is smaller.
+    """
+    task = _task(program, tasks, size)
+    for _ in worker.slowness.rehearsals(alone(), LEARN):
+        task(worker.compute)
+    worker.slowness.share(worker.comm)
+
+
+def _rounds(size: int) -> Callable[[Do], object]:
+    return lambda do: do(graphs.ROUND, size, graphs.burn_rounds, size)
+
+
+def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:
+    """One task of the program, ready to run."""
+    if not is_farm(program):
+        units = max(size, 1)
+        return lambda do: do(graphs.UNIT, units, graphs.burn, units)
+    kernel, tasks = kernel_of(program), max(tasks, 1)
+    data = kernel.make(tasks // 2, tasks, size, 0)
+    return lambda do: kernel.run(do, data, size)
+
+
+def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples:
+    """Means over several consecutive tasks, without the first task."""
+    took: Samples = {}
+
+    def timed(operation: str, times: float, function: Callable[..., Any], /, *arguments: object) -> Any:
+        begin = time.perf_counter()
+        result = worker.compute(operation, times, function, *arguments)
+        took.setdefault(operation, []).append((time.perf_counter() - begin) / max(times, 1.0))
+        return result
+
+    for _ in range(1 + count * IN_A_ROW):
+        task(timed)
+    return {name: np.reshape(row[1:], (count, IN_A_ROW)).mean(axis=1).tolist() for name, row in took.items()}
+
+
+def exchanges(worker: Worker) -> tuple[BySize, BySize]:
+    """(taking, answering): seconds for which a task and its result occupy this rank in a farm. Collective.
+
+    As in a run, the task has already arrived, and the coordinator polls for results.
+    """
+    taking: BySize = {n: [] for n in EXCHANGED}
+    answering: BySize = {n: [] for n in EXCHANGED}
+    for rank in range(1, worker.comm.size):
+        worker.meet()
+        if worker.comm.rank not in (0, rank):
+            continue
+        for n_bytes in EXCHANGED:
+            if worker.comm.rank == 0:
+                _coordinate(worker, rank, n_bytes // 8)
+            else:
+                taking[n_bytes], answering[n_bytes] = _serve(worker)
+    worker.meet()
+    return taking, answering
+
+
+def _coordinate(worker: Worker, rank: int, length: int) -> None:
+    """The coordinator's part: deal tasks, then collect their results."""
+    tasks = range((1 + TRIPS) * IN_A_ROW)
+    inputs = np.ones((len(tasks), length))  # one each; a shared input would come from the cache
+    requests = [request for task in tasks for request in farm.hand(worker, rank, task, inputs[task])]
+    for _ in tasks:
+        farm.collect(worker, lambda task: length)
+    for request in requests:
+        worker.finished(request)
+
+
+def _serve(worker: Worker) -> tuple[list[float], list[float]]:
+    """The worker's part: (taking, answering) seconds, each the mean of several consecutive tasks.
+
+    Computing is replaced by sleeping, so that it ends at any point between two polls of the coordinator.
+    """
+    took, room = [], np.empty(0)
+    for turn in range((1 + TRIPS) * IN_A_ROW):
+        time.sleep(worker.glance * (1 + turn % IN_A_ROW / IN_A_ROW))
+        begin = time.perf_counter()
+        task, room = farm.take(worker, room)
+        between = time.perf_counter()
+        farm.answer(worker, task, room)
+        took.append((between - begin, time.perf_counter() - between))
+    taking, answering = np.reshape(took[IN_A_ROW:], (TRIPS, IN_A_ROW, 2)).mean(axis=1).T.tolist()
+    return taking, answering

@@ -1,0 +1,242 @@
+"""Cases of the small programs, and their predictions from a calibration."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from fembench.base.errors import InputError
+from fembench.model.interval import TimeRange
+from fembench.model.platform import Messages, Platform
+from fembench_studies.pamela.costs import Conditionals
+from fembench_studies.pamela.machine_model import MachineModel
+from fembench_studies.pamela.program_models import Farm, keeping, machine_of, predict_farm
+from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord
+from fembench_studies.programs.settings import ProgramSettings
+from fembench_studies.programs.simulated import notice, simulated
+from fembench_studies.programs.tasks import deal_tasks
+from fembench_studies.programs.user_task import digest, is_farm, kernel_of
+from fembench_studies.scheduling.graph_files import is_graph_file, read_graph
+from fembench_studies.scheduling.program_graphs import hosts_in_turn, interval, messages_of, shape
+from fembench_studies.scheduling.schedulers import METHODS
+from fembench_studies.scheduling.task_graph import TaskGraph
+
+UNITS = 20  # of work per task of a graph, about 10 ms each
+
+
+def case_of(
+    settings: ProgramSettings, calibration: AppRecord | None, machine: MachineModel | None = None
+) -> AppCase:
+    """The case of these settings; tasks are dealt by the speeds W of the calibration or the machine model.
+
+    Raises InputError.
+    """
+    ranks = settings.ranks
+    if ranks < 1 or settings.repetitions < 1 or min(settings.tasks, settings.size, settings.samples - 1) < 0:
+        raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size: 0 or more")
+    common: dict[str, Any] = {
+        "program": settings.program,
+        "ranks": ranks,
+        "repetitions": settings.repetitions,
+        "emulate": settings.emulate,
+        "dilate": settings.dilate,
+        "seed": settings.seed,
+    }
+    if is_farm(settings.program):
+        kernel, workers = kernel_of(settings.program), max(ranks - 1, 1)
+        tasks, size = settings.tasks or kernel.tasks or workers, settings.size or kernel.size
+        farm = AppCase(**common, tasks=tasks, size=size, code=digest(settings.program))
+        if ranks == 1:
+            return msgspec.structs.replace(farm, dealt=(tasks,))
+        w = _factors(machine or (machine_of(calibration) if calibration else None), workers)
+        return msgspec.structs.replace(farm, dealt=deal_tasks(w, tasks, settings.static))
+    graph, case = _graph_case(settings, calibration, common)
+    if settings.schedule == "turn":
+        return case
+    if calibration is None:
+        raise InputError(f"--schedule {settings.schedule}: expected --model RECORD, a calibration")
+    made = METHODS[settings.schedule](graph, _platform(case, calibration))
+    return msgspec.structs.replace(case, order=made.order, host=made.host)
+
+
+def _graph_case(
+    settings: ProgramSettings, calibration: AppRecord | None, common: dict[str, Any]
+) -> tuple[TaskGraph, AppCase]:
+    """A graph, its work in tasks of the case's size, and its case with the tasks on the ranks in turn.
+
+    A second in a user's file is one on the fastest calibrated rank.
+    """
+    size, own = settings.size or UNITS, is_graph_file(settings.program)
+    graph = read_graph(settings.program).graph if own else _shape_of(settings)
+    work: tuple[int, ...] = ()
+    if own and calibration is not None:
+        machine = machine_of(calibration)
+        unit = min(machine.cost("unit", p).middle for p in machine.operations)
+        work = tuple(max(round(seconds / unit), 1) if seconds else 0 for seconds in graph.work)
+        graph = replace(graph, work=tuple(units / size for units in work))
+    sizes = tuple(round(n_bytes) for _, _, n_bytes in graph.edges)
+    case = AppCase(
+        **common,
+        tasks=graph.n_tasks,
+        size=size,
+        n_bytes=max(sizes, default=0),
+        order=tuple(range(graph.n_tasks)),
+        host=hosts_in_turn(graph, settings.ranks),
+        edges=tuple((a, b) for a, b, _ in graph.edges),
+        idle=tuple(t for t, work in enumerate(graph.work) if not work),
+        work=work,
+        sizes=sizes if own else (),
+    )
+    return graph, case
+
+
+def _shape_of(settings: ProgramSettings) -> TaskGraph:
+    return shape(settings.program, settings.tasks, settings.n_bytes)
+
+
+def _factors(machine: MachineModel | None, workers: int) -> list[float]:
+    known = machine.factors if machine else {}
+    return [known.get(p, min(known.values(), default=1.0)) for p in range(1, workers + 1)]
+
+
+def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) -> AppPrediction:
+    """The run time predicted from the calibration, in closed form. Raises InputError."""
+    if not is_farm(case.program):
+        return _graph(case, calibration)
+    if case.code != calibration.case.code:
+        raise InputError(f"{calibration.id}: not a calibration of {case.program} as it is now")
+    machine = _enlarged(machine_of(calibration), len(case.dealt))
+    kept = _beyond(case, calibration, machine)
+    operations = kernel_of(case.program).counts(case.tasks, case.size)
+    return _farm(case, machine, settings, operations, kept, calibration.id)
+
+
+def from_machine(
+    case: AppCase, machine: MachineModel, settings: ProgramSettings, source: str
+) -> AppPrediction:
+    """The run time of a farm from a machine model (file `source`) and the operations per task.
+
+    Raises InputError.
+    """
+    if not is_farm(case.program) or not settings.operations:
+        raise InputError(f"{source}: a machine model; expected a farm, and its operations by --count NAME=N")
+    machine = _enlarged(machine, len(case.dealt))
+    return _farm(case, machine, settings, dict(settings.operations), (), source)
+
+
+def _farm(
+    case: AppCase,
+    machine: MachineModel,
+    settings: ProgramSettings,
+    operations: dict[str, float],
+    kept: tuple[TimeRange, ...],
+    source: str,
+) -> AppPrediction:
+    kernel = kernel_of(case.program)
+    bytes_in, bytes_out = _bytes(case)
+    farm = Farm(
+        operations=operations,
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        kept=kept,
+        chance=kernel.chance(case.tasks, case.size) if kernel.chance else None,
+        cores=settings.cores,
+        dealt=_all_dealt(case, machine),
+        notice=notice(case),
+    )
+    _, prediction = predict_farm(farm, machine, compose=settings.compose, with_q=settings.policy == "q")
+    return msgspec.structs.replace(prediction, model=source)
+
+
+def _bytes(case: AppCase) -> tuple[float, float]:
+    """Bytes of the input and of the result of the middle task."""
+    kernel, middle = kernel_of(case.program), case.tasks // 2
+    into = kernel.make(middle, case.tasks, case.size, case.seed)
+    return 8.0 * len(into), 8.0 * kernel.out(middle, case.tasks, case.size)
+
+
+def _beyond(case: AppCase, calibration: AppRecord, machine: MachineModel) -> tuple[TimeRange, ...]:
+    """[worker] seconds for which a task's messages occupy it, beyond the transit time of the result."""
+    ranks = calibration.case.ranks
+    bytes_in, bytes_out = _bytes(case)
+    taking, answering = keeping(calibration.taking, ranks), keeping(calibration.answering, ranks)
+    found = []
+    for p in range(1, len(case.dealt) + 1):
+        known, sent = min(p, ranks - 1), machine.message(p, 0, bytes_out)
+        kept = taking.message(known, 0, bytes_in) + answering.message(known, 0, bytes_out)
+        found.append(TimeRange(*sorted((max(kept.low - sent.low, 0.0), max(kept.high - sent.high, 0.0)))))
+    return tuple(found)
+
+
+def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
+    """Tasks per worker; tasks dealt during the run go to idle workers, so in proportion to W."""
+    if sum(case.dealt) == case.tasks:
+        return case.dealt
+    return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)
+
+
+def both(
+    case: AppCase, calibration: AppRecord, settings: ProgramSettings
+) -> tuple[AppPrediction, AppPrediction | None]:
+    """Predictions in closed form and, for task graphs and statically dealt farms, by simulation."""
+    closed = predicted(case, calibration, settings)
+    if case.ranks == 1 or (is_farm(case.program) and sum(case.dealt) < case.tasks):
+        return closed, None
+    with_q = settings.policy == "q"
+    return closed, simulated(case, calibration, with_q=with_q, cores=settings.cores)
+
+
+def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
+    """The model extended to more workers than were calibrated, all equal to the last."""
+    known = sorted(p for p in machine.operations if p)
+    if not known:
+        raise InputError("calibrated on one rank: expected a coordinator and at least one worker")
+    last, new = known[-1], range(known[-1] + 1, workers + 1)
+    return replace(
+        machine,
+        operations={**machine.operations, **dict.fromkeys(new, machine.operations[last])},
+        sends={**machine.sends, **{(p, 0): machine.sends[last, 0] for p in new}},
+        factors={**machine.factors, **dict.fromkeys(new, machine.factors[last])},
+    )
+
+
+def _unit(case: AppCase, calibration: AppRecord) -> list[tuple[float, float]]:
+    """[rank] seconds of computing per task."""
+    machine = machine_of(calibration)
+    each = [machine.cost("unit", p) * case.size for p in range(case.ranks)]
+    return [(i.low, i.high) for i in each]
+
+
+def _messages(case: AppCase, calibration: AppRecord, end: Callable[[TimeRange], float]) -> Messages:
+    """Message costs between the ranks; `end` chooses a value of each interval."""
+    machine = machine_of(calibration)
+
+    @functools.cache
+    def transfer(n_bytes: float) -> float:
+        return end(machine.message(1, 0, n_bytes) + notice(case)) if case.ranks > 1 else 0.0
+
+    return messages_of(transfer, case.host, case.edges, case.costs)
+
+
+def _platform(case: AppCase, calibration: AppRecord) -> Platform:
+    unit = tuple(sum(u) / 2 for u in _unit(case, calibration))
+    return Platform(unit, _messages(case, calibration, lambda i: i.middle))
+
+
+def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
+    work = tuple(0.0 if t in case.idle else case.units(t) / case.size for t in range(case.tasks))
+    edges = tuple((a, b, float(n_bytes)) for (a, b), n_bytes in case.edge_bytes().items())
+    graph = TaskGraph(case.program, work, edges)
+    least = _messages(case, calibration, lambda i: i.low)
+    most = _messages(case, calibration, lambda i: i.high)
+    low, high = interval(graph, case.order, case.host, _unit(case, calibration), (least, most))
+    return AppPrediction(
+        low=low,
+        high=high,
+        terms={"makespan": (low, high)},
+        model=calibration.id,
+        compose="HLogP",
+        conditionals=Conditionals().policy,
+    )

@@ -1,0 +1,172 @@
+"""One job of a small program: a calibration, or repeated runs with a check of the result."""
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fembench.bench.describe import describe
+from fembench.host.host import host_facts, taken_meter
+from fembench.host.others import others_meter
+from fembench.host.where import host_key
+from fembench.ranks.agree import together
+from fembench.ranks.comm import Comm
+from fembench.records.ids import now_utc
+from fembench.synthetic.speeds import label, parse_speeds
+from fembench_studies.programs import farm, graphs
+from fembench_studies.programs.calibrate import NOTHING, calibrate, learn
+from fembench_studies.programs.compute import Worker, worker_of
+from fembench_studies.programs.kernels import KERNELS
+from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
+from fembench_studies.programs.user_task import computed_again, is_code, same_code
+from fembench_studies.programs.verified import verified
+
+PACED = 15  # units of work
+
+
+class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The input of the ranks."""
+
+    case: AppCase
+    id: str
+    command: str
+    launcher: str
+    predicted: AppPrediction | None = None
+    simulated: AppPrediction | None = None
+    calibrate: int = 0  # samples per operation; if > 0, the job only calibrates
+    synthetic: str = ""
+
+
+def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
+    """The record on rank 0, None elsewhere. Collective."""
+    case = job.case
+    facts, taken = host_facts(), taken_meter()
+    together(comm, lambda: same_code(case.program, case.code))
+    pace = _pace(comm)
+    worker = worker_of(comm, parse_speeds(case.emulate, comm.size), case.dilate)
+    found, times, busy, done = NOTHING, [], [], []
+    value, error = 0.0, 0.0
+    if job.calibrate:
+        calls = bool(case.calls)
+        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, calls=calls)
+    else:
+        learn(worker, case.program, case.tasks, case.size)
+    room = graphs.Room(case, comm.rank) if case.calls else None
+    others = None if job.calibrate else others_meter(comm)
+    for repetition in range(0 if job.calibrate else 1 + case.repetitions):
+        worker.busy, worker.done = 0.0, 0
+        seconds, value, error = _once(worker, case, room)
+        if repetition:  # the first is a warm-up
+            times.append(seconds)
+            busy.append(worker.busy)
+            done.append(worker.done)
+    rows = comm.gather((found, tuple(busy), tuple(done), pace))
+    messages_cost = "emulated message costs" if case.costs else ""
+    synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
+    environment = describe(
+        comm,
+        facts,
+        taken,
+        launcher=job.launcher,
+        command=job.command,
+        synthetic=synthetic,
+        dilate=case.dilate,
+        others=others() if others else None,
+    )
+    if rows is None or environment is None:
+        return None
+    samples, messages, taking, answering = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
+    return AppRecord(
+        schema=APP_SCHEMA,
+        id=job.id,
+        created=now_utc(),
+        case=case,
+        environment=environment,
+        predicted=job.predicted,
+        simulated=job.simulated,
+        seconds=tuple(times),
+        busy=tuple(row[1] for row in rows),
+        done=tuple(row[2] for row in rows),
+        value=value,
+        error=error,
+        samples=samples,
+        messages=messages,
+        taking=taking,
+        answering=answering,
+        pace=tuple(row[3] for row in rows),
+    )
+
+
+def _pace(comm: Comm) -> float:
+    """The least seconds of a unit of work on this rank, while the others do the same."""
+    comm.Barrier()
+    times = []
+    for _ in range(PACED):
+        begin = time.perf_counter()
+        graphs.burn(1)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:
+    """{quantity: [rank] seconds}, gathered from all ranks."""
+    return {str(name): tuple(tuple(row[name]) for row in rows) for name in rows[0]}
+
+
+def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[float, float, float]:
+    """(seconds on rank 0, value, error relative to the tolerance) of one run. Collective."""
+    comm = worker.comm
+    is_farm = case.program in KERNELS or is_code(case.program)
+    inputs = (
+        farm.inputs_of(case.program, case.tasks, case.size, case.seed) if is_farm and not comm.rank else []
+    )
+    if room is None:
+        worker.meet()
+    else:
+        comm.Barrier()
+    begin = time.perf_counter()
+    if room is not None:
+        return _last_task(comm, case, begin, *graphs.run_calls(worker, case, room))
+    if is_farm:
+        outputs = farm.run(worker, case.program, case.dealt, inputs, case.size)
+        seconds = time.perf_counter() - begin
+        worker.meet()
+        if comm.rank:
+            return seconds, 0.0, 0.0
+        if is_code(case.program):
+            return (seconds, *computed_again(case.program, outputs, case.tasks, case.size, case.seed))
+        return (seconds, *verified(case.program, outputs, case.tasks, case.size, case.seed))
+    last, done = graphs.run(worker, case)
+    worker.meet()
+    rows = comm.allgather((last, Span(host_key(), begin, done)))
+    value, seconds = float(sum(v for v, _ in rows)), makespan([span for _, span in rows])
+    return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
+
+
+def _last_task(
+    comm: Comm, case: AppCase, begin: float, last: float, done: float
+) -> tuple[float, float, float]:
+    """(seconds until the end of the last task, by its rank's clock; its value; the error). Collective."""
+    mine = comm.rank == case.host[-1]
+    value, seconds = (sum(each) for each in zip(*comm.allgather((last, done - begin if mine else 0.0))))
+    return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
+
+
+class Span(NamedTuple):
+    """The time span of a rank's work."""
+
+    host: Hashable
+    begin: float  # seconds of its host's clock
+    done: float  # 0: the rank had no task
+
+
+def makespan(spans: Sequence[Span]) -> float:
+    """Seconds from the first begin to the last end; on several hosts, which share no clock, the longest span.
+
+    The first begin counts because ranks leave the barrier one after another.
+    """
+    busy = [s for s in spans if s.done]
+    if len({s.host for s in busy}) == 1:
+        return max(s.done for s in busy) - min(s.begin for s in busy)
+    return max((s.done - s.begin for s in busy), default=0.0)

@@ -1,0 +1,58 @@
+"""Runs of small programs in a folder; runs that already have a record are not repeated."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fembench_studies.programs.cases import both, case_of
+from fembench_studies.programs.launch import launch
+from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_app
+from fembench_studies.programs.settings import ProgramSettings
+
+
+def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
+    """The record in a file if it is of this case, else None; `whatever` accepts any case. A case of size 0
+    chooses its size as it runs."""
+    record = load_app(path) if path.exists() else None
+    if record is None or whatever:
+        return record
+    return (
+        record if msgspec.structs.replace(case, size=case.size or record.case.size) == record.case else None
+    )
+
+
+@dataclass(frozen=True)
+class ProgramRuns:
+    """A folder of records. `only_kept`: missing ones are not measured."""
+
+    folder: Path
+    only_kept: bool = False
+
+    def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
+        """The record of that name and case; if missing, it is made, unless `only_kept`."""
+        path = self.folder / f"{name}.json"
+        record = kept_record(path, case, whatever=self.only_kept)
+        if record is None and not self.only_kept:
+            record = make()
+            save_app(record, path)
+        return record
+
+    def calibration(self, name: str, settings: ProgramSettings) -> AppRecord | None:
+        """The calibration of a program."""
+        case = case_of(settings, None)
+        return self.kept(
+            name, case, lambda: launch(case, id=name, scratch=self.folder, calibrate=settings.samples)
+        )
+
+    def run(
+        self, name: str, case: AppCase, calibration: AppRecord, settings: ProgramSettings
+    ) -> AppRecord | None:
+        """A run, predicted from the calibration before it starts."""
+
+        def make() -> AppRecord:
+            closed, graph = both(case, calibration, settings)
+            return launch(case, id=name, scratch=self.folder, predicted=closed, simulated=graph)
+
+        return self.kept(name, case, make)

@@ -1,0 +1,172 @@
+"""Rings, fork and join of Mendes (2004) with real messages, predicted from the network measured here."""
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fembench.launch.scratch import writable
+from fembench.records.profile import Profile
+from fembench.report.table import Table, words
+from fembench_studies.attempts import Attempts, Tell
+from fembench_studies.claims import StudyClaim
+from fembench_studies.layout import value
+from fembench_studies.programs.compared_messages import LIMIT, MESSAGES, REFUSED, ComparedTime, compared
+from fembench_studies.programs.hlogp_sums import error_percent
+from fembench_studies.programs.kept import ProgramRuns
+from fembench_studies.programs.real_messages import KINDS, Calls, case_of_messages, predicted_run
+from fembench_studies.programs.record import AppRecord
+from fembench_studies.study import wanted
+from fembench_studies.thesis_001.grid_plan import MICRO, printed, rings
+
+MAKESPAN_ROW, MESSAGES_ROW = range(2)
+MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts in the thesis
+
+
+@dataclass(frozen=True)
+class Real:
+    """An application with messages of one size, sent by one MPI call."""
+
+    kind: str
+    n_bytes: int
+    calls: Calls
+
+    @property
+    def name(self) -> str:
+        """A file name: 'real-ring-65536-isend'."""
+        return f"real-{self.kind}-{self.n_bytes}-{self.calls}"
+
+    @property
+    def thesis_error(self) -> float | None:
+        """The error of the corresponding run in the thesis, in per cent of its measured time."""
+        like = LIKE.get((self.kind, self.n_bytes, self.calls))
+        if like is None:
+            return None
+        for ring in rings():
+            if ring.name == like:
+                return error_percent(ring.measured, ring.estimated)
+        said = next(r for r in printed("fork_join") if r["case"] == like)
+        return error_percent(*(float(said[f"{n}_delay_us"]) * MICRO for n in ("measured", "predicted")))
+
+
+CALLS: tuple[Calls, ...] = ("isend", "send")
+SIZES = (1 << 16, 1 << 18, 3 << 17, 1 << 19, 1 << 21, 1 << 22)  # bytes
+RUNS = tuple(Real(*each) for each in itertools.product(KINDS, SIZES, CALLS))
+LIKE = {  # run of the thesis: a name of RINGS, or fork, join
+    ("ring", 1 << 16, "isend"): "64 KiB, one site",
+    ("ring", 1 << 21, "isend"): "2 MiB, one site",
+    ("ring", 1 << 21, "send"): "2 MiB, one site, LAM",
+    ("fork", 1 << 22, "send"): "fork",
+    ("join", 1 << 22, "send"): "join",
+}
+OFF = 10.0  # per cent of the runs that may miss
+UNTESTED = 20.0  # per cent of the runs that may be INVALID
+
+
+@dataclass(frozen=True)
+class RealRun:
+    """A run with its score."""
+
+    real: Real
+    record: AppRecord
+    scores: tuple[ComparedTime, ...]
+
+
+def measure(
+    runs: ProgramRuns, profile: Profile, attempts: Attempts, repetitions: int, only: Sequence[str] = ()
+) -> list[RealRun]:
+    """The requested applications, each calibrated, predicted and run."""
+    writable(runs.folder)
+    todo = [
+        (real.name, functools.partial(_one, real, profile, runs, repetitions, attempts.tell))
+        for real in RUNS
+        if wanted(real.kind, only)
+    ]
+    return attempts.each(todo, _line)
+
+
+def _line(run: RealRun) -> str:
+    messages = run.scores[MESSAGES_ROW]
+    return f"{run.real.name}: messages {messages.signed:+.1f} % off, {messages.verdict}"
+
+
+def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell: Tell) -> RealRun | None:
+    ranks = min(len(profile.environment.rank_host), MOST[real.kind])
+    case = case_of_messages(real.kind, ranks, real.calls, n_bytes=real.n_bytes, repetitions=repetitions)
+
+    def make() -> AppRecord:
+        return predicted_run(
+            case, profile, id=real.name, scratch=runs.folder, source="machine.json", say=tell
+        )
+
+    record = runs.kept(real.name, case, make)
+    return RealRun(real, record, tuple(compared(record, profile))) if record else None
+
+
+def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
+    """Nine in ten runs take as long as the measured network predicts: their messages, and as a whole."""
+    return [_claim([f.scores[k] for f in found]) for k in (MESSAGES_ROW, MAKESPAN_ROW)] if found else []
+
+
+def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
+    """The claim that few of these runs are off; INVALID if too many do not test their prediction."""
+    asked = [one for one in scores if not one.reason.startswith(REFUSED)]
+    tested = [one for one in asked if not one.reason]
+    untested = 100 * (1 - len(tested) / max(len(asked), 1))
+    reasons = Counter(one.reason.partition(":")[0] for one in asked if one.reason)
+    most = next((why for why, _ in reasons.most_common(1)), "no size can be predicted")
+    off = 100 * sum(not one.kept for one in tested) / max(len(tested), 1)
+    return StudyClaim(
+        f"{scores[0].what} of rings, fork and join: runs off by more than the limit, of {len(tested)}",
+        OFF,
+        off,
+        reason=f"{untested:.0f} % of the runs test nothing; most often: {most}"
+        if untested > UNTESTED
+        else "",
+    )
+
+
+def real_table(found: Sequence[RealRun]) -> Table:
+    """Predicted and measured times, and the error of the median with its interval."""
+    rows = [
+        (
+            f"{f.real.kind}, {f.real.n_bytes >> 10} KiB, MPI_{f.real.calls.capitalize()}: {score.what}",
+            f.record.case.ranks,
+            score.predicted,
+            score.measured,
+            score.signed,
+            *score.between,
+            score.verdict,
+            f.real.thesis_error if (score.what == "makespan") == (f.real.kind == "ring") else None,
+        )
+        for f in found
+        for score in f.scores
+    ]
+    columns = (
+        words("run"),
+        value("ranks"),
+        value("predicted_s"),
+        value("measured_s"),
+        value("error_percent"),
+        value("error_from_percent", "from %"),
+        value("error_to_percent", "to %"),
+        words("verdict"),
+        value("thesis_error_percent", "thesis' error %"),
+    )
+    return Table(
+        "real_messages",
+        "Rings, fork and join with real messages, predicted from the measured network",
+        "Real messages on this machine. Os, L and Or come from `characterize --network` (machine.json), "
+        "the cost of tasks from a calibration made just before; the prediction was written before the run. "
+        "The error is that of the median, in per cent of the measured time; 'from' and 'to' are the errors "
+        "at the ends of its 95 % interval. 'messages' is the time beyond computing: all messages of a ring, "
+        "the send overheads of a fork, the receive overheads of a join. Tasks are about as long as their "
+        f"messages. The limit is {MESSAGES:g} % for messages, and for a makespan {LIMIT:g} % of computing "
+        f"and {MESSAGES:g} % of messages. If the interval is wider, the run is INVALID and does not test "
+        "the prediction. Messages below 12 µs, and those whose two buffers do not fit in the L2 cache of a "
+        "core, are refused: they cannot be predicted. The thesis gives the errors of whole rings, and of the "
+        "delays of fork and join.",
+        columns,
+        tuple(rows),
+    )

@@ -1,0 +1,1 @@
+"""What a user types: the verb `study`, and options of other verbs."""

@@ -1,0 +1,108 @@
+"""Options of `characterize` for single operations, and the machine file that follows from their samples."""
+
+import argparse
+import time
+from pathlib import Path
+
+
+def operations_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the group of options."""
+    from fembench.cli.shared import real, whole
+
+    group = parser.add_argument_group(
+        "operations", "the file of -o is then a machine model, for `study pasl` and `study app`"
+    )
+    group.add_argument(
+        "--operations",
+        action="store_true",
+        help="measure single operations by type, and messages to rank 0, instead of kernels; append them to "
+        "a history and write its intervals",
+    )
+    group.add_argument(
+        "--idle",
+        action="store_true",
+        help="keep only samples taken while no other process uses the hosts; try for up to five minutes",
+    )
+    group.add_argument("--times", type=whole(1), default=1, metavar="N", help="measure N times (default: 1)")
+    group.add_argument(
+        "--every", type=real(0), default=0.0, metavar="SECONDS", help="pause between these measurements"
+    )
+    group.add_argument(
+        "--history", default="", metavar="FILE", help="the samples (default: by -o, as in park.samples.json)"
+    )
+    group.add_argument(
+        "--keep",
+        type=whole(1),
+        default=0,
+        metavar="N",
+        help="samples kept per operation, the latest (default: as in the history; 50 in a new one)",
+    )
+    group.add_argument(
+        "--percent",
+        type=real(0, 100),
+        default=0.0,
+        metavar="PERCENT",
+        help="percentage of the samples in an interval (default: as in the history; 90 in a new one)",
+    )
+
+
+def check_operations(options: argparse.Namespace) -> None:
+    """Raises InputError for options that do not fit together."""
+    from fembench.base.errors import InputError
+
+    usual = {"idle": False, "times": 1, "every": 0.0, "history": "", "keep": 0, "percent": 0.0}
+    changed = [name for name, value in usual.items() if getattr(options, name) != value]
+    if changed and not options.operations:
+        raise InputError(f"--{changed[0]} without --operations")
+    others = ("network", "add_to", "emulate", "json")
+    given = [name for name in others if getattr(options, name)]
+    if options.operations and (given or options.dilate != 1):
+        raise InputError(
+            f"--operations cannot be combined with --{(given or ['dilate'])[0].replace('_', '-')}"
+        )
+    if options.operations and not options.output:
+        raise InputError("--operations: expected -o FILE for the machine model")
+
+
+def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folder: Path) -> int:
+    """Measure, append to the history, write the machine file; 1 if the hosts were never idle."""
+    import msgspec
+
+    from fembench.base.files import write_atomic
+    from fembench.base.units import plural
+    from fembench.characterize.start import measure_operations
+    from fembench.cli.progress import progress, working
+    from fembench_studies.pamela import history as store
+
+    path = Path(options.history or Path(options.output).with_suffix(".samples.json"))
+    known = store.load_history(path) if path.exists() else store.History()
+    wanted = {name: value for name in ("kept", "percent") if (value := getattr(options, LIMITS[name]))}
+    known = msgspec.structs.replace(known, **wanted)
+    before, discarded = known, 0
+    for turn in range(options.times):
+        if turn:
+            time.sleep(options.every)
+        with working("characterize: measuring operations"):
+            found = measure_operations(
+                ranks,
+                rounds=ROUNDS[options.quick],
+                idle=options.idle,
+                hostfile=hostfile,
+                scratch=folder,
+                tell=lambda text: progress(f"operations: {text}"),
+            )
+        discarded += found.discarded
+        known = store.with_samples(known, found)
+        if known is not before:
+            store.save_history(known, path)
+            write_atomic(options.output, store.model_text(known))
+    if discarded:
+        print(f"{plural(discarded, 'round')} discarded: other processes used the hosts")
+    if known is before:
+        return 1
+    print(f"{store.summary(known)}\nsamples: {path}\nmachine model: {options.output}")
+    return 0
+
+
+ROUNDS = {False: 10, True: 3}  # --quick -> samples of everything
+LIMITS = {"kept": "keep", "percent": "percent"}  # of a history -> options

@@ -1,0 +1,38 @@
+"""The hooks, fixtures and planted data of fembench's own tests, and pages without pictures.
+
+Rendering takes ten times as long as everything else that a page test looks at.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+import hooks
+
+
+def pytest_configure(config):
+    if not config.pluginmanager.is_registered(hooks):
+        config.pluginmanager.register(hooks)
+
+
+@pytest.fixture(scope="module")
+def unrendered():
+    """Figures are drawn on, but their SVG is empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda self, stream, **_: stream.write("<svg></svg>"))
+        yield
+
+
+@pytest.fixture
+def not_laid_out(monkeypatch):
+    """Figures are rendered, without arranging their panels first."""
+    save = Figure.savefig
+
+    def hurried(self, *args, **more):
+        self.set_layout_engine("none")
+        save(self, *args, **more)
+
+    monkeypatch.setattr(Figure, "savefig", hurried)

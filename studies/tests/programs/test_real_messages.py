@@ -1,0 +1,298 @@
+"""Rings, fork and join predicted from a planted network, with runs that follow the prediction or not."""
+
+import msgspec
+import pytest
+from planted_calibration import planted_calibration
+from planted_profile import planted_profile
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass
+from fembench.records.profile import save_profile
+from fembench_studies.attempts import Attempts
+from fembench_studies.programs import compared_messages, real_messages
+from fembench_studies.programs.compared_messages import compared
+from fembench_studies.programs.kept import ProgramRuns
+from fembench_studies.programs.real_messages import case_of_messages, promise
+from fembench_studies.thesis_001 import grid_real, grid_study
+
+UNIT = 1e-3  # seconds of a round of work
+SIZE = 20  # rounds of a task
+COLD = 5e-5  # added to Or by computing
+OS, LATENCY, OR = 2e-5, 3e-4, 7e-5  # of any message by MPI_Isend
+BLOCKED = 4e-4  # Os by MPI_Send
+
+
+def costs(name, send, latency, receive, switch=None):
+    cold = ColdCost(m=1 << 22, computed=1e-3, swept=False, send=0.0, latency=0.0, receive=COLD)
+    return PairClass(
+        name=name, switch=switch, cold=(cold,), **{k: (CurvePiece(first=0, coefficients=(v,)),) for k, v in
+                      {"send": send, "latency": latency, "receive": receive}.items()}
+    )  # fmt: skip
+
+
+def profile(latency=LATENCY, switch=None):
+    network = Network(
+        send_mode="isend",
+        pairs="all",
+        sites=("here",),
+        classes=(costs("same host", OS, latency, OR, switch),),
+        blocking=(costs("same host", BLOCKED, -BLOCKED / 2, BLOCKED, switch),),
+        pair_class=((0,),),
+        class_names=("same host",),
+    )
+    return msgspec.structs.replace(planted_profile([1.0] * 3, hosts=("node8",) * 3), network=network)
+
+
+def sized_case(kind, ranks, calls):
+    return case_of_messages(kind, ranks, calls, n_bytes=65536, units=SIZE)
+
+
+def calibration(case):
+    return planted_calibration(case, {"round": ((0.9 * UNIT, UNIT, 1.1 * UNIT),) * case.ranks}, {})
+
+
+def ran(case, before, messages, noise=0.001, repetitions=20):
+    """A run whose last task ends `messages` seconds after computing, with a little noise."""
+    own = sum(case.host[t] == 0 for t in range(case.tasks) if t not in case.idle)
+    all_ = sum(t not in case.idle for t in range(case.tasks))
+    work = case.size * UNIT * (all_ if case.program == "ring" else own)
+    factors = [1 + noise * ((k % 5) - 2) for k in range(repetitions)]
+    record = planted_calibration(case, {}, {})
+    busy = [[0.0] * repetitions for _ in range(case.ranks)]
+    for t in (t for t in range(case.tasks) if t not in case.idle):
+        busy[case.host[t]] = [b + case.size * UNIT * f for b, f in zip(busy[case.host[t]], factors)]
+    return msgspec.structs.replace(
+        record,
+        id="run",
+        samples={},
+        messages={},
+        predicted=before,
+        seconds=tuple((work + messages) * f for f in factors),
+        busy=tuple(map(tuple, busy)),
+    )
+
+
+@pytest.mark.row("001:F12c", "001:F12d", "001:E10", "001:E13", "001:E17", "001:E18", "001:B4")
+@pytest.mark.parametrize(
+    ("kind", "calls", "tasks", "messages"),
+    [
+        # three hops, all between ranks (3.10), each after a task
+        ("ring", "isend", 3, 3 * (OS + LATENCY + OR + COLD)),
+        ("ring", "send", 3, 3 * (1.5 * BLOCKED + COLD)),
+        ("fork", "isend", 2, 8 * OS),  # eight sends occupy the sender (6.1)
+        ("fork", "send", 2, 8 * BLOCKED),
+        ("join", "isend", 2, 8 * OR + COLD),  # of these, only the first comes after a task
+        ("join", "send", 2, 8 * BLOCKED + COLD),
+    ],
+)
+def test_messages_are_predicted_from_the_profile_alone(kind, calls, tasks, messages):
+    case = sized_case(kind, 3, calls)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    assert before.terms["messages"][0] == pytest.approx(messages)
+    assert before.terms["makespan"][0] == pytest.approx(tasks * case.size * UNIT + messages)
+    assert before.low < before.terms["makespan"][0] < before.high
+    other = promise(case, calibration(case), profile(latency=2 * LATENCY), "machine.json")
+    longer = 3 * LATENCY if (kind, calls) == ("ring", "isend") else 0.0
+    assert other.terms["makespan"][0] - before.terms["makespan"][0] == pytest.approx(longer)
+
+
+def test_messages_that_wait_for_their_receiver_leave_a_child_one_after_the_other():
+    case = sized_case("join", 2, "send")
+    before = promise(case, calibration(case), profile(switch=4096), "machine.json")
+    assert before.terms["messages"][0] == pytest.approx(BLOCKED + COLD + 7 * 1.5 * BLOCKED)
+
+
+def test_tasks_are_as_long_as_their_messages_unless_their_size_is_given():
+    case = case_of_messages("ring", 3, "isend", n_bytes=65536)
+    made = real_messages.sized(case, profile(), 1e-6)
+    message = OS + LATENCY + OR
+    task = message / (1 - COLD / 1e-3)  # a task of t adds t COLD / 1 ms to its message
+    assert made.size == pytest.approx(task / 1e-6, abs=1)
+    given = sized_case("ring", 3, "isend")
+    assert real_messages.sized(given, profile(), 1e-6) == given
+
+
+@pytest.mark.row("001:F12a")
+def test_a_ring_on_two_ranks_has_a_message_at_every_step():
+    case = case_of_messages("ring", 2, "isend", n_bytes=65536)
+    assert case.host == (0, 1, 0, 1, 0)
+    assert len(real_messages.costs_of(case, profile(), 0.0).messages) == 4
+
+
+def test_the_error_is_that_of_the_median_with_the_ends_of_its_interval():
+    case = sized_case("ring", 3, "isend")
+    before = promise(case, calibration(case), profile(), "machine.json")
+    measured = before.terms["messages"][0] + 0.002  # 2 ms longer than predicted, of 63 ms
+    whole, messages = compared(ran(case, before, measured))
+    assert whole.error == pytest.approx(100 * 0.002 / (0.06 + measured), rel=1e-3)
+    assert whole.between[0] <= -whole.error <= whole.between[1]
+    assert whole.signed == pytest.approx(-whole.error)
+    assert f"{whole.signed:+.1f} %" in compared_messages.as_text(ran(case, before, measured), [whole])
+    assert whole.verdict == f"within {5 + 0.1 * messages_share(measured):.3g} %"
+    assert messages.error == pytest.approx(100 * 0.002 / measured, rel=1e-3)
+    assert "they take 5.2 % of the run: expected 20 to 80 %" in messages.verdict
+
+
+def messages_share(measured):
+    return 100 * measured / (0.06 + measured)
+
+
+def test_messages_that_are_off_are_seen_in_a_run_of_which_they_are_half():
+    case = msgspec.structs.replace(sized_case("ring", 3, "isend"), size=1)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    due = before.terms["messages"][0]
+    whole, messages = compared(ran(case, before, 1.14 * due))
+    assert (messages.verdict, whole.kept) == ("within 15 %", True)
+    whole, messages = compared(ran(case, before, 2 * due))
+    assert (messages.verdict, messages.kept) == ("off by more than 15 %", False)
+
+
+def test_runs_that_vary_or_are_few_or_elsewhere_do_not_test_the_prediction():
+    case = msgspec.structs.replace(sized_case("fork", 3, "isend"), size=5)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    good = ran(case, before, 0.01)
+    assert compared(good, profile())[0].reason == ""
+    assert "too noisy: the median is known to" in compared(ran(case, before, 0.01, noise=0.3))[0].verdict
+    assert "5 repetitions" in compared(ran(case, before, 0.01, repetitions=5))[0].verdict
+    elsewhere = msgspec.structs.replace(
+        profile(), environment=planted_profile([1.0] * 3, hosts=("a", "b", "c")).environment
+    )
+    assert "the profile is for a, b, c" in compared(good, elsewhere)[0].verdict
+    (host,) = good.environment.hosts
+    for percent, resolution, reason in (
+        (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
+        (3.0, 1.5, ""),  # may be less than 2 %
+    ):
+        disturbed = msgspec.structs.replace(host, others_percent=percent, others_resolution=resolution)
+        environment = msgspec.structs.replace(good.environment, hosts=(disturbed,))
+        found = compared(msgspec.structs.replace(good, environment=environment))
+        assert [one.reason for one in found] == [reason, reason]
+    crowded = msgspec.structs.replace(
+        good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
+    )
+    assert "more ranks than cores" in compared(crowded)[0].verdict
+
+
+def test_a_profile_that_others_disturbed_does_not_test_the_prediction():
+    case = msgspec.structs.replace(sized_case("fork", 3, "isend"), size=5)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    for percent, disturbed in ((66.0, True), (1.0, False)):
+        taken = HostTaken(others_percent=percent, others_resolution=0.1, steal_percent=0.0)
+        network = msgspec.structs.replace(profile().network, taken=(taken,))
+        found = compared(ran(case, before, 0.01), msgspec.structs.replace(profile(), network=network))
+        assert [("PROVISIONAL: others used 66.0 %" in one.reason) for one in found] == [disturbed] * 2
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "messages", "reason"),
+    [
+        (1 << 19, 1e-3, ""),
+        (1 << 20, 1e-3, "two buffers of 1 MiB do not fit in an L2 cache of 2 MiB"),
+        (1 << 19, 1e-5, "a message takes 3.33 µs; the program's own loop"),
+    ],
+)
+def test_messages_that_leave_the_cache_and_short_ones_are_refused(n_bytes, messages, reason):
+    case = msgspec.structs.replace(sized_case("ring", 3, "isend"), n_bytes=n_bytes, size=1)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    before = msgspec.structs.replace(before, terms=before.terms | {"messages": (messages,) * 2})
+    made = ran(case, before, 3e-3)
+    (host,) = made.environment.hosts
+    host = msgspec.structs.replace(host, caches={"L2": 1 << 21})
+    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=(host,)))
+    for one in compared(made):
+        assert one.reason.startswith("refused: " + reason if reason else "")
+        assert bool(one.reason) == bool(reason)
+
+
+def test_a_profile_that_cannot_tell_is_refused():
+    case = sized_case("ring", 3, "isend")
+    old = profile()
+    one = msgspec.structs.replace(old.network.classes[0], cold=())
+    old = msgspec.structs.replace(old, network=msgspec.structs.replace(old.network, classes=(one,)))
+    with pytest.raises(InputError, match="does not say how long messages take after computing; repeat"):
+        promise(case, calibration(case), old, "")
+    other = msgspec.structs.replace(calibration(case), samples={"unit": ()})
+    with pytest.raises(InputError, match="no rounds of work on 3 ranks"):
+        promise(case, other, profile(), "")
+    with pytest.raises(InputError, match="take no time"):
+        promise(case, calibration(case), profile(latency=-1.0), "")
+    wide = case_of_messages("ring", 4, "isend", n_bytes=64)
+    with pytest.raises(InputError, match="4 ranks: the profile has 3"):
+        promise(wide, calibration(wide), profile(), "")
+    bare = msgspec.structs.replace(profile(), network=None)
+    with pytest.raises(InputError, match="has no network"):
+        promise(case, calibration(case), bare, "")
+    for wrong in ({"kind": "diamond"}, {"ranks": 1}, {"n_bytes": 8}):
+        asked = {"kind": "ring", "ranks": 2, "n_bytes": 64} | wrong
+        with pytest.raises(InputError):
+            case_of_messages(calls="isend", **asked)
+
+
+@pytest.fixture
+def planted_launch(monkeypatch):
+    """Replaces a launch: a calibration, or a run whose messages take `longer` times as long as predicted."""
+    asked, longer = [], [1.01]
+
+    def launch(case, *, id, calibrate=0, predicted=None, **_):
+        asked.append(bool(calibrate))
+        if calibrate:
+            return msgspec.structs.replace(calibration(case), id=id)
+        made = ran(case, predicted, longer[0] * predicted.terms["messages"][0])
+        return msgspec.structs.replace(made, id=id)
+
+    monkeypatch.setattr(real_messages, "launch", launch)
+    monkeypatch.setattr(real_messages, "round_time", lambda: UNIT)
+    return asked, longer
+
+
+@pytest.mark.parametrize(("longer", "status"), [(1.01, 0), (1.2, 1), (2.0, 1)])
+def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_launch, tmp_path, capsys):
+    asked, factor = planted_launch
+    factor[0] = longer
+    save_profile(profile(), tmp_path / "machine.json")
+    line = [
+        "study",
+        "app",
+        "join",
+        "--ranks",
+        "3",
+        "--machine",
+        str(tmp_path / "machine.json"),
+        "--send",
+        "send",
+    ]
+    assert main([*line, "--results", str(tmp_path)]) == status
+    assert asked == [True, False]
+    told = capsys.readouterr()
+    assert "predicted: 7.25 ms, including 3.25 ms" in told.err
+    assert "join of 10 tasks on 3 ranks, messages of 64 KiB by MPI_Send, medians of 100 runs" in told.out
+    assert ("within 15 %" if status == 0 else "off by more than 15 %") in told.out
+    assert main([*line, "--emulate", "1,1,1"]) == 2
+
+
+@pytest.mark.row("001:B1")
+def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
+    asked, longer = planted_launch
+    attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
+    found = grid_real.measure(runs, profile(), attempts, 100)
+    assert [f.real for f in found] == list(grid_real.RUNS)
+    assert asked == [True, False] * len(grid_real.RUNS)
+    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, 100)
+    assert [f.record for f in again] == [f.record for f in found]
+    assert grid_real.measure(runs, profile(), attempts, 100, ("fork",))
+    assert asked == [True, False] * len(grid_real.RUNS)
+    (thesis,) = (f.real for f in found if f.real.name == "real-fork-4194304-send")
+    assert thesis.thesis_error == pytest.approx(0.008, abs=0.001)
+    messages, *_ = grid_study.compose([], found, None)
+    assert messages.title == "Rings, fork and join"
+    assert len(grid_study.outcome([], found, None).claims) == 2
+    rows = {row[0]: row for row in messages.tables[0].rows}
+    assert rows["fork, 4096 KiB, MPI_Send: messages"][2] == pytest.approx(8 * BLOCKED)
+    tested = [f for f in found if not f.scores[1].reason]
+    assert [one.verdict for one in grid_real.claims(tested)] == ["yes", "yes"]
+    longer[0] = 2.0
+    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), profile(), attempts, 100)
+    assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.scores[1].reason])]
+    none = [f for f in found if f.scores[1].reason] or found[:0]
+    assert not none or "test nothing" in grid_real.claims(none)[0].verdict

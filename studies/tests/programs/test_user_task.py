@@ -1,0 +1,217 @@
+"""Tasks and task graphs of the user's own: read, predicted, run on ranks, checked."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from planted_calibration import planted_calibration
+
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench_studies.pamela.machine_model import parse
+from fembench_studies.programs import program_session
+from fembench_studies.programs.cases import case_of, from_machine, predicted
+from fembench_studies.programs.kernels import just
+from fembench_studies.programs.launch import launch
+from fembench_studies.programs.record import AppCase, load_app
+from fembench_studies.programs.settings import ProgramSettings
+from fembench_studies.programs.simulated import simulated
+from fembench_studies.programs.user_task import computed_again, digest, is_farm, kernel_of
+
+OWN = """
+import numpy as np
+
+def make(task, tasks, size, seed):
+    return [task, 10 * seed, 0.5]
+
+def results(size):
+    return size
+
+def work(data, size):
+    return np.full(size, data.sum())
+
+def task_number(data, size):
+    return np.full(size, data[0])
+"""
+LIBRARY = """
+void work(const double *data, long n, double *result, long m, long size)
+{
+    for (long i = 0; i < m; i++)
+        for (long k = 0; k < n; k++)
+            result[i] += (i + 1) * data[k];
+}
+long results(long size) { return 2; }
+long inputs(long size) { return size; }
+void make(long task, long tasks, long size, long seed, double *data, long n)
+{
+    for (long k = 0; k < n; k++)
+        data[k] = 100 * task + 10 * seed + k;
+}
+"""
+GRAPH = """digraph mine { a [seconds=1]; b [seconds=2]; c [seconds=3]; d [seconds=0];
+a -> b [bytes=1000]; a -> c; b -> d; c -> d [bytes=4000]; }"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    return str(tmp_path / "own.py")
+
+
+@pytest.fixture
+def graph(tmp_path):
+    (tmp_path / "mine.dot").write_text(GRAPH)
+    return str(tmp_path / "mine.dot")
+
+
+def planted(program, samples, **case):
+    ranks = len(next(iter(samples.values())))
+    messages = {"8": ((), *((1e-3,),) * (ranks - 1)), "4008": ((), *((3e-3,),) * (ranks - 1))}
+    return planted_calibration(AppCase(program=program, ranks=ranks, **case), samples, messages)
+
+
+def result(program, task=3, tasks=10, size=2, seed=4):
+    kernel = kernel_of(program)
+    return kernel.run(just, kernel.make(task, tasks, size, seed), size).tolist()
+
+
+def test_a_python_file_gives_inputs_and_results(own):
+    assert is_farm(own)
+    assert result(own) == [43.5, 43.5]
+    assert result(f"{own}:task_number") == [3.0, 3.0]
+
+
+def test_without_functions_for_them_the_input_is_the_number_and_the_result_one(tmp_path):
+    (tmp_path / "own.py").write_text("def work(data, size):\n    return 100 * data[0] + data[1] + size\n")
+    assert result(str(tmp_path / "own.py"), size=7) == [317.0]
+
+
+def test_a_shared_library_gives_inputs_and_results(tmp_path):
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    (tmp_path / "own.c").write_text(LIBRARY)
+    library = str(tmp_path / "own.so")
+    subprocess.run([compiler, "-shared", "-fPIC", str(tmp_path / "own.c"), "-o", library], check=True)
+    assert result(library) == [340.0 + 341.0, 2 * (340.0 + 341.0)]
+    assert kernel_of(library).out(0, 10, 5) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("own.py", "x = 1", "expected a function work"),
+        ("own.py", "1 / 0", "ZeroDivisionError"),
+        ("own.so", "no library", "expected a shared library with a function work"),
+    ],
+)
+def test_a_file_without_a_task_is_refused_in_one_line(tmp_path, name, text, message, capsys):
+    (tmp_path / name).write_text(text)
+    assert main(["study", "app", str(tmp_path / name), "--results", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["own.txt", "nothing", "missing.py"])
+def test_what_is_neither_a_program_nor_a_file_with_one_is_refused(tmp_path, name, capsys):
+    assert main(["study", "app", str(tmp_path / name)]) == 2
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_result_of_another_length_is_refused(tmp_path):
+    (tmp_path / "own.py").write_text("def work(data, size):\n    return [1.0, 2.0]\n")
+    with pytest.raises(InputError, match=r"2 numbers; expected results\(size\) = 1"):
+        result(str(tmp_path / "own.py"))
+
+
+def test_results_are_computed_again(own):
+    outputs = [np.array(result(own, task, 5)) for task in range(5)]
+    assert computed_again(own, outputs, 5, 2, 4) == (2 * sum(range(5)) + 2 * 5 * 40.5, 0.0)
+    outputs[4] = outputs[3]
+    assert computed_again(own, outputs, 5, 2, 4)[1] > 1
+
+
+def test_a_calibration_of_another_version_of_the_file_is_refused(own):
+    settings = ProgramSettings(own, ranks=3, tasks=4)
+    record = planted(own, {"task": ((1.0,), (1.0,), (1.0,))}, code=digest(own))
+    found = predicted(case_of(settings, record), record, settings)
+    assert found.low == pytest.approx(2.0, abs=0.02)
+    with open(own, "a") as file:
+        file.write("\n")
+    with pytest.raises(InputError, match=r"not a calibration of .* as it is now"):
+        predicted(case_of(settings, record), record, settings)
+
+
+def test_ranks_that_find_another_file_do_not_run_it(own, tmp_path):
+    case = case_of(ProgramSettings(own, ranks=2, tasks=2, repetitions=1), None)
+    with open(own, "a") as file:
+        file.write("\n")
+    with pytest.raises(InputError, match="not the file that was there"):
+        launch(case, id="own", scratch=tmp_path)
+
+
+def test_a_machine_model_predicts_a_farm_from_its_operations(own):
+    park = "inter_sum_double[0]=[1;1]\n" + "".join(
+        f"inter_sum_double[{p}]=[{cost}e-9;{2 * cost}e-9]\nfactor[{p}]={1 / cost}\n"
+        f"inter_send[{p}][0](8)=[1e-6;1e-6]\n"
+        for p, cost in ((1, 1), (2, 3))
+    )
+    settings = ProgramSettings(own, ranks=3, tasks=8, operations=(("sum_double", 1e9),))
+    machine = parse(park)
+    case = case_of(settings, None, machine)
+    assert case.dealt == (6, 2)
+    found = from_machine(case, machine, settings, "park.txt")
+    assert (found.low, found.high) == pytest.approx((6.0, 12.0), rel=1e-3)
+    with pytest.raises(InputError, match="expected a farm, and its operations by --count"):
+        from_machine(case, machine, ProgramSettings(own, ranks=3), "park.txt")
+
+
+@pytest.mark.row("000:F3")
+def test_a_task_of_the_user_is_predicted_run_and_scored(own, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(program_session, "MOST_CHANGE", 1e9)  # the machine of the tests may change
+    words = ["study", "app", own, "--ranks", "2", "--tasks", "6", "--size", "3", "--results", str(tmp_path)]
+    model, out = str(tmp_path / "model.json"), str(tmp_path / "run.json")
+    assert main([*words, "--calibrate", "--samples", "3", "-o", model]) == 0
+    assert main([*words, "--model", model, "--repetitions", "2", "-o", out]) == 0
+    assert "own.py on 2 ranks: 54 (right)" in capsys.readouterr().out
+    record = load_app(out)
+    assert record.predicted is not None
+    assert record.simulated is not None
+    assert (len(record.seconds), sum(record.done[1]), record.value) == (2, 12, 3 * 15 + 6 * 3 * 0.5)
+
+
+def test_a_second_of_a_graph_is_one_on_the_fastest_rank(graph):
+    record = planted(graph, {"unit": ((0.01,), (0.02,))})
+    case = case_of(ProgramSettings(graph, ranks=2), record)
+    assert case.work == (100, 200, 300, 0)
+    assert case.idle == (3,)
+    assert case.edge_bytes() == {(0, 1): 1000, (0, 2): 0, (1, 3): 0, (2, 3): 4000}
+    assert case.host == (0, 1, 0, 1)
+    found = predicted(case, record, ProgramSettings(graph, ranks=2))
+    # a, then c on rank 0 while b takes twice as long on rank 1; its input takes 1 + 2 (1000 - 8) / 4000 ms
+    assert found.low == pytest.approx(1 + 1.496e-3 + 4, abs=1e-6)
+    assert simulated(case, record).terms["makespan"][0] == pytest.approx(5, abs=5e-3)
+
+
+@pytest.mark.parametrize("method", ["heft", "latency-heft", "cpop", "portfolio"])
+def test_a_schedule_of_a_graph_is_hardly_longer_than_one_in_turn(graph, method):
+    record = planted(graph, {"unit": ((0.01,), (0.02,))})
+    lengths = []
+    for schedule in ("turn", method):
+        settings = ProgramSettings(graph, ranks=2, schedule=schedule)
+        lengths.append(predicted(case_of(settings, record), record, settings).low)
+    assert lengths[1] <= 1.01 * lengths[0]
+
+
+def test_a_graph_of_the_user_is_scheduled_run_and_scored(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(program_session, "MOST_CHANGE", 1e9)  # the machine of the tests may change
+    (tmp_path / "mine.dot").write_text(GRAPH.replace("seconds=", "seconds=.0"))
+    words = ["study", "app", str(tmp_path / "mine.dot"), "--ranks", "2", "--results", str(tmp_path)]
+    model, out = str(tmp_path / "model.json"), str(tmp_path / "run.json")
+    assert main([*words, "--calibrate", "--samples", "3", "-o", model]) == 0
+    assert main([*words, "--model", model, "--schedule", "heft", "--repetitions", "2", "-o", out]) == 0
+    assert "mine.dot on 2 ranks: 5 (right)" in capsys.readouterr().out  # 1, then 2 and 2, then their sum
+    record = load_app(out)
+    assert record.predicted is not None
+    assert record.case.work[2] == pytest.approx(3 * record.case.work[0], abs=3)
+    assert sum(row[0] for row in record.done) == 3

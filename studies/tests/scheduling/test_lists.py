@@ -1,0 +1,147 @@
+"""Gate A9 of thesis-001, and HEFT against a reference, the optimum and the fastest host."""
+
+from statistics import geometric_mean, median
+
+import pytest
+from zoo import cases, free_messages, platform, random_graph, small_platform
+
+from fembench.base.errors import InputError
+from fembench_studies.scheduling.execute import makespan
+from fembench_studies.scheduling.heft import hlogp_heft, latency_heft, upward_ranks
+from fembench_studies.scheduling.optimum import optimum
+from fembench_studies.scheduling.portfolio import best, candidates
+from fembench_studies.scheduling.simple import cpop, fastest_host, round_robin
+from fembench_studies.scheduling.task_graph import TaskGraph, diamond, fork, join, ring
+
+
+def executed(graph, hosts, schedule):
+    return makespan(graph, hosts, schedule.order, schedule.host)
+
+
+@pytest.fixture(scope="module")
+def gate():
+    """For each case (error of HLogP, error of the latency model, latency / HLogP, round robin / HLogP)."""
+    rows = []
+    for graph, hosts in cases():
+        h, lat, rr = hlogp_heft(graph, hosts), latency_heft(graph, hosts), round_robin(graph, hosts)
+        xh, xl, xr = (executed(graph, hosts, s) for s in (h, lat, rr))
+        rows.append((abs(h.expected - xh) / xh, abs(lat.expected - xl) / xl, xl / xh, xr / xh))
+    return rows
+
+
+@pytest.mark.row("001:3.11a", "001:A9")
+def test_hlogp_predicts_its_makespan(gate):
+    errors = [row[0] for row in gate]
+    assert len(errors) == 30
+    assert median(errors) <= 0.02
+    assert max(errors) <= 0.11
+
+
+@pytest.mark.row("001:A9")
+def test_the_latency_model_errs_more_in_every_case(gate):
+    assert all(row[1] > row[0] for row in gate)
+
+
+@pytest.mark.row("001:A9")
+def test_schedules_by_hlogp_end_earlier(gate):
+    assert geometric_mean(row[2] for row in gate) >= 1.05
+    assert geometric_mean(row[3] for row in gate) >= 1.15
+
+
+def test_fork_and_join_add_up_overheads():
+    """thesis-001, 6.1: the last of nine is delayed by eight overheads and its own message."""
+    hosts = platform("10 unequal")
+    place = (0, 1, 2, 3, 4, 5, 6, 7, 8, 0)
+    out = fork(10, 0.0)
+    # the ninth message is the local one: eight send overheads, then a local message
+    last = makespan(TaskGraph("last", out.work, out.edges), hosts, tuple(range(10)), place)
+    assert last == pytest.approx(8 * 0.351304 + 2 * 0.010974)
+    into = makespan(join(10, 0.0), hosts, tuple(range(10)), (1, 2, 3, 4, 5, 6, 7, 8, 0, 0))
+    # it begins once its host has sent the local message
+    assert into == pytest.approx(8 * 0.357019 + 2 * 0.010974)
+
+
+def test_a_ring_is_the_sum_of_its_parts():
+    hosts = platform("4 equal")
+    total = makespan(ring(3, 5.0), hosts, (0, 1, 2, 3), (0, 1, 2, 0))
+    assert total == pytest.approx(3 * (5 + 0.351304 - 0.350929 + 0.357019))
+
+
+def reference_heft(graph, hosts):
+    """HEFT with insertion as in Topcuoglu et al., written independently."""
+    rank = upward_ranks(graph, hosts)
+    host, end, busy = {}, {}, [[] for _ in range(hosts.n_hosts)]
+    for t in sorted(range(graph.n_tasks), key=lambda t: (-rank[t], t)):
+        options = []
+        for p in range(hosts.n_hosts):
+            ready = max(
+                (
+                    end[q] + (0 if host[q] == p else hosts.message(size, host[q], p).total)
+                    for q, size in graph.predecessors[t]
+                ),
+                default=0.0,
+            )
+            length = graph.work[t] * hosts.slowness[p]
+            edges = [0.0, *(e for _, e in busy[p])]
+            starts = [*(s for s, _ in busy[p]), float("inf")]
+            begin = next(max(ready, e) for e, s in zip(edges, starts) if max(ready, e) + length <= s)
+            options.append((begin + length, p, begin))
+        end[t], host[t], begin = min(options)
+        busy[host[t]] = sorted([*busy[host[t]], (begin, end[t])])
+    return max(end.values())
+
+
+@pytest.mark.row("001:3.11b")
+@pytest.mark.parametrize("seed", range(50))
+def test_heft_is_the_reference(seed):
+    graph, hosts = random_graph(20, seed, ratio=0.5), small_platform(seed, 4)
+    found = latency_heft(graph, hosts, insertion=True)
+    assert found.expected == pytest.approx(reference_heft(graph, hosts), rel=1e-12)
+
+
+def test_nothing_is_worse_than_the_fastest_host():
+    for seed in range(50):
+        graph, hosts = random_graph(20, seed, ratio=3.0), small_platform(seed, 4)
+        found = best(graph, hosts, tries=60)
+        limit = executed(graph, hosts, fastest_host(graph, hosts))
+        assert executed(graph, hosts, found) == pytest.approx(found.expected)
+        assert found.expected <= limit * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tasks", "hosts", "seeds"), [(8, 2, range(4)), (6, 3, range(8))])
+def test_small_graphs_are_scheduled_as_well_as_possible(tasks, hosts, seeds):
+    for seed in seeds:
+        graph, at = random_graph(tasks, seed, ratio=1.0), small_platform(seed, hosts)
+        assert best(graph, at).expected <= 1.02 * optimum(graph, at).expected
+
+
+def test_hosts_without_messages_share_the_work():
+    graph = TaskGraph("independent", (1.0,) * 6, ())
+    for schedule in candidates(graph, free_messages((1.0, 1.0, 1.0))):
+        expected = 6.0 if schedule.method == "fastest host" else 2.0
+        assert schedule.expected == pytest.approx(expected), schedule.method
+
+
+def test_cpop_keeps_a_chain_on_the_fastest_host():
+    chain = TaskGraph("chain", (1.0,) * 4, tuple((t, t + 1, 1e6) for t in range(3)))
+    found = cpop(chain, small_platform(1, 3))
+    assert set(found.host) == {0}
+    assert found.expected == pytest.approx(4.0)
+
+
+def test_orders_list_every_task_after_its_predecessors():
+    graph, hosts = diamond(5), platform("4 equal")
+    for schedule in candidates(graph, hosts):
+        place = {t: k for k, t in enumerate(schedule.order)}
+        assert all(place[a] < place[b] for a, b, _ in graph.edges), schedule.method
+
+
+def test_an_edge_backwards_is_refused():
+    with pytest.raises(InputError, match="edge 1 to 0"):
+        TaskGraph("wrong", (1.0, 1.0), ((1, 0, 8.0),))
+
+
+def test_too_many_tasks_to_try_all():
+    with pytest.raises(InputError, match="at most 8"):
+        optimum(diamond(3), platform("4 equal"))

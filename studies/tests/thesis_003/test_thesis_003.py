@@ -1,0 +1,143 @@
+"""The study thesis-003: the errors that its tables imply, and a page from planted runs, without MPI."""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from planted_calibration import planted_calibration
+
+from fembench.model.measures import makespan_error, process_error
+from fembench.weights.scaling import speedup
+from fembench_studies.page import publish
+from fembench_studies.programs.cases import case_of
+from fembench_studies.thesis_003 import slaves_live, slaves_study, slaves_tables
+from fembench_studies.thesis_003.slaves_tables import printed
+
+TESTS = Path(__file__).parents[2]
+COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
+MEASURES = (
+    "error_of_printed_mean_percent",
+    "makespan_error_percent",
+    "per_process_mean_absolute_error_percent",
+)
+
+
+def calibration(program):
+    name, cost = COST[program]
+    case = case_of(slaves_live.settings_of(program, 8, 2, slaves_live.QUICK), None)
+    messages = {"8": ((), *[(1e-4,)] * 7), "524288": ((), *[(1e-3,)] * 7)}
+    return planted_calibration(case, {name: ((cost,),) * 8}, messages)
+
+
+def ran(program, processes, slower=1.0):
+    record = calibration(program)
+    case = case_of(slaves_live.settings_of(program, processes, 2, slaves_live.QUICK), record)
+    each = slower * slaves_live.SIZE[program] / (processes - 1) * COST[program][1]
+    busy = ((0.0,) * 5, *[(each,) * 5] * (processes - 1))
+    done = ((0,) * 5, *[(1,) * 5] * (processes - 1))
+    made = msgspec.structs.replace(
+        record, case=case, samples={}, messages={}, seconds=(each + 0.02,) * 5, busy=busy, done=done
+    )
+    return slaves_live.live_of(made, record)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return [ran("integral", 8), *(ran("product", p) for p in (2, 4, 8))]
+
+
+@pytest.fixture(scope="module")
+def page(found, tmp_path_factory):
+    return publish(tmp_path_factory.mktemp("study"), "study", slaves_study.outcome(found))
+
+
+def rows(page, name):
+    with open(page.parent / "tables" / f"{name}.csv", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
+    with open(TESTS / "data" / "seed003_derived_errors.csv", newline="") as stream:
+        theirs = list(csv.DictReader(stream))
+    for live, row in zip(found, theirs, strict=True):
+        simulated, real = slaves_tables.thesis_times(live)
+        mine = slaves_tables.errors(real, simulated)
+        for got, name in zip(mine, MEASURES):
+            assert got == pytest.approx(float(row[name]), abs=0.4), name
+        assert makespan_error(real, simulated) == mine[1]
+
+
+def test_the_printed_speedups_follow_from_the_printed_times():
+    times = {
+        p: [r for r in printed(f"table_4_{t}") if r["process"].isdigit()] for p, t in ((2, 3), (4, 4), (8, 5))
+    }
+    for row in printed("speedups"):
+        p = int(row["processes"])
+        for who in ("real", "simulated"):
+            two, many = ([float(r[f"{who}_s"]) for r in times[n]] for n in (2, p))
+            for name, of in (("makespan", max), ("mean", np.mean), ("worker_mean", lambda t: np.mean(t[1:]))):
+                assert speedup(of(two), of(many)) == pytest.approx(float(row[f"{who}_{name}"]), abs=0.0051)
+
+
+def test_the_graph_knows_what_each_process_does(found):
+    for live in found:
+        assert process_error(live.real[1:], live.graph[1:]) < 1e-6
+        assert live.graph[0] == pytest.approx(live.real[0], rel=0.1)
+
+
+@pytest.mark.row("003:5sim")
+def test_drawn_loops_are_exact_for_one_slave_and_scatter_for_seven(found):
+    two, eight = found[1], found[3]
+    assert np.allclose(two.drawn, two.graph, rtol=1e-9)
+    assert eight.drawn[:, 1:].std() > 0.2 * eight.graph[1]
+    assert eight.turns[0] == 0
+    assert eight.turns.max() <= 1
+
+
+@pytest.mark.row("003:Fig4.1-4.6")
+def test_messages_are_those_of_the_thesis(page):
+    for row, (p, n) in zip(rows(page, "messages"), ((2, 2), (4, 6), (8, 14)), strict=True):
+        assert int(float(row["processes"])) == p
+        names = ("run", "graph", "executable_sends", "executable_receives", "thesis_sends", "thesis_receives")
+        assert [float(row[name]) for name in names] == [n] * 6
+
+
+@pytest.mark.row("003:T4.1-4.5")
+def test_the_page_has_tables_with_both_numbers(page):
+    errors = {r["platform"]: r for r in rows(page, "errors")}
+    assert float(
+        errors["product, 2 processes: drawn loops"]["thesis_makespan_error_percent"]
+    ) == pytest.approx(51.5, abs=0.1)
+    assert abs(float(errors["product, 8 processes: graph"]["process_error_percent"])) < 3
+    assert float(rows(page, "times_integral_8")[0]["thesis_real_s"]) == 3.11
+    speedups = {int(float(r["processes"])): r for r in rows(page, "speedups")}
+    assert float(speedups[8]["thesis_real_makespan"]) == pytest.approx(4.85, abs=0.01)
+    assert float(speedups[4]["real_makespan"]) == pytest.approx(3, rel=0.1)
+    assert {p.stem for p in (page.parent / "plots").iterdir()} == {"times", "loops"}
+    assert "SYNTHETIC" in page.with_name("report.md").read_text()
+
+
+def test_a_slow_run_is_seen_as_an_error():
+    late = ran("product", 4, slower=1.25)
+    assert slaves_tables.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
+
+
+@pytest.mark.row("003:A14")
+def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_valid(found):
+    outcome = slaves_study.outcome(found)
+    assert outcome.good
+    (made,) = outcome.judged
+    assert made.name == "claims"
+    assert set(made["most"]) >= {5.0, 10.0, 15.0}
+    assert set(made["kept"]) == {"yes"}
+    late = slaves_study.outcome([*found[:3], ran("product", 8, slower=1.25)])
+    assert not late.good
+    assert "product, 8 processes: makespan" in {claim.what for claim in late.claims if claim.verdict == "NO"}
+
+
+def test_a_wrong_value_judges_no_claim(found):
+    wrong = dataclasses.replace(found[0], record=msgspec.structs.replace(found[0].record, error=2.0))
+    assert {c.verdict for c in slaves_tables.claims([wrong])} == {"INVALID: the program found a wrong value"}

@@ -1,0 +1,300 @@
+"""The study thesis-004 on made-up records, whose tables follow from the plan by hand."""
+
+import msgspec
+import numpy as np
+import pytest
+from planted_study import TIMERS, PlantedStudy
+
+from fembench.report.table import to_json
+from fembench_studies.attempts import Attempts
+from fembench_studies.page import publish
+from fembench_studies.study import StudyRequest
+from fembench_studies.thesis_004 import gates, measure, pairs_study, weighted
+from fembench_studies.thesis_004.findings import findings
+from fembench_studies.thesis_004.machines import emulated, given
+from fembench_studies.thesis_004.measure import StudyFolder
+from fembench_studies.thesis_004.pair_tables import alone, pairs, repeated, run_totals, totals
+from fembench_studies.thesis_004.pairs_study import outcome
+from fembench_studies.thesis_004.phase_means import StudyRecords
+from fembench_studies.thesis_004.phase_tables import second_processor, separate_hosts
+from fembench_studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
+from fembench_studies.thesis_004.storage_tables import work_of
+from fembench_studies.thesis_004.thesis import MESHES
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    made = PlantedStudy(tmp_path_factory.mktemp("study"), StudyPlan(emulated(2), QUICK), "fembench study")
+    made.measure(made.plan.wants())
+    for round_ in weighted.ROUNDS:
+        made.measure(weighted.wants(made.plan, StudyRecords(made.records), round_))
+    return made
+
+
+@pytest.fixture(scope="module")
+def found(study):
+    return StudyRecords(study.records)
+
+
+def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(study, found):
+    slow, fast = (alone(study.plan, found, host, "m2")[1] for host in ("node00", "node8"))
+    assert slow / fast == pytest.approx(1 / 0.13, rel=1e-6)
+
+
+def test_ratios_that_the_emulation_sets_are_named_next_to_the_measured_ones(study, found):
+    said = "set by the emulation: 7.7, 15.4, 15.4, 15.4."
+    notes = {t.name: t.note for t in totals(study.plan, found).tables}
+    assert said in notes["slowness"]
+    rows = findings(study.plan, found, "").tables[0].rows
+    assert [said in row[1] for row in rows if row[0] == "E9"] == [True]
+    hosts = given(["a:2"], ["b:1"])
+    real = StudyPlan(hosts, QUICK)
+    notes = {t.name: t.note for t in totals(real, StudyRecords({})).tables}
+    assert "emulation" not in notes["slowness"]
+
+
+def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
+    want = study.plan.on_hosts("m3", study.plan.machines.mixed(0, 1))
+    assert want.case.stop.iterations == QUICK.iterations["m3"]
+    assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
+
+
+def test_findings_of_what_was_not_measured_say_so(study, found):
+    rows = findings(study.plan, StudyRecords({}), "", ["E10"]).tables[0].rows
+    assert len(rows) == 5
+    assert all(set(row[3].split(", ")) == {"not measured"} for row in rows)
+    some = {w: r for w, r in study.records.items() if w.case.question.mesh == "m1"}
+    here = [row[3] for row in findings(study.plan, StudyRecords(some), "", ["E10"]).tables[0].rows]
+    assert here[0].startswith("run ")
+    assert here[0].endswith(", not measured, not measured")
+    assert all(text.endswith(" of 11 measured") for text in here[1:3])
+
+
+def test_the_reasons_of_invalid_records_are_told(study):
+    want, (record, *_) = next(iter(study.records.items()))
+    verdict = msgspec.structs.replace(record.verdict, status="INVALID", reasons=("B3: 1.06",), rules=())
+    spoilt = PlantedStudy(study.path, study.plan, "fembench study")
+    spoilt.records = {want: [msgspec.structs.replace(record, verdict=verdict)]}
+    assert spoilt.invalid() == [f"{record.id}: INVALID: B3: 1.06"]
+
+
+def test_an_invalid_run_is_told_with_its_reason_and_that_it_will_be_repeated(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(pairs_study, "StudyFolder", PlantedStudy)
+    monkeypatch.setattr(PlantedStudy, "invalid", lambda self: ["m1-r1: INVALID: B3: 1.06"])
+    pairs_study.measure(StudyRequest(tmp_path, quick=True, cores=2, only=("E9",)), Attempts(told.append))
+    assert "m1-r1: INVALID: B3: 1.06; the next start repeats this run" in told
+
+
+def test_invalid_runs_are_measured_again(study, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(measure, "execute", lambda *_, **options: asked.append(options["again"]) or [])
+    StudyFolder(tmp_path, study.plan, "fembench study").measure(study.plan.wants(("E9",)), asked.append)
+    assert asked
+    assert all(asked)
+
+
+@pytest.mark.row("004:E10")
+def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found):
+    for mesh in MESHES:
+        times = run_totals(study.plan, found, mesh)
+        assert min(times, key=times.get) == 3
+        assert len(times) == len(RUNS) == 11
+
+
+@pytest.mark.row("004:E3")
+def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(study, found):
+    tables = {t.name: to_json(t) for t in separate_hosts(study.plan, found).tables}
+    two = next(r for r in tables["speedups_cluster1"] if (r["mesh"], r["tasks"]) == (1, 2))
+    assert two["thesis_speedup_cg"] == pytest.approx(822.512801 / 515.197944)  # Table 5.6
+    assert two["thesis_efficiency_assembly"] == pytest.approx(81.089356 / 24.000125 / 2)
+    times = {r["tasks"]: r for r in tables["phases_cluster1"] if r["mesh"] == 1}
+    for phase in ("assembly", "cg", "total"):
+        ratio = times[1][f"{phase}_ms"] / times[2][f"{phase}_ms"]
+        assert two[f"speedup_{phase}"] == pytest.approx(ratio)
+        assert two[f"efficiency_{phase}"] == pytest.approx(ratio / 2)
+
+
+@pytest.mark.row("004:E4", "004:7.6")
+def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, found):
+    rows = {(r["mesh"], r["tasks"]): r for r in to_json(second_processor(study.plan, found))}
+    assert len(rows) == 12
+    assert rows[2, 1]["cg_speedup"] == pytest.approx(1)
+    assert [rows[2, tasks]["cg_speedup"] for tasks in (2, 4, 8)] == pytest.approx([2] * 3, rel=1e-5)
+    assert rows[3, 8]["thesis_total_speedup"] == pytest.approx(1.8951, abs=5e-5)  # Tables 5.16, 5.17
+
+
+@pytest.mark.row("004:E9")
+def test_repetitions_of_the_slowness_are_compared(study, found):
+    plan = study.plan
+    again = {w: list(records[:1]) for w, records in study.records.items()}
+    assert repeated(plan, StudyRecords(again)) == []
+    slow = plan.on_hosts("m2", plan.machines.mixed(4, 0))
+    later = again[slow][0]
+    for want in (slow, plan.on_hosts("m2", plan.machines.mixed(0, 4))):
+        again[want] *= 2
+    longer = tuple(
+        msgspec.structs.replace(s, seconds=tuple((1.1 * np.array(s.seconds)).tolist())) for s in later.sets
+    )
+    again[slow][1] = msgspec.structs.replace(later, sets=longer)
+    (table,) = repeated(plan, StudyRecords(again))
+    row = next(r for r in to_json(table) if r["tasks"] == 4)
+    assert row["mesh_2_apart_percent"] == pytest.approx(10, rel=1e-6)
+    assert row["mesh_1_apart_percent"] is None
+
+
+def changed(study, wants, **changes):
+    """The study's records, those of `wants` changed."""
+    records = {w: list(each) for w, each in study.records.items()}
+    for want in wants:
+        records[want] = [msgspec.structs.replace(r, **changes) for r in records[want]]
+    return StudyRecords(records)
+
+
+def slower(study, wants, factor, only=slice(None)):
+    """The study's records, the chosen repetitions of `wants` slower."""
+    records = {w: list(each) for w, each in study.records.items()}
+    for want in wants:
+        for r in list(records[want])[only]:
+            sets = tuple(
+                msgspec.structs.replace(s, seconds=tuple((factor * np.array(s.seconds)).tolist()))
+                for s in r.sets
+            )
+            records[want][records[want].index(r)] = msgspec.structs.replace(r, sets=sets)
+    return StudyRecords(records)
+
+
+def missed(study, found):
+    return [c.what for c in gates.claims(study.plan, found) if c.verdict == "NO"]
+
+
+@pytest.mark.row(
+    "004:C5", "004:C6", "004:C7", "004:C8", "004:C9", "004:B3", "004:B4", "004:B2", "004:E6", "004:E13"
+)
+def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
+    plan, m = study.plan, study.plan.machines
+    made = {c.what: c for c in gates.claims(plan, found)}
+    assert {what[:3].strip(",") for what in made} == {"E6", "E9", "E10", "E13", "E14"}
+    limits = {(c.limit, c.least) for c in made.values()}
+    assert limits == {(2, False), (1e-4, False), (1e-5, False), (5, False), (15, False), (0.7, True),
+                      (1.1, False), (1.25, False), (1, False)}  # fmt: skip
+    assert missed(study, found) == []
+    check = study.records[plan.sparse("m2")][0].verification
+    for name, bad, what in (
+        ("load_displacement", (0.0, -1.9455e-07, 0.0), "E6, m2: displacement of the loaded node"),
+        ("reactions", (0.0, 499.0, 0.0), "E6, m2: reactions against the load"),
+    ):
+        wrong = msgspec.structs.replace(check, **{name: bad})
+        assert missed(study, changed(study, [plan.sparse("m2")], verification=wrong)) == [what]
+    more = msgspec.structs.replace(study.records[plan.sparse("m2")][0].solve, iterations=1000)
+    assert missed(study, changed(study, [plan.sparse("m2")], solve=more)) == [
+        "E6, m2: iterations beyond those expected"
+    ]
+    late = [weighted.want(plan, found, "m3", "dense", r) for r in weighted.ROUNDS]
+    assert any(what.startswith("E13, m3, dense") for what in missed(study, slower(study, late, 1.5)))
+    apart = slower(study, [plan.on_hosts("m1", m.mixed(2, 0))], 1.06, slice(1))
+    assert missed(study, apart) == ["E9, 2 + 2 tasks: slowness repeated, largest difference"]
+    runs = [plan.on_hosts("m3", m.mixed(a, b)) for a, b in RUNS.values()]
+    assert "E10, m3: bottleneck model, mean error of 11 runs" in missed(study, slower(study, runs, 1.3))
+    dense, csr = (plan.here("m3", 4, "one-core", s) for s in ("dense", "csr"))
+    assert missed(study, slower(study, [dense], 1.5)) == [
+        "E14, m3, 4 tasks on one core: dense gain over that of its work"
+    ]
+    assert missed(study, slower(study, [csr], 0.8)) == ["E14, m3, 4 tasks on one core: csr gain"]
+
+
+def test_a_claim_that_was_not_measured_is_invalid_and_decides_the_exit_status(study):
+    found = outcome(study, TIMERS, ("E9",))
+    assert [c.verdict for c in found.claims] == ["yes"] * 4
+    assert found.good
+    once = PlantedStudy(study.path, study.plan, "fembench study")
+    once.records = {w: records[:1] for w, records in study.records.items()}
+    found = outcome(once, TIMERS, ("E9",))
+    assert {c.verdict for c in found.claims} == {"INVALID: not measured"}
+    assert not found.good
+
+
+def test_each_host_alone_is_measured_as_often_as_its_ratios_are_compared(study):
+    plan = study.plan
+    alone, both = (
+        plan.on_hosts("m1", plan.machines.mixed(2, 0)),
+        plan.on_hosts("m1", plan.machines.mixed(1, 1)),
+    )
+    assert (plan.repetitions(alone), plan.repetitions(both)) == (2, 1)
+    full = StudyPlan(plan.machines, FULL)
+    assert {full.repetitions(w) for w in full.wants() if w.where != "sparse"} == {5}
+
+
+@pytest.mark.row("004:7.6")
+def test_two_tasks_on_one_host_stand_beside_two_hosts(study, found):
+    table = next(t for t in pairs(study.plan, found).tables if t.name == "one_or_two_hosts")
+    rows = to_json(table)
+    assert [r["one_over_two"] for r in rows] == pytest.approx([1.0] * 3)  # two processors of speed 1 each
+    assert rows[2]["thesis_one_host_s"] == pytest.approx(55.553, abs=1e-3)
+    assert rows[2]["thesis_two_hosts_s"] == pytest.approx(54.287, abs=1e-3)
+
+
+@pytest.mark.row("004:E13")
+def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study, found):
+    runs = {(w.mesh, w.kind.storage, w.round): w for w in weighted.results(study.plan, found)}
+    assert len(runs) == 12
+    for mesh in MESHES:
+        assert runs[mesh, "dense", 1].seconds < runs[mesh, "dense", 1].best_seconds
+        slow, fast = np.sqrt(0.13), np.sqrt(2 / 7)  # equal time if work is the square of a part
+        assert runs[mesh, "dense", 2].share == pytest.approx(slow / (slow + 7 * fast), rel=0.02)
+        assert runs[mesh, "csr", 1].share == pytest.approx(0.13 / 2.13, rel=0.02)
+        assert runs[mesh, "csr", 1].seconds == pytest.approx(runs[mesh, "csr", 1].ideal, rel=0.02)
+        assert "saves" in runs[mesh, "csr", 1].verdict
+
+
+@pytest.mark.row("004:E14")
+def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(study, found):
+    work = work_of(study.plan, found)[8]
+    assert work.one_dense == pytest.approx(work.dense.gain_on_one, rel=0.01) == pytest.approx(8, rel=0.01)
+    assert work.one_csr == pytest.approx(1, rel=0.01)
+    assert work.many_csr == pytest.approx(8, rel=0.01)
+
+
+@pytest.mark.row("004:F17", "004:E0", "004:E2", "004:E5", "004:E7", "004:E8", "004:E11", "004:9.3")
+@pytest.mark.slow
+def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrendered):
+    html = publish(study.path, "study", outcome(study, TIMERS)).read_text()
+    for number in (*range(5), *range(6, 15)):  # E5 needs events
+        assert f">E{number} " in html
+    tables = {p.stem for p in (study.path / "report" / "tables").iterdir()}
+    assert {
+        "runs",
+        "weighted",
+        "storage",
+        "totals",
+        "slowness",
+        "pairs",
+        "parts_8",
+        "timers",
+        "meshes",
+    } <= tables
+    assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 19  # without bodies and time lines
+    assert html.count("SYNTHETIC") >= 2
+    header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0].split(",")
+    assert header[:5] == [
+        "run",
+        "tasks_on_node00",
+        "tasks_on_node8",
+        "mesh_1_total_s",
+        "thesis_mesh_1_total_s",
+    ]
+
+
+@pytest.mark.slow
+def test_a_page_of_nothing_says_so_without_failing(tmp_path, not_laid_out):
+    empty = PlantedStudy(tmp_path, StudyPlan(emulated(2), QUICK), "fembench study")
+    assert publish(tmp_path, "study", outcome(empty, {})).is_file()
+
+
+def test_no_two_cases_of_one_campaign_are_one_run(study):
+    for effort in (QUICK, FULL):
+        plan = StudyPlan(emulated(2), effort)
+        wants = plan.wants()
+        for where in CAMPAIGNS:
+            cases = [w.case for w in wants if w.where == where]
+            assert len(set(cases)) == len(cases) > 0

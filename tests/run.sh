@@ -45,10 +45,10 @@ if [[ ${1:-} == --lint ]]; then
     exit
 elif [[ ${1:-} == --quick ]]; then
     # left out: the rooms in which most tests start jobs or commands
-    left_out=(balance bench characterize cli launch peers studies synthetic test_mutations.py test_setup.py test_shared_installation.py)
+    left_out=(balance bench characterize cli launch peers synthetic test_mutations.py test_setup.py test_shared_installation.py)
     session "quick serial tests" python -W error -m pytest -q -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
         -m "not mpi and not alone and not slow" tests "${left_out[@]/#/--ignore=tests/}"
-    printf '\nleft out: %s; tests on several ranks, slow ones, and those that run alone\n' "${left_out[*]/#/tests/}"
+    printf '\nleft out: %s; tests on several ranks, slow ones, and those that run alone\n' "studies ${left_out[*]/#/tests/}"
     report
     exit
 fi

@@ -9,7 +9,7 @@ from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.thesis_000 import farm_study
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests" / "data"
 PRINTED = Path(farm_study.__file__).parent / "data"
 PI = DATA / "seed000_pi.pam"
 

@@ -16,7 +16,7 @@ from fembench_studies.programs.cases import case_of
 from fembench_studies.thesis_000 import farm_gates, farm_plots, farm_printed, farm_study, farm_tables
 from fembench_studies.thesis_000.farm_live import QUICK, settings_of
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests" / "data"
 
 
 @pytest.fixture(scope="module")

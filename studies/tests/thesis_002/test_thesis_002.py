@@ -35,7 +35,7 @@ from fembench_studies.thesis_002.bsp_plan import (
 NAMES = {(s.table, s.name): s for s in scenarios()}
 
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests" / "data"
 MISSTATED = {("15", "vi", 46), ("15", "iii", 7), ("13", "x", -7)}  # claims that the tables contradict
 TABLES = {"Shear": "12", "FIC-1888": "13", "FIC-7854": "14", "FIC-32026": "15"}
 

@@ -16,7 +16,7 @@ from fembench_studies.programs.cases import case_of
 from fembench_studies.thesis_003 import slaves_live, slaves_study, slaves_tables
 from fembench_studies.thesis_003.slaves_tables import printed
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3] / "tests"
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
 MEASURES = (
     "error_of_printed_mean_percent",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fembench_studies.thesis_004 import thesis
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "tests" / "data"
 MESHES = (1, 2, 3)
 PHASE_TABLES = ("5_6", "5_7", "5_8", "5_9", "5_10", "5_11", "5_12", "5_13", "5_14", "5_15", "5_16", "5_17")
 COMMUNICATION_TABLES = ("5_18", "5_19", "5_20", "5_21", "5_22", "5_23")

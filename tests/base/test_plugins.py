@@ -1,0 +1,59 @@
+"""Verbs that other installed packages bring."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The package of the guide, on the path of a process."""
+    module = re.search(r"```python\n(.*?)```", GUIDE, re.S)[1]
+    group, verb = re.search(r'entry-points\."(.*?)"\]\n(.*?)\n```', GUIDE, re.S).groups()
+    (tmp_path / "fembench_hello.py").write_text(module)
+    info = tmp_path / "fembench_hello-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fembench-hello\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{verb.replace(chr(34), '')}\n")
+    return os.environ | {"PYTHONPATH": str(tmp_path)}
+
+
+def fembench(*words, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "fembench", *words], capture_output=True, text=True, **kwargs
+    )
+
+
+def test_a_verb_of_another_package_has_help_a_line_in_the_list_and_runs(installed):
+    assert fembench("hello", "n1", env=installed).stdout == "hello n1\n"
+    assert "Say hello to a host." in fembench("hello", "--help", env=installed).stdout
+    assert re.search(r"^  hello +Say hello to a host$", fembench("--help", env=installed).stdout, re.M)
+    assert fembench("hello", "n1").returncode == 2  # and not without it
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["study"],
+        ["study", "thesis-004"],
+        ["trace", "--binary", "x"],
+        ["characterize", "--operations", "-o", "x"],
+        ["validate", "."],
+    ],
+)
+def test_without_the_studies_what_needs_them_says_what_to_install(words, tmp_path):
+    code = (
+        "import sys; from fembench.base import plugins\n"
+        "plugins.plugin = lambda kind, name: None\nplugins.names = lambda kind: ()\n"
+        "from fembench.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("needs fembench-studies: pip install fembench-studies\n")
+    assert len(done.stderr.splitlines()) == 1

@@ -3,6 +3,7 @@
 Each reader takes the environment of the job and returns None where its batch system has not started it.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -93,7 +94,22 @@ def _oar(environment: Mapping[str, str]) -> Allocation | None:
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     """LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per slot, or LSB_HOSTS =
     'n1 n1 n2', which LSF leaves out of large jobs.
+
+    Where jobs are started by jsrun, the first host is the launch node: it has one slot and takes no rank.
     """
+    found = _lsf_hosts(environment)
+    if found is None or len(found.hosts) < 2 or found.hosts[0].slots > 1 or not _jsrun(environment):
+        return found
+    return dataclasses.replace(found, hosts=found.hosts[1:])
+
+
+def _jsrun(environment: Mapping[str, str]) -> bool:
+    """Whether the job belongs to the job step manager, whose launcher is jsrun."""
+    return "CSM_ALLOCATION_ID" in environment or bool(shutil.which("jsrun", path=environment.get("PATH", "")))
+
+
+def _lsf_hosts(environment: Mapping[str, str]) -> Allocation | None:
+    """What the variables of LSF name, the launch node included."""
     if not environment.get("LSB_JOBID"):
         return None
     if environment.get("LSB_MCPU_HOSTS"):

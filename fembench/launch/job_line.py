@@ -156,12 +156,12 @@ def _on_hosts(
     mapping: str,
 ) -> JobLine:
     """Ranks on hosts that the launcher is given in its own form, in this order."""
-    if not launcher.hosts:
+    ranks = sum(run.slots for run in runs)
+    if not launcher.hosts and not _unasked(launcher, ranks, runs, where):
         raise InputError(
             f"{where.source}: fembench cannot pass hosts to {program} ({launcher.name}); set "
             f"FEMBENCH_LAUNCHER to one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
         )
-    ranks = sum(run.slots for run in runs)
     hosts, bound = list(runs), not where.crowded
     if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
@@ -178,8 +178,15 @@ def _on_hosts(
         *(launcher.yielding if where.crowded else ()),
     ]
     part = one_part(program, launcher, ranks, selecting(launcher, runs), words, options)
-    files = (launcher.host_file(hosts),)
+    files = (launcher.host_file(hosts),) if launcher.hosts else ()
     return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
+
+
+def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: Allocation) -> bool:
+    """Whether a launcher that cannot be given hosts puts the ranks there by itself: it fills the hosts of
+    the job, or takes them in turns."""
+    ways = [filled(where.hosts, ranks), in_turns(where.hosts, ranks)] if where.batch else []
+    return bool(launcher.map_by) and list(runs) in ways
 
 
 def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:

@@ -172,6 +172,14 @@ def test_lsf_gives_a_small_job_its_hosts_by_name_as_well():
     assert pairs(allocation(environment=both)) == [("n1", 16), ("n2", 8)]
 
 
+def test_the_launch_node_of_lsf_takes_no_rank():
+    lsf = IN_LSF | {"LSB_MCPU_HOSTS": "batch1 1 n1 42 n2 42"}
+    assert pairs(allocation(environment=lsf)) == [("batch1", 1), ("n1", 42), ("n2", 42)]
+    assert pairs(allocation(environment=lsf | {"CSM_ALLOCATION_ID": "7"})) == [("n1", 42), ("n2", 42)]
+    alone = IN_LSF | {"LSB_MCPU_HOSTS": "n1 1", "CSM_ALLOCATION_ID": "7"}
+    assert pairs(allocation(environment=alone)) == [("n1", 1)]
+
+
 @pytest.mark.parametrize(
     ("environment", "line"),
     [

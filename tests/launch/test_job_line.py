@@ -288,6 +288,22 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
+def test_jsrun_spreads_ranks_over_the_hosts_of_the_job_by_itself_and_can_be_given_no_others(
+    using, monkeypatch
+):
+    for name, value in SLURM.items():
+        monkeypatch.setenv(name, value)
+    using("jsrun")
+    packed = job_line(5)
+    assert (after("--nrs", packed), after("--launch_distribution", packed)) == ("5", "packed")
+    assert not packed.host_files
+    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
+    assert after("--launch_distribution", job_line(5)) == "cyclic"
+    monkeypatch.delenv("FEMBENCH_MAP_BY")
+    with pytest.raises(InputError, match=r"cannot pass hosts to .*jsrun.* set FEMBENCH_LAUNCHER to one of"):
+        job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])
+
+
 @pytest.mark.parametrize(("here", "files"), [("n1", 0), ("n1.a", 0), ("n1.b", 1), ("login", 1)])
 def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, using, monkeypatch):
     for name, value in {**SLURM, "SLURM_JOB_NODELIST": "n1.a", "SLURM_TASKS_PER_NODE": "1"}.items():

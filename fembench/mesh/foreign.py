@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.mesh.elements import ELEMENTS, Element, element_named
 from fembench.mesh.facets import locate_facets, nodes_of_facets
 from fembench.mesh.mesh import Mesh
@@ -34,8 +35,11 @@ BY_MESHIO = {element.meshio: element for element in ELEMENTS.values()}
 Arrays = dict[str, np.ndarray]
 
 
-def mesh_from(foreign: Any, name: str) -> Mesh:
-    """The checked mesh in a meshio object. Raises InputError."""
+def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
+    """The checked mesh in a meshio object, and what was left out of it in words. Raises InputError.
+
+    Left out are nodes that no cell has, such as the points of a geometry.
+    """
     where = f"mesh {name}"
     element, cells = volume_cells(foreign, where)
     points = np.asarray(foreign.points)
@@ -44,7 +48,24 @@ def mesh_from(foreign: Any, name: str) -> Mesh:
             f"{where}: points of shape {points.shape}, a 2-D mesh? expected three coordinates per node"
         )
     node_tags, facet_tags = _tags(foreign, element, cells, where)
-    return Mesh.create(points, cells, element.name, name, node_tags, facet_tags)
+    used = _used(points, cells, [*node_tags.values(), *facet_tags.values()])
+    if used.all():
+        return Mesh.create(points, cells, element.name, name, node_tags, facet_tags), ""
+    new = np.cumsum(used) - 1  # old number -> new one
+    node_tags = {tag: new[kept] for tag, nodes in node_tags.items() if len(kept := nodes[used[nodes]])}
+    facet_tags = {tag: new[facets] for tag, facets in facet_tags.items() if used[facets].all()}
+    made = Mesh.create(points[used], new[cells], element.name, name, node_tags, facet_tags)
+    return made, f"{where}: {plural(int((~used).sum()), 'node')} of {len(points)}, in no cell, left out"
+
+
+def _used(points: np.ndarray, cells: np.ndarray, tags: list[np.ndarray]) -> np.ndarray:
+    """(n_nodes,) whether a node is in a cell; all of them if there are numbers that are no node's."""
+    numbers = np.concatenate([np.ravel(a) for a in (cells, *tags)])
+    used = np.ones(len(points), bool)
+    if len(cells) and numbers.min() >= 0 and numbers.max() < len(points):
+        used[:] = False
+        used[cells] = True
+    return used
 
 
 def volume_cells(foreign: Any, where: str) -> tuple[Element, np.ndarray]:

@@ -82,7 +82,10 @@ def read(path: Path | str) -> Mesh:
             raise InputError(f"cannot read mesh {path}: {shown(reason, 200)}") from error
     if "not closed by" in said.getvalue():
         raise InputError(f"cannot read mesh {path}: truncated ({_first_line(said.getvalue())})")
-    return mesh_from(foreign, source.stem)
+    mesh, left_out = mesh_from(foreign, source.stem)
+    if left_out:
+        print(f"fembench: note: {left_out}", file=sys.stderr)
+    return mesh
 
 
 def write(

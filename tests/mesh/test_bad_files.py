@@ -159,11 +159,13 @@ def test_cells_of_other_shapes(tmp_path, kind, nodes):
     assert f"unsupported cells (1 {kind})" in refused(path)
 
 
-def test_orphan_nodes(tmp_path):
-    path = file_of(tmp_path, ("tetra", [[0, 1, 2, 3]]))
-    assert (
-        refused(path) == "mesh bad: 4 of 8 nodes (first: 4) in no cell; expected every node in at least one"
-    )
+def test_nodes_in_no_cell_are_left_out_with_a_note_and_the_others_keep_their_tags(tmp_path, capsys):
+    shape = meshio.Mesh(X, [("tetra", [[4, 6, 5, 7]])], point_sets={"top": [0, 5, 7], "point": [1]})
+    shape.write(tmp_path / "bad.inp")
+    mesh = read(tmp_path / "bad.inp")
+    assert capsys.readouterr() == ("", "fembench: note: mesh bad: 4 nodes of 8, in no cell, left out\n")
+    assert (mesh.x.tolist(), mesh.cells.tolist()) == (X[4:].tolist(), [[0, 2, 1, 3]])
+    assert {tag: nodes.tolist() for tag, nodes in mesh.node_tags.items()} == {"top": [1, 3]}
 
 
 def test_inverted_and_degenerate_cells(tmp_path):

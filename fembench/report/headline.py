@@ -15,7 +15,7 @@ from fembench.records.compare import host_names
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
 from fembench.report.roofline import ITERATION as WHOLE
-from fembench.report.roofline import held_in, roofline_points
+from fembench.report.roofline import held_in, partly_cached, roofline_points
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup, ratio_range
 from fembench.report.table import Column, Table, words
@@ -124,12 +124,14 @@ def _bandwidth(full: Result) -> HeadlineRow:
     """What the product uses of the bandwidth of the memory, or of the cache that holds the matrix."""
     points = {p.phase: p for p in roofline_points([full])}
     point, level = points.get(PRODUCT) or points.get(WHOLE), held_in(full.record)
-    what = "cache bandwidth used" if level else "memory bandwidth used"
+    partly = not level and partly_cached(full.record)
+    what = f"{'cache' if level else 'cache and memory' if partly else 'memory'} bandwidth used"
     if point is None or not np.isfinite(point.roof):
         why = point.why if point else "not available: no bandwidth was measured"
         return HeadlineRow(what, unit="%", remark=why)
     measured = f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
-    remark = f"cache ({level} holds the matrix): {measured}" if level else measured
+    held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
+    remark = held + measured
     return HeadlineRow(what, 100 * point.of_roof, unit="%", remark=remark, of=full)
 
 

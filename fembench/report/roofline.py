@@ -28,6 +28,7 @@ from fembench.report.table import Column, Table, case_columns, case_of, percent,
 
 ITERATION = "iteration"
 PARTS = {PRODUCT: PRODUCT_PARTS, VECTORS: VECTOR_PARTS}
+PARTLY = 0.25  # of the matrix: what L3 caches hold of it from there on counts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,9 +122,20 @@ def held_in(record: Record) -> str:
     for level in ("L1d", "L2"):
         if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
             return level
+    return "L3" if _share_in_l3(record) >= 1 else ""
+
+
+def partly_cached(record: Record) -> bool:
+    """Whether L3 caches hold so much of the matrix that its bandwidth is neither theirs nor the memory's."""
+    return PARTLY <= _share_in_l3(record) < 1
+
+
+def _share_in_l3(record: Record) -> float:
+    """L3 caches over the matrix, on the host where that is least; 0 if a size is not known."""
+    e, held = record.environment, record.solve.matrix_bytes
     parts = [sum(held[p] for p, at in enumerate(e.rank_host) if at == host) for host in range(len(e.hosts))]
-    fits = all(0 < part <= h.sockets * h.caches.get("L3", 0) for part, h in zip(parts, e.hosts))
-    return "L3" if fits else ""
+    shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]
+    return min(shares, default=0.0)
 
 
 def phase_works(record: Record) -> dict[str, Floats]:
@@ -196,4 +208,5 @@ def _remark(p: RooflinePoint) -> str:
     if p.why:
         return f"roof {p.why}"
     level = held_in(p.result.record)
-    return f"cache: {level} holds the matrix" if level else ""
+    part = "L3 holds a part of the matrix" if partly_cached(p.result.record) else ""
+    return f"cache: {level} holds the matrix" if level else part

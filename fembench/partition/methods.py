@@ -11,6 +11,7 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.adjacency import DualGraph, dual_graph
+from fembench.mesh.centroids import centroids_of
 from fembench.mesh.mesh import Mesh
 from fembench.partition.metis import cut_graph, prefers_recursive
 from fembench.partition.partition import Partition
@@ -54,10 +55,7 @@ def _metis(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
 
 def _rcb(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
     """(n_cells,) int32 from the centroids of the cells."""
-    centroids = np.zeros((mesh.n_cells, 3))
-    for corner in range(mesh.cells.shape[1]):
-        centroids += mesh.x[mesh.cells[:, corner]]
-    return bisect_coordinates(centroids / mesh.cells.shape[1], apportion(shares, mesh.n_cells))
+    return bisect_coordinates(centroids_of(mesh.x, mesh.cells), apportion(shares, mesh.n_cells))
 
 
 METHODS: dict[str, Callable[[Mesh, tuple[float, ...], int], np.ndarray]] = {"metis": _metis, "rcb": _rcb}

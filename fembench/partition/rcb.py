@@ -5,59 +5,147 @@ the shares of the two halves. A structured mesh has its cells in layers: a plane
 apart and share twice the nodes. So all cells of the layer in which the cut falls, bounded by the widest gaps
 between coordinates within reach, count as equal, and the layer is divided along the next longest side. Every
 part gets its exact number of cells.
+
+The cells may be spread over ranks in any way: all regions of a level are cut at once, by histograms and
+extremes that are reduced over the ranks. They are whole numbers, so the parts do not depend on the ranks.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
-RESOLUTION = 2**30  # steps across the mesh; rounding noise is smaller than one
+from fembench.mesh.centroids import RESOLUTION, in_steps
+
 REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cells)^(1/3): a cube of six tets
+DIGIT = 11  # bits of a value that one histogram finds
+DIGITS = 3  # of a coordinate or the number of a cell
+BINS = 512  # across the reach of a layer
+FAR = np.iinfo(np.int64).max
+
+Ints = list[np.ndarray]  # one array for each region
+
+
+class World(Protocol):
+    """Element-wise reductions over all ranks of int64 arrays; every rank gets the result."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray: ...
+    def max(self, values: np.ndarray) -> np.ndarray: ...
+
+
+class Alone:
+    """One rank holds everything."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    max = sum
 
 
 def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     """(n_cells,) int32: part p gets sizes[p] cells. centroids: (n_cells, 3); sum of sizes = n_cells."""
-    low = centroids.min(axis=0)
-    spans = centroids.max(axis=0) - low
-    extent = float(spans.max()) or 1.0
-    grid = np.rint((centroids - low) * (RESOLUTION / extent)).astype(np.int64)
-    edge = np.prod(np.maximum(spans / extent, 1e-6) / len(centroids) ** (1 / 3)) ** (1 / 3)
-    part = np.empty(len(centroids), dtype=np.int32)
-    stack = [(np.arange(len(centroids)), 0, len(sizes))]
-    while stack:
-        cells, first, last = stack.pop()
-        if last - first == 1:
-            part[cells] = first
-            continue
-        middle = (first + last) // 2
-        lower, upper = _split(grid, cells, sum(sizes[first:middle]), int(REACH * edge * RESOLUTION))
-        stack += [(lower, first, middle), (upper, middle, last)]
+    return bisect(in_steps(centroids, centroids.min(axis=0), centroids.max(axis=0)), 0, sizes, Alone())
+
+
+def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: World) -> np.ndarray:
+    """(n,) int32: the parts of this rank's cells, numbered from `first_cell`. steps: (n, 3) int32, centroids.
+
+    Part p gets sizes[p] of all ranks' cells. Collective.
+    """
+    spans = world.max(steps.max(axis=0, initial=0).astype(np.int64)) / RESOLUTION
+    edge = np.prod(np.maximum(spans, 1e-6) / sum(sizes) ** (1 / 3)) ** (1 / 3)
+    reach = int(REACH * edge * RESOLUTION)
+    part = np.zeros(len(steps), dtype=np.int32)
+    ends = np.cumsum([0, *sizes])
+    regions = [(np.arange(len(steps), dtype=np.int32), 0, len(sizes))]
+    while regions := [region for region in regions if region[2] - region[1] > 1]:
+        middles = [(first + last) // 2 for _, first, last in regions]
+        wanted = np.array([ends[middle] - ends[region[1]] for middle, region in zip(middles, regions)])
+        halves = _split([cells for cells, _, _ in regions], steps, first_cell, wanted, reach, world)
+        cut = []
+        for (lower, upper), middle, (_, first, last) in zip(halves, middles, regions):
+            part[upper] = middle
+            cut += [(lower, first, middle), (upper, middle, last)]
+        regions = cut
     return part
 
 
-def _split(grid: np.ndarray, cells: np.ndarray, n_lower: int, reach: int) -> tuple[np.ndarray, np.ndarray]:
-    """The `n_lower` cells on the low side of the longest axis, and the rest; both in ascending order."""
-    points = grid[cells]
-    axes = np.argsort(points.min(axis=0) - points.max(axis=0), kind="stable")  # longest first
-    along = points[:, axes[0]]
-    bottom, top = _layer(along, int(np.partition(along, n_lower - 1)[n_lower - 1]), reach)
-    lower = along < bottom
-    level = np.flatnonzero((along >= bottom) & (along <= top))
-    order = np.lexsort((level, along[level], points[level, axes[2]], points[level, axes[1]]))
-    lower[level[order[: n_lower - np.count_nonzero(lower)]]] = True
-    return cells[lower], cells[~lower]
+def _split(
+    regions: Ints, steps: np.ndarray, first_cell: int, wanted: np.ndarray, reach: int, world: World
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each region the `wanted` cells on the low side of its longest axis, and the rest; both ascending."""
+    axes = _longest_first(regions, steps, world)
+    along = [steps[cells, a] for cells, (a, _, _) in zip(regions, axes)]
+    pivot, _ = _ranked(along, wanted - 1, world)
+    bottom, top = _layers(along, pivot, reach, world)
+    lower = [values < low for values, low in zip(along, bottom)]
+    level = [np.flatnonzero((v >= low) & (v <= high)) for v, low, high in zip(along, bottom, top)]
+    wanted = wanted - world.sum(np.array([np.count_nonzero(mask) for mask in lower], np.int64))
+    for key in (1, 2, 0, None):  # the order in a layer: other coordinates, then the number of the cell
+        members = [cells[at] for cells, at in zip(regions, level)]
+        if key is None:
+            values = [first_cell + cells.astype(np.int64) for cells in members]
+        else:
+            values = [steps[cells, axis[key]] for cells, axis in zip(members, axes)]
+        limit, below = _ranked(values, wanted - 1, world)
+        wanted = wanted - below
+        for mask, at, v, last in zip(lower, level, values, limit):
+            mask[at[v < last]] = True
+        level = [at[v == last] for at, v, last in zip(level, values, limit)]
+    for mask, at in zip(lower, level):  # the last cell
+        mask[at] = True
+    return [(cells[mask], cells[~mask]) for cells, mask in zip(regions, lower)]
 
 
-def _layer(along: np.ndarray, pivot: int, reach: int) -> tuple[int, int]:
-    """Lowest and highest coordinate of the layer round `pivot`: it ends at the widest gap on either side,
-    the nearest of equal ones."""
-    near = np.unique(along[np.abs(along - pivot) <= reach])
-    gaps = np.diff(near)
-    at = int(np.searchsorted(near, pivot))
+def _longest_first(regions: Ints, steps: np.ndarray, world: World) -> np.ndarray:
+    """(n_regions, 3): the axes of each region."""
+    extremes = np.full((len(regions), 2, 3), -FAR)
+    for row, cells in zip(extremes, regions):
+        for axis in range(3) if len(cells) else ():
+            values = steps[cells, axis]
+            row[:, axis] = values.max(), -values.min()
+    return np.argsort(-world.max(extremes).sum(axis=1), axis=1, kind="stable")
+
+
+def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.ndarray]:
+    """(n_regions,) of each region the value number k[region] (from 0) in ascending order, and how many are
+    below it: one digit after the other."""
+    found, below = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+    for shift in range(DIGIT * (DIGITS - 1), -1, -DIGIT):
+        counts = np.zeros((len(values), 1 << DIGIT), np.int64)
+        for row, v, prefix in zip(counts, values, found):
+            digits = (v >> shift) - (prefix << DIGIT)
+            row += np.bincount(digits[(digits >= 0) & (digits < 1 << DIGIT)], minlength=1 << DIGIT)
+        ends = np.cumsum(world.sum(counts), axis=1)
+        digit = np.count_nonzero(ends <= (k - below)[:, None], axis=1)
+        below += np.where(digit, np.take_along_axis(ends, np.maximum(digit - 1, 0)[:, None], 1)[:, 0], 0)
+        found = (found << DIGIT) + digit
+    return found, below
+
+
+def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[np.ndarray, np.ndarray]:
+    """(n_regions,) lowest and highest coordinate of the layer round each pivot: it ends at the widest gap on
+    either side, the nearest of equal ones."""
+    extremes = np.full((len(along), 2, BINS), -FAR)
+    for row, values, pivot in zip(extremes, along, pivots):
+        near = values[np.abs(values - pivot) <= reach].astype(np.int64)
+        place = (near - pivot + reach) * BINS // (2 * reach + 1)
+        np.maximum.at(row[0], place, near)
+        np.maximum.at(row[1], place, -near)
+    layers = [_layer(*row, pivot) for row, pivot in zip(world.max(extremes), pivots)]
+    return np.array([low for low, _ in layers]), np.array([high for _, high in layers])
+
+
+def _layer(highest: np.ndarray, lowest: np.ndarray, pivot: int) -> tuple[int, int]:
+    """The layer round one pivot, from the extremes of each bin, those below with their sign changed."""
+    filled = highest > -FAR
+    high, low = highest[filled], -lowest[filled]
+    gaps = low[1:] - high[:-1]
+    at = int(np.searchsorted(high, pivot))
     below, above = gaps[:at][::-1], gaps[at:]
     bottom = at - _widest(below) if len(below) else at
     top = at + _widest(above) if len(above) else at
-    return int(near[bottom]), int(near[top])
+    return int(low[bottom]), int(high[top])
 
 
 def _widest(gaps: np.ndarray) -> int:

@@ -19,6 +19,7 @@ from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
 from fembench.fem.whole import whole_mesh
 from fembench.kernels.numbering import rows_in_space
+from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
 from fembench.mesh.quality import quality
@@ -145,7 +146,7 @@ def _cut(mesh: Mesh | None, targets: tuple[float, ...], case: Case) -> Partition
 
 def _check_parts(spec: ProblemSpec, mesh: Mesh | None, extent: Extent) -> None:
     assert mesh is not None
-    check_parts(spec, whole_mesh(spec, mesh), extent)
+    check_parts(spec, whole_mesh(spec, mesh), extent, facet_parts(mesh.behind))
 
 
 def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, with_boundary: bool) -> Piece:

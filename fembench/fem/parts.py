@@ -16,7 +16,6 @@ from fembench.fem.checks import text
 from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec
 from fembench.fem.rigid import RANK_TOLERANCE, rigid_modes
-from fembench.mesh.adjacency import facet_parts
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -35,9 +34,8 @@ class BodyParts:
     fixed: NDArray[np.bool_]  # (n_members, 3) prescribed dofs
 
 
-def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> None:
+def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: Ints) -> None:
     """Raise InputError if a part of the body can move though the body as a whole is held."""
-    part_of_cell = facet_parts(geometry.cells, geometry.element)
     if not part_of_cell.any():
         return
     parts = _parts(spec, geometry, extent, part_of_cell)

@@ -23,11 +23,10 @@ class DualGraph:
     neighbours: np.ndarray  # (2 * n_inner_facets,) int64
 
 
-def dual_graph(cells: np.ndarray, element: str) -> DualGraph:
+def dual_graph(behind: np.ndarray) -> DualGraph:
     """Graph of cells that share a facet, neighbours in the order of local facets."""
-    behind = facet_neighbours(cells, element)
     inner = behind != NONE
-    starts = np.zeros(len(cells) + 1, dtype=np.int64)
+    starts = np.zeros(len(behind) + 1, dtype=np.int64)
     np.cumsum(np.count_nonzero(inner, axis=1), out=starts[1:])
     return DualGraph(starts, behind[inner].astype(np.int64))
 
@@ -56,15 +55,14 @@ def load_graphs() -> None:
     import scipy.sparse.csgraph  # noqa: F401
 
 
-def facet_parts(cells: np.ndarray, element: str) -> np.ndarray:
-    """(n_cells,) the part of each cell, numbered by its first cell. Parts share no facet."""
+def facet_parts(behind: np.ndarray) -> np.ndarray:
+    """(n_cells,) int32 the part of each cell, numbered by its first cell. Parts share no facet."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    behind = facet_neighbours(cells, element)
-    here, facet = np.nonzero(behind > np.arange(len(cells))[:, None])
+    here, facet = np.nonzero(behind > np.arange(len(behind))[:, None])
     pairs = (here, behind[here, facet])
-    graph = coo_array((np.ones(len(here), np.int8), pairs), shape=(len(cells), len(cells)))
+    graph = coo_array((np.ones(len(here), np.int8), pairs), shape=(len(behind), len(behind)))
     return connected_components(graph, directed=False)[1]
 
 

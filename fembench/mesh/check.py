@@ -10,13 +10,14 @@ from fembench.mesh.quality import determinants, longest_edges
 FLAT = 1e-10  # a corner is flat below this fraction of (longest edge)^3; rounding reaches 1e-15
 
 
-def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
-    """All checks, the cheap ones first. Messages begin with `where`, as in "mesh wing.msh"."""
+def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> np.ndarray:
+    """All checks, the cheap ones first: the cell behind each facet. Messages begin with `where`, as in
+    "mesh wing.msh"."""
     check_shapes(x, cells, element, where)
     check_nodes(x, cells, where)
     check_orientation(x, cells, element, where)
     try:
-        facet_neighbours(cells, element)
+        return facet_neighbours(cells, element)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 

@@ -9,10 +9,13 @@ from fembench.mesh.adjacency import NONE, facet_neighbours
 from fembench.mesh.elements import element_named
 
 
-def boundary_facets(cells: np.ndarray, element: str) -> tuple[np.ndarray, np.ndarray]:
+def boundary_facets(
+    cells: np.ndarray, element: str, behind: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Facets of exactly one cell: (n, 3 | 4) int32 nodes, counter-clockwise seen from outside, and (n,)
-    int32 their cells. In the order of cells, then of local facets."""
-    cell, facet = np.nonzero(facet_neighbours(cells, element) == NONE)
+    int32 their cells. In the order of cells, then of local facets. behind: their neighbours, if known."""
+    behind = facet_neighbours(cells, element) if behind is None else behind
+    cell, facet = np.nonzero(behind == NONE)
     return nodes_of_facets(cells, element, cell, facet), cell.astype(np.int32)
 
 

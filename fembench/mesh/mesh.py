@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fembench.base.errors import InputError
+from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.check import check_mesh
 from fembench.mesh.elements import element_named
 from fembench.mesh.facets import canonical_facets
+
+PIECE = 1 << 17  # rows that are hashed at once
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,6 +30,7 @@ class Mesh:
     node_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32 nodes, ascending
     facet_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n, 3 | 4) int32, outward
     _hash: str = field(default="", init=False, repr=False)
+    _behind: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.x, self.cells, *self.node_tags.values(), *self.facet_tags.values()):
@@ -50,9 +54,9 @@ class Mesh:
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
         coordinates, wide = np.asarray(x).astype(np.float64, order="C"), np.asarray(cells)
-        check_mesh(coordinates, wide, element, where)
+        behind = check_mesh(coordinates, wide, element, where)
         small = wide.astype(np.int32, order="C")
-        return cls(
+        mesh = cls(
             coordinates,
             small,
             element,
@@ -70,6 +74,8 @@ class Mesh:
                 }
             ),
         )
+        object.__setattr__(mesh, "_behind", behind)
+        return mesh
 
     @property
     def n_nodes(self) -> int:
@@ -83,15 +89,32 @@ class Mesh:
     def hash(self) -> str:
         """SHA-256 of element, coordinates, cells and tags, hexadecimal; independent of the name."""
         if not self._hash:
-            object.__setattr__(self, "_hash", _content_hash(self))  # computed once, on demand
+            found = content_hash(self.element, self.x, self.cells, self.node_tags, self.facet_tags)
+            object.__setattr__(self, "_hash", found)  # computed once, on demand
         return self._hash
 
+    @property
+    def behind(self) -> np.ndarray:
+        """(n_cells, n_facets) int32: the cell behind each local facet, -1 on the boundary. Computed once."""
+        if self._behind is None:
+            object.__setattr__(self, "_behind", facet_neighbours(self.cells, self.element))
+        return self._behind  # type: ignore[return-value]
 
-def _content_hash(mesh: Mesh) -> str:
-    digest = hashlib.sha256(f"fembench mesh 1 {mesh.element} {mesh.n_nodes} {mesh.n_cells}".encode())
-    digest.update((mesh.x + 0.0).astype("<f8").tobytes())  # + 0.0: minus zero is zero
-    digest.update(mesh.cells.astype("<i4").tobytes())
-    for kind, tags in (("node", mesh.node_tags), ("facet", mesh.facet_tags)):
+
+def content_hash(
+    element: str,
+    x: np.ndarray,
+    cells: np.ndarray,
+    node_tags: Mapping[str, np.ndarray],
+    facet_tags: Mapping[str, np.ndarray],
+) -> str:
+    """The hash of a mesh with this content; arrays in files are read piece by piece."""
+    digest = hashlib.sha256(f"fembench mesh 1 {element} {len(x)} {len(cells)}".encode())
+    for array, kind in ((x, "<f8"), (cells, "<i4")):
+        for low in range(0, len(array), PIECE):
+            piece = array[low : low + PIECE].astype(kind)
+            digest.update(piece + piece.dtype.type(0))  # + 0: minus zero is zero
+    for kind, tags in (("node", node_tags), ("facet", facet_tags)):
         for tag in sorted(tags):
             digest.update(f"{kind} {tag} {len(tags[tag])}\0".encode())
             digest.update(tags[tag].astype("<i4").tobytes())

@@ -44,7 +44,7 @@ def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed:
 
 def _metis(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
     """(n_cells,) int32 from the dual graph."""
-    graph = dual_graph(mesh.cells, mesh.element)
+    graph = dual_graph(mesh.behind)
     recursive = prefers_recursive(mesh.n_cells, len(shares))
     part = fill_empty(cut_graph(graph, shares, seed, recursive), shares, graph)
     if excess(part, shares) <= MISS:

@@ -132,7 +132,7 @@ def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[
         place = (near - pivot + reach) * BINS // (2 * reach + 1)
         np.maximum.at(row[0], place, near)
         np.maximum.at(row[1], place, -near)
-    layers = [_layer(*row, pivot) for row, pivot in zip(world.max(extremes), pivots)]
+    layers = [_layer(high, low, pivot) for (high, low), pivot in zip(world.max(extremes), pivots)]
     return np.array([low for low, _ in layers]), np.array([high for _, high in layers])
 
 

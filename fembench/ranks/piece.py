@@ -48,7 +48,7 @@ def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]
             raise InputError(
                 f"mesh '{mesh.name}': tag '{BOUNDARY}' is reserved for the whole boundary; rename it"
             )
-        facets, cell = boundary_facets(mesh.cells, mesh.element)
+        facets, cell = boundary_facets(mesh.cells, mesh.element, mesh.behind)
         tags[BOUNDARY] = TaggedFacets(facets, cell.astype(np.int64))
     return tags
 

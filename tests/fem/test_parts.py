@@ -8,7 +8,7 @@ from fembench.fem.parts import MOST
 from fembench.fem.problem import Constraint, ProblemSpec
 from fembench.fem.selection import Selection
 from fembench.fem.whole import check_whole, whole_mesh
-from fembench.mesh.adjacency import facet_parts
+from fembench.mesh.adjacency import facet_neighbours, facet_parts
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 
@@ -34,10 +34,10 @@ def checked(spec, mesh):
 
 def test_parts_are_numbered_by_their_first_cells():
     boxes = row(4, 0.5)
-    assert facet_parts(boxes.cells, "hex8").tolist() == [0, 1, 2, 3]
-    assert facet_parts(row(4, 0.0).cells, "hex8").tolist() == [0] * 4
+    assert facet_parts(boxes.behind).tolist() == [0, 1, 2, 3]
+    assert facet_parts(row(4, 0.0).behind).tolist() == [0] * 4
     shuffled = box((5, 4, 3)).cells[np.random.default_rng(1).permutation(360)]
-    assert not facet_parts(shuffled, "tet4").any()
+    assert not facet_parts(facet_neighbours(shuffled, "tet4")).any()
 
 
 def test_any_number_of_parts_that_are_held_on_their_own_is_accepted():

@@ -126,7 +126,7 @@ def test_a_point_with_two_nodes_is_refused():
     spec = problem(forces=(Force(Selection(point=(1.0, 0.5, 1.0)), (0.0, -1.0, 0.0)),))
     whole = whole_mesh(spec, box(cells=(1, 1, 1)))
     x = np.concatenate([whole.x, whole.x[-1:]])
-    double = WholeMesh(whole.element, x, whole.cells, {}, {}, np.ones(len(x), dtype=bool))
+    double = WholeMesh(whole.element, x, whole.cells, {}, {}, np.ones(len(x), dtype=bool), whole.behind)
     with pytest.raises(InputError, match="selects 2 nodes, expected one"):
         check_whole(spec, double)
 
@@ -135,7 +135,7 @@ def test_a_tag_that_one_rank_does_not_know_counts_as_empty_there():
     pull = Traction(Selection(tag="lid"), (1.0, 0.0, 0.0))
     spec = problem(constraints=(Constraint(Selection(tag="left")),), tractions=(pull,))
     whole = whole_mesh(spec, tagged_box())
-    bare = WholeMesh(whole.element, whole.x, whole.cells, {}, {}, whole.owned_nodes)
+    bare = WholeMesh(whole.element, whole.x, whole.cells, {}, {}, whole.owned_nodes, whole.behind)
     found = merge([survey(spec, g, whole.extent) for g in (bare, whole)])
     assert found.counts.tolist() == [9, 1]
     check(spec, found)

@@ -5,8 +5,12 @@ import pytest
 from mesh_samples import ELEMENTS, shuffled, shuffled_facets, tagged
 
 from fembench.base.errors import InputError
+from fembench.fem.presets import PATCH
+from fembench.fem.whole import check_whole, whole_mesh
+from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
+from fembench.partition.methods import partition
 
 X = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], dtype=float)
 TWO = np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
@@ -131,3 +135,19 @@ def test_a_facet_between_two_cells_belongs_to_the_lower_and_looks_out_of_it():
     mesh = Mesh.create(X, TWO, "tet4", facet_tags={"f": [[3, 2, 1]]})
     a, b, c = X[mesh.facet_tags["f"][0]]
     assert np.cross(b - a, c - a) @ (X[0] - a) < 0
+
+
+def test_the_cells_behind_facets_are_found_once_for_checks_parts_boundary_and_partition(monkeypatch):
+    plain = box((3, 2, 2))
+    calls = []
+
+    def counted(cells, element):
+        calls.append(element)
+        return facet_neighbours(cells, element)
+
+    for module in ("check", "facets", "mesh"):
+        monkeypatch.setattr(f"fembench.mesh.{module}.facet_neighbours", counted)
+    mesh = Mesh.create(plain.x, plain.cells, "tet4")
+    check_whole(PATCH, whole_mesh(PATCH, mesh))
+    partition(mesh, [0.5, 0.5])
+    assert calls == ["tet4"]

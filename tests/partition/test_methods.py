@@ -7,7 +7,7 @@ import pytest
 from partition_samples import clamped, jiggled
 
 from fembench.base.errors import InputError
-from fembench.mesh.adjacency import dual_graph
+from fembench.mesh.adjacency import dual_graph, facet_neighbours
 from fembench.mesh.presets import resolve
 from fembench.partition import methods
 from fembench.partition.methods import METHODS, excess, fill_empty, partition
@@ -95,7 +95,7 @@ def test_what_cannot_be_done_is_one_clear_line(targets, method, seed, message):
 
 def test_empty_parts_get_a_cell_of_the_part_most_over_its_target():
     mesh = jiggled("tet4")
-    graph = dual_graph(mesh.cells, "tet4")
+    graph = dual_graph(facet_neighbours(mesh.cells, "tet4"))
     part = np.zeros(mesh.n_cells, dtype=np.int32)
     part[:100] = 3
     filled = fill_empty(part, (0.1, 0.1, 0.1, 0.7), graph)

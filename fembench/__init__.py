@@ -1,28 +1,39 @@
 """fembench: a parallel finite-element benchmark for clusters whose hosts may be unequal.
 
-For notebooks and scripts: `fembench.load("results/NAME")` gives the runs of a folder and their tables.
-Every rank of a job imports this file, so it imports nothing before it is asked.
+From Python, what the verbs of the command line do:
+
+    import fembench
+
+    runs = fembench.sweep(cases=[{"mesh": "m", "ranks": [1, 2]}])
+    runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
+    fembench.load("results/NAME")       # runs that were measured before
+
+Functions: doctor, run, sweep, load, page, shares, tune, machine, predict. Errors: fembench.base.errors. Every
+rank of a job imports this file, so it imports nothing before it is asked.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
+    from fembench.workflows.api import doctor, machine, page, predict, run, shares, sweep, tune
+    from fembench.workflows.notebook import load
 
-    from fembench.notebook import Runs
-
-
-def load(path: Path | str) -> Runs:
-    """Runs of a results folder or of one record file, with the tables of the report: fembench.notebook."""
-    from fembench import notebook
-
-    return notebook.load(path)
+__all__ = ["doctor", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune"]
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("fembench")
-    raise AttributeError(f"module 'fembench' has no attribute '{name}'")
+    if name not in __all__:
+        raise AttributeError(f"module 'fembench' has no attribute '{name}'")
+    import importlib
+
+    home = "fembench.workflows.notebook" if name == "load" else "fembench.workflows.api"
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

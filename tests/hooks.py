@@ -11,13 +11,13 @@ import os
 import pytest
 from ranks import Ranks, launched_by_mpi
 
-import fembench.cli.progress
+import fembench.base.progress
 
 LIMIT = float(os.environ.get("FEMBENCH_TEST_LIMIT", "180"))  # seconds that one test may take
 STDERR = pytest.StashKey()
 
 
-fembench.cli.progress.SILENCE = math.inf  # a busy machine adds no lines to those that tests expect
+fembench.base.progress.SILENCE = math.inf  # a busy machine adds no lines to those that tests expect
 
 
 def pytest_configure(config):

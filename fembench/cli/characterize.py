@@ -79,10 +79,12 @@ def run(options: argparse.Namespace) -> int:
     import msgspec
 
     from fembench.characterize.start import needs_two
+    from fembench.cli.shared import typed_command
     from fembench.launch.scratch import occupied, shared_folder
     from fembench.model.modeller_files import write_model
     from fembench.model.modeller_machine import model_of
     from fembench.records.profile import load_profile, save_profile
+    from fembench.workflows.characterize import measured_speeds, with_network
 
     check_network(options)
     extension = plugin("options", "characterize")
@@ -99,9 +101,25 @@ def run(options: argparse.Namespace) -> int:
             return int(extension.run_operations(options, _ranks(options, hostfile), hostfile, folder))
         if options.network and not old:
             needs_two(_ranks(options, hostfile))
-        profile = old or _speeds(options, hostfile, folder)
+        profile = old or measured_speeds(
+            _ranks(options, hostfile),
+            quick=options.quick,
+            emulate=options.emulate,
+            dilate=options.dilate,
+            hostfile=hostfile,
+            command=typed_command(),
+            scratch=folder,
+        )
         if options.network or options.add_to:
-            profile = _with_network(options, profile, hostfile, folder)
+            profile = with_network(
+                profile,
+                quick=options.quick,
+                pairs=options.pairs,
+                sites=options.sites,
+                settings=network_settings(options),
+                hostfile=hostfile,
+                scratch=folder,
+            )
     if output:
         save_profile(profile, output)
     if options.model:
@@ -113,59 +131,6 @@ def run(options: argparse.Namespace) -> int:
     if output:
         print(f"profile: {output}; next: {_next(profile, output)}")
     return 0
-
-
-def _speeds(options: argparse.Namespace, hostfile: str, folder: Path):
-    """The profile of the hosts, without a network."""
-    from fembench.characterize.start import measure_hosts
-    from fembench.cli.progress import progress, working
-    from fembench.cli.shared import typed_command
-
-    with working("characterize: measuring speeds"):
-        return measure_hosts(
-            _ranks(options, hostfile),
-            quick=options.quick,
-            emulate=options.emulate,
-            dilate=options.dilate,
-            hostfile=hostfile,
-            command=typed_command(),
-            scratch=folder,
-            tell=lambda text: progress(f"characterize: {text}"),
-        )
-
-
-def _with_network(options: argparse.Namespace, profile, hostfile: str, folder: Path):
-    """The profile with the message costs between its ranks. Raises InputError if the ranks differ."""
-    import msgspec
-
-    from fembench.base.errors import InputError
-    from fembench.base.units import plural
-    from fembench.characterize.estimate import estimated
-    from fembench.characterize.start import measure_links
-    from fembench.cli.progress import progress, working
-    from fembench.records.profile import PROFILE_SCHEMA
-
-    placed = profile.environment.rank_host
-    with working("network: measuring messages"):
-        found = measure_links(
-            len(placed),
-            quick=options.quick,
-            pairs=options.pairs,
-            sites=options.sites,
-            settings=network_settings(options),
-            emulate=profile.emulate,
-            dilate=profile.dilate,
-            hostfile=hostfile,
-            scratch=folder,
-            tell=lambda text: progress(f"network: {text}"),
-        )
-    names = tuple(host.name for host in profile.environment.hosts)
-    if (found.hosts, found.rank_host) != (names, placed):
-        raise InputError(
-            f"{plural(len(found.rank_host), 'rank')} on {', '.join(found.hosts)}; "
-            f"expected those of the profile: {len(placed)} on {', '.join(names)}, in the same order"
-        )
-    return msgspec.structs.replace(profile, schema=PROFILE_SCHEMA, network=estimated(found.network, placed))
 
 
 def _text(profile, *, network_alone: bool) -> str:

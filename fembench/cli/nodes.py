@@ -77,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.records.nodes import load_nodes
     from fembench.report.node_tables import as_text
     from fembench.weights.slow_nodes import slow_nodes
+    from fembench.workflows.nodes import measured_in
 
     emulated = InputError("--without: emulated nodes are no hosts; expected a measurement of real ones")
     if options.without and options.emulate:
@@ -126,38 +127,6 @@ def _asked(options: argparse.Namespace) -> Any:
         emulate=options.emulate,
         command=typed_command(),
     )
-
-
-def measured_in(folder: Path, asked: Any) -> tuple[Any, str]:
-    """(record, its path in the folder) of a new measurement, which is saved after each launch.
-
-    `asked`: NodesAsked. Raises InputError or RunFailedError.
-    """
-    import msgspec
-
-    from fembench.characterize.node_launches import launch_nodes
-    from fembench.cli.progress import progress, working
-    from fembench.launch.scratch import occupied, reserved
-    from fembench.records.nodes import NODES_SCHEMA, NodesRecord, save_nodes
-    from fembench.weights.slow_nodes import slow_nodes
-
-    def tell(text: str) -> None:
-        progress(f"nodes: {text}")
-
-    with occupied(folder, shared=True), reserved(folder, "nodes") as name:
-        path = folder / f"{name}.json"
-        with working("nodes: measuring all nodes") as now:
-            record = NodesRecord(schema=NODES_SCHEMA, first=launch_nodes(asked, scratch=folder, tell=tell))
-            save_nodes(record, path)
-            slow = {node.name for node in slow_nodes(record).named("slow")}
-            if slow:
-                now.text = f"nodes: measuring {', '.join(sorted(slow))} alone"
-                tell(f"slow: {', '.join(sorted(slow))}; measuring {'it' if len(slow) == 1 else 'them'} alone")
-                only = {node.listed: node.name for node in record.first.nodes if node.name in slow}
-                again = launch_nodes(asked, only, scratch=folder, tell=tell)
-                record = msgspec.structs.replace(record, second=again)
-                save_nodes(record, path)
-    return record, str(path)
 
 
 def _files(options: argparse.Namespace, path: str, kept: int) -> list[str]:

@@ -68,7 +68,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0, or 1 if a peer is installed but has no time."""
     from fembench.base.config import json_text
-    from fembench.cli.progress import progress, working
+    from fembench.base.progress import progress, working
     from fembench.launch.scratch import occupied
     from fembench.peers.start import launch_peers
     from fembench.records.contest import save_peers

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.cli.progress import progress, working
+    from fembench.base.progress import progress, working
     from fembench.model.configuration import not_invalid
     from fembench.model.hosts_for_parts import given, measured
     from fembench.model.placement import JUDGED

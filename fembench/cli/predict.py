@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.against:
         return _score(options)
     from fembench.base.errors import InputError
-    from fembench.cli.progress import working
+    from fembench.base.progress import working
     from fembench.records.disturbed import provisional
     from fembench.records.prediction import save_prediction
 
@@ -187,7 +187,7 @@ def _answers(options: argparse.Namespace, study, cases: list, learned: list):
 
 def _note(study, works: list) -> None:
     """Report the limits of the profile."""
-    from fembench.cli.progress import progress
+    from fembench.base.progress import progress
 
     network = study.profile.network
     if network is not None and not any(one.cold for one in network.classes):
@@ -202,7 +202,7 @@ def _study(options: argparse.Namespace):
     """(the profile with edits and learned rates, the runs used for learning); edits come after learning."""
     import dataclasses
 
-    from fembench.cli.progress import progress
+    from fembench.base.progress import progress
     from fembench.methods.lookup import storage_of
     from fembench.model.configuration import not_invalid
     from fembench.model.predictor import open_study, taught
@@ -232,9 +232,9 @@ def _as_now(options: argparse.Namespace, study):
     import dataclasses
 
     from fembench.base.config import read_text
+    from fembench.base.progress import progress
     from fembench.base.units import plural
     from fembench.characterize.load_now import loads_of
-    from fembench.cli.progress import progress
     from fembench.launch.hostfile import hosts_of
     from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
     from fembench.model.rates import slowed

@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Always 0; verdicts are the subject of `fembench check`."""
-    from fembench.cli.progress import working
+    from fembench.base.progress import working
     from fembench.records.nodes import nodes_of_campaign
     from fembench.records.store import load_all
     from fembench.report import page, table, tables

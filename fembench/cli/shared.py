@@ -2,21 +2,18 @@
 
 import argparse
 import math
-import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fembench.base.errors import InputError, shown
-from fembench.base.units import plural
-from fembench.cli.progress import progress
-from fembench.launch.launchers import LAUNCHERS, MAP_BY, SETTINGS
+from fembench.base.errors import shown
+from fembench.base.progress import progress
+from fembench.launch.launchers import LAUNCHERS, MAP_BY
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, CaseField, new_case
 from fembench.records.case_fields import LARGEST
-from fembench.records.record import Record
 from fembench.records.renamed import renamed
 
 
@@ -112,7 +109,7 @@ def hosts_option(parser: argparse.ArgumentParser) -> None:
 
 
 def launcher_options(parser: argparse.ArgumentParser) -> None:
-    """How ranks are started and mapped. `launch_settings` puts them where `launch` reads them."""
+    """How ranks are started and mapped. `use_settings` puts them where `launch` reads them."""
     parser.add_argument(
         "--map-by",
         default="",
@@ -130,13 +127,6 @@ def launcher_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launcher-options", default="", metavar="OPTIONS", help="more options for the launcher, in quotes"
     )
-
-
-def launch_settings(values: Mapping[str, Any]) -> None:
-    """Set the environment variables of launcher, its options and mapping; empty values change nothing."""
-    for name, variable in SETTINGS.items():
-        if values.get(name):
-            os.environ[variable] = values[name]
 
 
 def job_options(parser: argparse.ArgumentParser, timeout: float) -> None:
@@ -170,31 +160,3 @@ def note_renamed(values: Mapping[str, Any]) -> None:
 def typed_command(arguments: Sequence[str] | None = None) -> str:
     """The command as typed, quoted for a shell."""
     return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
-
-
-def weighted(case: Case, path: str | None) -> Case:
-    """The case with the shares of a weights file; itself without one. Raises InputError."""
-    if not path:
-        return case
-    from fembench.records.weights import as_text, load_weights
-
-    if case.placement.shares:
-        raise InputError(f"--weights {path} and shares {case.placement.shares}: expected one of them")
-    weights = load_weights(path)
-    if len(weights.ranks) != case.placement.ranks:
-        raise InputError(
-            f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
-        )
-    return case.with_(shares=as_text(weights))
-
-
-def warn_if_stale(path: str | None, record: Record) -> None:
-    """Warn on stderr if the weights of a run no longer fit its hosts."""
-    if not path:
-        return
-    from fembench.records.weights import load_weights
-    from fembench.weights.stale import warning
-
-    text = warning(load_weights(path), record)
-    if text:
-        progress(f"fembench: warning: {text}")

@@ -25,7 +25,6 @@ A campaign file:
 
 import argparse
 import json
-import time
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,120 +64,34 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.errors import RunFailedError
-    from fembench.bench.campaign_hosts import campaign_hosts
-    from fembench.cli.sweep_default import folder_of, measure_network, measure_nodes, source_of
-    from fembench.cli.sweep_plan import refuse_early
-    from fembench.cli.sweep_runs import Sweep, runs_of, time_left
-    from fembench.launch.scratch import occupied
-
-    begin = time.monotonic()
-    there = campaign_hosts(options.hostfile, options.machine or "", options.weights or "")
-    source = source_of(options.campaign, there, options.minutes, options.results)
-    _say_settings(source, there, options)
-    folder = folder_of(source, options.results)
-    if options.dry_run:
-        return _show_plan(source, folder, there, options, begin)
-    if options.minutes:
-        time_left(options, begin)
-    with occupied(folder.runs):
-        folder.hold(source.text, source.where, there, grown=source.made)
-        _say_damaged(folder, ": moved to superseded")
-        folder.set_damaged_aside()
-        runs, kept = runs_of(source, folder, options)
-        runs = list(dict.fromkeys([*kept, *runs]))
-        refuse_early(runs, folder, options.hostfile)
-        _say_changes(runs, folder)
-        if source.made:
-            measure_nodes(there, folder, options.hostfile, options.minutes)
-            if not options.machine:
-                measure_network(there, folder, options.hostfile, options.minutes)
-        sweep = Sweep.of(source, folder, there, options, begin)
-        failed = sweep.execute()
-        _report(sweep, options)
-    if not sweep.measured and not failed:
-        raise RunFailedError(f"--minutes {options.minutes:g}: no run ended in time; give more minutes")
-    return 1 if failed or _invalid(sweep.measured) else 0
-
-
-def _show_plan(source, folder, there, options: argparse.Namespace, begin: float) -> int:
-    """Print what the sweep would do. Raises InputError for what it would refuse."""
-    from fembench.cli.sweep_default import measured_first
-    from fembench.cli.sweep_plan import as_text, as_tree, plan_of
-    from fembench.cli.sweep_runs import Sweep
-
-    folder.check(source.text, source.where, there, grown=source.made)
-    _say_damaged(folder, "")
-    minutes, machine = options.minutes, options.machine or ""
-    first = measured_first(there, folder, minutes, machine) if source.made else {}
-    sweep = Sweep.of(source, folder, there, options, begin - sum(first.values()))
-    planned, file = sweep.order.planned(), options.hostfile
-    plan = plan_of(source.campaign, planned, folder, there, sweep.left_out, hostfile=file, first=first)
-    print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
-    return 0
-
-
-def _say_settings(source, there, options: argparse.Namespace) -> None:
-    """Set the launcher; say what has changed since the last release, and what is assumed.
-
-    Raises InputError if no job can be started so.
-    """
-    from fembench.bench.campaign_file import outdated
-    from fembench.cli.progress import progress
-    from fembench.cli.shared import launch_settings
-    from fembench.launch.job_line import check_settings
+    from fembench.cli.shared import typed_command
+    from fembench.cli.sweep_plan import as_text, as_tree
     from fembench.launch.launchers import SETTINGS
+    from fembench.workflows.sweep import SweepAsked, invalid, planned, swept
 
-    for line in outdated(source.campaign):
-        progress(f"{source.where}: {line}")
-    launch_settings({name: getattr(options, name) or getattr(source.campaign, name) for name in SETTINGS})
-    check_settings()
-    _say_assumed(source.campaign, there)
-
-
-def _invalid(records) -> list[str]:
-    """The names of the records that are INVALID."""
-    return [record.id for record in records if record.verdict.status == "INVALID"]
-
-
-def _say_assumed(campaign, there) -> None:
-    """A line on hosts whose memory is not known, if a mesh is sized by it."""
-    from fembench.cli.progress import progress
-
-    if there.assumed and any("memory" in table for table in campaign.cases):
-        few = ", ".join(there.assumed[:3]) + (", …" if len(there.assumed) > 3 else "")
-        progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
-
-
-def _say_damaged(folder, where: str) -> None:
-    from fembench.cli.progress import progress
-
-    for path in folder.damaged():
-        progress(f"{path} is damaged (not valid JSON){where}; its run is repeated")
-
-
-def _say_changes(runs, folder) -> None:
-    """A line for each file edited or deleted, and each default changed, since runs were recorded."""
-    from collections import Counter
-
-    from fembench.bench.inputs import gone
-    from fembench.cli.progress import progress
-
-    edited = Counter(name for item in runs if (name := folder.changed(item)))
-    for name, count in edited.items():
-        progress(f"{name} has changed: runs to repeat: {count} (old records: {folder.runs}/superseded)")
-    kinds = Counter(item.case.stop.tolerance_kind for item in folder.of_other_default(runs))
-    for kind, count in kinds.items():
-        now = f"the default tolerance_kind is now '{kind}'"
-        progress(f"{now}: runs to repeat: {count} (old records: {folder.runs})")
-    kept = [item for item in runs if folder.record(item)]
-    for name, count in Counter(name for item in kept for name in gone(item.case)).items():
-        progress(f"{name} no longer exists: records kept unchecked: {count}")
+    asked = SweepAsked(
+        campaign=options.campaign,
+        results=options.results,
+        weights=options.weights,
+        hostfile=options.hostfile,
+        machine=options.machine or "",
+        minutes=options.minutes,
+        report=not options.no_report,
+        command=typed_command(),
+        **{name: getattr(options, name) for name in SETTINGS},
+    )
+    if options.dry_run:
+        plan = planned(asked)
+        print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
+        return 0
+    with swept(asked) as sweep:
+        _report(sweep, options)
+    return 1 if sweep.failed or invalid(sweep.measured) else 0
 
 
 def _report(sweep, options: argparse.Namespace) -> None:
     """Print the tables, then build the page, whose packages are optional."""
-    from fembench.cli.progress import working
+    from fembench.base.progress import working
     from fembench.records.nodes import FOLDER, nodes_of_campaign
     from fembench.records.store import failures
     from fembench.report.results import results
@@ -187,11 +100,12 @@ def _report(sweep, options: argparse.Namespace) -> None:
     from fembench.report.tables import every_table, terminal
     from fembench.weights.disturbed import disturbance
     from fembench.weights.host_speed import host_speeds
+    from fembench.workflows.sweep import invalid
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
     nodes = nodes_of_campaign(folder)
     advice = host_advice(results(records), host_speeds(nodes, records)) if records else None
-    tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": _invalid(records)}
+    tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": invalid(records)}
     disturbed = disturbance([record.environment for record in records], "times")
     tree |= {"disturbed": disturbed}
     tree |= {"left_out": left_out} if options.minutes else {}
@@ -219,4 +133,4 @@ def _report(sweep, options: argparse.Namespace) -> None:
         print(json.dumps(tree))
     else:
         print("".join(f"left out (no time): {name}\n" for name in left_out), end="")
-        print("".join(f"INVALID: {id}\n" for id in _invalid(records)), end="")
+        print("".join(f"INVALID: {id}\n" for id in invalid(records)), end="")

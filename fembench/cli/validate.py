@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fembench.base.plugins import needed
-from fembench.cli.progress import progress, working
+from fembench.base.progress import progress, working
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

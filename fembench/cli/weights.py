@@ -77,7 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.base.config import json_text
-    from fembench.cli.progress import progress
+    from fembench.base.progress import progress
     from fembench.records.weights import save_weights
     from fembench.weights.export import FORMATS as WRITERS
 

@@ -148,6 +148,13 @@ LAUNCHERS = (
 UNKNOWN = Launcher(name="unknown", programs=())
 
 
+def use_settings(values: Mapping[str, object]) -> None:
+    """Set the environment variables of launcher, its options and mapping; empty values change nothing."""
+    for name, variable in SETTINGS.items():
+        if values.get(name):
+            os.environ[variable] = str(values[name])
+
+
 class NoLauncherError(InputError):
     """There is no launcher on this machine."""
 

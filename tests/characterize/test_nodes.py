@@ -138,7 +138,7 @@ def measured(monkeypatch):
         asked_for.append(dict(only))
         return record.second if only else record.first
 
-    monkeypatch.setattr(node_launches, "launch_nodes", launch)
+    monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", launch)
     return record, asked_for
 
 
@@ -165,7 +165,7 @@ def test_the_first_launch_is_kept_if_the_second_fails(measured, monkeypatch, tmp
             raise InputError("n3 is gone")
         return record.first
 
-    monkeypatch.setattr(node_launches, "launch_nodes", launch)
+    monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", launch)
     assert main(["nodes", "--results", str(tmp_path)]) == 2
     assert load_nodes(tmp_path) == replace(record, second=None)
 

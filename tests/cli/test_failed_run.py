@@ -12,6 +12,6 @@ from fembench.launch.case_job import JobOutcome
 def test_what_a_launcher_prints_is_shown_only_after_a_crash(tmp_path, monkeypatch, capsys, kind, said):
     monkeypatch.chdir(tmp_path)
     outcome = JobOutcome(None, kind, "the reason", 1, "what was printed")
-    monkeypatch.setattr("fembench.launch.case_job.launch", lambda *_, **__: outcome)
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda *_, **__: outcome)
     assert main(["run", "m1", "--ranks", "1"]) == 1
     assert capsys.readouterr().err == f"{said}fembench: the reason\n"

@@ -30,7 +30,7 @@ def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
     tmp_path, capsys, monkeypatch, facts, disturbed
 ):
     ended = ended_on(**facts)
-    monkeypatch.setattr("fembench.launch.case_job.launch", lambda case, **options: ended)
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **options: ended)
     words = ["run", "m1", "--ranks", "1", "--results", str(tmp_path)]
     assert main(words) == 0
     opening = capsys.readouterr().out.splitlines()[0]

@@ -10,12 +10,11 @@ import pytest
 from planted_nodes import Planted, planted_nodes
 from planted_records import planted
 
+from fembench.base.errors import AllocationLostError, InputError
 from fembench.bench import campaign as campaigns
 from fembench.bench import schedule
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import campaign_hosts
-from fembench.characterize import node_launches
-from fembench.cli import sweep_default
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation
@@ -25,6 +24,8 @@ from fembench.launch.layout import layout
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
+from fembench.workflows import sweep_source
+from fembench.workflows.sweep import SweepAsked
 
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
 PROBLEM = json.loads(msgspec.json.encode(resolved(load_problem("corner-load"))))
@@ -50,8 +51,8 @@ class Ranks:
         self.crashes, self.too_long = (), ()  # meshes
         self.foreign = 0.0  # percent of the CPU time of each node
         monkeypatch.setattr(campaigns, "launch", self.launch)
-        monkeypatch.setattr(sweep_default, "_write_machine", self.network)
-        monkeypatch.setattr(node_launches, "launch_nodes", self.nodes)
+        monkeypatch.setattr(sweep_source, "_write_machine", self.network)
+        monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
 
     @property
     def cases(self):
@@ -206,10 +207,10 @@ def test_a_slow_node_counts_as_slow_whatever_one_run_shows(ranks, capsys):
 
 def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_without(ranks, monkeypatch):
     def refuse(*_, **__):
-        raise sweep_default.InputError("no route to n3")
+        raise InputError("no route to n3")
 
     with monkeypatch.context() as patch:
-        patch.setattr(node_launches, "launch_nodes", refuse)
+        patch.setattr("fembench.workflows.nodes.launch_nodes", refuse)
         assert main(["sweep", "--no-report"]) == 0
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0
@@ -219,27 +220,27 @@ def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_withou
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
     for _ in range(2):
-        sweep_default.measure_nodes(there, folder, "", 0.0)
+        sweep_source.measure_nodes(there, folder, SweepAsked())
     assert ranks.ran == ["all nodes"]
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[4-6]")
-    sweep_default.measure_nodes(campaign_hosts(), folder, "", 0.0)
+    sweep_source.measure_nodes(campaign_hosts(), folder, SweepAsked())
     assert ranks.ran == ["all nodes"] * 2
 
 
 def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
-    sweep_default.measure_nodes(there, folder, "", 1.0)
+    sweep_source.measure_nodes(there, folder, SweepAsked(minutes=1.0))
     assert "nodes: left out, as they take up to half a minute" in capsys.readouterr().err
     assert ranks.ran == []
-    sweep_default.measure_nodes(there, folder, "", 4.0)
+    sweep_source.measure_nodes(there, folder, SweepAsked(minutes=4.0))
     assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
 
 
 def test_nodes_that_cannot_be_measured_are_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch):
     def refuse(*_, **__):
-        raise sweep_default.InputError("no route to n3")
+        raise InputError("no route to n3")
 
-    monkeypatch.setattr(node_launches, "launch_nodes", refuse)
+    monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", refuse)
     assert main(["sweep", "--no-report"]) == 0
     assert "nodes: not measured: no route to n3" in capsys.readouterr().err
     assert ("m", 6, "", False) in placements("results/default")
@@ -247,18 +248,18 @@ def test_nodes_that_cannot_be_measured_are_said_and_the_campaign_goes_on(ranks, 
 
 def test_hosts_that_the_batch_system_takes_away_end_the_campaign(ranks, monkeypatch):
     def revoke(*_, **__):
-        raise sweep_default.AllocationLostError("job 7 was cancelled")
+        raise AllocationLostError("job 7 was cancelled")
 
-    monkeypatch.setattr(node_launches, "launch_nodes", revoke)
+    monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", revoke)
     assert main(["sweep", "--no-report"]) == 1
     assert ranks.ran == []
 
 
 def test_a_folder_that_the_hosts_do_not_share_ends_the_campaign(ranks, capsys, monkeypatch):
     def refuse(*_, **__):
-        raise sweep_default.InputError(f"host n3 cannot read /r: {UNSHARED}; give another --results")
+        raise InputError(f"host n3 cannot read /r: {UNSHARED}; give another --results")
 
-    monkeypatch.setattr(node_launches, "launch_nodes", refuse)
+    monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", refuse)
     assert main(["sweep", "--no-report"]) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("fembench: host n3 cannot read /r: ")
     assert ranks.ran == []
@@ -266,9 +267,9 @@ def test_a_folder_that_the_hosts_do_not_share_ends_the_campaign(ranks, capsys, m
 
 def test_a_network_that_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch):
     def refuse(*_):
-        raise sweep_default.InputError("no route to n3")
+        raise InputError("no route to n3")
 
-    monkeypatch.setattr(sweep_default, "_write_machine", refuse)
+    monkeypatch.setattr(sweep_source, "_write_machine", refuse)
     assert main(["sweep", "--no-report"]) == 0
     assert "network: not measured: no route to n3" in capsys.readouterr().err
     assert ("m", 6, "", False) in placements("results/default")

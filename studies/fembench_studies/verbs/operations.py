@@ -69,9 +69,9 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
     import msgspec
 
     from fembench.base.files import write_atomic
+    from fembench.base.progress import progress, working
     from fembench.base.units import plural
     from fembench.characterize.start import measure_operations
-    from fembench.cli.progress import progress, working
     from fembench_studies.pamela import history as store
 
     path = Path(options.history or Path(options.output).with_suffix(".samples.json"))

@@ -154,7 +154,7 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
     import dataclasses
     import json
 
-    from fembench.cli.progress import progress
+    from fembench.base.progress import progress
     from fembench_studies.pamela import farm_answer
     from fembench_studies.pamela.machine_model import implausible, load
 

@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     """Run the study and print the path of its page. Raises InputError."""
-    from fembench.cli.progress import progress, working
+    from fembench.base.progress import progress, working
     from fembench.cli.shared import typed_command
     from fembench.launch.allocation import allocation
     from fembench_studies.runner import run_study

@@ -1,4 +1,4 @@
-"""Progress on stderr: lines that stay, and what takes its time: one line on a terminal, else one at times.
+"""Progress: told to the caller in Python, or shown on stderr: lines that stay, and one for what takes time.
 
 with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file
@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 PATIENCE = 2.0  # seconds of work before its line is shown
 EVERY = 1.0  # seconds between two looks at the clock
@@ -19,14 +19,28 @@ SILENCE = 5.0  # seconds without a line, off a terminal; then twice as long, and
 LONGEST_SILENCE = 60.0
 _LOCK = threading.RLock()
 _shown = False  # whether a line stands on the terminal that is not to stay
+_told: list[Callable[[str], None] | None] = []  # who is told instead, the last one first; None: nobody
 
 
 def progress(text: str) -> None:
-    """One line of progress on stderr, at once."""
-    if sys.stderr:
+    """One line of progress, at once."""
+    if _told:
+        if tell := _told[-1]:
+            tell(text)
+    elif sys.stderr:
         with _LOCK:
             _erase()
             print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
+    """Lines of progress go to this function, or to nobody, instead of stderr."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.pop()
 
 
 class Doing:
@@ -51,7 +65,7 @@ def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> I
     Off a terminal, the lines stay, and come ever more seldom.
     """
     work = Doing(text)
-    if not sys.stderr:
+    if _told or not sys.stderr:
         yield work
         return
     ended = threading.Event()

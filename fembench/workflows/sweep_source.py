@@ -1,4 +1,4 @@
-"""What `fembench sweep` runs: a campaign file, or the default campaign, made for the hosts of the job.
+"""What a sweep runs: a campaign file, or the default campaign, made for the hosts of the job.
 
 The default campaign on several hosts first finds the slow ones, then measures their network. If some are
 slow, it is made again after the run on all ranks with equal shares: with shares by speed, and without the
@@ -8,21 +8,35 @@ slow hosts.
 import contextlib
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from fembench.base.config import from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError
+from fembench.base.progress import progress, working
+from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign
+from fembench.characterize.estimate import estimated
+from fembench.characterize.node_launches import PATIENCE, NodesAsked
+from fembench.characterize.start import measure_hosts, measure_links
 from fembench.launch.hostlist import same_host
 from fembench.launch.job import UNSHARED
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
+from fembench.records.profile import save_profile
 from fembench.records.record import Record
+from fembench.report.node_tables import cautions, headline
 from fembench.weights.host_speed import NODES, host_speeds
 from fembench.weights.observe import hosts_of
 from fembench.weights.slow_nodes import slow_nodes
+from fembench.workflows.nodes import measured_in
+
+if TYPE_CHECKING:
+    from fembench.workflows.sweep import SweepAsked
 
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
@@ -69,8 +83,14 @@ class LearnedSpeeds:
     shares: str  # of all ranks, by speed
 
 
-def source_of(path: str | None, there: CampaignHosts, minutes: float, results: str | None) -> SweepSource:
+def source_of(
+    path: "str | Campaign | None", there: CampaignHosts, minutes: float, results: str | None
+) -> SweepSource:
     """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
+    if isinstance(path, Campaign):
+        return SweepSource(
+            path, as_toml(path, "Made in Python."), path.name, cases_of(path, path.name, there)
+        )
     if path:
         text = read_text(path)
         campaign = from_toml(text, Campaign, where=path)
@@ -130,9 +150,6 @@ def speeds_from(
 
 def say_unequal(found: LearnedSpeeds) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
-    from fembench.base.units import few
-    from fembench.cli.progress import progress
-
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in found.hosts.slow().items()]
     progress(f"slow hosts, by {NODES}: {few(slow, 3)}; adding runs with shares by speed, and without them")
 
@@ -157,28 +174,23 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
     return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
 
 
-def measure_nodes(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
+def measure_nodes(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -> None:
     """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
 
     The slow ones are named with the cause. A failure is said, and the campaign goes on without.
     """
-    from fembench.characterize.node_launches import PATIENCE, NodesAsked
-    from fembench.cli.nodes import measured_in
-    from fembench.cli.progress import progress
-    from fembench.cli.shared import typed_command
-    from fembench.report.node_tables import cautions, headline
-
     if not _wants_nodes(there, folder):
         return
-    place = folder.path / FOLDER
+    place, hostfile, minutes = folder.path / FOLDER, asked.hostfile, asked.minutes
     if 0 < minutes < FEWEST_MINUTES:
         by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
         progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
         return
     patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
     try:
-        asked = NodesAsked(hostfile=hostfile, command=typed_command(), patience=patience)
-        record, path = measured_in(place, asked)
+        record, path = measured_in(
+            place, NodesAsked(hostfile=hostfile, command=asked.command, patience=patience)
+        )
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"nodes: not measured: {error}")
@@ -194,14 +206,12 @@ def _raise_if_fatal(error: FembenchError) -> None:
         raise error
 
 
-def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes: float) -> None:
+def measure_network(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -> None:
     """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
 
     A failure is said, and the campaign goes on without.
     """
-    from fembench.cli.progress import progress, working
-
-    path = folder.path / MACHINE
+    path, hostfile, minutes = folder.path / MACHINE, asked.hostfile, asked.minutes
     if not _wants_network(there, folder):
         return
     if 0 < minutes < FEW_MINUTES:
@@ -211,7 +221,7 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
         return
     try:
         with working("network: measuring"):
-            _write_machine(path, there.job.slots, folder.runs, hostfile)
+            _write_machine(path, there.job.slots, folder.runs, asked)
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"network: not measured: {error}")
@@ -219,23 +229,16 @@ def measure_network(there: CampaignHosts, folder: Folder, hostfile: str, minutes
     progress(f"network: {path} (fembench predict --machine {path})")
 
 
-def _write_machine(path: Path, ranks: int, scratch: Path, hostfile: str) -> None:
+def _write_machine(path: Path, ranks: int, scratch: Path, asked: "SweepAsked") -> None:
     """Raises InputError or RunFailedError."""
-    import msgspec
-
-    from fembench.characterize.estimate import estimated
-    from fembench.characterize.start import measure_hosts, measure_links
-    from fembench.cli.progress import progress
-    from fembench.cli.shared import typed_command
-    from fembench.records.profile import save_profile
 
     def tell(text: str) -> None:
         progress(f"network: {text}")
 
     profile = measure_hosts(
-        ranks, quick=True, hostfile=hostfile, command=typed_command(), scratch=scratch, tell=tell
+        ranks, quick=True, hostfile=asked.hostfile, command=asked.command, scratch=scratch, tell=tell
     )
-    found = measure_links(ranks, quick=True, hostfile=hostfile, scratch=scratch, tell=tell)
+    found = measure_links(ranks, quick=True, hostfile=asked.hostfile, scratch=scratch, tell=tell)
     placed = profile.environment.rank_host
     if found.rank_host != placed:
         raise InputError(f"the launcher placed the {ranks} ranks in another way the second time")

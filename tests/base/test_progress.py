@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from fembench.cli import progress as module
-from fembench.cli.progress import progress, working
+from fembench.base import progress as module
+from fembench.base.progress import progress, telling, working
 
 
 class Terminal(io.StringIO):
@@ -87,3 +87,17 @@ def test_work_without_stderr_goes_on(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     with working("nobody looks"):
         pass
+
+
+def test_a_caller_in_python_is_told_instead_or_nobody(capsys):
+    told = []
+    with telling(told.append):
+        progress("one")
+        with working("work", patience=0, every=0.001) as now:
+            now.text = "more"
+            time.sleep(0.02)
+        with telling(None):
+            progress("two")
+    assert told == ["one"]
+    progress("three")
+    assert capsys.readouterr() == ("", "three\n")

@@ -1,33 +1,42 @@
-"""The runs of one call of `fembench sweep`: which come, in which order, and a line of progress for each."""
+"""The runs of one sweep: which come, in which order, and a line of progress for each."""
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fembench.base.errors import InputError
-from fembench.base.units import plural
+from fembench.base.progress import progress, working
+from fembench.base.units import plural, seconds
 from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
-from fembench.cli.sweep_default import SweepSource, made, nodes_in, say_unequal, speeds_from
+from fembench.workflows.sweep_source import SweepSource, made, nodes_in, say_unequal, speeds_from
+from fembench.workflows.weighted import weighted
+
+if TYPE_CHECKING:
+    from fembench.workflows.sweep import SweepAsked
 from fembench.records.case import Case
 from fembench.records.record import Record
+from fembench.records.weights import load_weights
+from fembench.report.run_line import summary_line
+from fembench.report.runs import case_name
+from fembench.workflows.sweep_plan import cores_of
 
 REPORT = 8.0  # seconds that tables and page take
 LEFT_OUT = "left out (no time)"
 
 
-def time_left(options: argparse.Namespace, begin: float) -> float:
+def time_left(asked: "SweepAsked", begin: float) -> float:
     """Seconds for runs, of the --minutes that began at `begin`. Raises InputError if there are none."""
-    report = 0.0 if options.no_report else REPORT
-    left = 60 * options.minutes - report - (time.monotonic() - begin)
+    report = REPORT if asked.report else 0.0
+    left = 60 * asked.minutes - report - (time.monotonic() - begin)
     if left <= 0:
         raise InputError(
-            f"--minutes {options.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+            f"--minutes {asked.minutes:g}: no time for a run; expected more than {report:g} seconds, "
             "which the report takes"
         )
     return left
@@ -40,11 +49,12 @@ class Sweep:
     source: SweepSource
     folder: Folder
     there: CampaignHosts
-    options: argparse.Namespace
+    asked: "SweepAsked"
     order: RunOrder
     kept: list[CampaignRun]  # with a record
     records: list[Record]  # all in the folder; those made are added
     measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
+    failed: int = 0  # runs without a record
 
     @classmethod
     def of(
@@ -52,35 +62,30 @@ class Sweep:
         source: SweepSource,
         folder: Folder,
         there: CampaignHosts,
-        options: argparse.Namespace,
+        asked: "SweepAsked",
         begin: float,
     ) -> "Sweep":
         """`begin`: when the time given with --minutes began. Raises InputError."""
-        from fembench.cli.sweep_plan import cores_of
-
         records = folder.records()
-        runs, kept = runs_of(source, folder, options)
-        if not options.minutes:
-            return cls(source, folder, there, options, InOrder(runs, kept), kept, records)
+        runs, kept = runs_of(source, folder, asked)
+        if not asked.minutes:
+            return cls(source, folder, there, asked, InOrder(runs, kept), kept, records)
         expected = Expectations(records, cores_of(there), source.campaign.timeout)
-        order = WithinTime(runs, kept, expected, time_left(options, begin))
-        return cls(source, folder, there, options, order, kept, records)
+        order = WithinTime(runs, kept, expected, time_left(asked, begin))
+        return cls(source, folder, there, asked, order, kept, records)
 
-    def execute(self) -> int:
-        """Run everything, with a line per run; the number of runs without a record."""
-        from fembench.cli.progress import progress, working
-        from fembench.cli.shared import typed_command
-
+    def execute(self) -> None:
+        """Run everything, with a line per run."""
         if self.kept:
             progress(f"{len(self.kept)} of {self.order.total} runs already have a record")
-        failed, equal = 0, self.source.equal(self.there)
+        equal = self.source.equal(self.there)
         with working(f"sweep: run 1 of {self.order.total}") as now:
             done_runs = execute(
                 self.source.campaign,
                 self.order,
                 self.folder,
-                command=typed_command(),
-                hostfile=self.options.hostfile,
+                command=self.asked.command,
+                hostfile=self.asked.hostfile,
                 limit=lambda: self.order.limit,
             )
             for k, done in enumerate(done_runs, 1):
@@ -95,15 +100,10 @@ class Sweep:
                 if done.record and done.run == equal:
                     self._learn(done.record)
                 self._say(k, done)
-                failed += done.record is None and not done.cut
-        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.options.minutes:g}")
-        return failed
+                self.failed += done.record is None and not done.cut
+        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.asked.minutes:g}")
 
     def _say(self, k: int, done: Done) -> None:
-        from fembench.base.units import seconds
-        from fembench.cli.progress import progress
-        from fembench.report.run_line import summary_line
-
         time_left = self.order.seconds_left
         left = f"{seconds(time_left)} left" if time_left else "done"
         why = done.outcome.message if done.outcome else ""
@@ -113,30 +113,28 @@ class Sweep:
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""
         learned = speeds_from(equal, self.there, nodes_in(self.folder, self.there))
-        new = made(self.there, self.options.minutes, learned)
+        new = made(self.there, self.asked.minutes, learned)
         if learned is None or len(new.cases) == len(self.source.cases):
             return
         say_unequal(learned)
         self.source = new
         self.folder.write(new.text)
-        self.order.renew(new.first_runs if self.options.minutes else new.runs)
+        self.order.renew(new.first_runs if self.asked.minutes else new.runs)
 
     @property
     def left_out(self) -> list[str]:
         """Names of the cases without a record for lack of time."""
-        from fembench.report.runs import case_name
-
         return [case_name(case) for case in self.order.left_out]
 
 
 def runs_of(
-    source: SweepSource, folder: Folder, options: argparse.Namespace
+    source: SweepSource, folder: Folder, asked: "SweepAsked"
 ) -> tuple[list[CampaignRun], list[CampaignRun]]:
     """(the runs of the campaign, all with a record); with --minutes, one of each case. Raises InputError."""
-    if not options.minutes:
-        runs = weighted_runs(source.runs, options.weights)
+    if not asked.minutes:
+        runs = weighted_runs(source.runs, asked.weights)
         return runs, [run for run in runs if folder.record(run) is not None]
-    runs = weighted_runs(source.first_runs, options.weights)
+    runs = weighted_runs(source.first_runs, asked.weights)
     return runs, [run for first in runs for run in _recorded(first.case, folder)]
 
 
@@ -152,9 +150,6 @@ def weighted_runs(runs: Sequence[CampaignRun], path: str | None) -> list[Campaig
     """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
     if not path:
         return list(runs)
-    from fembench.cli.shared import weighted
-    from fembench.records.weights import load_weights
-
     ranks = len(load_weights(path).ranks)
     fits = [run.case.placement.ranks == ranks and not run.case.placement.shares for run in runs]
     if not any(fits):

@@ -1,0 +1,238 @@
+"""The functions of `import fembench`: what the verbs do, from Python."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fembench.base.errors import InputError, RunFailedError
+from fembench.base.progress import telling
+from fembench.bench.campaign_file import Campaign
+from fembench.host.finding import Finding
+from fembench.launch.allocation import allocation
+from fembench.launch.scratch import occupied, shared_folder
+from fembench.mesh.presets import resolve
+from fembench.methods.storages import DEFAULT_STORAGE
+from fembench.model.answers import simulated_answers
+from fembench.model.predictor import open_study, taught
+from fembench.records.case import FIELDS, Case, new_case
+from fembench.records.prediction import Prediction
+from fembench.records.profile import Profile, save_profile
+from fembench.records.record import Record
+from fembench.records.weights import Weights, save_weights
+from fembench.weights.make import by_time
+from fembench.workflows.characterize import measured_speeds, with_network
+from fembench.workflows.doctor import examine
+from fembench.workflows.notebook import Runs
+from fembench.workflows.run import run_case
+from fembench.workflows.sweep import SweepAsked, swept
+from fembench.workflows.tune import Tuned, tune_case
+
+Tell = Callable[[str], None]
+
+
+def run(
+    mesh: str,
+    *,
+    results: Path | str = "results/single",
+    weights: Path | str | None = None,
+    reference: Path | str | None = None,
+    hostfile: str = "",
+    timeout: float = 0.0,
+    tell: Tell | None = None,
+    **fields: Any,
+) -> Runs:
+    """Run one case under MPI, verify it, and return it.
+
+    fields: of the case, as in a campaign: ranks, iterations, tolerance, shares, precond, …
+    results: folder for the record
+    weights: a file with shares; reference: a one-rank record to compare with
+    timeout: seconds; 0: none
+    tell: called with each line of progress
+
+    Raises InputError for a case that cannot run, and RunFailedError if it fails. Ctrl-C ends the job.
+    """
+    case = case_of(mesh, fields)
+    typed = ", ".join([repr(mesh), *(f"{name}={value!r}" for name, value in fields.items())])
+    with telling(tell):
+        done = run_case(
+            case,
+            results=results,
+            weights=str(weights) if weights else None,
+            reference=str(reference) if reference else None,
+            hostfile=hostfile,
+            timeout=timeout,
+            command=f"fembench.run({typed})",
+        )
+    if done.job.record is None:
+        raise (InputError if done.job.kind == "input" else RunFailedError)(done.job.message)
+    return Runs([done.job.record], str(done.path))
+
+
+def sweep(
+    campaign: Path | str | None = None,
+    *,
+    cases: Sequence[Mapping[str, Any]] = (),
+    name: str = "python",
+    repetitions: int = 1,
+    results: Path | str | None = None,
+    minutes: float = 0.0,
+    weights: Path | str | None = None,
+    machine: Path | str = "",
+    hostfile: str = "",
+    tell: Tell | None = None,
+) -> Runs:
+    """Run a campaign and return its runs; call it again to go on where it stopped.
+
+    campaign: a file; without it and without `cases`, the default campaign for the hosts of the job
+    cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are multiplied out
+    name, repetitions: of the campaign of these cases
+    results: folder; by default results/NAME
+    minutes: end after this time; 0: each run once
+    weights, machine: files, as for `fembench sweep`
+
+    Raises InputError, and RunFailedError if no run has a record.
+    """
+    if campaign and cases:
+        raise InputError("sweep: a campaign file and cases: expected one of them")
+    asked = SweepAsked(
+        campaign=_campaign(name, repetitions, cases) if cases else str(campaign) if campaign else None,
+        results=str(results) if results else None,
+        weights=str(weights) if weights else None,
+        hostfile=hostfile,
+        machine=str(machine),
+        minutes=minutes,
+        report=False,
+        command="fembench.sweep()",
+    )
+    with telling(tell), swept(asked) as done:
+        pass
+    if not done.measured:
+        raise RunFailedError(f"no run of {done.folder.path} has a record")
+    return Runs(done.measured, str(done.folder.path))
+
+
+def page(runs: Runs | Path | str) -> Path:
+    """Build the report of a results folder; the path of its index.html. Raises InputError.
+
+    runs: what `sweep` returned, or the folder
+    """
+    from fembench.report.page import build
+
+    folder = Path(runs.source if isinstance(runs, Runs) else runs)
+    if not folder.is_dir():
+        raise InputError(f"page of {folder}: not a folder of results; expected one of a sweep")
+    return build(folder)
+
+
+def shares(runs: Runs, *, path: Path | str | None = None) -> Weights:
+    """The shares of the ranks by measured time, from runs on one number of ranks.
+
+    path: a file to write them to, for `run` and `sweep`
+
+    Raises InputError, also for runs that other work disturbed.
+    """
+    found = by_time(list(runs))
+    if path:
+        save_weights(found, path)
+    return found
+
+
+def machine(
+    ranks: int = 0,
+    *,
+    path: Path | str,
+    network: bool = True,
+    quick: bool = False,
+    hostfile: str = "",
+    tell: Tell | None = None,
+) -> Profile:
+    """Measure the speeds of the ranks and, with `network`, the messages between them; write the profile.
+
+    ranks: 0: one per slot of the hosts
+    path: file of the profile, which `predict` reads
+    quick: fewer and shorter measurements
+
+    Raises InputError or RunFailedError.
+    """
+    folder = shared_folder(Path(path))
+    count = ranks or allocation(hostfile).slots
+    with telling(tell), occupied(folder, shared=True):
+        found = measured_speeds(
+            count, quick=quick, hostfile=hostfile, command="fembench.machine()", scratch=folder
+        )
+        if network and count > 1:
+            found = with_network(found, quick=quick, hostfile=hostfile, scratch=folder)
+    save_profile(found, str(path))
+    return found
+
+
+def tune(
+    mesh: str,
+    *,
+    results: Path | str | None = None,
+    path: Path | str | None = None,
+    rounds: int = 2,
+    pairs: int = 6,
+    hostfile: str = "",
+    timeout: float = 600.0,
+    tell: Tell | None = None,
+    **fields: Any,
+) -> Tuned:
+    """Find the shares for a case and prove their gain; fields as for `run`.
+
+    results: folder of the records; path: file for the weights
+    rounds: at most, each deriving weights; pairs: of equal and weighted runs
+
+    Raises InputError or RunFailedError.
+    """
+    with telling(tell):
+        return tune_case(
+            case_of(mesh, fields),
+            results=str(results) if results else None,
+            output=str(path) if path else None,
+            rounds=rounds,
+            pairs=pairs,
+            hostfile=hostfile,
+            timeout=timeout,
+            command=f"fembench.tune({mesh!r})",
+        )
+
+
+def predict(
+    machine: Path | str, mesh: str, *, ranks: Sequence[int], learn: Sequence[Record] = (), **fields: Any
+) -> list[Prediction]:
+    """Predicted times of a case on each number of ranks, by simulation on a measured machine.
+
+    machine: file of a profile with a network
+    learn: runs on this machine, which correct the prices
+    fields: of the case, as for `run`
+
+    Raises InputError.
+    """
+    study = open_study(machine)
+    study = taught(study, learn) if learn else study
+    cases = [case_of(mesh, fields | {"ranks": n}) for n in ranks]
+    return simulated_answers(study, cases, resolve(mesh)).predictions
+
+
+def doctor(hostfile: str = "") -> list[Finding]:
+    """What this machine and the hosts of its job have, and what is missing."""
+    return list(examine(hostfile))
+
+
+def case_of(mesh: str, fields: Mapping[str, Any]) -> Case:
+    """The case with these fields, the others at their defaults. Raises InputError."""
+    unknown = [name for name in fields if name not in FIELDS]
+    if unknown:
+        raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
+    values = {name: field.default for name, field in FIELDS.items()} | dict(fields) | {"mesh": mesh}
+    if "storage" not in fields:
+        values["storage"] = DEFAULT_STORAGE[values["solver"]]
+    return new_case(values, "run")
+
+
+def _campaign(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:
+    try:
+        return Campaign(name=name, repetitions=repetitions, cases=tuple(dict(case) for case in cases))
+    except ValueError as error:
+        raise InputError(f"sweep: {error}") from None

@@ -1,0 +1,32 @@
+"""Cases with the shares of a weights file."""
+
+from fembench.base.errors import InputError
+from fembench.base.progress import progress
+from fembench.base.units import plural
+from fembench.records.case import Case
+from fembench.records.record import Record
+from fembench.records.weights import as_text, load_weights
+from fembench.weights.stale import warning
+
+
+def weighted(case: Case, path: str | None) -> Case:
+    """The case with the shares of a weights file; itself without one. Raises InputError."""
+    if not path:
+        return case
+    if case.placement.shares:
+        raise InputError(f"--weights {path} and shares {case.placement.shares}: expected one of them")
+    weights = load_weights(path)
+    if len(weights.ranks) != case.placement.ranks:
+        raise InputError(
+            f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
+        )
+    return case.with_(shares=as_text(weights))
+
+
+def warn_if_stale(path: str | None, record: Record) -> None:
+    """Warn if the weights of a run no longer fit its hosts."""
+    if not path:
+        return
+    text = warning(load_weights(path), record)
+    if text:
+        progress(f"fembench: warning: {text}")

@@ -1,0 +1,98 @@
+"""The functions of `import fembench`: what the verbs do, from Python."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fembench
+from fembench.base.errors import InputError, RunFailedError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        path = tmp_path_factory.mktemp("fresh")
+        patch.chdir(path)
+        yield path
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    told = []
+    case = {"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3, "emulate": ""}
+    found = fembench.sweep(cases=[case], name="two", tell=told.append)
+    assert [line.partition(",")[0] for line in told] == ["[1/2", "[2/2"]
+    return found
+
+
+def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
+    assert sorted(r.case.placement.ranks for r in runs) == [1, 2]
+    assert runs.source == "results/two"
+    again = fembench.sweep(cases=[{"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3}], name="two")
+    assert {r.created for r in again} == {r.created for r in runs}
+    assert {r.id for r in fembench.load("results/two")} == {r.id for r in runs}
+
+
+def test_a_page_is_built_from_what_a_sweep_returns(runs, folder):
+    assert "<h1>" in fembench.page(runs).read_text()
+    with pytest.raises(InputError, match="not a folder"):
+        fembench.page(runs[0].id)
+
+
+def test_shares_of_a_sweep_are_those_of_a_run(runs, folder):
+    emulated = fembench.run("m", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
+    found = fembench.shares(emulated, path="w.json")
+    assert 0.5 < found.ranks[0].share < 0.8
+    again = fembench.run("m", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights="w.json")
+    cells = again[0].partition.cells
+    assert cells[0] / sum(cells) == pytest.approx(found.ranks[0].share, abs=0.02)
+
+
+@pytest.mark.slow
+def test_a_machine_is_measured_and_runs_on_it_are_predicted(folder):
+    profile = fembench.machine(2, path="machine.json", quick=True)
+    assert profile.network is not None
+    said = fembench.predict("machine.json", "m1", ranks=[1, 2], iterations=20)
+    assert [p.predicted.case.placement.ranks for p in said] == [1, 2]
+    assert all(p.predicted.low <= p.predicted.iteration <= p.predicted.high for p in said)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (lambda: fembench.run("m1", rank=2), InputError, "unknown field 'rank'; expected one of mesh"),
+        (lambda: fembench.run("m1", ranks=0), InputError, "ranks"),
+        (lambda: fembench.run("nothing.msh"), InputError, "nothing.msh"),
+        (lambda: fembench.sweep("c.toml", cases=[{"mesh": "m1"}]), InputError, "expected one of them"),
+        (lambda: fembench.sweep(cases=[{"mesh": "m1"}], name="a/b"), InputError, "name = 'a/b'"),
+        (lambda: fembench.run("l", ranks=1, timeout=0.5), RunFailedError, "0.5 s"),
+    ],
+)
+def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
+    with pytest.raises(kind) as caught:
+        call()
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_importing_the_package_names_the_functions_and_imports_none():
+    code = "import sys, fembench; print(sorted(fembench.__all__), 'numpy' in sys.modules, *dir(fembench))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(
+        "['doctor', 'load', 'machine', 'page', 'predict', 'run', 'shares', 'sweep', 'tune'] False"
+    )
+    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+        fembench.runn  # noqa: B018
+
+
+def test_the_script_of_the_guide_runs_as_it_stands(tmp_path):
+    page = (ROOT / "docs" / "howto" / "python.md").read_text(encoding="utf-8")
+    (tmp_path / "script.py").write_text(page.split("```python\n")[1].split("```")[0])
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "results/script/report/index.html"

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,31 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path | str) -> Iterator[Path]:
+    """A new folder beside `path` to fill; it takes the place of `path` on success and is removed on failure.
+
+    Raises InputError naming the path and the system's reason.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    new, old = place / "new", place / "old"
+    try:
+        new.mkdir(mode=0o755)
+        yield new
+        if target.exists():
+            os.rename(target, old)
+        os.rename(new, target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def write_atomic(path: Path | str, data: str | bytes, *, new: bool = False) -> None:

@@ -12,7 +12,7 @@ from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.fem.presets import PRESETS
 from fembench.fem.problem import ProblemSpec, load_problem
-from fembench.mesh.presets import box_named, resolve
+from fembench.mesh.presets import box_named, hash_of
 from fembench.records.case import Case
 from fembench.records.record import Record
 
@@ -29,7 +29,7 @@ class Inputs:
 
     def mesh_hash(self, mesh: str) -> str:
         """The hash of the mesh, read from its file or generated. Raises InputError."""
-        return _kept(self._hashes, mesh, lambda name: resolve(name).hash)
+        return _kept(self._hashes, mesh, hash_of)
 
     def problem(self, name: str) -> ProblemSpec:
         """The problem of this name, or in this file. Raises InputError."""

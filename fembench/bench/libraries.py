@@ -4,6 +4,7 @@ from fembench.fem.problem import load_presets
 from fembench.mesh.adjacency import load_graphs
 from fembench.mesh.io import load_meshio
 from fembench.mesh.presets import box_named
+from fembench.mesh.sliced import is_sliced
 from fembench.partition.metis import load_metis
 from fembench.records.case import Case
 from fembench.solve.from_names import load_builders
@@ -19,6 +20,9 @@ def load_libraries(case: Case, rank: int) -> None:
         return
     if case.placement.ranks > 1 and case.placement.partitioner == "metis":
         load_metis()
-    if box_named(case.question.mesh) is None:
+    if is_sliced(case.question.mesh):
+        if case.placement.partitioner == "metis":
+            load_graphs()
+    elif box_named(case.question.mesh) is None:
         load_meshio()
         load_graphs()

@@ -23,6 +23,7 @@ from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
 from fembench.mesh.quality import quality
+from fembench.mesh.sliced import Sliced, is_sliced
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
 from fembench.partition.shares import parse_shares
@@ -33,6 +34,7 @@ from fembench.ranks.comm import MAX, MIN, SUM, Comm
 from fembench.ranks.interface import Interface
 from fembench.ranks.piece import Piece, extract, scatter, tagged_facets
 from fembench.ranks.sharing import find_sharing
+from fembench.ranks.sliced import RanksWorld, cut_slice, migrate, read_slice, sliced_piece
 from fembench.ranks.subdomain import Subdomain, build_subdomain
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
@@ -74,6 +76,12 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
         targets = together(comm, lambda: parse_shares(case.placement.shares, comm.size))
     if case.placement.partitioner == "blocks":
         return _prepare_box(comm, case, spec, targets, tracer)
+    if (
+        case.placement.partitioner == "rcb"
+        and is_sliced(case.question.mesh)
+        and not case.placement.replicated
+    ):
+        return _prepare_sliced(comm, case, spec, targets, tracer)
     with span(tracer, READ):
         mesh = _where_needed(comm, case, lambda: resolve(case.question.mesh))
     with span(tracer, PARTITION):
@@ -110,6 +118,26 @@ def _prepare_box(
         plan = together(comm, lambda: plan_of(case.question.mesh))
         piece = together(comm, lambda: box_piece(plan, targets, comm.rank))
     return _prepare_piece(comm, case, spec, piece, Origin(plan.title, box_hash(plan), targets, None), tracer)
+
+
+def _prepare_sliced(
+    comm: Comm, case: Case, spec: ProblemSpec, targets: tuple[float, ...], tracer: TracerLike
+) -> Prepared:
+    """Every rank reads a slice; partition and migration of the cells are the work of all."""
+    with span(tracer, READ):
+        mesh = together(comm, lambda: Sliced(case.question.mesh))
+        steps = read_slice(comm, mesh)
+    with span(tracer, PARTITION):
+        part = together(comm, lambda: cut_slice(comm, mesh, steps, targets))
+    with span(tracer, DISTRIBUTE):
+        cells = migrate(comm, mesh, part)
+        piece = sliced_piece(comm, mesh, cells)
+    origin = Origin(mesh.manifest.name, mesh.manifest.hash, targets, None)
+    prepared = _prepare_piece(comm, case, spec, piece, origin, tracer)
+    with span(tracer, VERIFY):
+        own = cells.parts, RanksWorld(comm), piece.global_nodes
+        together(comm, lambda: check_parts(spec, piece, prepared.extent, *own))
+    return prepared
 
 
 def _prepare_piece(

@@ -1,19 +1,25 @@
 """Make, describe and convert meshes.
 
 A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (the box whose number of
-equations is closest), or a file in any format that meshio reads.
+equations is closest), a file in any format that meshio reads, or a folder that `convert` wrote.
+
+A name that ends with / is written as a folder of slices: the ranks of a run read, partition and distribute
+it together, and none ever holds the mesh. Boxes are written to it without being held either.
 
 Examples:
   fembench mesh info m3
   fembench mesh box 40x20x40 --element hex8 -o brick.vtu
   fembench mesh box 100000 --lengths 2 1 1 -o bar.msh
   fembench mesh convert wing.msh wing.vtu
+  fembench mesh convert wing.msh wing.mesh/
+  fembench mesh box 3000000 -o brick.mesh/
 """
 
 import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fembench.mesh.box import Box
     from fembench.mesh.mesh import Mesh
 
 
@@ -35,14 +41,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="FILE",
-        help="file to write; its suffix chooses the format: .vtu .msh .vtk …",
+        help="file to write; its suffix chooses the format: .vtu .msh .vtk …, or / for a folder of slices",
     )
     described = actions.add_parser("info", help="print counts, equations, hash, quality, volume and tags")
-    described.add_argument("mesh", metavar="MESH", help="preset, box:… or file")
+    described.add_argument("mesh", metavar="MESH", help="preset, box:…, file or folder of slices")
     described.add_argument("--json", action="store_true", help="print JSON instead of a table")
     converted = actions.add_parser("convert", help="write a mesh in another format, and check the copy")
-    converted.add_argument("mesh", metavar="MESH", help="preset, box:… or file")
-    converted.add_argument("output", metavar="FILE", help="the suffix chooses the format")
+    converted.add_argument("mesh", metavar="MESH", help="preset, box:…, file or folder of slices")
+    converted.add_argument(
+        "output", metavar="FILE", help="the suffix chooses the format; / a folder of slices"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,15 +58,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _box(options: argparse.Namespace) -> int:
-    from fembench.mesh.box import box
+    from fembench.mesh.box import Box, box
     from fembench.mesh.io import write
     from fembench.mesh.presets import box_counts
 
     lengths = tuple(options.lengths)
-    counts = box_counts(options.size, lengths, options.element)
-    mesh = box(counts, options.element, lengths)
+    plan = Box(box_counts(options.size, lengths, options.element), options.element, lengths)
+    if options.output.endswith("/"):
+        _write_slices(plan, options.output)
+        return 0
+    mesh = box(plan.cells, options.element, lengths)
     write(mesh, options.output)
-    print(f"{options.output}: {mesh.n_nodes} nodes, {mesh.n_cells} {mesh.element}, hash {mesh.hash[:12]}")
+    _tell(options.output, mesh, mesh.hash)
     return 0
 
 
@@ -76,11 +87,14 @@ def _info(options: argparse.Namespace) -> int:
 def _convert(options: argparse.Namespace) -> int:
     from fembench.base.errors import InputError
     from fembench.mesh.io import read, write
-    from fembench.mesh.presets import resolve
+    from fembench.mesh.presets import box_named, resolve
 
+    if options.output.endswith("/"):
+        _write_slices(box_named(options.mesh) or resolve(options.mesh), options.output)
+        return 0
     mesh = resolve(options.mesh)
     write(mesh, options.output)
-    print(f"{options.output}: {mesh.n_nodes} nodes, {mesh.n_cells} {mesh.element}, hash {mesh.hash[:12]}")
+    _tell(options.output, mesh, mesh.hash)
     try:
         lost = _difference(mesh, read(options.output))
     except InputError as error:
@@ -88,6 +102,18 @@ def _convert(options: argparse.Namespace) -> int:
     if lost:
         print(f"this format does not keep everything: {lost}")
     return 0
+
+
+def _write_slices(mesh: "Mesh | Box", folder: str) -> None:
+    from fembench.mesh.box import Box
+    from fembench.mesh.slicing import source_of_box, source_of_mesh, write_sliced
+
+    hash = write_sliced(source_of_box(mesh) if isinstance(mesh, Box) else source_of_mesh(mesh), folder)
+    _tell(folder, mesh, hash)
+
+
+def _tell(path: str, mesh: "Mesh | Box", hash: str) -> None:
+    print(f"{path}: {mesh.n_nodes} nodes, {mesh.n_cells} {mesh.element}, hash {hash[:12]}")
 
 
 def _difference(mesh: "Mesh", written: "Mesh") -> str:

@@ -6,43 +6,67 @@ shares with others leave it a motion. Six unknowns per part: `q`, the part's rig
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.fem.boundary import Geometry, fixed_dofs
+from fembench.fem.boundary import Nodes, fixed_dofs
 from fembench.fem.checks import text
 from fembench.fem.extent import Extent
 from fembench.fem.problem import ProblemSpec
 from fembench.fem.rigid import RANK_TOLERANCE, rigid_modes
+from fembench.mesh.world import Alone, World
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 200  # hinged parts that are examined together: a dense system of 6 unknowns each
 
 
+class Solid(Nodes, Protocol):
+    """The nodes and cells of one rank, or of a whole mesh."""
+
+    @property
+    def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
+
+
 @dataclass(frozen=True, slots=True)
 class BodyParts:
-    """Every node of every part, once per part; a shared node appears in several. n_parts at least 2."""
+    """The parts, and the nodes that several of them share: each once per part, ascending."""
 
-    part: Ints  # (n_members,) ascending
+    part: Ints  # (n_members,)
     node: Ints  # (n_members,)
     modes: Array  # (n_members, 3, 6) rigid motions about the part's centre, rotations divided by its radius
+    fixed: NDArray[np.bool_]  # (n_members, 3) prescribed dofs
     centre: Array  # (n_parts, 3) m
     n_nodes: Ints  # (n_parts,)
-    fixed: NDArray[np.bool_]  # (n_members, 3) prescribed dofs
+    gram: Array  # (n_parts, 6, 6) the products of each part's modes over all its prescribed dofs
+    n_fixed: Ints  # (n_parts,) these dofs
 
 
-def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: Ints) -> None:
-    """Raise InputError if a part of the body can move though the body as a whole is held."""
-    if not part_of_cell.any():
+def check_parts(
+    spec: ProblemSpec,
+    body: Solid,
+    extent: Extent,
+    part_of_cell: NDArray[np.integer],
+    world: World | None = None,
+    numbers: Ints | None = None,
+) -> None:
+    """Raise InputError if a part of the body can move though the body as a whole is held.
+
+    On several ranks: `world`, and the global `numbers` of its nodes. Collective.
+    """
+    world = world or Alone()
+    n_parts = int(world.max(np.array([part_of_cell.max(initial=0)]))[0]) + 1
+    if n_parts == 1:
         return
-    parts = _parts(spec, geometry, extent, part_of_cell)
+    numbers = np.arange(len(body.x)) if numbers is None else numbers
+    parts = _parts(spec, body, extent, part_of_cell, n_parts, world, numbers)
     supports, loose = _not_held(parts)
     if not len(loose):
         return
-    kind = "unconnected parts" if len(parts.node) == len(geometry.x) else "parts that share no facet"
+    kind = "unconnected parts" if not len(parts.node) else "parts that share no facet"
     where = f"problem '{spec.name}': {len(parts.n_nodes)} {kind}"
     if len(loose) > MOST:
         raise InputError(
@@ -57,23 +81,42 @@ def check_parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_c
         )
 
 
-def _parts(spec: ProblemSpec, geometry: Geometry, extent: Extent, part_of_cell: Ints) -> BodyParts:
-    n_nodes, n_parts = len(geometry.x), int(part_of_cell.max()) + 1
-    numbers = np.unique(part_of_cell[:, None] * n_nodes + geometry.cells)
-    part, node = np.divmod(numbers, n_nodes)
-    count = np.bincount(part, minlength=n_parts)
-    x = geometry.x[node]
-    centre = np.stack([np.bincount(part, x[:, k]) for k in range(3)], axis=1) / count[:, None]
+def _parts(
+    spec: ProblemSpec,
+    body: Solid,
+    extent: Extent,
+    part_of_cell: NDArray[np.integer],
+    n_parts: int,
+    world: World,
+    numbers: Ints,
+) -> BodyParts:
+    own = np.unique(part_of_cell[:, None].astype(np.int64) * len(body.x) + body.cells)
+    part, node = np.divmod(own, len(body.x))
+    first, holders = world.holders(part * (int(world.max(numbers[-1:])[0]) + 1) + numbers[node])
+    x = body.x[node]
+    count = world.sum(np.bincount(part[first], minlength=n_parts))
+    moments = [np.bincount(part[first], x[first, k], n_parts) for k in range(3)]
+    centre = world.sum(np.stack(moments, axis=1)) / count[:, None]
     arm = x - centre[part]
     radius = np.zeros(n_parts)
     np.maximum.at(radius, part, np.linalg.norm(arm, axis=1))
+    modes = rigid_modes(arm / world.max(radius)[part][:, None], np.zeros(3))
+    fixed = fixed_dofs(spec, body, extent)[0][node]
+    gram, n_fixed = _gram(part, modes, fixed & first[:, None], n_parts)
+    # another part holds the node here, or, if not all ranks that hold the node hold it in this part, there
+    common = (np.bincount(node)[node] > 1) | (holders < world.holders(numbers)[1][node])
+    rows = np.column_stack([numbers[node], part, fixed, modes.reshape(len(part), 18)])
+    rows = np.unique(world.rows(rows[common]), axis=0)
+    _, shared = np.unique(rows[:, 0], return_inverse=True)
     return BodyParts(
-        part,
-        node,
-        rigid_modes(arm / radius[part][:, None], np.zeros(3)),
+        rows[:, 1].astype(np.int64),
+        shared.reshape(-1),
+        rows[:, 5:].reshape(-1, 3, 6),
+        rows[:, 2:5] > 0,
         centre,
         count,
-        fixed_dofs(spec, geometry, extent)[0][node],
+        world.sum(gram),
+        world.sum(n_fixed),
     )
 
 
@@ -84,10 +127,11 @@ def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
     """
     fixed = parts.fixed
     while True:
-        G = _mean_gram(parts, fixed)
+        gram, count = _gram(parts.part, parts.modes, fixed & ~parts.fixed, len(parts.n_nodes))
+        G = (parts.gram + gram) / np.maximum(parts.n_fixed + count, 1)[:, None, None]
         values = np.linalg.eigvalsh(G)
         held = values[:, 0] > RANK_TOLERANCE
-        anchored = np.zeros(parts.node.max() + 1, dtype=bool)
+        anchored = np.zeros(parts.node.max(initial=0) + 1, dtype=bool)
         anchored[parts.node[held[parts.part]]] = True
         grown = parts.fixed | anchored[parts.node][:, None]
         if np.array_equal(grown, fixed):
@@ -95,13 +139,13 @@ def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
         fixed = grown
 
 
-def _mean_gram(parts: BodyParts, fixed: NDArray[np.bool_]) -> Array:
-    """(n_parts, 6, 6) the products of each part's modes over its fixed dofs, divided by their number."""
+def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> tuple[Array, Ints]:
+    """(n_parts, 6, 6) the products of each part's modes over its fixed dofs, and (n_parts,) how many."""
     member, axis = np.nonzero(fixed)
-    rows, owner = parts.modes[member, axis], parts.part[member]
-    G = np.zeros((len(parts.n_nodes), 6, 6))
+    rows, owner = modes[member, axis], part[member]
+    G = np.zeros((n_parts, 6, 6))
     np.add.at(G, owner, rows[:, :, None] * rows[:, None, :])
-    return G / np.maximum(np.bincount(owner, minlength=len(G)), 1)[:, None, None]
+    return G, np.bincount(owner, minlength=n_parts)
 
 
 def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:

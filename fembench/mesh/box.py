@@ -77,21 +77,43 @@ def box(
 ) -> Mesh:
     """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError if it is too large."""
     plan = Box(cells, element, lengths, name)
-    _check_size(plan)
-    nx, ny, nz = cells
-    k, j, i = np.ogrid[:nz, :ny, :nx]
+    check_numbers(plan)
+    check_memory(plan)
+    all_cells = cells_between(plan, 0, cells[2])
+    table = element_named(element).facets
+    tags = {name: all_cells[at[:, :1], table[at[:, 1]]] for name, at in face_slots(plan).items()}
+    return Mesh(nodes_between(plan, 0, cells[2] + 1), all_cells, element, plan.title, facet_tags=tags)
+
+
+def cells_between(plan: Box, low: int, high: int) -> np.ndarray:
+    """(n, nodes of the element) int32: the cells of the layers low … high - 1 along z, in order."""
+    nx, ny, _ = plan.cells
+    k, j, i = np.ogrid[low:high, :ny, :nx]
     sx, sy, sz = plan.strides
     base = (i * sx + j * sy + k * sz).astype(np.int32).reshape(-1)
-    all_cells = base[:, None, None] + offsets(plan).astype(np.int32)
-    grid = [np.broadcast_to(a, (nz, ny, nx)).reshape(-1) for a in (i, j, k)]
-    nodes = [a.reshape(-1) for a in np.broadcast_arrays(*np.ogrid[: nz + 1, : ny + 1, : nx + 1])]
-    return Mesh(
-        coordinates(plan, nodes[::-1]),
-        all_cells.reshape(-1, all_cells.shape[-1]),
-        element,
-        plan.title,
-        facet_tags=face_tags(plan, all_cells, grid),
-    )
+    cells = base[:, None, None] + offsets(plan).astype(np.int32)
+    return cells.reshape(-1, cells.shape[-1])
+
+
+def nodes_between(plan: Box, low: int, high: int) -> np.ndarray:
+    """(n, 3) float64: the nodes of the planes low … high - 1 along z, in order."""
+    nx, ny, _ = plan.cells
+    grid = np.broadcast_arrays(*np.ogrid[low:high, : ny + 1, : nx + 1])
+    return coordinates(plan, [a.reshape(-1) for a in grid[::-1]])
+
+
+def face_slots(plan: Box) -> dict[str, np.ndarray]:
+    """Facets on the six faces of the box: name -> (n, 2) int64 cell and local facet, ascending."""
+    unit = corners(plan.element)[:, element_named(plan.element).facets]
+    numbers = np.arange(math.prod(plan.cells)).reshape(plan.cells[::-1])
+    found = {}
+    for face, name in enumerate(FACES):
+        axis, side = divmod(face, 2)
+        which, facet = np.nonzero((unit[..., axis] == side).all(axis=-1))
+        grid = np.take(numbers, plan.cells[axis] - 1 if side else 0, axis=2 - axis).reshape(-1, 1)
+        cell = grid * len(unit) + which
+        found[name] = np.stack([cell, np.broadcast_to(facet, cell.shape)], axis=-1).reshape(-1, 2)
+    return found
 
 
 def box_cells_for_equations(
@@ -186,13 +208,12 @@ def face_tags(plan: Box, cells: np.ndarray, grid: list[np.ndarray]) -> dict[str,
     return tags
 
 
-def _check_size(plan: Box) -> None:
-    """Raises InputError if the whole mesh does not fit in 32-bit numbers or in this machine's memory."""
+def check_numbers(plan: Box) -> None:
+    """Raises InputError if the numbers of the whole mesh do not fit in 32 bits."""
     if max(plan.n_nodes, plan.n_cells) > np.iinfo(np.int32).max:
         raise InputError(
             f"{plan.title}: {plan.n_nodes} nodes and {plan.n_cells} cells are too many for one mesh"
         )
-    check_memory(plan)
 
 
 def check_memory(plan: Box, part: float = 1.0) -> None:

@@ -4,7 +4,7 @@ m1 m2 m3                 the sizes of the three meshes of R. R. Ferreira (2006)
 s m l xl                 about 30 k, 200 k, 700 k and 3 M equations
 box:13x9x13[:hex8]       grid cells along x, y, z
 box:100000[:hex8]        the box closest to this number of equations
-any other text           the path of a file
+any other text           the path of a file, or of a folder that `mesh convert` wrote
 """
 
 import difflib
@@ -15,6 +15,7 @@ from fembench.base.errors import InputError, shown
 from fembench.mesh.box import LENGTHS, Box, Counts, box, box_cells_for_equations
 from fembench.mesh.elements import ELEMENTS
 from fembench.mesh.mesh import Mesh
+from fembench.mesh.sliced import Sliced, is_sliced
 
 PRESETS: dict[str, Counts] = {
     "m1": (6, 4, 6),
@@ -34,9 +35,16 @@ def resolve(spec: str) -> Mesh:
     if plan is not None:
         return box(plan.cells, plan.element, plan.lengths, plan.name)
     _check_known(spec)
+    if is_sliced(spec):
+        return Sliced(spec).whole()
     from fembench.mesh.io import read
 
     return read(spec)
+
+
+def hash_of(spec: str) -> str:
+    """The hash of the mesh that `spec` names. Raises InputError."""
+    return Sliced(spec).manifest.hash if is_sliced(spec) else resolve(spec).hash
 
 
 def box_named(spec: str) -> Box | None:

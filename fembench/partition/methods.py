@@ -32,14 +32,18 @@ def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed:
     if not 0 <= seed < LARGEST_SEED:
         raise InputError(f"partition seed {seed}; expected 0 to {LARGEST_SEED - 1}")
     shares = normalise(targets)
-    if len(shares) > mesh.n_cells:
-        raise InputError(
-            f"{plural(len(shares), 'part')} of {plural(mesh.n_cells, 'cell')}; "
-            "expected at most one part per cell"
-        )
+    check_parts_fit(len(shares), mesh.n_cells)
     if len(shares) == 1:
         return Partition(np.zeros(mesh.n_cells, dtype=np.int32), shares, method, seed)
     return Partition(METHODS[method](mesh, shares, seed), shares, method, seed)
+
+
+def check_parts_fit(n_parts: int, n_cells: int) -> None:
+    """Raises InputError if there are more parts than cells."""
+    if n_parts > n_cells:
+        raise InputError(
+            f"{plural(n_parts, 'part')} of {plural(n_cells, 'cell')}; expected at most one part per cell"
+        )
 
 
 def _metis(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:

@@ -11,11 +11,11 @@ extremes that are reduced over the ranks. They are whole numbers, so the parts d
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from fembench.mesh.centroids import RESOLUTION, in_steps
+from fembench.mesh.world import Alone, World
 
 REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cells)^(1/3): a cube of six tets
 DIGIT = 11  # bits of a value that one histogram finds
@@ -24,22 +24,6 @@ BINS = 512  # across the reach of a layer
 FAR = np.iinfo(np.int64).max
 
 Ints = list[np.ndarray]  # one array for each region
-
-
-class World(Protocol):
-    """Element-wise reductions over all ranks of int64 arrays; every rank gets the result."""
-
-    def sum(self, values: np.ndarray) -> np.ndarray: ...
-    def max(self, values: np.ndarray) -> np.ndarray: ...
-
-
-class Alone:
-    """One rank holds everything."""
-
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        return values
-
-    max = sum
 
 
 def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarray:

@@ -15,8 +15,9 @@ from fembench.mesh.box import FACES, Box, check_memory
 from fembench.mesh.box_part import local_box
 from fembench.mesh.elements import element_named
 from fembench.mesh.presets import box_named
+from fembench.mesh.sliced import BOUNDARY
 from fembench.ranks.comm import Comm
-from fembench.ranks.piece import BOUNDARY, Piece
+from fembench.ranks.piece import Piece
 from fembench.ranks.subdomain import Subdomain
 
 

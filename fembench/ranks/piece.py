@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from fembench.base.errors import InputError
 from fembench.mesh.facets import boundary_facets, locate_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
+from fembench.mesh.sliced import BOUNDARY
 from fembench.partition.partition import Partition
 from fembench.ranks.agree import on_root
 from fembench.ranks.comm import Comm
-
-BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
 
 
 @dataclass(frozen=True)

@@ -81,14 +81,14 @@ def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
     return np.concatenate(replies), np.concatenate(destinations)
 
 
-def exchange(comm: Comm, values: I64, counts: NDArray[np.integer]) -> tuple[I64, I64]:
-    """Send counts[p] consecutive values to each rank p; (values received, counts by source). Collective."""
+def exchange(comm: Comm, values: np.ndarray, counts: NDArray[np.integer]) -> tuple[np.ndarray, I64]:
+    """Send counts[p] consecutive numbers to each rank p; (values received, counts by source). Collective."""
     send = np.ascontiguousarray(counts, np.int64)
     receive = np.empty_like(send)
     comm.Alltoall(send, receive)
-    out = np.empty(int(receive.sum()), np.int64)
+    out = np.empty(int(receive.sum()), values.dtype)
     comm.Alltoallv(
-        [np.ascontiguousarray(values, np.int64), (send, _offsets(send))], [out, (receive, _offsets(receive))]
+        [np.ascontiguousarray(values), (send, _offsets(send))], [out, (receive, _offsets(receive))]
     )
     return out, receive
 

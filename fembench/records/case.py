@@ -4,6 +4,7 @@ Its fields are declared in `case_fields.py`; which values fit together is checke
 """
 
 import dataclasses
+import os
 import typing
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -176,6 +177,9 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def flat_case(values: Mapping[str, Any], where: str) -> Case:
     """The case of {field: value}; all others have their defaults. Raises InputError naming the field."""
     values, _ = renamed(values)
+    if not values.get("partitioner"):  # a sliced mesh, a folder, need not be held by any rank
+        sliced = os.path.isdir(str(values.get("mesh", "")))
+        values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}
     try:
         convert(
             dict(values), _FLAT, where=where

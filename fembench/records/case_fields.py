@@ -212,7 +212,7 @@ class CasePlacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Literal["metis", "rcb", "blocks"],
         Option(
             "how the mesh is partitioned: by METIS, by recursive coordinate bisection, or into blocks of a "
-            "box that the ranks build in parallel",
+            "box that the ranks build in parallel (default: metis; rcb for a folder of slices)",
             varied=True,
             short="{}",
         ),

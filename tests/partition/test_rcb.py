@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from fembench.mesh.box import box
+from fembench.mesh.mesh import Mesh
+from fembench.partition.methods import partition
+from fembench.partition.partition import node_parts
 from fembench.partition.rcb import apportion, bisect_coordinates
 
 
@@ -80,3 +83,19 @@ def test_apportioned_numbers_always_sum_to_the_whole():
         sizes = apportion(targets, n_parts + extra)
         assert sum(sizes) == n_parts + extra
         assert min(sizes) >= 1
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+@pytest.mark.parametrize("shares", [[1] * 4, [4, 2, 1, 1], [1] * 16])
+def test_interfaces_have_at_most_15_percent_more_nodes_than_those_of_metis(jitter, shares):
+    plain = box((26, 13, 26))
+    noise = jitter * np.random.default_rng(0).uniform(-1, 1, plain.x.shape) / 26
+    inside = (plain.x > 0) & (plain.x < [1, 0.5, 1])
+    mesh = Mesh(plain.x + noise * inside, plain.cells, "tet4")
+    rcb, metis = (shared_nodes(mesh, partition(mesh, shares, method)) for method in ("rcb", "metis"))
+    assert rcb <= 1.15 * metis
+
+
+def shared_nodes(mesh, cut):
+    node, _ = node_parts(mesh.cells, cut.part_of_cell, mesh.n_nodes)
+    return np.count_nonzero(np.bincount(node) > 1)

@@ -1,0 +1,169 @@
+"""A mesh in a folder, of which any rank can read a slice: a manifest and arrays of rows.
+
+    manifest.json   counts, names of tags, hash of the content, check sums of every block of rows
+    nodes.npy       (n_nodes, 3) float64 coordinates
+    cells.npy       (n_cells, 4 | 8) int32
+    centroids.npy   (n_cells, 3) int32 in steps, for bisection
+    facets.npy      (n, 3) int32, ascending: cell, local facet, tag; the last tag is the whole boundary
+    marks.npy       (n, 2) int32, ascending: node, mark; first the node tags, then the facet tags
+    parts.npy       (n_cells, 1) int32 connected part of each cell
+
+A slice consists of whole blocks, and every block that is read is compared with its check sum.
+"""
+
+import zlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from fembench.base.config import read_json
+from fembench.base.errors import InputError
+from fembench.mesh.elements import element_named
+from fembench.mesh.facets import nodes_of_facets
+from fembench.mesh.mesh import Mesh
+
+BLOCK = 16384  # rows with a check sum of their own
+BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
+MANIFEST = "manifest.json"
+COLUMNS = {"nodes": 3, "centroids": 3, "facets": 3, "marks": 2, "parts": 1}
+ARRAYS = (*COLUMNS, "cells")
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a folder says of its mesh. `seal` is the check sum of all the rest."""
+
+    format: str
+    name: str
+    element: str
+    hash: str  # of the content, as of the same mesh in any other file
+    rows: dict[str, int]
+    n_parts: int  # connected through facets
+    node_tags: tuple[str, ...]
+    facet_tags: tuple[str, ...]  # without the boundary
+    sums: dict[str, tuple[int, ...]]
+    seal: int = 0
+
+
+FORMAT = "fembench sliced mesh 1"
+
+
+def sealed(manifest: Manifest) -> Manifest:
+    """The manifest with its own check sum."""
+    return msgspec.structs.replace(manifest, seal=_seal(manifest))
+
+
+def _seal(manifest: Manifest) -> int:
+    return zlib.crc32(msgspec.json.encode(msgspec.structs.replace(manifest, seal=0), order="sorted"))
+
+
+def is_sliced(spec: str) -> bool:
+    """Whether `spec` names a folder, as only sliced meshes do."""
+    return Path(spec).is_dir()
+
+
+def check_sum(rows: np.ndarray) -> int:
+    """Of the bytes of a block of rows."""
+    return zlib.crc32(memoryview(np.ascontiguousarray(rows)).cast("B"))  # type: ignore[arg-type]
+
+
+def shape_of(name: str, element: str) -> tuple[int, str]:
+    """Columns and type of an array."""
+    return COLUMNS.get(name) or element_named(element).nodes, "<f8" if name == "nodes" else "<i4"
+
+
+def blocks(n_rows: int) -> list[slice]:
+    """The rows of each block."""
+    return [slice(low, min(low + BLOCK, n_rows)) for low in range(0, n_rows, BLOCK)]
+
+
+class Sliced:
+    """A sliced mesh, opened. Every method raises InputError, naming the file, for damage."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / MANIFEST).is_file():
+            raise InputError(
+                f"cannot read mesh {folder}: no {MANIFEST} in this folder; expected one that "
+                "'fembench mesh convert' wrote"
+            )
+        self.manifest = read_json(self.folder / MANIFEST, Manifest)
+        if self.manifest.format != FORMAT or self.manifest.seal != _seal(self.manifest):
+            raise self._damaged(MANIFEST)
+        if set(self.manifest.rows) != set(ARRAYS) or set(self.manifest.sums) != set(ARRAYS):
+            raise self._damaged(MANIFEST)
+        self._arrays = {name: self._open(name) for name in ARRAYS}
+
+    def _damaged(self, name: str) -> InputError:
+        return InputError(f"cannot read mesh {self.folder}: {name} is damaged; convert the mesh again")
+
+    def _open(self, name: str) -> np.ndarray:
+        columns, kind = shape_of(name, self.manifest.element)
+        rows = self.manifest.rows[name]
+        if not rows:  # nothing can be mapped
+            return np.empty((0, columns), kind)
+        try:
+            array = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError, SyntaxError) as error:
+            raise self._damaged(f"{name}.npy") from error
+        if (array.shape, array.dtype) != ((rows, columns), np.dtype(kind)):
+            raise self._damaged(f"{name}.npy")
+        return array
+
+    @property
+    def columns(self) -> int:
+        """Nodes of a cell."""
+        return element_named(self.manifest.element).nodes
+
+    @property
+    def n_nodes(self) -> int:
+        return self.manifest.rows["nodes"]
+
+    @property
+    def n_cells(self) -> int:
+        return self.manifest.rows["cells"]
+
+    def rows(self, name: str, low: int, high: int) -> np.ndarray:
+        """A copy of rows low … high - 1, which begin with a block and end with one or with the array."""
+        sums = self.manifest.sums[name]
+        copy = np.array(self._arrays[name][low:high])
+        for block in blocks(len(copy)):
+            if check_sum(copy[block]) != sums[(low + block.start) // BLOCK]:
+                raise self._damaged(f"{name}.npy")
+        return copy
+
+    def rows_between(self, name: str, first: int, last: int) -> np.ndarray:
+        """The rows whose first column is first … last - 1, of an array in this order."""
+        keys = self._arrays[name][:, 0]
+        low, high = (int(np.searchsorted(keys, key)) for key in (first, last))
+        start = low // BLOCK * BLOCK
+        return self.rows(name, start, min(-(-high // BLOCK) * BLOCK, len(keys)))[low - start : high - start]
+
+    def share(self, name: str, part: int, parts: int) -> tuple[int, int]:
+        """The rows of one of `parts` slices of about the same number of blocks; some may be empty."""
+        n, total = -(-self.manifest.rows[name] // BLOCK), self.manifest.rows[name]
+        low, high = (min(n * p // parts * BLOCK, total) for p in (part, part + 1))
+        return low, high
+
+    def whole(self) -> Mesh:
+        """All of it as one mesh."""
+        m = self.manifest
+        x, cells, facets, marks = (
+            self.rows(name, 0, m.rows[name]) for name in ("nodes", "cells", "facets", "marks")
+        )
+        mesh = Mesh(
+            x,
+            cells,
+            m.element,
+            m.name,
+            {tag: marks[marks[:, 1] == k, 0] for k, tag in enumerate(m.node_tags)},
+            {tag: tagged(cells, m.element, facets[facets[:, 2] == k]) for k, tag in enumerate(m.facet_tags)},
+        )
+        if mesh.hash != m.hash:
+            raise self._damaged(MANIFEST)
+        return mesh
+
+
+def tagged(cells: np.ndarray, element: str, rows: np.ndarray) -> np.ndarray:
+    """(n, 3 | 4) int32: outward nodes of facets given as rows of cell, local facet, …"""
+    return nodes_of_facets(cells, element, rows[:, 0], rows[:, 1])

@@ -1,0 +1,175 @@
+"""A sliced mesh, partitioned and distributed without any rank holding it.
+
+Every rank reads a slice of the centroids, and all cut them together (partition/rcb.py). Then each reads its
+slice of the cells piece by piece and sends every cell to the rank of its part, once. Nodes come from the
+ranks that read them. What a rank holds at any time is its slice or its part, never the mesh.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.mesh.sliced import BLOCK, BOUNDARY, Sliced, tagged
+from fembench.partition.methods import check_parts_fit
+from fembench.partition.rcb import apportion, bisect
+from fembench.ranks.agree import together
+from fembench.ranks.comm import MAX, SUM, Comm
+from fembench.ranks.piece import Piece
+from fembench.ranks.sharing import I64, exchange, find_sharing
+
+I32 = NDArray[np.int32]
+BATCH = 8 * BLOCK  # cells that a rank reads and sends at once
+SPREAD = 4  # entries of a table of nodes for each entry of the cells; beyond, nodes are sorted
+
+
+class RanksWorld:
+    """The `World` of a communicator."""
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm = comm
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        out = np.empty(values.shape, values.dtype)
+        self.comm.Allreduce(np.ascontiguousarray(values), out, SUM)
+        return out
+
+    def max(self, values: np.ndarray) -> np.ndarray:
+        out = np.empty(values.shape, values.dtype)
+        self.comm.Allreduce(np.ascontiguousarray(values), out, MAX)
+        return out
+
+    def rows(self, own: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.comm.allgather(own))
+
+    def holders(self, numbers: I64) -> tuple[NDArray[np.bool_], I64]:
+        sharing = find_sharing(self.comm, numbers)
+        return sharing.owned, sharing.sharers.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of this rank's part, ascending, with what travels with them."""
+
+    numbers: I64  # (n,)
+    nodes: I32  # (n, nodes of the element) global
+    facets: I64  # (k, 3) cell, local facet, tag; ascending
+    parts: NDArray[np.integer]  # (n,) connected part of each; all 0 if there is one
+
+
+def read_slice(comm: Comm, mesh: Sliced) -> I32:
+    """(n, 3) the centroids of this rank's slice of the cells, in steps. Collective."""
+    return together(comm, lambda: mesh.rows("centroids", *mesh.share("cells", comm.rank, comm.size)))
+
+
+def cut_slice(comm: Comm, mesh: Sliced, steps: I32, targets: tuple[float, ...]) -> I32:
+    """(n,) the part of each cell in the slice. Collective; raises InputError on all ranks."""
+    check_parts_fit(len(targets), mesh.n_cells)
+    low, _ = mesh.share("cells", comm.rank, comm.size)
+    return bisect(steps, low, apportion(targets, mesh.n_cells), RanksWorld(comm))
+
+
+def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
+    """Send each cell of the slice to the rank of its part: the cells that arrive here. Collective."""
+    low, high = mesh.share("cells", comm.rank, comm.size)
+    sent, received = np.bincount(part, minlength=comm.size), np.empty(comm.size, np.int64)
+    comm.Alltoall(sent, received)
+    place = np.cumsum([0, *received[:-1]])  # slices ascend with ranks, so cells from each rank are together
+    columns = mesh.columns + 1 + (mesh.manifest.n_parts > 1)
+    cells = np.empty((int(received.sum()), columns), np.int32)
+    for at in range(0, int(comm.allreduce(high - low, MAX)), BATCH):
+        first, last = min(low + at, high), min(low + at + BATCH, high)
+        rows = together(comm, partial(_numbered_cells, mesh, first, last))
+        arrived, counts = to_parts(comm, rows, part[first - low : last - low])
+        for source, batch in enumerate(np.split(arrived, np.cumsum(counts)[:-1])):
+            cells[place[source] : place[source] + len(batch)] = batch
+            place[source] += len(batch)
+    facets = together(comm, lambda: mesh.rows_between("facets", low, high).astype(np.int64))
+    facets, _ = to_parts(comm, facets, part[facets[:, 0] - low])
+    return Cells(
+        cells[:, 0].astype(np.int64),
+        np.ascontiguousarray(cells[:, 1 : mesh.columns + 1]),
+        facets[np.lexsort(facets.T[::-1])],
+        cells[:, mesh.columns + 1] if mesh.manifest.n_parts > 1 else np.zeros(len(cells), np.int32),
+    )
+
+
+def _numbered_cells(mesh: Sliced, first: int, last: int) -> I32:
+    """Rows of number, nodes and, if there are several, connected part."""
+    columns = [np.arange(first, last, dtype=np.int32)[:, None], mesh.rows("cells", first, last)]
+    if mesh.manifest.n_parts > 1:
+        columns.append(mesh.rows("parts", first, last))
+    return np.hstack(columns)
+
+
+def to_parts(comm: Comm, rows: np.ndarray, part: I32) -> tuple[np.ndarray, I64]:
+    """Send row i to rank part[i]: the rows received, by source and in order, and how many. Collective."""
+    order = np.argsort(part, kind="stable")
+    width = rows.shape[1]
+    values, counts = exchange(comm, rows[order].ravel(), width * np.bincount(part, minlength=comm.size))
+    return values.reshape(-1, width), counts // width
+
+
+def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
+    """The piece of this rank, with its nodes from the ranks that read them. Collective."""
+    nodes, local = _numbering(cells.nodes)
+    x, marks = _fetch_nodes(comm, mesh, nodes)
+    m = mesh.manifest
+    names = (*m.node_tags, *m.facet_tags, BOUNDARY)
+    node_tags: dict[str, NDArray[np.bool_]] = {}
+    for k, name in enumerate(names):
+        mask = (marks[:, k // 63] >> (k % 63) & 1).astype(bool)
+        node_tags[name] = mask | node_tags.get(name, False)
+    own = cells.facets.copy()
+    own[:, 0] = np.searchsorted(cells.numbers, own[:, 0])
+    return Piece(
+        element=m.element,
+        x=x,
+        cells=local,
+        global_nodes=nodes,
+        global_cells=cells.numbers,
+        node_tags=node_tags,
+        facet_tags={
+            name: tagged(local, m.element, own[own[:, 2] == k])
+            for k, name in enumerate((*m.facet_tags, BOUNDARY))
+        },
+    )
+
+
+def _numbering(cells: I32) -> tuple[I64, I32]:
+    """The global nodes of the cells, ascending, and the cells in local numbers."""
+    low, high = int(cells.min()), int(cells.max()) + 1
+    if high - low > SPREAD * cells.size:
+        nodes, local = np.unique(cells, return_inverse=True)
+        return nodes.astype(np.int64), local.reshape(cells.shape).astype(np.int32)
+    held = np.zeros(high - low, bool)
+    held[cells.ravel() - low] = True
+    found = np.flatnonzero(held)
+    table = np.empty(high - low, np.int32)
+    table[found] = np.arange(len(found), dtype=np.int32)
+    return found + low, table[cells - low]
+
+
+def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
+    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending. Collective."""
+    starts = [mesh.share("nodes", rank, comm.size)[0] for rank in range(1, comm.size)]
+    low, high = mesh.share("nodes", comm.rank, comm.size)
+    wanted = np.diff([0, *np.searchsorted(nodes, starts), len(nodes)])
+    asked, counts = exchange(comm, nodes, wanted)
+    mine = together(comm, lambda: _marked_nodes(mesh, low, high))
+    width = mine.shape[1]
+    answer, _ = exchange(comm, mine[asked - low].ravel(), width * counts)
+    rows = answer.reshape(-1, width)
+    return np.ascontiguousarray(rows[:, :3]).view(np.float64), rows[:, 3:]
+
+
+def _marked_nodes(mesh: Sliced, low: int, high: int) -> I64:
+    """Rows of coordinates (the bits of float64) and of bits, one for each mark."""
+    marks = mesh.rows_between("marks", low, high)
+    n_marks = len(mesh.manifest.node_tags) + len(mesh.manifest.facet_tags) + 1
+    rows = np.zeros((high - low, 3 + -(-n_marks // 63)), np.int64)
+    rows[:, :3] = mesh.rows("nodes", low, high).view(np.int64)
+    for k in range(n_marks):
+        rows[marks[marks[:, 1] == k, 0] - low, 3 + k // 63] |= 1 << (k % 63)
+    return rows

@@ -1,0 +1,123 @@
+"""Sliced meshes: the same mesh in a folder, whole or not at all, and refused when damaged."""
+
+import filecmp
+import shutil
+
+import numpy as np
+import pytest
+from mesh_samples import ELEMENTS, shuffled, tagged
+
+from fembench.base.errors import InputError
+from fembench.bench.inputs import Inputs
+from fembench.cli.main import main
+from fembench.mesh import slicing
+from fembench.mesh.box import Box, box
+from fembench.mesh.io import write
+from fembench.mesh.mesh import Mesh
+from fembench.mesh.presets import resolve
+from fembench.mesh.sliced import ARRAYS, Sliced
+from fembench.mesh.slicing import source_of_box, source_of_mesh, write_sliced
+from fembench.records.case import new_case
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_a_folder_of_slices_is_the_same_mesh_with_the_same_hash(tmp_path, element, monkeypatch):
+    monkeypatch.setattr(slicing, "PIECE", 7)
+    for mesh in (tagged(element), shuffled(element), box((3, 2, 4), element)):
+        assert write_sliced(source_of_mesh(mesh), tmp_path / "a.mesh") == mesh.hash
+        again = resolve(str(tmp_path / "a.mesh"))
+        assert (again.hash, again.name) == (mesh.hash, mesh.name)
+        assert again.facet_tags.keys() == mesh.facet_tags.keys()
+        assert Inputs().mesh_hash(str(tmp_path / "a.mesh")) == mesh.hash
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_a_box_is_written_layer_by_layer_as_if_it_had_been_made_whole(tmp_path, element):
+    plan = Box((3, 4, 2), element)
+    write_sliced(source_of_box(plan), tmp_path / "a")
+    write_sliced(source_of_mesh(box(plan.cells, element)), tmp_path / "b")
+    for name in ("nodes", "cells", "centroids", "facets", "marks"):
+        assert filecmp.cmp(tmp_path / "a" / f"{name}.npy", tmp_path / "b" / f"{name}.npy", shallow=False)
+    assert Sliced(tmp_path / "a").manifest == Sliced(tmp_path / "b").manifest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two cubes apart, so that no array is empty, with a node tag."""
+    cube = box((2, 2, 2))
+    mesh = Mesh.create(
+        np.vstack([cube.x, cube.x + 9]),
+        np.vstack([cube.cells, cube.cells + 27]),
+        "tet4",
+        node_tags={"n": [1]},
+    )
+    write_sliced(source_of_mesh(mesh), tmp_path / "a.mesh")
+    return tmp_path / "a.mesh"
+
+
+@pytest.mark.parametrize("name", [*ARRAYS, "manifest"])
+@pytest.mark.parametrize("how", ["changed", "shortened", "emptied", "gone"])
+def test_damage_is_one_line_that_names_the_file(folder, name, how, capsys):
+    path = next(folder.glob(f"{name}.*"))
+    content = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        broken = content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
+        path.write_bytes({"changed": broken, "shortened": content[:-9], "emptied": b""}[how])
+    if name in ("centroids", "parts") and how == "changed":  # not needed for the whole
+        mesh = Sliced(folder)
+        with pytest.raises(InputError, match=rf"{name}\.npy is damaged"):
+            mesh.rows(name, 0, mesh.manifest.rows[name])
+        return
+    assert main(["mesh", "info", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert path.name in said
+    assert str(folder) in said
+    assert said.count("\n") == 1
+
+
+def test_a_folder_is_replaced_whole_or_stays_as_it_was(folder, monkeypatch, tmp_path):
+    before = resolve(str(folder)).hash
+    monkeypatch.setattr(slicing, "content_hash", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_sliced(source_of_mesh(box((1, 1, 1))), folder)
+    assert resolve(str(folder)).hash == before
+    monkeypatch.undo()
+    write_sliced(source_of_mesh(box((1, 1, 1))), folder)
+    assert resolve(str(folder)).n_cells == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mesh"]
+
+
+def test_no_other_folder_is_overwritten_or_read(tmp_path):
+    with pytest.raises(InputError, match="something else"):
+        write_sliced(source_of_mesh(box((1, 1, 1))), tmp_path)
+    with pytest.raises(InputError, match=r"no manifest\.json"):
+        resolve(str(tmp_path))
+
+
+def test_the_reserved_tag_is_refused():
+    mesh = Mesh.create(box((1, 1, 1)).x, box((1, 1, 1)).cells, "tet4", node_tags={"boundary": [1]})
+    with pytest.raises(InputError, match="'boundary' is reserved"):
+        source_of_mesh(mesh)
+
+
+def test_convert_and_box_write_a_folder_where_the_name_ends_with_a_slash(tmp_path, capsys):
+    write(box((2, 1, 1)), tmp_path / "a.msh")
+    assert main(["mesh", "convert", str(tmp_path / "a.msh"), f"{tmp_path}/a.mesh/"]) == 0
+    assert main(["mesh", "box", "2x1x1", "-o", f"{tmp_path}/b.mesh/"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in said] == [
+        f"12 nodes, 12 tet4, hash {resolve(str(tmp_path / name)).hash[:12]}" for name in ("a.msh", "b.mesh")
+    ]
+    shutil.rmtree(tmp_path / "a.mesh")
+    assert main(["mesh", "convert", f"{tmp_path}/b.mesh", str(tmp_path / "c.vtu")]) == 0
+
+
+def test_a_sliced_mesh_is_cut_by_coordinates_unless_said_otherwise(folder):
+    def of(**values):
+        return new_case(values, "options").placement.partitioner
+
+    assert of(mesh=str(folder)) == "rcb"
+    assert of(mesh=str(folder), partitioner="metis") == "metis"
+    assert of(mesh="m1") == of(mesh="m1", partitioner=None) == "metis"

@@ -1,9 +1,12 @@
-"""Tables of text: aligned for a terminal and valid Markdown at once."""
+"""Tables of text: aligned for a terminal and valid Markdown at once. Cells of CSV files."""
 
+import re
 from collections.abc import Sequence
 
 MISSING = "–"
 BAR = "│"  # for a bar inside a cell: an escaped one would show its backslash on a terminal
+TAG = "‹"  # for a < that Markdown would take for the begin of HTML, for the same reason
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula begins so
 
 
 def table(
@@ -19,7 +22,8 @@ def table(
     are shown with `digits` significant digits, None as a dash. Short rows are padded with blanks.
     """
     cells = [[_text(value, digits) for value in row] + [""] * (len(headers) - len(row)) for row in rows]
-    columns = [[str(h), *(row[i] for row in cells)] for i, h in enumerate(headers)]
+    headers = [_text(h, digits) for h in headers]
+    columns = [[h, *(row[i] for row in cells)] for i, h in enumerate(headers)]
     widths = [max(3, *map(len, column)) for column in columns]
     sides = [align[i : i + 1] or _side([row[i : i + 1] for row in rows]) for i in range(len(headers))]
     lines = [_line(headers, widths, sides), _rule(widths, sides)]
@@ -31,7 +35,13 @@ def _text(value: object, digits: int) -> str:
         return MISSING
     if isinstance(value, float):
         return f"{value:.{digits}g}"
-    return str(value).replace("|", BAR).replace("\n", " ")
+    return re.sub(r"<(?=[A-Za-z/!?])", TAG, str(value).replace("|", BAR).replace("\n", " "))
+
+
+def csv_cell(value: object) -> object:
+    """A value for a CSV file: a text that a spreadsheet would execute, or that begins with an apostrophe, has
+    one more apostrophe before it. A program drops the first apostrophe of a cell, if it begins with one."""
+    return f"'{value}" if isinstance(value, str) and value.startswith((*FORMULA, "'")) else value
 
 
 def _side(column: Sequence[Sequence[object]]) -> str:

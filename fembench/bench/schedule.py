@@ -17,8 +17,7 @@ from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.time_left import Timekeeper
 from fembench.records.case import Case
 
-SLACK = 0.05  # of the time given: a run may be expected to end this much later
-CUT = 0.09  # of the time given: a run is ended this much later, whatever was expected
+CUT = 0.05  # of the time given: a run that takes longer than expected is ended this much later
 QUICKEST = 1.0  # seconds: no run takes less
 Clock = Callable[[], float]
 Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of a run of each case; None: not known
@@ -167,7 +166,7 @@ class WithinTime:
     @property
     def _left(self) -> float:
         """Seconds within which a run has to be expected to end."""
-        return self._begin + (1 + SLACK) * self._given - self._clock()
+        return self._begin + self._given - self._clock()
 
     def _repetitions(self) -> list[int]:
         """How often each case has run."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fembench.base.files import atomic_path, write_atomic
+from fembench.base.tables import csv_cell
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
@@ -59,7 +60,7 @@ def write_events(record: Record, path: Path) -> None:
         for e in record.events:
             phase, host = record.phases[e.phase], host_of(record, e.rank)
             messages = (_partners(e), " ".join(map(str, e.bytes)))
-            writer.writerow((e.rank, host, phase, e.iteration, e.begin, e.end, *messages))
+            writer.writerow((e.rank, csv_cell(host), phase, e.iteration, e.begin, e.end, *messages))
 
 
 def _partners(event: Event) -> str:
@@ -101,8 +102,8 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*FIELDS, *MEASURED])
         for record in (r for r in records if not times_of(r).large):
-            case = record.case.flat().values()
-            writer.writerows((*case, record.id, record.verdict.status, *row) for row in _rows(record))
+            case = [*map(csv_cell, (*record.case.flat().values(), record.id))]
+            writer.writerows((*case, record.verdict.status, *row) for row in _rows(record))
 
 
 def _rows(record: Record) -> Iterator[tuple[object, ...]]:
@@ -112,7 +113,7 @@ def _rows(record: Record) -> Iterator[tuple[object, ...]]:
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
     )
     for rank, (total, once) in enumerate(zip(times.program.tolist(), times.once.tolist())):
-        host = host_of(record, rank)
+        host = csv_cell(host_of(record, rank))
         for phase, seconds in zip(NAMES, once):
             if seconds:
                 yield "setup", "", rank, host, phase, seconds, ""

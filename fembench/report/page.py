@@ -168,10 +168,11 @@ def render(
     synthetic: Sequence[str] | None = None,
 ) -> str:
     """A page from a template of this folder. `synthetic`: the emulation; None: that of the records."""
-    here = jinja2.FileSystemLoader(Path(__file__).parent)
+    here, html = jinja2.FileSystemLoader(Path(__file__).parent), template.endswith(".html.j2")
     environment = jinja2.Environment(
         loader=here,
-        autoescape=template.endswith(".html.j2"),
+        autoescape=html,
+        finalize=None if html else lambda value: str(value).replace("<", "&lt;"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,

@@ -106,11 +106,11 @@ def text(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Comma-separated raw values; empty if missing."""
+    """Comma-separated raw values (`tables.csv_cell`); empty if missing."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([name for c in table.columns for name in c.key.split()])
-    writer.writerows(row.values() for row in to_json(table))
+    writer.writerows(map(tables.csv_cell, row.values()) for row in to_json(table))
     return stream.getvalue()
 
 

@@ -17,7 +17,7 @@ from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.scratch import occupied
 from fembench.records.record import Record
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
-from fembench.workflows.sweep_runs import Sweep, runs_of, time_left
+from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
 from fembench.workflows.sweep_source import (
     SweepSource,
     folder_of,
@@ -67,6 +67,8 @@ def swept(asked: SweepAsked) -> Iterator[Sweep]:
         sweep = Sweep.of(source, folder, there, asked, begin)
         sweep.execute()
         yield sweep
+    if line := overrun(asked.minutes, time.monotonic() - begin):
+        progress(line)
     if not sweep.measured and not sweep.failed:
         raise RunFailedError(f"--minutes {asked.minutes:g}: no run ended in time; give more minutes")
 

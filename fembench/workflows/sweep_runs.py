@@ -42,6 +42,12 @@ def time_left(asked: "SweepAsked", begin: float) -> float:
     return left
 
 
+def overrun(minutes: float, took: float) -> str:
+    """A line on the seconds taken beyond the minutes, if there are any; 0 minutes: no limit."""
+    late = took - 60 * minutes
+    return f"--minutes {minutes:g}: ended {late:.0f} s late" if minutes and late >= 0.5 else ""
+
+
 @dataclass
 class Sweep:
     """One call of the verb."""

@@ -1,6 +1,11 @@
 """Tables of text."""
 
-from fembench.base.tables import table
+import csv
+import io
+
+import pytest
+
+from fembench.base.tables import csv_cell, table
 
 
 def test_numbers_lean_right_and_words_left():
@@ -19,6 +24,27 @@ def test_a_column_leans_as_told():
 
 def test_a_bar_in_a_cell_shows_no_backslash():
     assert table(["norm"], [["|r|/|f|"]]).splitlines()[-1] == "| │r│/│f│ |"
+
+
+def test_markdown_takes_no_cell_and_no_head_for_html_and_smaller_than_stays():
+    lines = table(["<b>", "n"], [["<script>alert(1)</script>", "< 3"], ["<!-- x", "a <- b"]]).splitlines()
+    cells = [line.strip("| ").split(" | ")[0].strip() for line in lines]
+    assert cells[::2] == ["‹b>", "‹script>alert(1)‹/script>"]
+    assert cells[3] == "‹!-- x"
+    assert "< 3" in lines[2]
+    assert "a <- b" in lines[3]
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-O2", "@SUM(A1)", "\tx", "'quoted", "''", "plain", "a=b", ""]
+)
+def test_no_text_in_a_csv_file_is_a_formula_and_programs_get_it_back(text):
+    stream = io.StringIO()
+    csv.writer(stream).writerow([csv_cell(text), csv_cell(-1.5), csv_cell(None)])
+    found, number, nothing = next(csv.reader(io.StringIO(stream.getvalue())))
+    assert found[:1] not in ("=", "+", "-", "@", "\t", "\r")
+    assert found.removeprefix("'") == text
+    assert (number, nothing) == ("-1.5", "")
 
 
 def test_every_line_has_as_many_bars_also_where_a_row_is_short_or_holds_a_bar():

@@ -26,6 +26,7 @@ from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
 from fembench.workflows import sweep_source
 from fembench.workflows.sweep import SweepAsked
+from fembench.workflows.sweep_runs import overrun
 
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
 PROBLEM = json.loads(msgspec.json.encode(resolved(load_problem("corner-load"))))
@@ -394,3 +395,8 @@ def test_minutes_that_the_report_alone_takes_are_refused(ranks, capsys):
 def test_minutes_have_to_be_a_number_above_zero(words, capsys):
     assert main(["sweep", "--minutes", words]) == 2
     assert "expected a" in capsys.readouterr().err
+
+
+def test_a_sweep_that_ended_late_says_by_how_much():
+    assert overrun(3, 202.4) == "--minutes 3: ended 22 s late"
+    assert overrun(3, 180.4) == overrun(3, 100.0) == overrun(0, 100.0) == ""

@@ -124,7 +124,15 @@ def test_text_of_users_is_escaped_in_page_and_markdown(built):
         text = file.read_text()
         assert "<script>alert" not in text
         assert "<i>host" not in text
-        assert "&lt;script&gt;alert" in text or "&lt;script>alert" in text
+        assert "&lt;script&gt;alert" in text or "‹script>alert" in text
+
+
+def test_the_name_of_a_campaign_is_no_html_in_markdown(tmp_path):
+    folder = tmp_path / "<b>bold"
+    (folder / "runs").mkdir(parents=True)
+    keep(folder, ONE)
+    text = page.build(folder).with_name("report.md").read_text()
+    assert text.startswith("# &lt;b>bold\n")
 
 
 def test_long_tables_are_folded_and_short_ones_are_not(built):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fembench.base.errors import InputError
-from fembench.base.tables import table
+from fembench.base.tables import csv_cell, table
 from fembench.base.units import plural, seconds
 from fembench.model.platform import Platform
 from fembench_studies.scheduling.execute import Schedule, timeline
@@ -61,7 +61,8 @@ def as_csv(rows: Sequence[Row]) -> str:
     writer.writerow(["method", "task", "host", "begin_s", "end_s"])
     for row in rows:
         writer.writerows(
-            [row["method"], t["task"], t["host"], repr(t["begin"]), repr(t["end"])] for t in row["tasks"]
+            [row["method"], csv_cell(t["task"]), csv_cell(t["host"]), repr(t["begin"]), repr(t["end"])]
+            for t in row["tasks"]
         )
     return stream.getvalue()
 

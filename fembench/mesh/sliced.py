@@ -126,7 +126,12 @@ class Sliced:
     def rows(self, name: str, low: int, high: int) -> np.ndarray:
         """A copy of rows low … high - 1, which begin with a block and end with one or with the array."""
         sums = self.manifest.sums[name]
-        copy = np.array(self._arrays[name][low:high])
+        array = self._arrays[name]
+        copy = array[:0]
+        if high > low:  # read, not mapped: pages of a map would stay in memory
+            at, path = array.offset + low * array.strides[0], self.folder / f"{name}.npy"  # type: ignore[attr-defined]
+            copy = np.fromfile(path, array.dtype, (high - low) * array.shape[1], offset=at)
+            copy = copy.reshape(high - low, array.shape[1])
         for block in blocks(len(copy)):
             if check_sum(copy[block]) != sums[(low + block.start) // BLOCK]:
                 raise self._damaged(f"{name}.npy")

@@ -21,6 +21,7 @@ REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cell
 DIGIT = 11  # bits of a value that one histogram finds
 DIGITS = 3  # of a coordinate or the number of a cell
 BINS = 512  # across the reach of a layer
+PIECE = 1 << 16  # values that are examined at once
 FAR = np.iinfo(np.int64).max
 
 Ints = list[np.ndarray]  # one array for each region
@@ -59,7 +60,7 @@ def _split(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of each region the `wanted` cells on the low side of its longest axis, and the rest; both ascending."""
     axes = _longest_first(regions, steps, world)
-    along = [steps[cells, a] for cells, (a, _, _) in zip(regions, axes)]
+    along = [_along(steps, cells, a) for cells, (a, _, _) in zip(regions, axes)]
     pivot, _ = _ranked(along, wanted - 1, world)
     bottom, top = _layers(along, pivot, reach, world)
     lower = [values < low for values, low in zip(along, bottom)]
@@ -86,9 +87,17 @@ def _longest_first(regions: Ints, steps: np.ndarray, world: World) -> np.ndarray
     extremes = np.full((len(regions), 2, 3), -FAR)
     for row, cells in zip(extremes, regions):
         for axis in range(3) if len(cells) else ():
-            values = steps[cells, axis]
+            values = _along(steps, cells, axis)
             row[:, axis] = values.max(), -values.min()
     return np.argsort(-world.max(extremes).sum(axis=1), axis=1, kind="stable")
+
+
+def _along(steps: np.ndarray, cells: np.ndarray, axis: int) -> np.ndarray:
+    """(n,) int32: one coordinate of these cells."""
+    values = np.empty(len(cells), np.int32)
+    for out, piece in zip(_pieces(values), _pieces(cells)):
+        out[:] = steps[piece, axis]
+    return values
 
 
 def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.ndarray]:
@@ -98,8 +107,9 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
     for shift in range(DIGIT * (DIGITS - 1), -1, -DIGIT):
         counts = np.zeros((len(values), 1 << DIGIT), np.int64)
         for row, v, prefix in zip(counts, values, found):
-            digits = (v >> shift) - (prefix << DIGIT)
-            row += np.bincount(digits[(digits >= 0) & (digits < 1 << DIGIT)], minlength=1 << DIGIT)
+            for piece in _pieces(v):
+                digits = (piece >> shift) - (prefix << DIGIT)
+                row += np.bincount(digits[(digits >= 0) & (digits < 1 << DIGIT)], minlength=1 << DIGIT)
         ends = np.cumsum(world.sum(counts), axis=1)
         digit = np.count_nonzero(ends <= (k - below)[:, None], axis=1)
         below += np.where(digit, np.take_along_axis(ends, np.maximum(digit - 1, 0)[:, None], 1)[:, 0], 0)
@@ -112,12 +122,17 @@ def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[
     either side, the nearest of equal ones."""
     extremes = np.full((len(along), 2, BINS), -FAR)
     for row, values, pivot in zip(extremes, along, pivots):
-        near = values[np.abs(values - pivot) <= reach].astype(np.int64)
+        near = np.concatenate([v[np.abs(v - pivot) <= reach] for v in _pieces(values)]).astype(np.int64)
         place = (near - pivot + reach) * BINS // (2 * reach + 1)
         np.maximum.at(row[0], place, near)
         np.maximum.at(row[1], place, -near)
     layers = [_layer(high, low, pivot) for (high, low), pivot in zip(world.max(extremes), pivots)]
     return np.array([low for low, _ in layers]), np.array([high for _, high in layers])
+
+
+def _pieces(values: np.ndarray) -> Ints:
+    """Views of the values, at least one, so small that what is computed from one takes little memory."""
+    return [values[low : low + PIECE] for low in range(0, max(len(values), 1), PIECE)]
 
 
 def _layer(highest: np.ndarray, lowest: np.ndarray, pivot: int) -> tuple[int, int]:

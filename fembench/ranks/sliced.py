@@ -20,7 +20,7 @@ from fembench.ranks.piece import Piece
 from fembench.ranks.sharing import I64, exchange, find_sharing
 
 I32 = NDArray[np.int32]
-BATCH = 8 * BLOCK  # cells that a rank reads and sends at once
+BATCH = 4 * BLOCK  # cells that a rank reads and sends at once
 SPREAD = 4  # entries of a table of nodes for each entry of the cells; beyond, nodes are sorted
 
 
@@ -53,8 +53,8 @@ class Cells:
     """The cells of this rank's part, ascending, with what travels with them."""
 
     numbers: I64  # (n,)
-    nodes: I32  # (n, nodes of the element) global
-    facets: I64  # (k, 3) cell, local facet, tag; ascending
+    nodes: I32  # (n, nodes of the element) global, until `sliced_piece` numbers them anew
+    facets: I32  # (k, 3) cell, local facet, tag; ascending
     parts: NDArray[np.integer]  # (n,) connected part of each; all 0 if there is one
 
 
@@ -76,23 +76,23 @@ def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
     sent, received = np.bincount(part, minlength=comm.size), np.empty(comm.size, np.int64)
     comm.Alltoall(sent, received)
     place = np.cumsum([0, *received[:-1]])  # slices ascend with ranks, so cells from each rank are together
-    columns = mesh.columns + 1 + (mesh.manifest.n_parts > 1)
-    cells = np.empty((int(received.sum()), columns), np.int32)
+    n = int(received.sum())
+    several = mesh.manifest.n_parts > 1
+    numbers, nodes = np.empty(n, np.int64), np.empty((n, mesh.columns), np.int32)
+    parts = np.zeros(n if several else 1, np.int32)
     for at in range(0, int(comm.allreduce(high - low, MAX)), BATCH):
         first, last = min(low + at, high), min(low + at + BATCH, high)
         rows = together(comm, partial(_numbered_cells, mesh, first, last))
         arrived, counts = to_parts(comm, rows, part[first - low : last - low])
         for source, batch in enumerate(np.split(arrived, np.cumsum(counts)[:-1])):
-            cells[place[source] : place[source] + len(batch)] = batch
-            place[source] += len(batch)
-    facets = together(comm, lambda: mesh.rows_between("facets", low, high).astype(np.int64))
+            there = slice(place[source], place[source] + len(batch))
+            numbers[there], nodes[there] = batch[:, 0], batch[:, 1 : 1 + mesh.columns]
+            if several:
+                parts[there] = batch[:, -1]
+            place[source] = there.stop
+    facets = together(comm, lambda: mesh.rows_between("facets", low, high))
     facets, _ = to_parts(comm, facets, part[facets[:, 0] - low])
-    return Cells(
-        cells[:, 0].astype(np.int64),
-        np.ascontiguousarray(cells[:, 1 : mesh.columns + 1]),
-        facets[np.lexsort(facets.T[::-1])],
-        cells[:, mesh.columns + 1] if mesh.manifest.n_parts > 1 else np.zeros(len(cells), np.int32),
-    )
+    return Cells(numbers, nodes, facets[np.lexsort(facets.T[::-1])], np.broadcast_to(parts, n))
 
 
 def _numbered_cells(mesh: Sliced, first: int, last: int) -> I32:
@@ -138,17 +138,20 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
 
 
 def _numbering(cells: I32) -> tuple[I64, I32]:
-    """The global nodes of the cells, ascending, and the cells in local numbers."""
+    """The global nodes of the cells, ascending, and the cells in local numbers, perhaps in the same array."""
     low, high = int(cells.min()), int(cells.max()) + 1
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)
         return nodes.astype(np.int64), local.reshape(cells.shape).astype(np.int32)
     held = np.zeros(high - low, bool)
-    held[cells.ravel() - low] = True
+    for at in range(0, len(cells), BATCH):
+        held[cells[at : at + BATCH] - low] = True
     found = np.flatnonzero(held)
     table = np.empty(high - low, np.int32)
     table[found] = np.arange(len(found), dtype=np.int32)
-    return found + low, table[cells - low]
+    for at in range(0, len(cells), BATCH):
+        cells[at : at + BATCH] = table[cells[at : at + BATCH] - low]
+    return found + low, cells
 
 
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
@@ -157,9 +160,9 @@ def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float
     low, high = mesh.share("nodes", comm.rank, comm.size)
     wanted = np.diff([0, *np.searchsorted(nodes, starts), len(nodes)])
     asked, counts = exchange(comm, nodes, wanted)
-    mine = together(comm, lambda: _marked_nodes(mesh, low, high))
-    width = mine.shape[1]
-    answer, _ = exchange(comm, mine[asked - low].ravel(), width * counts)
+    sent = together(comm, lambda: _marked_nodes(mesh, low, high)[asked - low])
+    width = sent.shape[1]
+    answer, _ = exchange(comm, sent.ravel(), width * counts)
     rows = answer.reshape(-1, width)
     return np.ascontiguousarray(rows[:, :3]).view(np.float64), rows[:, 3:]
 

@@ -25,6 +25,10 @@ def shown(text: object, most: int = 60) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
+class UnsharedError(InputError):
+    """A host of the job does not see the folder of the results: no job in it can succeed."""
+
+
 class CopyError(InputError):
     """A launcher started copies of a command that starts ranks itself. Only the first copy says so."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fembench.base.config import read_toml
-from fembench.base.errors import AllocationLostError, InputError
+from fembench.base.errors import AllocationLostError, UnsharedError
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
@@ -56,8 +56,8 @@ def execute(
 
     The next run is drawn from `runs` after that. `again`: repeat runs whose record is INVALID. `limit`:
     seconds after which a run is ended at the latest; that is no failure.
-    Raises AllocationLostError if the batch system takes the hosts away, InputError if a host cannot read the
-    folder.
+    Raises AllocationLostError if the batch system takes the hosts away, UnsharedError if a host cannot
+    read the folder.
     """
     references: dict[bytes, Record] = {}
     for run in runs:
@@ -82,8 +82,8 @@ def execute(
                 raise AllocationLostError(
                     f"{outcome.message}; the same command in a new job on these hosts continues the campaign"
                 )
-            if UNSHARED in outcome.message:  # no run of the campaign would fare better
-                raise InputError(outcome.message)
+            if outcome.kind == UNSHARED:  # no run of the campaign would fare better
+                raise UnsharedError(outcome.message)
             if outcome.kind == "timeout" and left < own:
                 outcome = dataclasses.replace(outcome, kind=NO_TIME)
             else:

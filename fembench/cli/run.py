@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.config import json_text
     from fembench.base.progress import progress
     from fembench.cli.shared import case_from, typed_command
+    from fembench.launch.job import REFUSED
     from fembench.report.tables import terminal
     from fembench.weights.disturbed import disturbance
     from fembench.workflows.run import run_case
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         if done.job.kind == "crashed":  # by an exception, for example
             print(done.job.output, file=sys.stderr)
         print(f"fembench: {done.job.message}", file=sys.stderr)
-        return 2 if done.job.kind == "input" else 1
+        return 2 if done.job.kind in REFUSED else 1
     disturbed = disturbance([record.environment], "times")
     if options.json:
         print(json_text(record))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fembench.launch.job import APART, ERROR, STARTED, StartedRank
+from fembench.launch.job import APART, ERROR, STARTED, UNSHARED, StartedRank
 from fembench.launch.killed import dead_rank
 from fembench.launch.witness import Death
 
@@ -105,12 +105,12 @@ SIGNS = (
         "MPICH does not know '{0}' in a host file; expected lines such as 'host1:2'",
     ),
     Sign(
-        "input",
+        UNSHARED,
         r"could not change to the specified working directory: Working directory: (\S+) Node: (\S+)",
         "host {1} does not have the folder {0}: work in a folder that all hosts share",
     ),
     Sign(
-        "input",
+        UNSHARED,
         r"@(\S+)\] .{0,200}?unable to change wdir to (\S+)",
         "host {0} does not have the folder {1}: work in a folder that all hosts share",
     ),
@@ -215,9 +215,11 @@ def diagnosis(
     """
     output = plain(output)  # also for output that did not come from run_ranks
     # what a launcher prints next may stand on the same line
-    refused = re.search(r"^fembench: rank \d+ on \S+ raised InputError: (.*?)(?:-{20,}.*)?$", output, re.M)
+    refused = re.search(
+        r"^fembench: rank \d+ on \S+ raised (Input|Unshared)Error: (.*?)(?:-{20,}.*)?$", output, re.M
+    )
     if refused:
-        return "input", refused.group(1)
+        return "input" if refused.group(1) == "Input" else UNSHARED, refused.group(2)
     raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*?)(?:-{20,}.*)?$", output, re.M)
     if raised:
         return "crashed", raised.group(1)

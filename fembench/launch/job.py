@@ -10,8 +10,10 @@ from fembench.records.record import Reference
 # files in the folder; the result is one more
 JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
 WITNESS = "witness.json"
-UNSHARED = "results need a folder that all hosts share"  # in the line of a job whose hosts cannot read it
-APART = "apart"  # kind of an error: the launcher did not make one job of the ranks
+# kinds of errors
+APART = "apart"  # the launcher did not make one job of the ranks
+UNSHARED = "unshared"  # a host does not see the folder of the job
+REFUSED = ("input", UNSHARED)  # what the user can correct: exit status 2
 
 
 class StartedRank(msgspec.Struct, frozen=True, array_like=True):

@@ -25,10 +25,10 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.ending import raise_if_asked
-from fembench.base.errors import AllocationLostError, InputError, RunFailedError
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
 from fembench.launch.diagnosis import Ended, plain, why_nothing
 from fembench.launch.ended import how_it_ended
-from fembench.launch.job import APART, JOB, WITNESS
+from fembench.launch.job import APART, JOB, REFUSED, UNSHARED, WITNESS
 from fembench.launch.job_watch import JobWatch, reached_by_shell
 from fembench.launch.line import JobLine
 from fembench.launch.misfit import misfit, with_next_plugin
@@ -47,7 +47,7 @@ class JobEnd:
     """What a job left."""
 
     result: bytes | None  # content of its file
-    kind: str  # "ok", "input", "failed", "crashed", "killed", "timeout", "revoked"
+    kind: str  # "ok", "input", UNSHARED, "failed", "crashed", "killed", "timeout", "revoked"
     message: str  # one line if there is no result
     exit_status: int
     output: str  # last lines printed by the job
@@ -55,7 +55,7 @@ class JobEnd:
     def content(self) -> bytes:
         """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
         if self.result is None:
-            errors = {"input": InputError, REVOKED: AllocationLostError}
+            errors = {"input": InputError, UNSHARED: UnsharedError, REVOKED: AllocationLostError}
             raise errors.get(self.kind, RunFailedError)(self.message)
         return self.result
 
@@ -117,7 +117,7 @@ def run_job(
         )
     if kind == APART:
         kind, message = "input", f"{message}: {misfit(line)}"
-    return JobEnd(None, kind, message, 2 if kind in ("input", "failed") else ended.status, output)
+    return JobEnd(None, kind, message, 2 if kind in (*REFUSED, "failed") else ended.status, output)
 
 
 def _started_by(job: msgspec.Struct, line: JobLine) -> msgspec.Struct:

@@ -10,11 +10,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from fembench.base.config import encode
-from fembench.base.errors import FembenchError, InputError
+from fembench.base.errors import FembenchError, InputError, UnsharedError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host.where import distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, UNSHARED, StartedRank
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
@@ -85,9 +85,9 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
     try:
         return (folder / JOB).read_bytes()
     except OSError as error:
-        blind = InputError(
+        blind = UnsharedError(
             f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
-            f"{UNSHARED}; give another --results, or -o FILE"
+            "results need a folder that all hosts share; give another --results, or -o FILE"
         )
         abort(comm, blind)
         raise blind from None

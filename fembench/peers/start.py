@@ -8,6 +8,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.errors import RunFailedError
+from fembench.launch.job import REFUSED
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.peers.peers_job import PeersJob
@@ -38,6 +39,6 @@ def launch_peers(
         timeout=timeout,
         tell=progress,
     )
-    if end.result is None and end.kind != "input":
+    if end.result is None and end.kind not in REFUSED:
         raise RunFailedError(f"{end.message}\n{end.output}".strip())
     return convert(msgspec.json.decode(end.content()), PeersRecord, where="record of peers")

@@ -11,6 +11,7 @@ from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.bench.enough_memory import check_memory
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import JobOutcome, launch
+from fembench.launch.job import REFUSED
 from fembench.launch.job_line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
@@ -72,7 +73,7 @@ def run_case(
         )
         if outcome.record is not None:
             path = save(outcome.record, folder)
-        elif outcome.kind not in ("input", REVOKED):
+        elif outcome.kind not in (*REFUSED, REVOKED):
             save(failure_of(id, case, outcome), folder)
     if outcome.record is not None:
         warn_if_stale(weights, outcome.record)

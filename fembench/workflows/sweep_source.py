@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fembench.base.config import from_toml, read_text
-from fembench.base.errors import AllocationLostError, FembenchError, InputError
+from fembench.base.errors import AllocationLostError, FembenchError, InputError, UnsharedError
 from fembench.base.progress import progress, working
 from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
@@ -24,7 +24,6 @@ from fembench.characterize.estimate import estimated
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.characterize.start import measure_hosts, measure_links
 from fembench.launch.hostlist import same_host
-from fembench.launch.job import UNSHARED
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.profile import save_profile
@@ -202,7 +201,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -> 
 
 def _raise_if_fatal(error: FembenchError) -> None:
     """Raise an error that every later run would meet: the hosts are gone, or do not share the folder."""
-    if isinstance(error, AllocationLostError) or UNSHARED in str(error):
+    if isinstance(error, (AllocationLostError, UnsharedError)):
         raise error
 
 

@@ -13,6 +13,7 @@ from fembench.launch.allocation import allocation
 from fembench.launch.case_job import launch
 from fembench.launch.hostfile import HostSlots
 from fembench.launch.hostlist import same_host
+from fembench.launch.job import REFUSED
 from fembench.launch.layout import is_open
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
@@ -108,7 +109,7 @@ def _runner(
                 timeout=timeout,
             )
             if outcome.record is None:
-                if outcome.kind == "input":
+                if outcome.kind in REFUSED:
                     raise InputError(outcome.message)
                 raise RunFailedError(f"tuning stopped: {outcome.message}")
             save(outcome.record, runs)

@@ -122,7 +122,7 @@ def test_a_campaign_in_a_folder_that_a_host_cannot_read_ends_with_its_first_run(
 
     def launch(case, **_):
         calls.append(case)
-        return JobOutcome(None, "input", f"host n3 cannot read out/runs: {UNSHARED}", 2, "")
+        return JobOutcome(None, UNSHARED, "host n3 cannot read out/runs: no", 2, "")
 
     monkeypatch.setattr(campaigns, "launch", launch)
     assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2

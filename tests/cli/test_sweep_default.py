@@ -10,7 +10,7 @@ import pytest
 from planted_nodes import Planted, planted_nodes
 from planted_records import planted
 
-from fembench.base.errors import AllocationLostError, InputError
+from fembench.base.errors import AllocationLostError, InputError, UnsharedError
 from fembench.bench import campaign as campaigns
 from fembench.bench import schedule
 from fembench.bench.campaign_folder import Folder
@@ -19,7 +19,6 @@ from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation
 from fembench.launch.case_job import JobOutcome
-from fembench.launch.job import UNSHARED
 from fembench.launch.layout import layout
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
@@ -258,7 +257,7 @@ def test_hosts_that_the_batch_system_takes_away_end_the_campaign(ranks, monkeypa
 
 def test_a_folder_that_the_hosts_do_not_share_ends_the_campaign(ranks, capsys, monkeypatch):
     def refuse(*_, **__):
-        raise InputError(f"host n3 cannot read /r: {UNSHARED}; give another --results")
+        raise UnsharedError("host n3 cannot read /r: Is a directory")
 
     monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", refuse)
     assert main(["sweep", "--no-report"]) == 2

@@ -3,8 +3,10 @@
 import printed
 import pytest
 
+from fembench.base.errors import UnsharedError
 from fembench.launch.diagnosis import diagnosis
-from fembench.launch.job import APART, StartedRank
+from fembench.launch.job import APART, REFUSED, UNSHARED, StartedRank
+from fembench.launch.run_job import JobEnd
 from fembench.launch.witness import Death
 
 
@@ -133,7 +135,7 @@ def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
 )
 def test_what_a_launcher_refuses_is_the_users_to_mend_and_said_in_one_line(text, words):
     kind, message = diagnosis(213, text)
-    assert kind == "input"
+    assert kind in REFUSED
     assert message.startswith(words)
     assert message.isprintable()
 
@@ -159,6 +161,14 @@ def test_an_input_error_of_one_rank_is_an_input_error():
         "input",
         "cannot write x",
     )
+
+
+def test_a_host_without_the_folder_is_an_error_of_its_own_kind_however_it_is_worded():
+    text = "fembench: rank 1 on n2 raised UnsharedError: host n2 cannot read /r (No such file or directory)"
+    assert diagnosis(3, text) == (UNSHARED, "host n2 cannot read /r (No such file or directory)")
+    assert diagnosis(1, printed.NO_FOLDER)[0] == diagnosis(1, printed.MPICH_FOLDER)[0] == UNSHARED
+    with pytest.raises(UnsharedError, match="no folder"):
+        JobEnd(None, UNSHARED, "no folder", 2, "").content()
 
 
 def test_anything_else_shows_the_last_line_that_says_something():

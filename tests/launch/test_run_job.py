@@ -15,6 +15,7 @@ from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import plugin as plugins
 from fembench.launch.case_job import launch
 from fembench.launch.ended import how_it_ended
+from fembench.launch.job import UNSHARED
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
 from fembench.launch.line import JobLine
 from fembench.launch.run_job import rank_program, run_job, run_ranks
@@ -236,7 +237,7 @@ def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(
     program = rank_program("fembench.launch.probe_rank")
     line = JobLine(UNKNOWN, ((blind,),))
     end = run_job(program, Sum([]), "hosts.json", line, dict(os.environ), scratch=tmp_path)
-    assert (end.kind, end.exit_status) == ("input", 2), end.output
+    assert (end.kind, end.exit_status) == (UNSHARED, 2), end.output
     assert end.message == (
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "
         "results need a folder that all hosts share; give another --results, or -o FILE"

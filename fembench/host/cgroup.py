@@ -30,13 +30,16 @@ def cpu_set(text: str) -> tuple[int, ...]:
 
 
 def folders(controller: str, root: Path = ROOT) -> list[Path]:
-    """The control groups of this process that may hold a limit of `controller`, innermost first."""
+    """The control groups of this process that may hold a limit of `controller`, innermost first.
+
+    Beside trees of version 1, the tree of version 2 is in a folder of its own.
+    """
     mount = root / "sys/fs/cgroup"
     found: list[Path] = []
     for line in read(root / "proc/self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if names == "":
-            base = mount
+            base = mount / "unified" if (mount / "unified").is_dir() else mount
         elif controller in names.split(","):
             base = next((b for b in (mount / names, mount / controller) if b.is_dir()), mount / controller)
         else:

@@ -124,7 +124,15 @@ VERSION_1 = {
 }
 
 
-@pytest.mark.parametrize("tree", [VERSION_1, VERSION_2], ids=["version 1", "version 2"])
+BESIDE = {name.replace("cgroup/", "cgroup/unified/"): text for name, text in VERSION_2.items()} | {
+    "proc/self/cgroup": "2:net_cls:/\n0::/job/step\n",
+    "sys/fs/cgroup/net_cls/job": "",
+}
+
+
+@pytest.mark.parametrize(
+    "tree", [VERSION_1, VERSION_2, BESIDE], ids=["version 1", "version 2", "version 2 beside version 1"]
+)
 def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree):
     root = files(tree | {"proc/meminfo": "MemTotal: 99999 kB\n", f"{CPU}/online": "0-63\n"})
     assert cgroup.cpu_quota(root) == 1.5

@@ -187,12 +187,12 @@ def hardware() -> Iterator[Finding]:
     yield ok("processor", facts.cpu_model)
     yield ok("cores", cores + (f", {threads} hardware threads per core" if threads > 1 else ""))
     yield _affinity(host.affinity(), host.job_cpus())
-    yield _quota(cgroup.cpu_quota(), facts.cores)
+    yield quota(cgroup.cpu_quota(), facts.cores)
     caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts.caches.items())
     yield ok("memory", units.size(facts.memory_bytes) + (f"; {caches}" if caches else ""))
     yield _huge_pages(facts.huge_pages)
     yield _governor(facts.governor)
-    yield _load(facts.load_average, facts.cores)
+    yield load(facts.load_average, facts.cores)
     yield _disk(Path("."))
 
 
@@ -208,11 +208,11 @@ def _affinity(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> Finding:
     )
 
 
-def _quota(quota: float | None, cores: int) -> Finding:
-    if quota is None:
+def quota(cpus: float | None, cores: int) -> Finding:
+    if not cpus:
         return ok("CPU quota", "none")
-    text = f"CPU time of {quota:g} CPUs"
-    if quota >= cores and quota == int(quota):
+    text = f"CPU time of {cpus:g} CPUs"
+    if cpus >= cores and cpus == int(cpus):
         return ok("CPU quota", text)
     advice = "a quota pauses all ranks now and then: start the container with --cpuset-cpus instead of --cpus"
     return Finding("CPU quota", "problem", text, advice)
@@ -235,9 +235,9 @@ def _governor(name: str) -> Finding:
     )
 
 
-def _load(load: float, cores: int) -> Finding:
-    text = f"{load:.2f} over the last minute"
-    if load <= 0.25 * cores + 0.25:
+def load(average: float, cores: int) -> Finding:
+    text = f"{average:.2f} over the last minute"
+    if average <= 0.25 * cores + 0.25:
         return ok("load", text)
     return Finding(
         "load", "problem", text, "other programs are running: wait until they finish, or results will scatter"

@@ -34,6 +34,8 @@ class ProbedHost(msgspec.Struct, frozen=True):
     memory_bytes: int
     node: NodeFacts  # the whole host
     sees_results: bool
+    cpu_quota: float = 0.0  # CPU seconds per second; 0: no limit
+    load_average: float = 0.0  # over the last minute
 
 
 class ProbeFound(msgspec.Struct, frozen=True):
@@ -61,4 +63,6 @@ def probed_host(mark: Path) -> ProbedHost:
         facts.memory_bytes,
         node_facts(),
         mark.exists(),
+        facts.cpu_quota,
+        facts.load_average,
     )

@@ -205,6 +205,15 @@ def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_t
     assert {f.status for f in found} == {"ok"}
 
 
+def test_every_host_with_a_quota_or_with_other_work_is_named_the_worst_with_its_figure(probed):
+    probed(replace(N1, load_average=40.0), replace(N2, cpu_quota=2.5), replace(N3, load_average=48.0))
+    found = [(f.item, f.found) for f in workflow.launcher() if f.status == "problem"]
+    assert found == [
+        ("CPU quota", "n2: CPU time of 2.5 CPUs"),
+        ("load", "n[1,3]: 48.00 over the last minute at worst"),
+    ]
+
+
 def test_a_folder_in_which_nothing_can_be_written_is_named():
     with pytest.raises(InputError, match=r"^/proc: results cannot be written there"):
         probe((), 2, Path("/proc"))
@@ -325,17 +334,17 @@ def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch):
     [
         (checkup._affinity((0, 1), (0, 1)), "ok"),
         (checkup._affinity((0,), (0, 1)), "problem"),
-        (checkup._quota(None, 4), "ok"),
-        (checkup._quota(4.0, 4), "ok"),
-        (checkup._quota(1.5, 1), "problem"),
+        (checkup.quota(None, 4), "ok"),
+        (checkup.quota(4.0, 4), "ok"),
+        (checkup.quota(1.5, 1), "problem"),
         (checkup._huge_pages("madvise"), "ok"),
         (checkup._huge_pages("never"), "problem"),
         (checkup._huge_pages("unknown"), "missing (optional)"),
         (checkup._governor("performance"), "ok"),
         (checkup._governor("unknown"), "ok"),
         (checkup._governor("powersave"), "problem"),
-        (checkup._load(0.1, 1), "ok"),
-        (checkup._load(2.0, 2), "problem"),
+        (checkup.load(0.1, 1), "ok"),
+        (checkup.load(2.0, 2), "problem"),
         (checkup._disk(Path("/no/such/folder")), "problem"),
         (checkup._blas({"OMP_NUM_THREADS": "1"}), "ok"),
         (checkup._blas({"OPENBLAS_NUM_THREADS": "8", "OMP_NUM_THREADS": "1"}), "problem"),

@@ -277,7 +277,7 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.weights.make import by_time
     from fembench.weights.slow_nodes import slow_nodes
 
-    path = TESTS / "data" / "record-schema-1.json"
+    path = TESTS / "data" / "record.json"
     record = load(path)
     small = msgspec.structs.replace(record, sets=record.sets[-2:])
     profile = planted_machine([1.0, 0.5], ("a", "b"))

@@ -31,7 +31,7 @@ def planted_run(
     seconds = result.busy + result.wait + result.overhead
     seconds[:, CG] = seconds.sum(axis=1)
     seconds[:, ASSEMBLY] = [p.assembly for p in prices]
-    record = load(DATA / "record-schema-1.json")
+    record = load(DATA / "record.json")
     sets = tuple(
         SetTimes(
             warmup=False,

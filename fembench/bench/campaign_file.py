@@ -27,14 +27,9 @@ from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, si
 from fembench.bench.enough_memory import check_memory
 from fembench.launch.layout import HostsError
 from fembench.partition.shares import parse_shares
-from fembench.records.case import ABSOLUTE, FIELDS, Case, fields_of
+from fembench.records.case import Case, fields_of
 from fembench.records.case_fields import LARGEST
-from fembench.records.renamed import renamed
 
-NOW_RELATIVE = (
-    "tolerance without tolerance_kind is now relative to the load; "
-    "for newtons, as before, write tolerance_kind = 'absolute'"
-)
 MOST_RUNS = 100_000  # runs of a campaign; more are a typing error
 
 
@@ -117,23 +112,6 @@ def _without_ranks(case: Case) -> tuple[object, ...]:
     """What a case has in common with its base."""
     apart = fields_of("placement", "text")
     return tuple(value for name, value in case.flat().items() if name not in apart)
-
-
-def outdated(campaign: Campaign) -> list[str]:
-    """A line for each setting whose meaning has changed since the last release, with what to write now."""
-    found: dict[str, None] = {}
-    for table in campaign.cases:
-        values = [{key: value} for key, listed in table.items() for value in _listed(listed)]
-        found |= dict.fromkeys(line for value in values for line in renamed(value)[1])
-        if "tolerance" in table and "tolerance_kind" not in table and _relative(table):
-            found[NOW_RELATIVE] = None
-    return list(found)
-
-
-def _relative(table: dict[str, Any]) -> bool:
-    """Whether the tolerance of any of the problems has become relative."""
-    problems = _listed(table.get("problem", FIELDS["problem"].default))
-    return any(renamed({"problem": name})[0]["problem"] not in ABSOLUTE for name in problems)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -12,7 +12,6 @@ from fembench.base.ending import EndedError, signals_raised
 from fembench.base.errors import CopyError, FembenchError, InputError
 from fembench.base.plugins import needed
 from fembench.cli.parser import columns
-from fembench.cli.renamed import advice, renewed
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
 FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
@@ -79,9 +78,6 @@ def _from_interruption(error: BaseException | None) -> bool:
 
 def _run(words: list[str]) -> int:
     """The exit status of a command. Errors are raised."""
-    words, renamings = renewed(words)
-    for entry in renamings:
-        print(f"fembench: {advice(entry)}", file=sys.stderr)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     if not words or words[0].startswith("-"):

@@ -110,7 +110,7 @@ def _sometimes(show: Callable[[str], None]) -> Callable[[str], None]:
 
 def job_of(options: argparse.Namespace):
     """The contest that the options describe. Raises InputError."""
-    from fembench.cli.shared import note_renamed, typed_command
+    from fembench.cli.shared import typed_command
     from fembench.peers.catalog import chosen, find_dolfinx
     from fembench.peers.peers_job import PeersJob
     from fembench.records.case import new_case
@@ -119,7 +119,6 @@ def job_of(options: argparse.Namespace):
     if options.parity == "iterate":
         _iterates_alike(options.iterations, entries)
     values = {name: getattr(options, name) for name in ("mesh", "problem", "ranks", "shares", "tolerance")}
-    note_renamed(values)
     case = new_case(values | {"tolerance_kind": "relative"}, "options")
     wants_dolfinx = any(e.peer == "dolfinx" for e in entries)
     return PeersJob(

@@ -270,7 +270,6 @@ def _storage(options: argparse.Namespace) -> str:
 
 def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
     from fembench.base.errors import InputError
-    from fembench.cli.shared import note_renamed
     from fembench.model.predictor import BALANCED
     from fembench.records.case import flat_case
 
@@ -287,7 +286,6 @@ def _cases(options: argparse.Namespace, ranks_of_profile: int) -> list:
         )
     fields = [name for name in ("mesh", *CASE) if name != "storage"]
     values = {name: getattr(options, name) for name in fields} | {"storage": _storage(options)}
-    note_renamed(values)
     return [flat_case(values | {"ranks": n, "shares": shares}, "options") for n in counts]
 
 

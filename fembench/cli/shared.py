@@ -5,16 +5,14 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fembench.base.errors import shown
-from fembench.base.progress import progress
 from fembench.launch.launchers import LAUNCHERS, MAP_BY
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, CaseField, new_case
 from fembench.records.case_fields import LARGEST
-from fembench.records.renamed import renamed
 
 
 def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
@@ -147,14 +145,7 @@ def case_from(options: argparse.Namespace) -> Case:
     values = {name: getattr(options, name) for name in FIELDS}
     values["storage"] = options.storage or DEFAULT_STORAGE[options.solver]
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
-    note_renamed(values)
     return new_case(values, "options")
-
-
-def note_renamed(values: Mapping[str, Any]) -> None:
-    """Note on stderr which values of case fields were renamed."""
-    for line in renamed(values)[1]:
-        progress(f"fembench: note: {line}")
 
 
 def typed_command(arguments: Sequence[str] | None = None) -> str:

@@ -27,7 +27,6 @@ from fembench.records.case_fields import (
     Option,
     Role,
 )
-from fembench.records.renamed import renamed
 
 ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the case says otherwise
 
@@ -176,7 +175,6 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def flat_case(values: Mapping[str, Any], where: str) -> Case:
     """The case of {field: value}; all others have their defaults. Raises InputError naming the field."""
-    values, _ = renamed(values)
     if not values.get("partitioner"):  # a sliced mesh, a folder, need not be held by any rank
         sliced = os.path.isdir(str(values.get("mesh", "")))
         values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}

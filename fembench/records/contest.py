@@ -12,7 +12,7 @@ from typing import Literal
 from fembench.base.config import convert, json_tree, write_json
 from fembench.records.case import Case
 from fembench.records.record import Environment, Frozen, MeshFacts
-from fembench.records.upgrade import upgraded
+from fembench.records.schema import of_schema
 from fembench.stats.summary import median
 
 PEERS_SCHEMA = 3
@@ -93,5 +93,5 @@ def save_peers(record: PeersRecord, folder: Path) -> Path:
 
 def load_peers(path: Path | str) -> PeersRecord:
     """The comparison in a file, of this or an earlier schema. Raises InputError for anything else."""
-    tree = upgraded(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
+    tree = of_schema(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
     return convert(tree, PeersRecord, where=str(path))

@@ -16,8 +16,8 @@ from fembench.base.errors import InputError
 from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, Record, StateReading
+from fembench.records.schema import of_schema
 from fembench.records.times import times_of
-from fembench.records.upgrade import upgraded
 
 PREDICTION_SCHEMA = 3
 SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
@@ -86,7 +86,7 @@ def load_prediction(path: Path | str) -> Prediction:
     said = tree.get("predicted")
     if not isinstance(said, dict):
         raise InputError(f"{path}: not a prediction; expected a file of fembench predict")
-    found = convert(upgraded(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
+    found = convert(of_schema(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
     if found.seal != _seal(said):
         raise InputError(
             f"{path}: the prediction has been changed since it was made; expected the original file"

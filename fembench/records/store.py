@@ -8,8 +8,8 @@ import msgspec
 from fembench.base.config import convert, json_tree, write_json
 from fembench.base.errors import InputError
 from fembench.records.record import SCHEMA, Failure, Record
+from fembench.records.schema import of_schema
 from fembench.records.shapes import check_shapes
-from fembench.records.upgrade import upgraded
 from fembench.records.validity import judge
 
 
@@ -36,14 +36,14 @@ def written(path: Path | str) -> Record:
     tree = json_tree(path)
     if isinstance(tree, dict) and "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
-    record = convert(upgraded(tree, "record", SCHEMA, str(path)), Record, where=str(path))
+    record = convert(of_schema(tree, "record", SCHEMA, str(path)), Record, where=str(path))
     check_shapes(record, str(path))
     return record
 
 
 def load_failure(path: Path | str) -> Failure:
     """The failure in a file. Raises InputError for anything else."""
-    return convert(upgraded(json_tree(path), "record", SCHEMA, str(path)), Failure, where=str(path))
+    return convert(of_schema(json_tree(path), "record", SCHEMA, str(path)), Failure, where=str(path))
 
 
 def record_paths(folder: Path | str) -> list[Path]:

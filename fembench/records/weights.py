@@ -14,7 +14,6 @@ from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Frozen
-from fembench.records.renamed import renamed
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
@@ -73,7 +72,7 @@ def load_weights(path: Path | str) -> Weights:
         raise InputError(
             f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of fembench weights"
         )
-    weights = convert(renamed(tree)[0], Weights, where=str(path))
+    weights = convert(tree, Weights, where=str(path))
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
         raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")

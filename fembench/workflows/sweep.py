@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fembench.base.errors import RunFailedError
 from fembench.base.progress import progress
-from fembench.bench.campaign_file import Campaign, CampaignRun, outdated
+from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.inputs import gone
@@ -91,14 +91,12 @@ def invalid(records: Sequence[Record]) -> list[str]:
 
 
 def _prepared(asked: SweepAsked) -> tuple[SweepSource, CampaignHosts, Folder]:
-    """Campaign, hosts and folder; sets the launcher, says what has changed since the last release.
+    """Campaign, hosts and folder; sets the launcher.
 
     Raises InputError if no job can be started so.
     """
     there = campaign_hosts(asked.hostfile, asked.machine, asked.weights or "")
     source = source_of(asked.campaign, there, asked.minutes, asked.results)
-    for line in outdated(source.campaign):
-        progress(f"{source.where}: {line}")
     use_settings({name: getattr(asked, name) or getattr(source.campaign, name) for name in SETTINGS})
     check_settings()
     _say_assumed(source.campaign, there)

@@ -103,18 +103,6 @@ def test_every_experiment_has_one_study_and_a_typo_gets_the_nearest_name(capsys)
     assert told == "fembench: unknown study or experiment 'rings'; did you mean 'ring'?\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("reproduce", "study"), ("app", "study app"), ("pasl", "study pasl")]
-)
-def test_the_verbs_of_the_last_release_say_what_to_type_and_go_on(old, new, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([old, "--help"])
-    assert ended.value.code == 0
-    told = capsys.readouterr()
-    assert f"fembench {new}" in told.err
-    assert f"usage: fembench {new}" in told.out
-
-
 def test_a_scenario_that_the_quick_study_leaves_out_can_be_asked_for(tmp_path, monkeypatch):
     started = []
 

@@ -23,7 +23,7 @@ from fembench.report.page import build
 from fembench.report.plots.balance import balance_plots
 from fembench.report.table import to_json
 
-OLD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+OLD = Path(__file__).parent.parent / "data" / "record.json"
 
 
 def look(iteration, times, moves=(), *, predicted, measured, superstep, unmoved=0.41, cost=0.01):

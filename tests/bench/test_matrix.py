@@ -7,7 +7,7 @@ import pytest
 from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.bench.campaign import read_campaign
-from fembench.bench.campaign_file import Campaign, expand, outdated, run_id
+from fembench.bench.campaign_file import Campaign, expand, run_id
 from fembench.bench.campaign_folder import Folder
 from fembench.host.host import usable_cores
 from fembench.launch.scratch import occupied
@@ -94,21 +94,6 @@ def test_different_cases_have_different_names():
     ]
     assert len({run_id(case, 1) for case in cases}) == len(cases)
     assert run_id(Case(), 1) != run_id(Case(), 2)
-
-
-@pytest.mark.parametrize(
-    ("table", "lines"),
-    [
-        ({"mesh": "m1", "tolerance": 1e-6}, []),
-        ({"problem": ["bar", "thesis"]}, ["problem 'thesis' is now called 'corner-load'"]),
-        ({"problem": ["thesis", "bar"], "tolerance": 1e-6}, ["'corner-load'", "tolerance_kind = 'absolute'"]),
-        ({"problem": "bar", "tolerance": 1e-6, "tolerance_kind": "relative"}, []),
-    ],
-)
-def test_a_campaign_of_the_release_before_says_in_a_line_what_to_write_now(table, lines):
-    found = outdated(Campaign(name="c", cases=(table,)))
-    assert len(found) == len(lines)
-    assert all(words in line for words, line in zip(lines, found))
 
 
 def test_a_folder_keeps_its_campaign(tmp_path):

@@ -18,7 +18,7 @@ from fembench.mesh.presets import resolve
 from fembench.records.case import Case
 from fembench.records.store import load, save
 
-FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 CASE = Case.of(mesh="box:2x2x2", problem="corner-load", ranks=2)
 replace = msgspec.structs.replace
 

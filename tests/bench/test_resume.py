@@ -24,7 +24,7 @@ from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
 from fembench.records.store import load, record_paths, save
 
-FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 PROBLEM = (
     '[[constraints]]\non = {plane = "x=0"}\n[[forces]]\non = {point = [1, 0.5, 1]}\nforce = [0, -500, 0]\n'
 )

@@ -10,7 +10,7 @@ from fembench.bench.campaign import read_campaign
 from fembench.cli.main import main
 from fembench.records.store import load, save
 
-FROZEN = Path(__file__).parents[1] / "data" / "record-schema-1.json"
+FROZEN = Path(__file__).parents[1] / "data" / "record.json"
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-6]", "SLURM_TASKS_PER_NODE": "4(x5),2"}
 
 

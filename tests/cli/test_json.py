@@ -12,7 +12,7 @@ from fembench.cli.verbs import verb_parser, verbs
 from fembench.synthetic import lab
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
 
-RECORD = str(Path(__file__).parents[1] / "data" / "record-schema-1.json")
+RECORD = str(Path(__file__).parents[1] / "data" / "record.json")
 NO_TABLE = {"mesh box", "mesh convert", "lab run", "lab down"}
 
 

@@ -10,7 +10,7 @@ from fembench.model.interval import TimeRange, shortest_window
 from fembench.model.iteration_count import fitted_iterations
 from fembench.records.store import load
 
-RECORD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+RECORD = Path(__file__).parent.parent / "data" / "record.json"
 
 
 def activity(name, resource, value, ranks=4):

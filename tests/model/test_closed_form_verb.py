@@ -22,7 +22,7 @@ from fembench.records.prediction import ANALYTIC, load_prediction, save_predicti
 from fembench.records.profile import save_profile
 from fembench.records.store import load
 
-RECORD = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+RECORD = Path(__file__).parent.parent / "data" / "record.json"
 LINK = AssumedLink(2e-5, 1e9)
 HOSTS = ("a", "b")
 

@@ -65,7 +65,7 @@ def machine_file(tmp_path):
 
 @pytest.mark.row("003:gen")
 def test_the_workload_is_the_partition_that_a_run_makes():
-    record = load(DATA / "record-schema-1.json")
+    record = load(DATA / "record.json")
     assert workload(record.case).parts == record.partition
     assert workload(record.case).mesh_hash == record.mesh.hash
     assert workload(record.case).n_equations == record.mesh.n_equations
@@ -575,7 +575,7 @@ def test_blocking_exchange_is_refused(tmp_path):
 
 
 def test_a_record_without_a_trace_is_refused():
-    record = msgspec.structs.replace(load(DATA / "record-schema-1.json"), events=())
+    record = msgspec.structs.replace(load(DATA / "record.json"), events=())
     with pytest.raises(InputError, match="no traced iterations"):
         graph_of_record(record)
 
@@ -768,10 +768,7 @@ def test_contention_makes_messages_of_a_host_wait_for_each_other():
 
 def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     graph = str(tmp_path / "graph.json")
-    assert (
-        main(["trace", str(DATA / "record-schema-1.json"), "-o", graph, "--dot", str(tmp_path / "g.dot")])
-        == 0
-    )
+    assert main(["trace", str(DATA / "record.json"), "-o", graph, "--dot", str(tmp_path / "g.dot")]) == 0
     assert "execution graph of" in capsys.readouterr().out
     assert main(["trace", graph, "--level", "2", "--show", "--ranks", "0"]) == 0
     shown = capsys.readouterr().out
@@ -786,7 +783,7 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
         "--goal",
         str(tmp_path / "g"),
     ]
-    assert main(["simulate", graph, *exports, "--against", str(DATA / "record-schema-1.json")]) == 0
+    assert main(["simulate", graph, *exports, "--against", str(DATA / "record.json")]) == 0
     text = capsys.readouterr().out
     assert "critical path" in text
     assert "replay: smpirun" in text
@@ -810,12 +807,12 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
         (["simulate", "GRAPH", "--network", "0"], "expected a number above 0"),
         (["simulate", "GRAPH", "--speeds", "1,x"], "expected numbers"),
         (["simulate", "GRAPH", "--speeds", "1"], "expected 2 positive"),
-        (["simulate", str(DATA / "record-schema-1.json")], "not an execution graph"),
+        (["simulate", str(DATA / "record.json")], "not an execution graph"),
     ],
 )
 def test_wrong_graphs_and_options_are_refused_in_one_line(tmp_path, capsys, words, message):
     graph = str(tmp_path / "graph.json")
-    assert main(["trace", str(DATA / "record-schema-1.json"), "-o", graph]) == 0
+    assert main(["trace", str(DATA / "record.json"), "-o", graph]) == 0
     capsys.readouterr()
     assert main([graph if w == "GRAPH" else w for w in words]) == 2
     told = capsys.readouterr().err

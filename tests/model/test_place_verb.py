@@ -13,7 +13,7 @@ from fembench.records.network import CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 
-RECORD = str(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+RECORD = str(Path(__file__).parent.parent / "data" / "record.json")
 
 
 def test_parts_that_talk_stay_on_one_host(tmp_path, capsys):

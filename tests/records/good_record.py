@@ -7,7 +7,7 @@ import msgspec
 from fembench.records.store import load
 from fembench.records.validity import judge
 
-FROZEN = Path(__file__).parent.parent / "data" / "record-schema-1.json"
+FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 replace = msgspec.structs.replace
 
 

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.records.case import FIELDS, Case, fields_of, flat_case, new_case
-from fembench.records.renamed import renamed
+from fembench.records.case import FIELDS, Case, fields_of, new_case
 
 
 def test_every_field_says_what_it_is_and_what_it_takes():
@@ -57,14 +56,6 @@ def test_the_kind_of_tolerance_suits_the_problem_and_is_written_resolved(fields,
     assert case.stop.tolerance_kind == kind
     assert msgspec.to_builtins(case)["stop"]["tolerance_kind"] == kind
     assert msgspec.convert(msgspec.to_builtins(case), Case) == case
-
-
-def test_a_renamed_problem_is_taken_for_what_it_is_now_with_a_word():
-    values, lines = renamed({"problem": "thesis", "ranks": 2})
-    assert values == {"problem": "corner-load", "ranks": 2}
-    assert lines == ["problem 'thesis' is now called 'corner-load'; the old name works in this release only"]
-    assert flat_case({"problem": "thesis"}, "here") == Case()
-    assert renamed({"problem": "bar"}) == ({"problem": "bar"}, [])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, SEND, TOP_LEV
 from fembench.records.store import load
 from fembench.records.times import Times
 
-RECORD = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+RECORD = load(Path(__file__).parent.parent / "data" / "record.json")
 TIMED = [s for s in RECORD.sets if not s.warmup]
 replace = msgspec.structs.replace
 

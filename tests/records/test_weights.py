@@ -34,13 +34,6 @@ def test_weights_are_read_as_they_were_written(tmp_path):
     assert load_weights(tmp_path / "w.json") == WEIGHTS
 
 
-def test_a_file_of_an_earlier_release_has_its_rule_by_the_name_of_today(tmp_path):
-    save_weights(WEIGHTS, tmp_path / "w.json")
-    old = (tmp_path / "w.json").read_text().replace('"rule": "time"', '"rule": "thesis"')
-    (tmp_path / "w.json").write_text(old)
-    assert load_weights(tmp_path / "w.json").rule == "tasks"
-
-
 def test_the_text_is_what_shares_takes():
     assert as_text(WEIGHTS) == "0.5,0.3,0.2"
     assert shares_of(WEIGHTS) == (0.5, 0.3, 0.2)

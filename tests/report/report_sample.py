@@ -10,7 +10,7 @@ from planted_records import accounted
 
 from fembench.records import phases as ph
 from fembench.records.case import FIELDS, Case
-from fembench.records.contest import PeerRun, PeersRecord, SystemFacts
+from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts
 from fembench.records.record import (
     SCHEMA,
     ClockCertificate,
@@ -274,7 +274,10 @@ def peers_record(**changes):
     )
     facts = {"case": one.case, "environment": one.environment, "mesh": one.mesh, "runs": runs, **changes}
     return PeersRecord(
-        schema=2, created="2026", system=SystemFacts(n_rows=630, nonzeros=9000, residual=1e-12), **facts
+        schema=PEERS_SCHEMA,
+        created="2026",
+        system=SystemFacts(n_rows=630, nonzeros=9000, residual=1e-12),
+        **facts,
     )
 
 

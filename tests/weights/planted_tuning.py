@@ -9,7 +9,7 @@ from fembench.partition.shares import parse_shares
 from fembench.records.phases import ASSEMBLY, CG, SPMV_INTERIOR, WAIT
 from fembench.records.store import load
 
-FROZEN = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+FROZEN = load(Path(__file__).parent.parent / "data" / "record.json")
 CELLS = 864_000
 replace = msgspec.structs.replace
 

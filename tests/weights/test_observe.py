@@ -40,7 +40,7 @@ def test_records_of_other_hosts_are_not_pooled():
 
 
 def test_a_record_from_before_a_phase_was_added_is_still_observed():
-    record = load(Path(__file__).parent.parent / "data" / "record-schema-1.json")
+    record = load(Path(__file__).parent.parent / "data" / "record.json")
     assert record.phases == NAMES[: len(record.phases)] != NAMES
     assert observe(record).compute.min() > 0
     with pytest.raises(InputError, match="not those of this fembench"):

@@ -180,7 +180,7 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """All of them; `folder` is for files that are made on the way."""
-    return [*_meshes(folder), *_tables(), *_records(folder), *_texts(), *_of_studies()]
+    return [*_meshes(folder), *_slices(folder), *_tables(), *_records(folder), *_texts(), *_of_studies()]
 
 
 def _meshes(folder: Path) -> list[Reader]:
@@ -221,6 +221,29 @@ def _meshes(folder: Path) -> list[Reader]:
     for suffix, seeds in found.items():  # some suffixes name one format
         distinct.setdefault(seeds[0], suffix)
     return [Reader(f"mesh {suffix}", read, found[suffix], suffix) for suffix in sorted(distinct.values())]
+
+
+def _slices(folder: Path) -> list[Reader]:
+    """Files of a sliced mesh, each beside the others as they were."""
+    from fembench.mesh.box import Box
+    from fembench.mesh.sliced import Sliced
+    from fembench.mesh.slicing import source_of_box, write_sliced
+
+    whole = folder / "slices"
+    write_sliced(source_of_box(Box((2, 1, 1))), whole)
+    files = {path.name: path.read_bytes() for path in whole.iterdir()}
+
+    def reader(name: str) -> Reader:
+        def read(path: Path) -> None:
+            (whole / name).write_bytes(path.read_bytes())
+            try:
+                Sliced(whole).whole()
+            finally:
+                (whole / name).write_bytes(files[name])
+
+        return Reader(f"slices {name}", read, [files[name]], Path(name).suffix)
+
+    return [reader(name) for name in sorted(files)]
 
 
 def _tables() -> list[Reader]:

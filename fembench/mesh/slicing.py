@@ -22,6 +22,7 @@ from fembench.mesh.sliced import (
     Manifest,
     blocks,
     check_sum,
+    head_sum,
     sealed,
     shape_of,
     tagged,
@@ -135,7 +136,7 @@ def _fill(source: Source, place: Path) -> Manifest:
             n_parts=int(source.parts.max(initial=0)) + 1,
             node_tags=tuple(source.node_tags),
             facet_tags=tuple(source.facet_tags),
-            sums={name: tuple(check_sum(a[block]) for block in blocks(len(a))) for name, a in arrays.items()},
+            sums={name: _sums(place / f"{name}.npy", array) for name, array in arrays.items()},
         )
     )
 
@@ -152,6 +153,10 @@ def _stored(place: Path, name: str, source: Source, n: int, pieces: Iterable[np.
         low += len(piece)
     array.flush()
     return array
+
+
+def _sums(path: Path, array: np.ndarray) -> tuple[int, ...]:
+    return (head_sum(path), *(check_sum(array[b]) for b in blocks(len(array)))) if len(array) else ()
 
 
 def _pieces(array: np.ndarray) -> Iterable[np.ndarray]:

@@ -124,7 +124,11 @@ def on_ranks(record, n):
     return msgspec.structs.replace(
         record,
         case=record.case.with_(ranks=n),
-        environment=msgspec.structs.replace(record.environment, rank_host=record.environment.rank_host[:n]),
+        environment=msgspec.structs.replace(
+            record.environment,
+            rank_host=record.environment.rank_host[:n],
+            affinity=record.environment.affinity[:n],
+        ),
         partition=msgspec.structs.replace(part, **cut),
         setup=record.setup[:n],
         total=record.total[:n],

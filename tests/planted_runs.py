@@ -43,7 +43,9 @@ def planted_run(
         )
         for _ in range(5)
     )
-    environment = msgspec.structs.replace(record.environment, rank_host=(0,) * case.placement.ranks)
+    environment = msgspec.structs.replace(
+        record.environment, rank_host=(0,) * case.placement.ranks, affinity=((0,),) * case.placement.ranks
+    )
     made = msgspec.structs.replace(
         record,
         id=id,

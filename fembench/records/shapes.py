@@ -9,6 +9,10 @@ from fembench.records.packed import Packed
 from fembench.records.record import Record
 
 Rows = Sequence[Sequence[Any]]
+BY_RANK = (  # arrays of the partition
+    *("targets", "cells", "dofs", "blocks"),
+    *("shared_dofs", "shared_dofs_all", "neighbours", "message_bytes"),
+)
 
 
 def check_shapes(record: Record, where: str) -> None:
@@ -16,6 +20,8 @@ def check_shapes(record: Record, where: str) -> None:
     ranks, phases = record.case.placement.ranks, len(record.phases)
     if not record.sets:
         raise InputError(f"{where}: sets = []: expected at least one set")
+    if record.solve.iterations < 0:
+        raise InputError(f"{where}: solve.iterations = {record.solve.iterations}: expected 0 or more")
     for name, rows in _by_rank(record):
         if (found := (*rows.shape, 0)[0] if isinstance(rows, Packed) else len(rows)) != ranks:
             raise InputError(f"{where}: {name} of {plural(found, 'rank')}; expected {ranks}, as in its case")
@@ -38,7 +44,8 @@ def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any] | Packed]]:
     """(name, entries) of all arrays with one entry per rank."""
     part = record.partition
     yield "environment.rank_host", record.environment.rank_host
-    for name in ("targets", "cells", "neighbours", "message_bytes"):
+    yield "environment.affinity", record.environment.affinity
+    for name in BY_RANK:
         yield f"partition.{name}", getattr(part, name)
     yield "setup", record.setup
     yield "total", record.total

@@ -109,6 +109,14 @@ def three_ranks(tree):
     tree["case"]["placement"]["ranks"] = 3
 
 
+def a_rank_less(tree):
+    tree["partition"]["shared_dofs_all"].pop()
+
+
+def iterations_below_zero(tree):
+    tree["solve"]["iterations"] = -1
+
+
 def no_sets(tree):
     tree["sets"] = []
 
@@ -141,6 +149,8 @@ def an_event_elsewhere(tree):
     ("spoil", "message"),
     [
         (three_ranks, "environment.rank_host of 2 ranks; expected 3, as in its case"),
+        (a_rank_less, "partition.shared_dofs_all of 1 rank; expected 2, as in its case"),
+        (iterations_below_zero, "solve.iterations = -1: expected 0 or more"),
         (no_sets, "sets = []: expected at least one set"),
         (no_setup, "setup of 0 ranks; expected 2, as in its case"),
         (a_phase_less, "sets[1].counts of 18 phases; expected 19"),

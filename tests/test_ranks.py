@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def session(tmp_path):
     """Run the text of a test module on two ranks; give its exit status and what it printed."""
-    for path in (HERE / "conftest.py", HERE / "ranks.py", HERE.parent / "pyproject.toml"):
+    for path in (HERE / "conftest.py", HERE / "hooks.py", HERE / "ranks.py", HERE.parent / "pyproject.toml"):
         shutil.copy(path, tmp_path)
 
     def run(text):

@@ -145,3 +145,8 @@ def test_a_failed_measurement_is_told_and_the_others_are_made():
     ]
     assert told == ["[1/4] 1", "[2/4] FAILED: b: no such host", "[3/4] 3"]
     assert attempts.failed == ["b: no such host"]
+
+
+def test_an_option_of_one_study_names_it(capsys):
+    assert main(["study", "--fast"]) == 2
+    assert capsys.readouterr().err == "fembench: --fast goes with thesis-004; see fembench study --help\n"

@@ -32,10 +32,6 @@ from fembench.cli.main import main
             "mesh info m1 --jason",
             "unknown option '--jason'; did you mean '--json'?; see fembench mesh --help",
         ),
-        (
-            "study --fast",
-            "--fast goes with thesis-004; see fembench study --help",
-        ),
         ("run m1 --ranks 99999999999999", "--ranks 99999999999999: expected a whole number up to 2147483647"),
         ("run m1 --np 4", "unknown option '--np'; did you mean '--ranks'?; see fembench run --help"),
         ("run m1 -np=4", "unknown option '-np'; did you mean '--ranks'?; see fembench run --help"),

@@ -55,7 +55,7 @@ use() { package fembench doctor && measure "$1" package fembench && package femb
 studies() { pip install --no-deps "$ROOT/studies" && package fembench study | grep -q thesis-004; }
 no_studies() {
     pip uninstall --yes fembench-studies
-    package fembench study 2>&1 | grep -q 'pip install fembench-studies'
+    [[ $(package fembench study 2>&1) == *'pip install fembench-studies' ]]
 }
 
 hash_of() { find "$1" -type f ! -name '*.pyc' ! -name fembench-lock -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum; }

@@ -33,6 +33,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from fembench.base.errors import FembenchError
+from fembench.base.progress import telling
 
 ROOM = 3 << 30  # bytes of address space beyond what is used at the start
 STUCK = 60.0  # seconds after which a case that not even a signal stops ends the script
@@ -259,6 +260,7 @@ def check(reader: Reader, data: bytes, limit: float) -> None:
                 contextlib.redirect_stdout(said),
                 contextlib.redirect_stderr(said),
                 warnings.catch_warnings(),
+                telling(None),  # notes are no errors
             ):
                 warnings.simplefilter("error")
                 reader.read(path)

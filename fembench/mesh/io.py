@@ -18,6 +18,7 @@ import numpy as np
 
 from fembench.base.errors import InputError, shown
 from fembench.base.files import atomic_path
+from fembench.base.progress import progress
 from fembench.mesh.elements import element_named
 from fembench.mesh.foreign import bits_of_tags, mesh_from, physical_groups
 from fembench.mesh.mesh import Mesh
@@ -84,7 +85,7 @@ def read(path: Path | str) -> Mesh:
         raise InputError(f"cannot read mesh {path}: truncated ({_first_line(said.getvalue())})")
     mesh, left_out = mesh_from(foreign, source.stem)
     if left_out:
-        print(f"fembench: note: {left_out}", file=sys.stderr)
+        progress(f"note: {left_out}")
     return mesh
 
 

@@ -163,7 +163,7 @@ def test_nodes_in_no_cell_are_left_out_with_a_note_and_the_others_keep_their_tag
     shape = meshio.Mesh(X, [("tetra", [[4, 6, 5, 7]])], point_sets={"top": [0, 5, 7], "point": [1]})
     shape.write(tmp_path / "bad.inp")
     mesh = read(tmp_path / "bad.inp")
-    assert capsys.readouterr() == ("", "fembench: note: mesh bad: 4 nodes of 8, in no cell, left out\n")
+    assert capsys.readouterr() == ("", "note: mesh bad: 4 nodes of 8, in no cell, left out\n")
     assert (mesh.x.tolist(), mesh.cells.tolist()) == (X[4:].tolist(), [[0, 2, 1, 3]])
     assert {tag: nodes.tolist() for tag, nodes in mesh.node_tags.items()} == {"top": [1, 3]}
 

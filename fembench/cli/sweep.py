@@ -67,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
     from fembench.cli.shared import typed_command
     from fembench.cli.sweep_plan import as_text, as_tree
     from fembench.launch.launchers import SETTINGS
-    from fembench.workflows.sweep import SweepAsked, invalid, planned, swept
+    from fembench.workflows.sweep import invalid, planned, swept
+    from fembench.workflows.sweep_source import SweepAsked
 
     asked = SweepAsked(
         campaign=options.campaign,

@@ -113,11 +113,9 @@ def _fill(source: Source, place: Path) -> Manifest:
     }
     x, cells = arrays["nodes"], arrays["cells"]
     facets = _numbered([*source.facet_tags.values(), source.boundary])
-    marks = [*source.node_tags.values()]
-    marks += [
-        np.unique(tagged(cells, source.element, rows))
-        for rows in (*source.facet_tags.values(), source.boundary)
-    ]
+    facet_tags = {tag: tagged(cells, source.element, rows) for tag, rows in source.facet_tags.items()}
+    boundary = tagged(cells, source.element, source.boundary)
+    marks = [*source.node_tags.values(), *map(np.unique, (*facet_tags.values(), boundary))]
     tables = {
         "centroids": (source.n_cells, _centroids(x, cells)),
         "facets": (len(facets), [facets]),
@@ -125,7 +123,6 @@ def _fill(source: Source, place: Path) -> Manifest:
         "parts": (len(source.parts), [source.parts[:, None]]),
     }
     arrays |= {name: _stored(place, name, source, *table) for name, table in tables.items()}
-    facet_tags = {tag: tagged(cells, source.element, rows) for tag, rows in source.facet_tags.items()}
     return sealed(
         Manifest(
             format=FORMAT,

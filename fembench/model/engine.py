@@ -5,10 +5,11 @@ Turns are simulated until they repeat. Once the clocks of all ranks advance by t
 4 turns, they do so in all later turns, because the recurrence uses only maximum and sum.
 """
 
+import functools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, overload
+from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,9 @@ class _Level(NamedTuple):
     numbers: Ints  # (k, n) messages; -1 where there is none
 
 
+Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nodes, arrivals, their columns
+
+
 class _Runner:
     """Simulates one segment. In the array of ends, node k follows the ranks' clocks: index n_ranks + k."""
 
@@ -184,39 +188,43 @@ class _Runner:
         spent = (ends[self._ranks :] - ends[self._before] - self._own)[self._waiting]
         return ends[self._last], np.maximum(spent, 0.0)
 
-    def _ends(self, clock: Array) -> Array:
-        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there."""
+    def _ends(self, clock: Array, arrive: Arrive | None = None) -> Array:
+        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there.
+
+        `arrive` is told of all messages that arrive at the nodes of a level, each before it is received.
+        """
         ends = np.empty(self._ranks + len(self._segment.nodes))
         ends[: self._ranks] = clock
         for level in self._levels:
             t = ends[level.before] + level.work
-            if len(level.sources):
-                for arrival, receive, _ in _in_order(level, ends):
-                    t = np.maximum(t, arrival) + receive
+            for arrival, receive, column in _in_order(level, ends) if len(level.sources) else ():
+                if arrive:
+                    arrive(level, t, arrival, column)
+                t = np.maximum(t, arrival) + receive
             ends[self._ranks + level.nodes] = t
         return ends
 
     def turn(self, clock: Array) -> Turn:
         """The turn from these clocks."""
-        ends = self._ends(clock)
         bound = np.full(len(self._segment.nodes), -1, np.int64)
         arrived = np.zeros(len(self._segment.nodes))
-        for level in self._levels:
-            t = ends[level.before] + level.work
-            for arrival, receive, column in _in_order(level, ends) if len(level.sources) else ():
-                late = arrival > t
-                nodes = level.nodes[late]
-                bound[nodes] = np.take_along_axis(level.numbers, column[None], 0)[0][late]
-                arrived[nodes] = arrival[late]
-                t = np.maximum(t, arrival) + receive
+
+        def arrive(level: _Level, t: Array, arrival: Array, column: Ints) -> None:
+            late = arrival > t
+            nodes = level.nodes[late]
+            bound[nodes] = np.take_along_axis(level.numbers, column[None], 0)[0][late]
+            arrived[nodes] = arrival[late]
+
+        ends = self._ends(clock, arrive)
         return Turn(ends[self._before], ends[self._ranks :], bound, arrived)
 
 
 class LazyTurns(Sequence[Turn]):
-    """The turns from the given clocks, simulated when they are looked at."""
+    """The turns from the given clocks, simulated when they are looked at; those of a period are kept."""
 
     def __init__(self, runner: _Runner, clocks: list[Array]) -> None:
         self._runner, self._clocks = runner, clocks
+        self._turn = functools.lru_cache(max(PERIODS))(lambda k: runner.turn(clocks[k]))
 
     def __len__(self) -> int:
         return len(self._clocks)
@@ -226,8 +234,7 @@ class LazyTurns(Sequence[Turn]):
     @overload
     def __getitem__(self, k: slice) -> "LazyTurns": ...
     def __getitem__(self, k: int | slice) -> "Turn | LazyTurns":
-        found = self._clocks[k]
-        return LazyTurns(self._runner, found) if isinstance(found, list) else self._runner.turn(found)
+        return LazyTurns(self._runner, self._clocks[k]) if isinstance(k, slice) else self._turn(k)
 
 
 def _in_order(level: _Level, ends: Array) -> Iterator[tuple[Array, Array, Ints]]:

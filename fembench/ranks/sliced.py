@@ -7,6 +7,7 @@ ranks that read them. What a rank holds at any time is its slice or its part, ne
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,14 @@ class RanksWorld:
         self.comm = comm
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        out = np.empty(values.shape, values.dtype)
-        self.comm.Allreduce(np.ascontiguousarray(values), out, SUM)
-        return out
+        return self._reduced(values, SUM)
 
     def max(self, values: np.ndarray) -> np.ndarray:
+        return self._reduced(values, MAX)
+
+    def _reduced(self, values: np.ndarray, operation: Any) -> np.ndarray:
         out = np.empty(values.shape, values.dtype)
-        self.comm.Allreduce(np.ascontiguousarray(values), out, MAX)
+        self.comm.Allreduce(np.ascontiguousarray(values), out, operation)
         return out
 
     def rows(self, own: np.ndarray) -> np.ndarray:
@@ -53,7 +55,7 @@ class Cells:
     """The cells of this rank's part, ascending, with what travels with them."""
 
     numbers: I64  # (n,)
-    nodes: I32  # (n, nodes of the element) global, until `sliced_piece` numbers them anew
+    nodes: I32  # (n, nodes of the element) global numbers; `sliced_piece` replaces them by local ones
     facets: I32  # (k, 3) cell, local facet, tag; ascending
     parts: NDArray[np.integer]  # (n,) connected part of each; all 0 if there is one
 

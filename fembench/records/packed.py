@@ -28,6 +28,9 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     whole: bool
     data: str
 
+    def __len__(self) -> int:
+        return (*self.shape, 0)[0]
+
     @property
     def _bytes(self) -> int:
         return 4 if self.whole else 3

@@ -23,8 +23,10 @@ def check_shapes(record: Record, where: str) -> None:
     if record.solve.iterations < 0:
         raise InputError(f"{where}: solve.iterations = {record.solve.iterations}: expected 0 or more")
     for name, rows in _by_rank(record):
-        if (found := (*rows.shape, 0)[0] if isinstance(rows, Packed) else len(rows)) != ranks:
-            raise InputError(f"{where}: {name} of {plural(found, 'rank')}; expected {ranks}, as in its case")
+        if len(rows) != ranks:
+            raise InputError(
+                f"{where}: {name} of {plural(len(rows), 'rank')}; expected {ranks}, as in its case"
+            )
     for name, table in _by_phase(record):
         widths = table.shape[1:] if isinstance(table, Packed) else map(len, table)
         wrong = next((n for n in widths if n != phases), None)

@@ -25,7 +25,8 @@ from fembench.workflows.characterize import measured_speeds, with_network
 from fembench.workflows.doctor import examine
 from fembench.workflows.notebook import Runs
 from fembench.workflows.run import run_case
-from fembench.workflows.sweep import SweepAsked, swept
+from fembench.workflows.sweep import swept
+from fembench.workflows.sweep_source import SweepAsked
 from fembench.workflows.tune import Tuned, tune_case
 
 Tell = Callable[[str], None]
@@ -226,10 +227,9 @@ def case_of(mesh: str, fields: Mapping[str, Any]) -> Case:
     unknown = [name for name in fields if name not in FIELDS]
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
-    values = {name: field.default for name, field in FIELDS.items()} | dict(fields) | {"mesh": mesh}
-    if "storage" not in fields:
-        values["storage"] = DEFAULT_STORAGE[values["solver"]]
-    return new_case(values, "run")
+    solver = str(fields.get("solver", FIELDS["solver"].default))
+    storage = DEFAULT_STORAGE.get(solver, FIELDS["storage"].default)
+    return new_case({"storage": storage, **fields, "mesh": mesh}, "run")
 
 
 def _campaign(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:

@@ -22,9 +22,13 @@ def measured_speeds(
     hostfile: str = "",
     command: str,
     scratch: Path,
+    what: str = "characterize",
 ) -> Profile:
-    """The profile of the hosts of these ranks, without a network. Raises InputError or RunFailedError."""
-    with working("characterize: measuring speeds"):
+    """The profile of the hosts of these ranks, without a network. Raises InputError or RunFailedError.
+
+    what: begins each line of progress
+    """
+    with working(f"{what}: measuring speeds"):
         return measure_hosts(
             ranks,
             quick=quick,
@@ -33,7 +37,7 @@ def measured_speeds(
             hostfile=hostfile,
             command=command,
             scratch=scratch,
-            tell=lambda text: progress(f"characterize: {text}"),
+            tell=lambda text: progress(f"{what}: {text}"),
         )
 
 

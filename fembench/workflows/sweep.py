@@ -4,7 +4,6 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from fembench.base.errors import RunFailedError
 from fembench.base.progress import progress
@@ -19,6 +18,7 @@ from fembench.records.record import Record
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
 from fembench.workflows.sweep_source import (
+    SweepAsked,
     SweepSource,
     folder_of,
     measure_network,
@@ -26,23 +26,6 @@ from fembench.workflows.sweep_source import (
     measured_first,
     source_of,
 )
-
-
-@dataclass(frozen=True)
-class SweepAsked:
-    """What to run, where, and for how long."""
-
-    campaign: str | Campaign | None = None  # a file; None: the default campaign
-    results: str | None = None  # folder; None: results/NAME
-    weights: str | None = None  # file with the shares of all cases with its number of ranks
-    hostfile: str = ""
-    machine: str = ""  # profile for hosts = "fast" and memory = "25%"
-    minutes: float = 0.0  # end after this time; 0: each run once
-    report: bool = True  # whether time is left for the report
-    launcher: str = ""
-    launcher_options: str = ""
-    map_by: str = ""
-    command: str = "fembench sweep"  # what the records say was typed
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
@@ -14,23 +13,20 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import Expectations
 from fembench.bench.schedule import InOrder, RunOrder, WithinTime
-from fembench.workflows.sweep_source import SweepSource, made, nodes_in, say_unequal, speeds_from
-from fembench.workflows.weighted import weighted
-
-if TYPE_CHECKING:
-    from fembench.workflows.sweep import SweepAsked
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import load_weights
 from fembench.report.run_line import summary_line
 from fembench.report.runs import case_name
 from fembench.workflows.sweep_plan import cores_of
+from fembench.workflows.sweep_source import SweepAsked, SweepSource, made, nodes_in, say_unequal, speeds_from
+from fembench.workflows.weighted import weighted
 
 REPORT = 8.0  # seconds that tables and page take
 LEFT_OUT = "left out (no time)"
 
 
-def time_left(asked: "SweepAsked", begin: float) -> float:
+def time_left(asked: SweepAsked, begin: float) -> float:
     """Seconds for runs, of the --minutes that began at `begin`. Raises InputError if there are none."""
     report = REPORT if asked.report else 0.0
     left = 60 * asked.minutes - report - (time.monotonic() - begin)
@@ -55,7 +51,7 @@ class Sweep:
     source: SweepSource
     folder: Folder
     there: CampaignHosts
-    asked: "SweepAsked"
+    asked: SweepAsked
     order: RunOrder
     kept: list[CampaignRun]  # with a record
     records: list[Record]  # all in the folder; those made are added
@@ -68,7 +64,7 @@ class Sweep:
         source: SweepSource,
         folder: Folder,
         there: CampaignHosts,
-        asked: "SweepAsked",
+        asked: SweepAsked,
         begin: float,
     ) -> "Sweep":
         """`begin`: when the time given with --minutes began. Raises InputError."""
@@ -134,7 +130,7 @@ class Sweep:
 
 
 def runs_of(
-    source: SweepSource, folder: Folder, asked: "SweepAsked"
+    source: SweepSource, folder: Folder, asked: SweepAsked
 ) -> tuple[list[CampaignRun], list[CampaignRun]]:
     """(the runs of the campaign, all with a record); with --minutes, one of each case. Raises InputError."""
     if not asked.minutes:

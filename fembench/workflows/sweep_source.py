@@ -8,21 +8,16 @@ slow hosts.
 import contextlib
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
 
 from fembench.base.config import from_toml, read_text
 from fembench.base.errors import AllocationLostError, FembenchError, InputError, UnsharedError
-from fembench.base.progress import progress, working
+from fembench.base.progress import progress
 from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign
-from fembench.characterize.estimate import estimated
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
-from fembench.characterize.start import measure_hosts, measure_links
 from fembench.launch.hostlist import same_host
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
@@ -32,10 +27,8 @@ from fembench.report.node_tables import cautions, headline
 from fembench.weights.host_speed import NODES, host_speeds
 from fembench.weights.observe import hosts_of
 from fembench.weights.slow_nodes import slow_nodes
+from fembench.workflows.characterize import measured_speeds, with_network
 from fembench.workflows.nodes import measured_in
-
-if TYPE_CHECKING:
-    from fembench.workflows.sweep import SweepAsked
 
 WHERE = "the default campaign"
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
@@ -43,6 +36,23 @@ FEW_MINUTES = 10.0  # with less, the network is not measured
 FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
 NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepAsked:
+    """What to run, where, and for how long."""
+
+    campaign: str | Campaign | None = None  # a file; None: the default campaign
+    results: str | None = None  # folder; None: results/NAME
+    weights: str | None = None  # file with the shares of all cases with its number of ranks
+    hostfile: str = ""
+    machine: str = ""  # profile for hosts = "fast" and memory = "25%"
+    minutes: float = 0.0  # end after this time; 0: each run once
+    report: bool = True  # whether time is left for the report
+    launcher: str = ""
+    launcher_options: str = ""
+    map_by: str = ""
+    command: str = "fembench sweep"  # what the records say was typed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +93,7 @@ class LearnedSpeeds:
 
 
 def source_of(
-    path: "str | Campaign | None", there: CampaignHosts, minutes: float, results: str | None
+    path: str | Campaign | None, there: CampaignHosts, minutes: float, results: str | None
 ) -> SweepSource:
     """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
     if isinstance(path, Campaign):
@@ -173,7 +183,7 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
     return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
 
 
-def measure_nodes(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -> None:
+def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
     """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
 
     The slow ones are named with the cause. A failure is said, and the campaign goes on without.
@@ -205,7 +215,7 @@ def _raise_if_fatal(error: FembenchError) -> None:
         raise error
 
 
-def measure_network(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -> None:
+def measure_network(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
     """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
 
     A failure is said, and the campaign goes on without.
@@ -219,8 +229,7 @@ def measure_network(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -
         progress(f"network: left out, as it takes about two minutes ({by_hand})")
         return
     try:
-        with working("network: measuring"):
-            _write_machine(path, there.job.slots, folder.runs, asked)
+        _write_machine(path, there.job.slots, folder.runs, asked)
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"network: not measured: {error}")
@@ -228,17 +237,9 @@ def measure_network(there: CampaignHosts, folder: Folder, asked: "SweepAsked") -
     progress(f"network: {path} (fembench predict --machine {path})")
 
 
-def _write_machine(path: Path, ranks: int, scratch: Path, asked: "SweepAsked") -> None:
+def _write_machine(path: Path, ranks: int, scratch: Path, asked: SweepAsked) -> None:
     """Raises InputError or RunFailedError."""
-
-    def tell(text: str) -> None:
-        progress(f"network: {text}")
-
-    profile = measure_hosts(
-        ranks, quick=True, hostfile=asked.hostfile, command=asked.command, scratch=scratch, tell=tell
+    speeds = measured_speeds(
+        ranks, quick=True, hostfile=asked.hostfile, command=asked.command, scratch=scratch, what="network"
     )
-    found = measure_links(ranks, quick=True, hostfile=asked.hostfile, scratch=scratch, tell=tell)
-    placed = profile.environment.rank_host
-    if found.rank_host != placed:
-        raise InputError(f"the launcher placed the {ranks} ranks in another way the second time")
-    save_profile(msgspec.structs.replace(profile, network=estimated(found.network, placed)), path)
+    save_profile(with_network(speeds, quick=True, hostfile=asked.hostfile, scratch=scratch), path)

@@ -372,6 +372,14 @@ def test_turns_that_repeat_are_skipped_without_a_shift():
     assert paths[0] == pytest.approx(paths[1], rel=1e-2)
 
 
+def test_a_turn_of_the_period_is_simulated_once_however_often_it_is_looked_at():
+    rng = np.random.default_rng(1)
+    plan = make_plan(cg_graph(rng.uniform(5e-4, 1e-3, 8), grid(2), 50, 20_000, inside=0.3), machine(8))
+    turns = next(run.turns for run in simulate(plan).runs if len(run.turns) > 1)
+    assert turns[1] is turns[1]
+    assert turns[1] is not turns[0]
+
+
 @pytest.mark.slow
 def test_a_thousand_iterations_on_256_ranks_take_seconds():
     rng = np.random.default_rng(1)

@@ -8,6 +8,9 @@ import pytest
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
+from fembench.mesh.box import Box
+from fembench.mesh.slicing import source_of_box, write_sliced
+from fembench.workflows.api import case_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,6 +55,24 @@ def test_shares_of_a_sweep_are_those_of_a_run(runs, folder):
     assert cells[0] / sum(cells) == pytest.approx(found.ranks[0].share, abs=0.02)
 
 
+def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_solver(folder):
+    write_sliced(source_of_box(Box((4, 4, 8))), "bar.mesh")
+    case = fembench.run("bar.mesh/", ranks=2, iterations=10, sets=1)[0].case
+    assert (case.placement.partitioner, case.method.storage) == ("rcb", "sym")
+    assert case_of("m1", {"solver": "petsc"}).method.storage == "baij"
+
+
+@pytest.mark.slow
+def test_tuning_finds_the_shares_of_unequal_ranks(folder):
+    told = []
+    found = fembench.tune(
+        "m1", ranks=2, emulate="1,0.5", dilate=8, seconds=0.2, rounds=1, pairs=1, tell=told.append
+    )
+    assert found.weights.ranks[0].share > 0.55
+    assert found.output.exists()
+    assert all(line.startswith("tune: ") for line in told)
+
+
 @pytest.mark.slow
 def test_a_machine_is_measured_and_runs_on_it_are_predicted(folder):
     profile = fembench.machine(2, path="machine.json", quick=True)
@@ -66,6 +87,7 @@ def test_a_machine_is_measured_and_runs_on_it_are_predicted(folder):
     [
         (lambda: fembench.run("m1", rank=2), InputError, "unknown field 'rank'; expected one of mesh"),
         (lambda: fembench.run("m1", ranks=0), InputError, "ranks"),
+        (lambda: fembench.run("m1", solver="ours"), InputError, "solver = 'ours'"),
         (lambda: fembench.run("nothing.msh"), InputError, "nothing.msh"),
         (lambda: fembench.sweep("c.toml", cases=[{"mesh": "m1"}]), InputError, "expected one of them"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], name="a/b"), InputError, "name = 'a/b'"),

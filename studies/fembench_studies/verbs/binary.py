@@ -227,6 +227,7 @@ def _calls(text: str) -> dict[str, float]:
 
 def print_blocks(options: argparse.Namespace) -> int:
     """The blocks of one function, as a table, as JSON, or as a flow chart. Raises InputError."""
+    from fembench.base.config import encode
     from fembench.base.errors import InputError
     from fembench.base.files import write_atomic
     from fembench_studies.binaries.block_reduce import reduce_blocks
@@ -241,12 +242,14 @@ def print_blocks(options: argparse.Namespace) -> int:
         write_atomic(options.dot, flow_chart(function))
         print(f"flow chart: {options.dot}; next: dot -Tsvg {options.dot} -o {options.blocks}.svg")
         return 0
-    print(as_json(list(function.vertices.values())) if options.json else block_table(function))
+    vertices = list(function.vertices.values())
+    print(encode(vertices).decode() if options.json else block_table(function))
     return 0
 
 
 def report(options: argparse.Namespace, found) -> str:
     """What is printed about a program: the prediction, and the tables behind it."""
+    from fembench.base.config import encode
     from fembench.base.errors import InputError
     from fembench_studies.binaries import expected_tables as tables
     from fembench_studies.binaries.expected import summary
@@ -254,7 +257,7 @@ def report(options: argparse.Namespace, found) -> str:
     if options.messages and not options.link:
         raise InputError("--messages without --link; expected the network of the messages")
     if options.json:
-        return as_json(_tree(options, found))
+        return encode(_tree(options, found)).decode()
     parts = {
         "": summary(found, options.binary),
         "Ranks": tables.rank_rows(found),
@@ -299,10 +302,3 @@ def _tree(options: argparse.Namespace, found) -> dict[str, object]:
         "wide": found.wide(),
         "unfollowed": found.unfollowed,
     }
-
-
-def as_json(tree: object) -> str:
-    """One line of JSON."""
-    import msgspec
-
-    return msgspec.json.encode(tree).decode()

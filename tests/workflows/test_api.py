@@ -63,6 +63,7 @@ def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_sol
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_tuning_finds_the_shares_of_unequal_ranks(folder):
     told = []
     found = fembench.tune(

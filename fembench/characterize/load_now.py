@@ -65,5 +65,14 @@ def measured_on(host: str, scratch: Path) -> list[HostLoad]:
         line = job_line(1, str(path))
         program = rank_program("fembench.characterize.load_rank")
         variables = environment(line)
-        end = run_job(program, LoadJob(), "load.json", line, variables, scratch=scratch, timeout=PATIENCE)
+        end = run_job(
+            program,
+            LoadJob(),
+            "load.json",
+            line,
+            variables,
+            scratch=scratch,
+            timeout=PATIENCE,
+            warn=False,
+        )
     return convert(msgspec.json.decode(end.content()), list[HostLoad], where=host)

@@ -198,6 +198,12 @@ def load_average() -> float:
         return 0.0
 
 
+def running(root: Path = ROOT) -> int:
+    """Threads that run or wait for a processor now, of all processes under this kernel; 0 where unknown."""
+    found = re.match(r"(?:[\d.]+ ){3}(\d+)/", read(root / "proc/loadavg"))
+    return int(found.group(1)) if found else 0
+
+
 def peak_memory(root: Path = ROOT) -> int:
     """Peak resident memory of this process so far, bytes; 0 where unknown."""
     high = re.search(r"^VmHWM:\s+(\d+) kB", read(root / "proc/self/status"), re.M)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fembench.launch.job import APART, ERROR, STARTED, UNSHARED, StartedRank
+from fembench.launch.job import APART, ERROR, STARTED, UNSHARED, Started, StartedRank
 from fembench.launch.killed import dead_rank
 from fembench.launch.witness import Death
 
@@ -194,11 +194,11 @@ def why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str) -> tu
     return diagnosis(ended.status, ended.output, started, ended.deaths, launcher)
 
 
-def _started(folder: Path) -> list[StartedRank]:
-    """[rank] -> where it was started; [] if the job did not come that far."""
+def _started(folder: Path) -> Sequence[StartedRank]:
+    """[rank] -> where it was started; () if the job did not come that far."""
     with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode((folder / STARTED).read_bytes(), type=list[StartedRank])
-    return []
+        return msgspec.json.decode((folder / STARTED).read_bytes(), type=Started).ranks
+    return ()
 
 
 def diagnosis(

@@ -17,10 +17,26 @@ REFUSED = ("input", UNSHARED)  # what the user can correct: exit status 2
 
 
 class StartedRank(msgspec.Struct, frozen=True, array_like=True):
-    """Where a rank was started. STARTED holds them in the order of ranks."""
+    """Where a rank was started."""
 
     host: str
     process: int
+
+
+class StartedHost(msgspec.Struct, frozen=True):
+    """A host of the job when its ranks have met."""
+
+    name: str
+    cores: int  # that the job can use at the same time
+    cpu_quota: float  # CPU seconds per second; 0: no limit
+    load_average: float  # over the last minute; 0 if only the job's ranks run now
+
+
+class Started(msgspec.Struct, frozen=True):
+    """What STARTED holds."""
+
+    ranks: tuple[StartedRank, ...]  # [rank]
+    hosts: tuple[StartedHost, ...]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

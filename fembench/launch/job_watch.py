@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fembench.launch import preflight
 from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hostfile import names_in
 from fembench.launch.hostlist import is_this_host
@@ -29,14 +30,17 @@ class JobWatch:
         hosts: Sequence[str],
         witness: Witness,
         tell: Callable[[str], None] | None,
+        warn: bool = True,
     ) -> None:
-        """`result`: the file that the ranks leave. `hosts`: those that a remote shell must reach."""
+        """`result`: the file that the ranks leave. `hosts`: those that a remote shell must reach.
+        `warn` of what slows the hosts."""
         self.refusal = ""  # why the job cannot start, in one line
         self._folder, self._result, self._hosts = folder, folder / result, hosts
         self._witness, self._tell = witness, tell
         self._begin, self._told = time.monotonic(), 0
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
+        self._warned = not warn
 
     def is_over(self, variables: Mapping[str, str]) -> bool:
         """Pass on new lines of progress; whether the job should be ended.
@@ -44,6 +48,9 @@ class JobWatch:
         `variables`: the environment of the launcher.
         """
         self._pass_on()
+        if not self._warned and self._has_started():
+            self._warned = True
+            preflight.warn(self._folder)
         now = time.monotonic()
         if not self._asked and now > self._begin + START:
             self._asked = True

@@ -53,6 +53,7 @@ def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
             scratch=folder,
             timeout=PATIENCE,
             tail=TAIL,
+            warn=False,
         )
 
 

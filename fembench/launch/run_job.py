@@ -81,12 +81,14 @@ def run_job(
     timeout: float = 0.0,
     tell: Callable[[str], None] | None = None,
     tail: int = TAIL,
+    warn: bool = True,
 ) -> JobEnd:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
     `program`: a `rank_program`, or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder that
     rank 0's host sees, too. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
-    `tail`: lines of output to keep. If srun's plugin does not fit, the next one is tried.
+    `tail`: lines of output to keep. `warn` of what slows the hosts. If srun's plugin does not fit, the next
+    one is tried.
     """
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
@@ -95,7 +97,7 @@ def run_job(
         with Witness(remote=bool(line.host_files)) as witness:
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
-            watch = JobWatch(folder, result, hosts, witness, tell)
+            watch = JobWatch(folder, result, hosts, witness, tell, warn)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
             ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts))
@@ -113,7 +115,16 @@ def run_job(
     if kind == APART and (other := with_next_plugin(line)):
         job = _started_by(job, other)
         return run_job(
-            program, job, result, other, variables, scratch=scratch, timeout=timeout, tell=tell, tail=tail
+            program,
+            job,
+            result,
+            other,
+            variables,
+            scratch=scratch,
+            timeout=timeout,
+            tell=tell,
+            tail=tail,
+            warn=warn,
         )
     if kind == APART:
         kind, message = "input", f"{message}: {misfit(line)}"

@@ -2,10 +2,10 @@
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,8 +13,9 @@ from fembench.base.config import encode
 from fembench.base.errors import FembenchError, InputError, UnsharedError
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
-from fembench.host.where import distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, StartedRank
+from fembench.host import cgroup, host
+from fembench.host.where import Key, distinct_names, host_key
+from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, Started, StartedHost, StartedRank
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
@@ -94,13 +95,38 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
 
 
 def _say_started(folder: Path, comm: Comm) -> None:
-    """Leave a file with the host and process of every rank. Collective."""
-    everyone = comm.gather((host_key(), os.getpid()))
-    if everyone is None:
-        return
-    names = distinct_names([key for key, _ in everyone])
-    started = [StartedRank(name, process) for name, (_, process) in zip(names, everyone)]
-    (folder / STARTED).write_bytes(msgspec.json.encode(started))
+    """Leave a file with the host and process of every rank, and what slows the hosts. Collective."""
+    quota, average = cgroup.cpu_quota() or 0.0, host.load_average()
+    met = Met(host_key(), os.getpid(), host.host_cores(), quota, average, host.running())
+    everyone = comm.gather(met)
+    if everyone is not None:
+        write_atomic(folder / STARTED, msgspec.json.encode(started(everyone)))
+
+
+class Met(NamedTuple):
+    """A rank when all have met."""
+
+    host: Key
+    process: int
+    cores: int
+    quota: float  # CPU seconds per second; 0: no limit
+    load_average: float  # over the last minute, this job's last runs included
+    running: int  # threads on its machine
+
+
+def started(everyone: Sequence[Met]) -> Started:
+    """Where these ranks are. A load counts only if more threads than ranks run on a machine now."""
+    names = distinct_names([met.host for met in everyone])
+    by_machine: dict[str, list[int]] = {}
+    for met in everyone:
+        by_machine.setdefault(met.host[1], []).append(met.running)
+    hosts: dict[str, StartedHost] = {}
+    for name, met in zip(names, everyone):
+        running = by_machine[met.host[1]]
+        load = met.load_average if min(running) > len(running) else 0.0
+        hosts.setdefault(name, StartedHost(name, met.cores, met.quota, load))
+    ranks = [StartedRank(name, met.process) for name, met in zip(names, everyone)]
+    return Started(tuple(ranks), tuple(hosts.values()))
 
 
 class WorldSizeError(InputError):

@@ -113,6 +113,7 @@ def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
     """What each host has, and whether it sees the folder."""
     from fembench.base.errors import FembenchError
     from fembench.launch.hostlist import folded
+    from fembench.launch.preflight import slowed
     from fembench.launch.probe import found_in, probe
 
     try:
@@ -126,7 +127,7 @@ def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
         alike.setdefault(_in_words(host), []).append(host.name)
     for facts, names in alike.items():
         yield ok("hosts", f"{folded(names)}: {facts}")
-    yield from _slowed(found)
+    yield from slowed(found)
     blind = [host.name for host in found if not host.sees_results]
     if blind:
         text = f"{folder.resolve()} is not visible on {folded(blind)}"
@@ -135,24 +136,6 @@ def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
         )
     else:
         yield ok("shared folder", f"{folder.resolve()} is visible on all {len(found)} hosts")
-
-
-def _slowed(found: Sequence[ProbedHost]) -> Iterator[Finding]:
-    """The hosts with a quota, and those with other work: a line each, with the worst."""
-    from fembench.host import checkup
-    from fembench.launch.hostlist import folded
-
-    quotas = [(host, checkup.quota(host.cpu_quota, host.cores)) for host in found]
-    loads = [(host, checkup.load(host.load_average, host.cores)) for host in found]
-    for findings in (
-        sorted(quotas, key=lambda q: q[0].cpu_quota),
-        sorted(loads, key=lambda o: -o[0].load_average),
-    ):
-        bad = {host.name: finding for host, finding in findings if finding.status != "ok"}
-        if bad:
-            names = [host.name for host in found if host.name in bad]
-            worst, many = next(iter(bad.values())), " at worst" if len(bad) > 1 else ""
-            yield worst._replace(found=f"{folded(names)}: {worst.found}{many}")
 
 
 def _in_words(host: ProbedHost) -> str:

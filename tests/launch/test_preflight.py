@@ -1,0 +1,92 @@
+"""What slows hosts is said before a job begins: once, by every command that starts one."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import fembench
+from fembench.launch import preflight
+from fembench.launch.job import STARTED, Started, StartedHost
+from fembench.launch.serve import Met, started
+from fembench.workflows import api
+
+N1, N2 = ("n1", "boot-1"), ("n2", "boot-2")
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch, caplog):
+    monkeypatch.setattr(preflight, "_warned", set())
+    monkeypatch.delenv("FEMBENCH_SYNTHETIC", raising=False)
+    caplog.set_level(logging.WARNING, "fembench")
+
+
+def met(host, running=2, quota=0.0, load=2.0, cores=2):
+    return Met(host, 1, cores, quota, load, running)
+
+
+def warned(folder, caplog, *hosts):
+    caplog.clear()
+    (folder / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
+    preflight.warn(folder)
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("running", "loads"),
+    [
+        ((2, 2, 1), [0.0, 0.0]),  # the load of a minute is that of this job's runs
+        ((3, 2, 1), [0.0, 0.0]),  # a rank that looked while a daemon of the launcher ran
+        ((3, 3, 1), [2.0, 0.0]),
+        ((2, 2, 2), [0.0, 2.0]),
+    ],
+)
+def test_a_load_counts_where_more_than_the_ranks_of_the_job_run_now(running, loads):
+    found = started([met(host, n) for host, n in zip((N1, N1, N2), running)])
+    assert [host.load_average for host in found.hosts] == loads
+    assert [rank.host for rank in found.ranks] == ["n1", "n1", "n2"]
+
+
+def test_hosts_of_one_machine_count_the_ranks_of_all_of_them():
+    found = started([met(("a", "boot"), 2), met(("b", "boot"), 2)])
+    assert [(host.name, host.load_average) for host in found.hosts] == [("a", 0.0), ("b", 0.0)]
+
+
+def test_a_quota_and_a_load_are_said_once_each_and_healthy_hosts_not_at_all(tmp_path, caplog):
+    slow, busy = StartedHost("n3", 1, 0.5, 0.0), StartedHost("n2", 2, 0.0, 1.5)
+    said = warned(tmp_path, caplog, StartedHost("n1", 2, 0.0, 0.0), busy, slow)
+    assert [line.split(": ")[:3] for line in said] == [
+        ["note", "CPU quota", "n3"],
+        ["note", "load", "n2"],
+    ]
+    assert warned(tmp_path, caplog, busy, slow) == []
+    assert len(warned(tmp_path, caplog, StartedHost("n4", 1, 0.5, 0.0))) == 1
+
+
+def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, caplog, monkeypatch):
+    monkeypatch.setenv("FEMBENCH_SYNTHETIC", "lab")
+    assert warned(tmp_path, caplog, StartedHost("n3", 1, 0.5, 0.0)) == []
+
+
+def test_a_job_that_begins_warns_and_one_that_only_looks_does_not(tmp_path, caplog, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
+    assert list(api.doctor())
+    assert caplog.messages == []
+    api.run("m1", ranks=1, iterations=1, sets=1)
+    assert caplog.messages == ["note: load: planted: slow: wait"]
+
+
+def test_every_job_warns_but_those_that_look_at_hosts():
+    silent = {
+        path.name for path in Path(fembench.__file__).parent.rglob("*.py") if "warn=False" in path.read_text()
+    }
+    assert silent == {"probe.py", "load_now.py"}
+
+
+def _found(hosts):
+    from fembench.host.finding import Finding
+
+    assert len(hosts) == 1
+    return Finding("load", "problem", "planted: slow", "wait")

@@ -214,7 +214,7 @@ def quota(cpus: float | None, cores: int) -> Finding:
     text = f"CPU time of {cpus:g} CPUs"
     if cpus >= cores and cpus == int(cpus):
         return ok("CPU quota", text)
-    advice = "a quota pauses all ranks now and then: ask for whole cores (of a container: --cpuset-cpus, not --cpus)"
+    advice = "a quota pauses all ranks: ask for whole cores (of a container: --cpuset-cpus, not --cpus)"
     return Finding("CPU quota", "problem", text, advice)
 
 

@@ -105,7 +105,8 @@ def _report(sweep, options: argparse.Namespace) -> None:
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
     nodes = nodes_of_campaign(folder)
-    advice = host_advice(results(records), host_speeds(nodes, records)) if records else None
+    speeds = host_speeds(nodes, records)
+    advice = host_advice(results(records), speeds) if records else None
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": invalid(records)}
     disturbed = disturbance([record.environment for record in records], "times")
     tree |= {"disturbed": disturbed}
@@ -119,7 +120,7 @@ def _report(sweep, options: argparse.Namespace) -> None:
         print(terminal(records, list(failures(folder)), nodes=nodes))
         if advice:
             print(f"slow hosts: {advice.do} ({advice.why})")
-        if advice and nodes:
+        if advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}:
             without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good"
             print(f"to run without them: {without} and another --results")
         print(f"records: {folder / 'runs'}")

@@ -79,8 +79,8 @@ def report_table(record: NodesRecord | None) -> Table:
         "Nodes",
         "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
         "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
-        "Kinds of one or two nodes are not compared. The speed is that of the slowest rank over the typical "
-        "node of the fastest kind; every other table and plot prints it.",
+        "Kinds of one or two nodes are only compared with the fastest kind. The speed is that of the slowest "
+        "rank over the typical node of the fastest kind; every other table and plot prints it.",
         (
             words("node"),
             words("kind"),

@@ -40,6 +40,7 @@ class HostAdvice:
 
     do: str  # "leave n3 out"
     why: str
+    hosts: Sequence[str]  # that it is about, the slowest first
 
 
 def host_advice(found: Sequence[Result], speeds: HostSpeeds) -> HostAdvice | None:
@@ -113,7 +114,7 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
     if slow.fewer and _seconds(slow.fewer) < _seconds(best):
         ranks, time = units.plural(slow.fewer.ranks, "rank"), units.seconds(_seconds(slow.fewer))
         words.append(f"faster on fewer ranks: {time} on {ranks}")
-    return HostAdvice(do, "; ".join(words))
+    return HostAdvice(do, "; ".join(words), list(slow.speeds))
 
 
 def _more(other: Result, best: Result) -> str:
@@ -128,12 +129,13 @@ def _more(other: Result, best: Result) -> str:
 
 def _from_nodes(speeds: HostSpeeds) -> HostAdvice | None:
     """From the rates of nodes alone: no run has shown it yet."""
-    if speeds.costs is None or not speeds.planned:
+    names, costs, planned = [host.name for host in speeds.faulty], speeds.costs, speeds.planned
+    if costs is None or min((planned.get(name, 1.0) for name in names), default=1.0) >= FAST:
         return None
-    names, costs = units.few([host.name for host in speeds.slow], MOST), speeds.costs
+    named = units.few(names, MOST)
     leave = costs.left_out <= costs.weighted
-    do = f"leave {names} out" if leave else f"keep {names}, with shares by speed"
-    return HostAdvice(do, f"expected from fembench nodes, no run has shown it: {_lost(costs)}")
+    do = f"leave {named} out" if leave else f"keep {named}, with shares by speed"
+    return HostAdvice(do, f"expected from fembench nodes, no run has shown it: {_lost(costs)}", names)
 
 
 def _lost(costs: KeepingCosts) -> str:

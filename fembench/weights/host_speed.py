@@ -19,36 +19,21 @@ from fembench.base.units import plural
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
-from fembench.records.quiet import lost
 from fembench.records.quota import withheld
 from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.times import times_of
 from fembench.records.turns import taking_turns
 from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, joint_level
-from fembench.stats.student import FEWEST, log_interval, typical_interval
-from fembench.stats.summary import Interval
+from fembench.stats.student import FEWEST, typical_interval
 from fembench.weights.disturbed import foreign_work
-from fembench.weights.node_causes import NodeLosses, by_load, by_quota, cause_of
-from fembench.weights.node_kinds import Array, NodeKind, Quantity, busy_of, rates_of
-from fembench.weights.node_verdicts import KeepingCosts, NodeRatio, NodesFindings, beyond_doubt
+from fembench.weights.node_causes import by_load
+from fembench.weights.node_kinds import Array
+from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
 from fembench.weights.observe import hosts_of, observe
 from fembench.weights.slow_nodes import slow_nodes
 
-PACE: tuple[Quantity, ...] = ("all cores", "memory")
 NODES = "fembench nodes"  # a source
-
-
-@dataclass(frozen=True, slots=True)
-class HostSpeed:
-    """One host."""
-
-    name: str
-    speed: float
-    low: float
-    high: float
-    slow: bool = False
-    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +51,11 @@ class HostSpeeds:
     def slow(self) -> list[HostSpeed]:
         """The slow hosts, the slowest first."""
         return sorted((host for host in self.hosts if host.slow), key=lambda host: host.speed)
+
+    @property
+    def faulty(self) -> list[HostSpeed]:
+        """Those of the slow hosts that are not slow by kind alone: to be left out."""
+        return [host for host in self.slow if host.faulty]
 
     @property
     def planned(self) -> dict[str, float]:
@@ -87,72 +77,10 @@ def host_speeds(nodes: NodesRecord | None, runs: Sequence[Record] = ()) -> HostS
 
 
 def _of_nodes(record: NodesRecord) -> HostSpeeds:
-    launch, found = record.first, slow_nodes(record)
-    rates = np.array([[rates_of(node, q) / node.ranks for q in PACE] for node in launch.nodes])
-    fastest = max(found.kinds, key=lambda kind: kind.typical["all cores"] / kind.key.ranks)
-    members = list(fastest.nodes)
-    if not fastest.compared:  # of two, the faster one is the reference
-        members = [max(members, key=lambda k: float(np.median(rates[k, 0])))]
-    hosts = tuple(_node(record, found, k, rates, members) for k in range(len(launch.nodes)))
-    alone = f"one host ({hosts[0].name})" if len(hosts) == 1 and not hosts[0].slow else ""
-    quotas = _quotas([launch.environment])
-    return HostSpeeds(() if alone else hosts, NODES, alone, found.disturbed, quotas, found.costs)
-
-
-def _node(
-    record: NodesRecord, found: NodesFindings, k: int, rates: Array, reference: Sequence[int]
-) -> HostSpeed:
-    """`rates`: (n, quantities, rounds) per rank; `reference`: nodes that are the typical host together."""
-    verdict = found.nodes[k]
-    kind = found.kinds[verdict.kind]
-    group = list(kind.nodes) if kind.compared else [k]
-    level = joint_level(len(PACE) * len(found.nodes))
-    quantity, across = _slower(np.median(rates[group], axis=0) / np.median(rates[reference], axis=0), level)
-    if verdict.verdict == "slow":
-        found_slow = (one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow)
-        own = min(found_slow, key=lambda one: one.ratio)
-        ends = own.ratio * across[0], own.low * across[1], own.high * across[2]
-        return HostSpeed(verdict.name, *ends, slow=True, cause=verdict.cause)
-    if group == list(reference) and kind.compared:
-        one = verdict.ratios["all cores"]
-        return HostSpeed(verdict.name, one.ratio, one.low, one.high)
-    cause = _cause(record, k, kind, found.kinds[found.nodes[reference[0]].kind], quantity, across, reference)
-    slow = beyond_doubt(across[2], 0.0 if by_quota(cause) else found.foreign)
-    return HostSpeed(verdict.name, *across, slow=slow, cause=cause if slow else "")
-
-
-def _slower(ratios: Array, level: float) -> tuple[Quantity, tuple[float, float, float]]:
-    """The quantity with the smaller ratio, and that with its interval, from (quantities, rounds)."""
-    middle = np.median(ratios, axis=1)
-    q = int(middle.argmin())
-    return PACE[q], _with_ends(float(middle[q]), log_interval(ratios[q], level))
-
-
-def _with_ends(value: float, interval: Interval | None) -> tuple[float, float, float]:
-    """Without an interval, its ends are nan; 1 is the reference itself."""
-    if interval is None:
-        return (1.0, 1.0, 1.0) if value == 1 else (value, np.nan, np.nan)
-    return value, min(interval.low, value), max(interval.high, value)
-
-
-def _cause(
-    record: NodesRecord,
-    k: int,
-    kind: NodeKind,
-    fastest: NodeKind,
-    quantity: Quantity,
-    across: tuple[float, float, float],
-    reference: Sequence[int],
-) -> str:
-    """Why a node is slower than the fastest kind."""
-    if kind.key.cpu_model != fastest.key.cpu_model:
-        return f"another processor: {kind.key.cpu_model}"
-    node, nodes = record.first.nodes[k], record.first.nodes
-    typical = np.median([busy_of(nodes[other], quantity) for other in reference])
-    busy = float(np.median(busy_of(node, quantity)) / typical)
-    host = record.first.environment.hosts[node.host]
-    one = NodeRatio(*across, slow=True, running=across[0] / busy, busy=busy)
-    return cause_of(fastest, node, {quantity: one}, {}, NodeLosses(lost(host), host.cpu_quota))
+    found, quotas = slow_nodes(record), _quotas([record.first.environment])
+    one = found.speeds[0]
+    alone = f"one host ({one.name})" if len(found.speeds) == 1 and not one.slow else ""
+    return HostSpeeds(() if alone else found.speeds, NODES, alone, found.disturbed, quotas, found.costs)
 
 
 def _of_runs(runs: Sequence[Record]) -> HostSpeeds:
@@ -192,11 +120,12 @@ def _compared(runs: Sequence[Record], names: Sequence[str]) -> tuple[HostSpeed, 
     found = []
     for name, samples in zip(names, ratios.T):
         interval = typical_interval(samples, joint_level(len(names)))
-        value, low, high = _with_ends(float(np.median(samples)), interval)
+        value, low, high = with_ends(float(np.median(samples)), interval)
         slow = beyond_doubt(high, 0.0)
         other = facts[name].cpu_model != facts[names[reference[0]]].cpu_model
         cause = held.get(name, f"another processor: {facts[name].cpu_model}" if other else "")
-        found.append(HostSpeed(name, value, low, high, slow, cause if slow else ""))
+        faulty = slow and (name in held or (len(reference) > 1 and not other))
+        found.append(HostSpeed(name, value, low, high, slow, cause if slow else "", faulty))
     return tuple(found)
 
 
@@ -209,10 +138,8 @@ def _speeds(run: Record, names: Sequence[str]) -> list[float]:
 def _fastest_kind(speeds: Array, models: Sequence[str]) -> list[int]:
     """The hosts that are the typical host together: those of the fastest processor, or its fastest host."""
     kinds = {model: [k for k, other in enumerate(models) if other == model] for model in models}
-    fastest = max(kinds.values(), key=lambda members: float(np.median(speeds[members])))
-    if len(fastest) >= FEWEST_ALIKE:
-        return fastest
-    return [max(fastest, key=lambda k: float(speeds[k]))]
+    typical = [k if len(k) >= FEWEST_ALIKE else [max(k, key=speeds.__getitem__)] for k in kinds.values()]
+    return max(typical, key=lambda members: float(np.median(speeds[members])))
 
 
 def _quotas(environments: Sequence[Environment]) -> tuple[str, ...]:

@@ -28,22 +28,27 @@ MOST_CORES = 4  # named in a cause
 
 
 class NodeLosses(NamedTuple):
-    """CPU time that a node lost beyond what is typical of its kind."""
+    """CPU time that a node lost beyond what is typical."""
 
     percent: dict[str, float]  # who took it -> percent
     quota: float  # CPUs; 0: none
 
 
-def losses_of(nodes: Sequence[NodeSamples], launch: NodesLaunch) -> list[NodeLosses]:
-    """Of each node of a kind. Nodes that share a host have no counters of their own: none is known."""
-    on_host = Counter(node.host for node in launch.nodes)
-    hosts = [launch.environment.hosts[node.host] for node in nodes]
-    found = [lost(host) if on_host[node.host] == 1 else {} for node, host in zip(nodes, hosts)]
+def losses_of(
+    nodes: Sequence[NodeSamples], launch: NodesLaunch, typical: Sequence[NodeSamples]
+) -> list[NodeLosses]:
+    """Of each node, beyond the typical ones. Nodes that share a host have no counters: none is known."""
+    on_host, hosts = Counter(node.host for node in launch.nodes), launch.environment.hosts
+
+    def of(node: NodeSamples) -> dict[str, float]:
+        return lost(hosts[node.host]) if on_host[node.host] == 1 else {}
+
+    found, usual = [of(node) for node in nodes], [of(node) for node in typical]
     takers = {who for one in found for who in one}
-    typical = {who: float(np.median([one.get(who, 0.0) for one in found])) for who in takers}
+    common = {who: float(np.median([one.get(who, 0.0) for one in usual])) for who in takers}
     return [
-        NodeLosses({who: percent - typical[who] for who, percent in one.items()}, host.cpu_quota)
-        for one, host in zip(found, hosts)
+        NodeLosses({who: percent - common[who] for who, percent in one.items()}, hosts[node.host].cpu_quota)
+        for one, node in zip(found, nodes)
     ]
 
 
@@ -87,6 +92,11 @@ def by_quota(cause: str) -> bool:
 def by_load(cause: str) -> bool:
     """Whether a cause in words is foreign work, which may be gone tomorrow."""
     return cause.startswith("another load")
+
+
+def of_its_own(cause: str) -> bool:
+    """Whether a cause in words is a fault of the node, whatever its kind."""
+    return by_quota(cause) or by_load(cause) or cause.startswith("throttled")
 
 
 def _where(slow: Mapping[Quantity, NodeRatio]) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from fembench.stats.outliers import RELEVANT
+from fembench.stats.summary import Interval
 from fembench.weights.node_kinds import NodeKind, Quantity
 
 
@@ -37,6 +38,21 @@ class NodeVerdict:
     capacity: float  # of all its ranks, over the typical one; 1 unless slow
 
 
+@dataclass(frozen=True, slots=True)
+class HostSpeed:
+    """The speed of one host, over the typical host of the fastest kind."""
+
+    name: str
+    speed: float
+    low: float
+    high: float
+    slow: bool = False
+    cause: str = ""
+    faulty: bool = (
+        False  # slow within its kind, or for a reason of its own: to be left out, not of another kind
+    )
+
+
 @dataclass(frozen=True)
 class KeepingCosts:
     """Fractions of what all nodes would do if none were slow, that are lost."""
@@ -55,6 +71,7 @@ class NodesFindings:
     costs: KeepingCosts | None  # None: no slow node
     rounds: int
     synthetic: str
+    speeds: tuple[HostSpeed, ...] = ()  # of each node
     foreign: float = 0.0  # fraction of the CPU time that foreign work took from the typical node
     disturbed: str = ""  # the same in words; "": none
 
@@ -79,15 +96,24 @@ def beyond_doubt(high: float, foreign: float = 0.0) -> bool:
     return high / max(1 - foreign, 1e-9) < 1 - RELEVANT
 
 
-def keeping_costs(kinds: Sequence[NodeKind], nodes: Sequence[NodeVerdict]) -> KeepingCosts | None:
+def with_ends(value: float, interval: Interval | None) -> tuple[float, float, float]:
+    """Without an interval, its ends are nan; 1 is the reference itself."""
+    if interval is None:
+        return (1.0, 1.0, 1.0) if value == 1 else (value, np.nan, np.nan)
+    return value, min(interval.low, value), max(interval.high, value)
+
+
+def keeping_costs(
+    n_ranks: Sequence[int], nodes: Sequence[NodeVerdict], speeds: Sequence[HostSpeed]
+) -> KeepingCosts | None:
     """What the slow nodes cost. Work per rank is equal, or in proportion to its speed; where kinds differ,
     the slowest kind sets the pace of equal shares."""
     kept = np.array([node.verdict != "slow" for node in nodes])
     if kept.all():
         return None
-    ranks = np.array([kinds[node.kind].key.ranks for node in nodes], dtype=float)
-    typical = np.array([kinds[node.kind].typical["all cores"] for node in nodes]) / ranks
+    ranks = np.array(n_ranks, dtype=float)
     pace, capacity = (np.array([getattr(node, name) for node in nodes]) for name in ("pace", "capacity"))
+    typical = np.array([one.speed if one.slow else 1.0 for one in speeds]) / pace  # if none were slow
     slowest = float(typical.min())
     remaining = float((ranks * kept).sum()) * float(typical[kept].min()) if kept.any() else 0.0
     return KeepingCosts(

@@ -14,6 +14,7 @@ import numpy as np
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
 from fembench.records.quiet import foreign
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
+from fembench.weights.across_kinds import across_kinds
 from fembench.weights.disturbed import foreign_work
 from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of
 from fembench.weights.node_kinds import (
@@ -44,7 +45,7 @@ class _Compared(NamedTuple):
 
 
 def slow_nodes(record: NodesRecord) -> NodesFindings:
-    """Verdict and cause for every node of a record."""
+    """Verdict, cause and speed of every node of a record."""
     launch = record.first
     kinds = kinds_of(launch)
     tests = sum(_tests(launch, kind) for kind in kinds)
@@ -55,16 +56,18 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
         nodes = [launch.nodes[k] for k in kind.nodes]
         for k, verdict in zip(kind.nodes, _verdicts(number, kind, nodes, launch, tests, alone)):
             found[k] = _despite(verdict, share)
-    verdicts = tuple(found[k] for k in range(len(launch.nodes)))
-    return NodesFindings(
+    within = NodesFindings(
         kinds=kinds,
-        nodes=verdicts,
-        costs=keeping_costs(kinds, verdicts),
+        nodes=tuple(found[k] for k in range(len(launch.nodes))),
+        costs=None,
         rounds=launch.rounds,
         synthetic=launch.environment.synthetic,
         foreign=share,
         disturbed=foreign_work([launch.environment]) if share else "",
     )
+    verdicts, speeds = zip(*across_kinds(record, within))
+    costs = keeping_costs([node.ranks for node in launch.nodes], verdicts, speeds)
+    return dataclasses.replace(within, nodes=verdicts, speeds=speeds, costs=costs)
 
 
 def _foreign_share(launch: NodesLaunch) -> float:
@@ -107,7 +110,7 @@ def _verdicts(
     """The verdicts on the nodes of one kind."""
     compared = {q: _compare_nodes(nodes, q, tests) for q in QUANTITIES} if kind.compared else {}
     cores = _compare_cores(nodes, tests)
-    losses = losses_of(nodes, launch)
+    losses = losses_of(nodes, launch, nodes)
     for k, node in enumerate(nodes):
         again = alone.get(node.name)
         ratios = {q: one.of(k, _alone(again, q, kind)) for q, one in compared.items()}

@@ -22,6 +22,7 @@ from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes
 from fembench.records.record import HostFacts
 from fembench.synthetic.speeds import NodeSpeed
+from fembench.weights.host_speed import host_speeds
 
 EMULATED = "1,1,1,1,1,0.85,1:0.7,1:1:0.3"
 CAUSES = {
@@ -181,6 +182,31 @@ def test_a_record_is_analysed_again_with_the_same_verdicts(measured, tmp_path, c
     assert [node["name"] for node in found["nodes"] if node["verdict"] == "slow"] == ["n3"]
 
 
+@pytest.mark.parametrize("model", ["Example", "Other"])
+def test_of_two_nodes_the_one_with_a_quota_of_its_own_is_slow_and_left_out(model, tmp_path, capsys):
+    """Also beside another processor, whose speed it would not have without the quota."""
+    quota = {"throttled_percent": 60.0, "cpu_quota": 0.5, "cpu_model": model}
+    record = planted_nodes(2, {1: Planted(load=0.75, host=quota)}, ranks=2, noise=1e-3, spread=0.0)
+    save_nodes(record, tmp_path / "two.json")
+    words, good = ["nodes", str(tmp_path / "two.json")], tmp_path / "good"
+    assert main([*words, "--without", str(good)]) == 1
+    assert host_slots(str(good)) == [HostSlots("n1.cluster", 4)]
+    text = capsys.readouterr().out
+    cause = "all cores slow: a quota of 0.5 CPUs withheld 75 % of the time"
+    assert text.startswith(f"1 of 2 nodes slow: n2: {cause}. With equal shares, all nodes run at 25 % of")
+    assert main([*words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(node["name"], node["verdict"]) for node in found["nodes"]] == [
+        ("n1", "not compared"),
+        ("n2", "slow"),
+    ]
+    assert [one["faulty"] for one in found["speeds"]] == [False, True]
+    (said,) = host_speeds(record).faulty
+    assert (said.name, said.cause) == ("n2", cause)
+    assert found["costs"]["equal"] == pytest.approx(0.75, abs=1e-2)
+    assert found["costs"]["left_out"] == pytest.approx(0.5, abs=1e-2)
+
+
 def test_no_host_file_is_written_if_every_node_is_slow(tmp_path, capsys):
     save_nodes(planted_nodes(1, {0: Planted(core={1: 0.5})}), tmp_path / "one.json")
     assert main(["nodes", str(tmp_path / "one.json"), "--without", str(tmp_path / "good")]) == 2
@@ -197,8 +223,7 @@ def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
 
 
 def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, capsys):
-    busy = Planted(load=0.3, host={"others_percent": 30.0})
-    save_nodes(planted_nodes(2, {1: busy}), tmp_path / "nodes-r1.json")
+    save_nodes(planted_nodes(2, {1: Planted(host={"others_percent": 30.0})}), tmp_path / "nodes-r1.json")
     assert main(["nodes", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("2 nodes, none compared")

@@ -49,6 +49,7 @@ class Ranks:
         self.disturbance = 1.0  # of n2 in runs alone
         self.crashes, self.too_long = (), ()  # meshes
         self.foreign = 0.0  # percent of the CPU time of each node
+        self.other = False  # n2 has another processor instead of a quota
         monkeypatch.setattr(campaigns, "launch", self.launch)
         monkeypatch.setattr(sweep_source, "_write_machine", self.network)
         monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
@@ -80,6 +81,7 @@ class Ranks:
         others = {"others_percent": self.foreign}
         slow = {k: Planted(host=others) for k in range(3)} if self.foreign else {}
         slow |= {1: Planted(load=1 - self.speed, host=held | others)} if self.speed < 1 else {}
+        slow |= {1: Planted(self.speed, self.speed, host={"cpu_model": "Small"})} if self.other else {}
         record = planted_nodes(3, slow, ranks=2)
         launch = record.second if only else record.first
         return replace(launch, nodes=tuple(replace(node, listed=node.name) for node in launch.nodes))
@@ -169,6 +171,16 @@ def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, c
     more = [int(percent) for percent in re.findall(r": (\d+) % more time", line)]
     assert more == pytest.approx([200, 12.5], rel=0.15)  # whole cells, and messages
     assert "; without n2: " in line
+
+
+def test_the_way_to_run_without_slow_hosts_is_not_named_where_nodes_would_leave_out_others(ranks, capsys):
+    """The host is slow because of its processor: fembench nodes --without would keep it."""
+    ranks.speed, ranks.other = 0.25, True
+    assert main(["sweep", "--no-report"]) == 0
+    said = capsys.readouterr()
+    assert "nodes: 3 nodes, none compared" in said.err
+    assert "slow hosts: keep n2, with shares by speed" in said.out
+    assert "to run without them" not in said.out
 
 
 def test_nothing_is_planned_from_a_disturbed_measurement(ranks, capsys):

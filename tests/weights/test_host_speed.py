@@ -8,6 +8,7 @@ from planted_records import planted
 
 from fembench.records.record import Verdict
 from fembench.report.node_tables import headline
+from fembench.report.slow_hosts import host_advice
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.slow_nodes import slow_nodes
 
@@ -83,6 +84,69 @@ def test_of_two_hosts_the_slower_one_is_named_with_its_interval():
     assert host_speeds(planted_nodes(2)).slow == []
 
 
+SMALL = {"cpu_model": "Small"}
+
+
+def test_hosts_of_a_slower_kind_are_slow_but_only_a_fault_of_its_own_is_a_reason_to_leave_one_out():
+    half = {k: Planted(cores=0.5, host=SMALL) for k in range(4)}
+    record = planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0)
+    speeds = host_speeds(record)
+    assert set(named(speeds)) == {"n1", "n2", "n3", "n4", "n7"}
+    assert [host.name for host in speeds.faulty] == ["n7"]
+    advice = host_advice([], speeds)
+    assert (advice.do, advice.hosts) == ("keep n7, with shares by speed", ["n7"])
+    assert "equal shares lose 0 %, shares by speed 3 %, leaving out 12 %" in advice.why
+    assert host_advice([], host_speeds(planted_nodes(8, half))) is None
+
+
+def test_no_advice_follows_from_a_host_that_only_another_load_keeps_busy():
+    busy, half = Planted(load=0.3, host={"others_percent": 30.0}), Planted(cores=0.5, host=SMALL)
+    speeds = host_speeds(planted_nodes(8, {6: busy} | dict.fromkeys(range(3), half)))
+    assert [host.name for host in speeds.faulty] == ["n7"]
+    assert host_advice([], speeds) is None
+
+
+def test_a_quota_on_all_hosts_of_a_kind_is_a_fault_of_each():
+    """They are equal among themselves: only the other kind shows it."""
+    held = Planted(load=0.75, host=QUOTA | SMALL)
+    found = slow_nodes(planted_nodes(6, dict.fromkeys(range(3), held), ranks=2))
+    assert [node.verdict for node in found.nodes] == ["slow"] * 3 + ["normal"] * 3
+
+
+def test_a_quota_does_not_make_a_slower_kind_the_reference():
+    """Of three, n1 is fastest; n2 is of its kind, with a quota; the other kind has 0.7 of its speed."""
+    kinds = {1: Planted(load=0.75, host=QUOTA), 2: Planted(cores=0.7, memory=0.7, host=SMALL)}
+    speeds = host_speeds(planted_nodes(3, kinds, ranks=2))
+    assert [speeds.of(name).speed for name in ("n1", "n2", "n3")] == pytest.approx([1, 0.25, 0.7], rel=0.05)
+    assert [host.name for host in speeds.faulty] == ["n2"]
+    of_runs = host_speeds(None, runs([1, 0.25, 0.7], **SMALL))
+    assert of_runs.of("n1").speed == 1.0
+
+
+def test_of_two_hosts_the_one_that_is_slow_for_no_known_reason_is_not_called_faulty():
+    """Nobody knows which one is normal. All that is slow is part of the cause."""
+    (slow,) = host_speeds(planted_nodes(2, {0: Planted(cores=0.5, memory=0.4)})).slow
+    assert (slow.name, slow.faulty) == ("n1", False)
+    assert slow.cause.startswith("all cores slow (at the usual clock rate")
+
+
+def test_of_two_hosts_one_whose_load_has_passed_when_it_is_measured_alone_is_not_slow():
+    busy = Planted(load=0.3, host={"others_percent": 1.0, "steal_percent": 30.0}, passing=True)
+    lasting = Planted(load=0.3, host=busy.host)
+    for planted_load, slow in ((busy, []), (lasting, ["n2"])):
+        record = planted_nodes(2, {1: planted_load})
+        assert list(named(host_speeds(record))) == slow
+        assert [node.name for node in slow_nodes(record).named("slow")] == slow
+
+
+def test_the_load_of_a_machine_is_not_the_cause_of_one_of_its_emulated_hosts():
+    record = planted_nodes(2, {0: Planted(host=LOADED), 1: Planted(cores=0.5)})
+    nodes = tuple(replace(node, host=0) for node in record.first.nodes)
+    (slow,) = host_speeds(replace(record, first=replace(record.first, nodes=nodes))).slow
+    assert (slow.name, slow.faulty) == ("n2", False)
+    assert "load" not in slow.cause
+
+
 def test_one_run_names_no_host_but_says_what_a_quota_withheld():
     """A host at 99.7 % in a run in which its quota withheld 18 % of its time."""
     (run,) = runs([1, 1, 0.997], 1, throttled_percent=18.0, cpu_quota=0.5)
@@ -96,6 +160,10 @@ def test_three_runs_name_a_host_that_is_slow_in_all_of_them():
     speeds = host_speeds(None, runs([1, 0.97, 0.5, 1.02]))
     assert list(named(speeds)) == ["n3"]
     assert speeds.of("n3").low < 0.5 < speeds.of("n3").high
+    assert speeds.of("n3").faulty
+    other = host_speeds(None, runs([1, 0.97, 1.02, 0.5], cpu_model="Small"))
+    assert named(other) == {"n4": "another processor: Small"}
+    assert other.faulty == []
     assert named(host_speeds(None, runs([0.8, 0.95, 1.0], scatter=0.15))) == {}
 
 

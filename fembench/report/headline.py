@@ -21,7 +21,6 @@ from fembench.report.speedup import SLOWER, Speedup, ratio_range
 from fembench.report.table import Column, Table, words
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
-from fembench.stats.outliers import RELEVANT
 from fembench.weights.host_speed import HostSpeeds
 
 
@@ -192,7 +191,7 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
     slow = speeds.slow
     disturbed = f"DISTURBED: {speeds.disturbed}" if speeds.disturbed else ""
     if not slow:
-        why = f"{disturbed}: the speed of hosts is not judged" if disturbed else _none_slow(speeds)
+        why = f"{disturbed}: the speed of hosts is not judged" if disturbed else speeds.none_slow()
         return HeadlineRow("slowest host", unit="%", remark="; ".join([why, *speeds.quotas]))
     one, more = slow[0], f"{len(slow) - 1} more slow" if slow[1:] else ""
     said = f"{one.name}: {one.cause or 'no cause found'}"
@@ -200,14 +199,6 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
     source = f"over the typical host ({speeds.source})"
     remark = "; ".join(filter(None, [disturbed, said, source, more, *quotas]))
     return HeadlineRow("slowest host", 100 * one.speed, 100 * one.low, 100 * one.high, "%", remark)
-
-
-def _none_slow(speeds: HostSpeeds) -> str:
-    if not speeds.hosts:
-        return f"not available: {speeds.unknown}"
-    least = min(host.low for host in speeds.hosts)
-    doubt = "" if least >= 1 - RELEVANT else f" (intervals reach down to {100 * least:.0f} %)"
-    return f"none: {speeds.source} found no slow one among {len(speeds.hosts)} hosts{doubt}"
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:

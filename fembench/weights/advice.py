@@ -16,7 +16,7 @@ LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is 
 class Advice(NamedTuple):
     """The verdict, with the numbers behind it."""
 
-    kind: Literal["use", "no gain", "not proven", "leave out", "none", "too short"]
+    kind: Literal["use", "no gain", "not proven", "leave out", "none", "too short", "disturbed"]
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
     leave_out: tuple[tuple[str, float], ...] = ()  # (host, the largest gain from adding it), smallest first
@@ -47,6 +47,7 @@ def advise(
     noise: float | None = None,
     without: Mapping[str, Samples] | None = None,
     captured: float = math.nan,
+    disturbed: str = "",
     level: float = LEVEL,
 ) -> Advice:
     """The verdict on weights, from the same number of equal and weighted runs timed in turns.
@@ -56,6 +57,8 @@ def advise(
     next. It names `captured`, the captured gain, only if that is positive: it is computed at the speeds of
     each run, so it may be negative although the time is less.
 
+    "disturbed": nothing follows from runs beside foreign work, if `disturbed` says by what.
+
     `shares` follow from the speeds of the ranks. `owners` names for each rank what could be left out: its
     host, or the rank itself if all are on one host. `noise` is the A/A noise of the session (default: that of
     the two series). `without` maps an owner to the times of runs without it. Raises InputError if that owner
@@ -63,6 +66,9 @@ def advise(
     """
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)
+    if disturbed:
+        text = f"none: DISTURBED: {disturbed}: nothing follows from these runs; repeat them on idle hosts"
+        return Advice("disturbed", text, comparison)
     gains = largest_gains(shares, owners)
     useless = {o: g for o, g in gains.items() if g < LEAST_GAIN} if len(gains) > 1 else {}
     for owner, times in (without or {}).items():

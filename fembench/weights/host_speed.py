@@ -10,7 +10,7 @@ about hosts. A host is slow only if its whole interval lies below 1 - RELEVANT: 
 Nothing is planned from a disturbed measurement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +24,13 @@ from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.times import times_of
 from fembench.records.turns import taking_turns
 from fembench.records.weights import FAST
-from fembench.stats.outliers import FEWEST_ALIKE, joint_level
+from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, joint_level
 from fembench.stats.student import FEWEST, typical_interval
 from fembench.weights.disturbed import foreign_work
 from fembench.weights.node_causes import by_load
 from fembench.weights.node_kinds import Array
 from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
-from fembench.weights.observe import hosts_of, observe
+from fembench.weights.observe import observe, owners_of
 from fembench.weights.slow_nodes import slow_nodes
 
 NODES = "fembench nodes"  # a source
@@ -66,6 +66,14 @@ class HostSpeeds:
         found = {h.name: h.speed if h.slow and not by_load(h.cause) else 1.0 for h in self.hosts}
         return found if not self.disturbed and min(found.values(), default=1.0) < FAST else {}
 
+    def none_slow(self, what: str = "host") -> str:
+        """That no host is stated to be slow, or why nothing is known."""
+        if not self.hosts:
+            return f"not available: {self.unknown or self.disturbed}"
+        least = min(host.low for host in self.hosts)
+        doubt = "" if least >= 1 - RELEVANT else f" (intervals reach down to {100 * least:.0f} %)"
+        return f"none: {self.source} found no slow one among {len(self.hosts)} {what}s{doubt}"
+
     def of(self, name: str) -> HostSpeed | None:
         """The statement on one host."""
         return next((host for host in self.hosts if host.name == name), None)
@@ -83,10 +91,19 @@ def _of_nodes(record: NodesRecord) -> HostSpeeds:
     return HostSpeeds(() if alone else found.speeds, NODES, alone, found.disturbed, quotas, found.costs)
 
 
-def _of_runs(runs: Sequence[Record]) -> HostSpeeds:
-    several = [run for run in runs if len(host_names(run)) > 1 and _computed(run)]
+def owner_speeds(runs: Sequence[Record]) -> HostSpeeds:
+    """The same of what a run could leave out: the hosts, or the ranks of one host. Emulated speeds count."""
+    return _of_runs(runs, lambda run: tuple(dict.fromkeys(owners_of(run))), emulated=True)
+
+
+def _of_runs(
+    runs: Sequence[Record],
+    names_of: Callable[[Record], tuple[str, ...]] = host_names,
+    emulated: bool = False,
+) -> HostSpeeds:
+    several = [run for run in runs if len(names_of(run)) > 1 and _computed(run, emulated)]
     if not several:
-        names = sorted({name for run in runs for name in host_names(run)})
+        names = sorted({name for run in runs for name in names_of(run)})
         return HostSpeeds(unknown=f"one host ({names[0]})" if len(names) == 1 else "no run on several hosts")
     quotas = _quotas([run.environment for run in several])
     quiet = [run for run in several if not foreign_work([run.environment])]
@@ -96,8 +113,8 @@ def _of_runs(runs: Sequence[Record]) -> HostSpeeds:
     if not apart:
         why = taking_turns(quiet[0].environment) or "more ranks than cores"
         return HostSpeeds(unknown=f"{why} (fembench nodes measures hosts one by one)", quotas=quotas)
-    most = max((host_names(run) for run in apart), key=len)
-    chosen = [run for run in apart if host_names(run) == most]
+    most = max(map(names_of, apart), key=len)
+    chosen = [run for run in apart if names_of(run) == most]
     if len(chosen) < FEWEST:
         needed = f"{plural(len(chosen), 'run')} on these hosts, and an interval needs {FEWEST}"
         return HostSpeeds(unknown=f"{needed}; repeat the runs, or type fembench nodes", quotas=quotas)
@@ -105,15 +122,16 @@ def _of_runs(runs: Sequence[Record]) -> HostSpeeds:
     return HostSpeeds(hosts, plural(len(chosen), "run"), quotas=quotas)
 
 
-def _computed(run: Record) -> bool:
-    """Whether the ranks of a run computed at their own speed, for a time that was measured."""
-    emulated, timed = run.case.synthetic.emulate, times_of(run).timed
-    return not emulated and run.verdict.status != "INVALID" and bool(len(timed) and observe(run).cost.all())
+def _computed(run: Record, emulated: bool) -> bool:
+    """Whether the ranks of a run computed at a speed that counts, for a time that was measured."""
+    own, timed = emulated or not run.case.synthetic.emulate, times_of(run).timed
+    return own and run.verdict.status != "INVALID" and bool(len(timed) and observe(run).cost.all())
 
 
 def _compared(runs: Sequence[Record], names: Sequence[str]) -> tuple[HostSpeed, ...]:
     speeds = np.array([_speeds(run, names) for run in runs])  # (n, H)
-    facts = {host.name: host for run in runs for host in run.environment.hosts}
+    first = runs[0].environment
+    facts = {name: first.hosts[k] for name, k in zip(owners_of(runs[0]), first.rank_host)}
     reference = _fastest_kind(np.median(speeds, axis=0), [facts[name].cpu_model for name in names])
     ratios = speeds / np.median(speeds[:, reference], axis=1, keepdims=True)
     held = _withheld([run.environment for run in runs])
@@ -131,7 +149,7 @@ def _compared(runs: Sequence[Record], names: Sequence[str]) -> tuple[HostSpeed, 
 
 def _speeds(run: Record, names: Sequence[str]) -> list[float]:
     """Cells per second of computing of the median rank of each host."""
-    each, at = 1 / np.median(observe(run).cost, axis=0), np.array(hosts_of(run))
+    each, at = 1 / np.median(observe(run).cost, axis=0), np.array(owners_of(run))
     return [float(np.median(each[at == name])) for name in names]
 
 

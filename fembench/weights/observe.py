@@ -36,11 +36,6 @@ class Observation:
         """(n_sets, P) seconds of computing per cell."""
         return self.compute / self.cells
 
-    @property
-    def waiting_share(self) -> Array:
-        """(n_sets, P) part of each set spent waiting."""
-        return self.waiting / self.total[:, None]
-
 
 def observe(record: Record) -> Observation:
     """The timed sets of a record. Raises InputError if there are none."""

@@ -1,4 +1,4 @@
-"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, slow rank and verdict."""
+"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, speeds and verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.units import seconds
+from fembench.base.units import plural, seconds
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.records.weights import shares_of
 from fembench.weights.advice import Advice, advise
-from fembench.weights.disturbed import disturbance
+from fembench.weights.disturbed import disturbance, foreign_work
 from fembench.weights.efficiency import (
     CapturedGain,
     captured_gain,
@@ -20,9 +19,9 @@ from fembench.weights.efficiency import (
     ideal_seconds,
     imbalance,
 )
+from fembench.weights.host_speed import HostSpeeds, owner_speeds
 from fembench.weights.make import provisional
 from fembench.weights.observe import observe, owners_of, pooled, run_seconds
-from fembench.weights.slow_rank import SlowRank, slow_rank
 from fembench.weights.tune import Trail
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
@@ -43,7 +42,7 @@ class Proof:
     e_het: tuple[float, float]  # equal, weighted
     imbalance: tuple[float, float]  # of computing time, max / mean - 1: equal, weighted
     by_phase: tuple[tuple[str, float, float], ...]  # (phase, imbalance equal, weighted)
-    slow: SlowRank  # in the equal runs of the comparison
+    speeds: HostSpeeds  # of the owners in the equal runs of the comparison
     achieved: tuple[float, ...]  # shares of the weighted partition
     owners: tuple[str, ...]  # what could be left out: hosts, or the ranks if all are on one host
     left_out: str  # the weakest of them, if the others were timed without it; else ""
@@ -53,9 +52,10 @@ class Proof:
     disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
 
 
-def prove(trail: Trail) -> Proof:
-    """The proof from the runs of a finished tuning."""
-    first = trail.equal[0]
+def prove(finished: Trail) -> Proof:
+    """The proof from the runs of a finished tuning: of its comparison, those that nothing disturbed."""
+    trail = finished.quiet
+    first, compared = trail.equal[0], [*trail.equal, *trail.weighted, *trail.without]
     n_cells = first.mesh.n_cells
     equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
     without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
@@ -66,8 +66,18 @@ def prove(trail: Trail) -> Proof:
     cells = np.asarray(trail.weighted[0].partition.cells, float)
     captured = captured_gain(over_own_ideal(trail.equal), over_own_ideal(trail.weighted), 1.0)
     advice = advise(
-        equal, weighted, shares_of(trail.weights), owners, without=without, captured=captured.value
+        equal,
+        weighted,
+        (speeds / speeds.sum()).tolist(),
+        owners,
+        without=without,
+        captured=captured.value,
+        disturbed=foreign_work([run.environment for run in compared]),
     )
+    omitted = len(finished.equal) - len(trail.equal)
+    if omitted:
+        text = f"{advice.text}; {plural(omitted, 'pair')} beside foreign work left out"
+        advice = advice._replace(text=text)
     short = too_short(trail.equal)
     if short and advice.kind in ("no gain", "not proven", "none"):
         advice = advice._replace(kind="too short", text=short)
@@ -84,14 +94,14 @@ def prove(trail: Trail) -> Proof:
         ),
         imbalance=(_imbalance(trail.equal), _imbalance(trail.weighted)),
         by_phase=_by_phase(trail.equal, trail.weighted),
-        slow=slow_rank(seen.cost, seen.waiting_share, seen.hosts),
+        speeds=owner_speeds(trail.equal),
         achieved=tuple((cells / cells.sum()).tolist()),
         owners=owners,
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
-        provisional=provisional([*trail.equal, *trail.weighted, *trail.without]),
+        provisional=provisional(compared),
         too_short=short,
-        disturbed=disturbance([record.environment for record in trail.records]),
+        disturbed=disturbance([record.environment for record in finished.records]),
     )
 
 

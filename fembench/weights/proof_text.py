@@ -1,5 +1,6 @@
 """A proof as text and as JSON."""
 
+from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -9,6 +10,7 @@ from fembench.records.weights import Weights, shares_of
 from fembench.stats.compare import FEWEST_NOISE
 from fembench.stats.student import FEWEST
 from fembench.stats.summary import fewest_for
+from fembench.weights.advice import largest_gains
 from fembench.weights.efficiency import CapturedGain
 from fembench.weights.proof import Proof
 
@@ -16,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 def as_text(proof: Proof, weights: Weights) -> str:
-    """The proof as text: shares, times, gain, imbalance, the slow rank and the verdict."""
+    """The proof as text: shares, times, gain, imbalance, the slowest host or rank and the verdict."""
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     parts = [
         *label,
@@ -76,16 +78,20 @@ def _phases(proof: Proof) -> str:
 
 
 def _slow(proof: Proof, weights: Weights) -> str:
-    """The slow rank of the equal runs according to both estimators, and whether the weights disagree."""
-    slow, shares = proof.slow, shares_of(weights)
-    if proof.too_short and slow.answer == "equal":
-        return "slow rank in the equal runs: too short to tell"
-    by = f"most time per cell: rank {slow.by_work}; least waiting: rank {slow.by_waiting}"
-    lines = [f"slow rank in the equal runs: {slow} ({by})"]
-    if slow.answer == "rank" and shares[slow.rank] > 1 / len(shares):
+    """The slowest host or rank of the equal runs, and whether the weights disagree."""
+    owners, slow = proof.owners, proof.speeds.slow
+    what = "rank" if owners[0].startswith("rank ") else "host"
+    head = f"slowest {what} in the equal runs"
+    if not slow:
+        return f"{head}: {'too short to tell' if proof.too_short else proof.speeds.none_slow(what)}"
+    one, share = slow[0], largest_gains(shares_of(weights), owners)[slow[0].name]
+    ends = f"95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %"
+    said = f"{head}: {one.name}, {100 * one.speed:.0f} % of the typical {what} ({ends})"
+    lines = ["; ".join(filter(None, [said, one.cause]))]
+    if share > owners.count(one.name) / len(owners):
         lines.append(
-            f"rank {slow.rank} was faster in the runs that the weights come from, hence its target share of "
-            f"{shares[slow.rank]:.4f}: speeds changed between the runs"
+            f"{one.name} was faster in the runs that the weights come from, hence its target share of "
+            f"{share:.4f}: speeds changed between the runs"
         )
     return "\n".join(lines)
 
@@ -133,7 +139,8 @@ def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
         "e_het": list(proof.e_het),
         "imbalance": list(proof.imbalance),
         "imbalance_by_phase": [list(row) for row in proof.by_phase],
-        "slow_rank": proof.slow._asdict(),
+        "speeds": [asdict(one) for one in proof.speeds.hosts],
+        "speeds_unknown": proof.speeds.unknown,
         "shares": list(shares_of(weights)),
         "achieved": list(proof.achieved),
         "verdict": proof.advice.kind,

@@ -11,13 +11,14 @@ The order is reversed in every second turn, so that a host that slows down stead
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
 from fembench.weights.advice import LEAST_GAIN, largest_gains
+from fembench.weights.disturbed import foreign_work
 from fembench.weights.make import by_time
 from fembench.weights.observe import owners_of, run_seconds
 
@@ -60,6 +61,14 @@ class Trail:
         """All runs, each once."""
         rounds = [*(record for record, _ in self.rounds), *(record for _, record in self.tried)]
         return list({id(r): r for r in (*rounds, *self.equal, *self.weighted, *self.without)}.values())
+
+    @property
+    def quiet(self) -> "Trail":
+        """Only those turns of the comparison that no foreign work disturbed; all of them if there is none."""
+        turns = list(zip(self.equal, self.weighted, self.without or self.equal))
+        kept = [turn for turn in turns if not foreign_work([run.environment for run in turn])]
+        equal, weighted, without = map(list, zip(*(kept or turns)))
+        return replace(self, equal=equal, weighted=weighted, without=without if self.without else [])
 
     @property
     def weights(self) -> Weights:

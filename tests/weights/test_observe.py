@@ -9,9 +9,6 @@ from fembench.base.errors import InputError
 from fembench.records.phases import NAMES
 from fembench.records.store import load
 from fembench.weights.observe import observe, phase_speeds, pooled
-from fembench.weights.slow_rank import slow_rank
-
-HOSTS = ("node8", "node8", "node00", "node00")
 
 
 def test_cost_is_the_planted_time_per_cell_whatever_the_shares():
@@ -62,12 +59,6 @@ def test_phase_speeds_are_cells_a_second_and_the_mix_is_their_time():
     speeds, mix = phase_speeds(planted([1, 0.5], noise=0))
     assert speeds[0] == pytest.approx(2 * speeds[1])
     assert sorted(mix) == pytest.approx(sorted(v / sum(PER_CELL.values()) for v in PER_CELL.values()))
-
-
-def test_the_slow_rank_of_a_record_is_found():
-    seen = observe(planted([1, 1, 1, 0.5], hosts=HOSTS))
-    found = slow_rank(seen.cost, seen.waiting_share, seen.hosts)
-    assert (found.rank, found.host) == (3, "node00")
 
 
 def test_cells_add_up():

@@ -21,6 +21,8 @@ from fembench.records.network import (
     PairClass,
     PairSamples,
     Trains,
+    apart,
+    class_number,
 )
 
 Array = npt.NDArray[np.float64]
@@ -170,7 +172,8 @@ def _named(costs: Sequence[KielmannCost], name: str) -> list[KielmannCost]:
 
 
 def _class_of(network: Network, rank_host: Sequence[int], pair: PairSamples | Trains | Exchange) -> int:
-    return network.pair_class[rank_host[pair.measure]][rank_host[pair.mirror]]
+    p, q = pair.measure, pair.mirror
+    return class_number(network, rank_host[p], rank_host[q], apart=apart(network.numa, p, q))
 
 
 def _grouped(network: Network, samples: Sequence[PairSamples], rank_host: Sequence[int]) -> Grouped:
@@ -207,6 +210,8 @@ def _classes(
 
 def _symmetric(network: Network, k: int) -> bool:
     """Whether messages in the opposite direction belong to the same class."""
+    if k in network.across:
+        return True
     hosts = range(len(network.pair_class))
     a, b = next((a, b) for a in hosts for b in hosts if network.pair_class[a][b] == k)
     return network.pair_class[b][a] == k

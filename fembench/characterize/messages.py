@@ -5,6 +5,7 @@ the next barrier, so that only the measuring pair uses processor and network.
 """
 
 import gc
+import itertools
 import math
 import os
 import statistics
@@ -25,7 +26,7 @@ from fembench.characterize.pingpong import PingPongEffort, measure_pair
 from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import measure_trains
-from fembench.host.host import named_processor, taken_meter
+from fembench.host.host import affinity, named_processor, numa_node, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.launch.serve import Tell
@@ -42,8 +43,9 @@ from fembench.records.network import (
     PairSamples,
     RankLoad,
     Trains,
+    apart,
 )
-from fembench.records.sites import Classes, grouped_as, guessed, kind_of, sites_of
+from fembench.records.sites import Classes, grouped_as, guessed, kind_of, sites_of, switch_of, with_nodes
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import parse_speeds
 
@@ -103,16 +105,20 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     sites = together(comm, lambda: sites_of(hosts, job.sites))
     kind = kind_of(named_processor(), os.cpu_count() or 1)
     of_ranks = comm.allgather(kind)
-    kinds = [of_ranks[placed.index(host)] for host in range(len(hosts))]
-    how, classes = grouped_as(job.pairs, hosts, sites, kinds)
+    switches = comm.allgather(switch_of(names[comm.rank], os.environ))
+    numa = comm.allgather(numa_node(affinity()))
+    first = [placed.index(host) for host in range(len(hosts))]
+    kinds = [of_ranks[rank] for rank in first]
+    how, alike = grouped_as(job.pairs, hosts, sites, kinds, [switches[rank] for rank in first])
+    classes, across = with_nodes(alike, placed, numa)
     taken, others = taken_meter(), others_meter(comm)
     gc.collect()
     gc.disable()  # there is little garbage, and a collection would disturb a measurement
     measuring = Measuring(comm, job, placed, tell if comm.rank == 0 else lambda text: None)
-    pairs = rank_pairs(classes, placed)
+    pairs = rank_pairs(classes, placed, numa, across)
     measuring.messages([(name, pair) for name, pair in zip(classes.names, pairs) if pair])
     measuring.crowds()
-    measuring.progress([pair for pair in reversed(pairs) if pair])
+    measuring.progress([pair for pair in reversed(pairs[: len(alike.names)]) if pair])
     measuring.kernels(speeds)
     gc.enable()
     used, lost = others(), taken(names.count(names[comm.rank]))
@@ -145,6 +151,8 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
         seconds=time.perf_counter() - begin,
         settings=msgspec.structs.replace(job.settings, sizes=sizes_of(job)),
         taken=taken_by_host(placed, disturbed),
+        numa=tuple(numa),
+        across=across if max(across) >= 0 else (),
     )
     return NetworkFound(hosts=hosts, rank_host=placed, network=network)
 
@@ -158,16 +166,27 @@ def taken_by_host(placed: Sequence[int], taken: Sequence[HostTaken]) -> tuple[Ho
     )
 
 
-def rank_pairs(classes: Classes, placed: Sequence[int]) -> list[tuple[int, int] | None]:
+def rank_pairs(
+    classes: Classes, placed: Sequence[int], numa: Sequence[int] = (), across: Sequence[int] = ()
+) -> list[tuple[int, int] | None]:
     """[class] the two ranks that measure it; None for messages inside a host, if no host of the class has two
-    ranks."""
+    ranks. On a host, ranks of one NUMA node are preferred but for the class across nodes."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(placed):
         ranks.setdefault(host, []).append(rank)
+    alone: dict[int, tuple[int, int]] = {}  # of hosts without two ranks on one node
     inside: dict[int, tuple[int, int]] = {}
     for host, members in ranks.items():
-        if len(members) > 1:
-            inside.setdefault(classes.pair_class[host][host], (members[0], members[1]))
+        pairs = list(itertools.combinations(members, 2))
+        near = [pair for pair in pairs if not numa or numa[pair[0]] == numa[pair[1]]]
+        far = [pair for pair in pairs if apart(numa, *pair)]
+        if near:
+            inside.setdefault(classes.pair_class[host][host], near[0])
+        elif pairs:
+            alone.setdefault(classes.pair_class[host][host], pairs[0])
+        if far:
+            inside.setdefault(across[host], far[0])
+    inside = alone | inside
     return [inside.get(k) if a == b else (ranks[a][0], ranks[b][0]) for k, (a, b) in enumerate(classes.pairs)]
 
 

@@ -178,6 +178,8 @@ def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
             link=machine.link,
             speeds=machine.speeds[:n],
             overlap=machine.overlap,
+            numa=machine.numa[:n],
+            across=machine.across,
         )
         factors.append(measured[n] / allreduce_seconds(part))
     return float(np.exp(np.interp(np.log(machine.ranks), np.log(counts), np.log(factors))))

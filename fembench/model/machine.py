@@ -11,6 +11,7 @@ from fembench.records.hlogp import NOTHING, Computed, MessageCost, message_cost,
 from fembench.records.network import (
     CurvePiece,
     PairClass,
+    apart,
     beside_at,
     both_ways_at,
     value_at,
@@ -33,8 +34,10 @@ class Machine:
     inside: float = 0.0  # fraction of a message's size-dependent time for which it blocks its host's memory
     between: float | None = None  # the same for network cards, if measured; None: use the gap
     collective: float = 1.0  # factor on the messages of collectives
-    _links: dict[tuple[int, int], PairClass] = field(default_factory=dict, repr=False, compare=False)
-    _known: dict[tuple[int, int, int, Computed], MessageCost] = field(
+    numa: tuple[int, ...] = ()  # [rank] NUMA node on its host; -1: unknown; (): not distinguished
+    across: Callable[[int], PairClass] | None = None  # messages between NUMA nodes of a host
+    _links: dict[tuple[int, int, bool], PairClass] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[int, int, bool, int, Computed], MessageCost] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -44,18 +47,23 @@ class Machine:
 
     def pair(self, p: int, q: int) -> PairClass:
         """The class of messages from rank p to rank q."""
-        pair = self.host[p], self.host[q]
-        if pair not in self._links:
-            self._links[pair] = self.link(*pair)
-        return self._links[pair]
+        a, b, far = key = self._ends(p, q)
+        if key not in self._links:
+            self._links[key] = self.across(a) if far and self.across else self.link(a, b)
+        return self._links[key]
+
+    def _ends(self, p: int, q: int) -> tuple[int, int, bool]:
+        """The hosts of two ranks, and whether they are on two NUMA nodes of one host."""
+        a, b = self.host[p], self.host[q]
+        return a, b, a == b and apart(self.numa, p, q)
 
     def cost(self, p: int, q: int, m: int, computed: Computed = NOTHING) -> MessageCost:
         """Os, L, Or of m bytes from rank p to rank q after computing."""
-        a, b = self.host[p], self.host[q]
-        found = self._known.get((a, b, m, computed))
+        key = *self._ends(p, q), m, computed
+        found = self._known.get(key)
         if found is None:
-            found = message_cost(self.pair(p, q), m, same_host=a == b, computed=computed)
-            self._known[a, b, m, computed] = found
+            found = message_cost(self.pair(p, q), m, same_host=key[0] == key[1], computed=computed)
+            self._known[key] = found
         return found
 
     def exchanged(self, p: int, q: int, m: int, back: int, computed: Computed = NOTHING) -> MessageCost:

@@ -106,6 +106,13 @@ def machine_of(
         overlap=network is None or network.overlap is not False,
         contention=bool(contention),
     )
+    if network is not None and network.across and link is None:
+        found = network
+        machine = replace(
+            machine,
+            numa=tuple(found.numa[s.rank] for s in slots),
+            across=lambda host: class_of(found, model[host], model[host], apart=True),
+        )
     if network is None or link is not None or contention is False:
         return machine
     inside, between = share_of(network, "inside"), share_of(network, "between")

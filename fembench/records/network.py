@@ -207,6 +207,8 @@ class Network(Frozen, frozen=True):
     seconds: float = 0.0  # duration of the measurement
     settings: NetworkSettings | None = None  # None: not recorded
     taken: tuple[HostTaken, ...] = ()  # [host]; (): not recorded
+    numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
+    across: tuple[int, ...] = ()  # [host] -> class between its NUMA nodes; -1: as on one node; (): none
 
 
 class NetworkFound(Frozen, frozen=True):
@@ -278,13 +280,25 @@ def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tup
     return added("send"), added("latency"), added("receive")
 
 
-def class_of(network: Network, a: int, b: int) -> PairClass:
-    """The class of messages from host a to host b."""
-    return network.classes[network.pair_class[a][b]]
+def class_of(network: Network, a: int, b: int, *, apart: bool = False) -> PairClass:
+    """The class of messages from host a to host b; `apart`: between NUMA nodes of one host."""
+    return network.classes[class_number(network, a, b, apart=apart)]
 
 
-def check_network(network: Network, hosts: int, where: str) -> None:
-    """Raises InputError if the parts of a network are inconsistent with each other or with `hosts`."""
+def apart(numa: Sequence[int], p: int, q: int) -> bool:
+    """Whether two ranks of a host are known to be on different NUMA nodes, numa[rank]."""
+    return bool(numa) and -1 not in (numa[p], numa[q]) and numa[p] != numa[q]
+
+
+def class_number(network: Network, a: int, b: int, *, apart: bool = False) -> int:
+    """Its index."""
+    across = network.across[a] if apart and a == b and network.across else -1
+    return network.pair_class[a][b] if across < 0 else across
+
+
+def check_network(network: Network, hosts: int, ranks: int, where: str) -> None:
+    """Raises InputError if the parts of a network are inconsistent with each other, or with its hosts and
+    ranks."""
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(
@@ -293,6 +307,10 @@ def check_network(network: Network, hosts: int, where: str) -> None:
         )
     if not all(0 <= k < len(network.classes) for row in table for k in row):
         raise InputError(f"{where}: pair_class; expected classes below {len(network.classes)}")
+    if len(network.across) not in (0, hosts) or max(network.across, default=-1) >= len(network.classes):
+        raise InputError(f"{where}: across; expected a class below {len(network.classes)} for each host")
+    if len(network.numa) != ranks and (network.numa or network.across):
+        raise InputError(f"{where}: numa; expected a node for each of {plural(ranks, 'rank')}")
     for c in network.classes:
         for name, pieces in (("send", c.send), ("latency", c.latency), ("receive", c.receive)):
             starts = [piece.first for piece in pieces]

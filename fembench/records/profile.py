@@ -9,6 +9,7 @@ median of the samples, with an interval of order statistics. Schema history:
     4  messages both ways at once
     5  state of the machine, round by round
     6  messages after computing; CPU time that others used during the network measurement
+    7  NUMA nodes of the ranks, and messages between them
 """
 
 import statistics
@@ -26,8 +27,8 @@ from fembench.records.network import Network, check_network
 from fembench.records.record import ClockCertificate, Environment, Frozen, StateReading
 from fembench.stats.summary import median_interval
 
-PROFILE_SCHEMA = 6
-READABLE = (1, 2, 3, 4, 5, 6)
+PROFILE_SCHEMA = 7
+READABLE = (1, 2, 3, 4, 5, 6, 7)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 
@@ -139,9 +140,9 @@ def load_profile(path: Path | str) -> Profile:
             "characterize"
         )
     profile = convert(tree, Profile, where=str(path))
-    if profile.network is not None:
-        check_network(profile.network, len(profile.environment.hosts), str(path))
     ranks = len(profile.environment.rank_host)
+    if profile.network is not None:
+        check_network(profile.network, len(profile.environment.hosts), ranks, str(path))
     wrong = next(
         (s for s in profile.speeds if not (0 <= s.rank < ranks and 0 < s.speed < float("inf"))), None
     )

@@ -3,10 +3,12 @@
 There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
 hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs. Os and
 Or depend on the processor: if hosts differ in kind, there is one class for two ranks of a host per kind, and
-the hosts of one kind within a site are treated as a site. Switches between hosts are not known.
+the hosts of one kind within a site are treated as a site. Where they are known, levels have classes of their
+own: ranks on two NUMA nodes of a host, and hosts of a site on two switches.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError, shown
@@ -24,15 +26,17 @@ class Classes(NamedTuple):
     pairs: tuple[tuple[int, int], ...]  # [class]; the same host twice: two of its ranks
 
 
-def by_site(sites: Sequence[str], kinds: Sequence[str] = ()) -> Classes:
-    """Classes by the site of each host, sites[host], and by its kind; kinds (): all hosts are alike."""
+def by_site(sites: Sequence[str], kinds: Sequence[str] = (), switches: Sequence[str] = ()) -> Classes:
+    """Classes by the site of each host, sites[host], by its kind, and by its switch; (): all are alike."""
     named = kinds or sites
     places = [f"{s}, {kind}" if _differ(kinds, sites, s) else s for s, kind in zip(sites, named)]
-    return _grouped(
-        named,
-        lambda a, b: places[a] if places[a] == places[b] else f"{places[a]} > {places[b]}",
-        several=len(set(kinds)) > 1,
-    )
+
+    def name(a: int, b: int) -> str:
+        if places[a] != places[b]:
+            return f"{places[a]} > {places[b]}"
+        return f"{places[a]}, other switch" if switches and switches[a] != switches[b] else places[a]
+
+    return _grouped(named, name, several=len(set(kinds)) > 1)
 
 
 def _differ(kinds: Sequence[str], sites: Sequence[str], site: str) -> bool:
@@ -46,12 +50,47 @@ def by_pair(hosts: Sequence[str], kinds: Sequence[str] = ()) -> Classes:
 
 
 def grouped_as(
-    asked: str, hosts: Sequence[str], sites: Sequence[str], kinds: Sequence[str] = ()
+    asked: str,
+    hosts: Sequence[str],
+    sites: Sequence[str],
+    kinds: Sequence[str] = (),
+    switches: Sequence[str] = (),
 ) -> tuple[Literal["all", "classes"], Classes]:
     """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts, else classes."""
     if asked == "all" or (not asked and len(hosts) <= FEW):
         return "all", by_pair(hosts, kinds)
-    return "classes", by_site(sites, kinds)
+    return "classes", by_site(sites, kinds, switches)
+
+
+def with_nodes(
+    classes: Classes, placed: Sequence[int], numa: Sequence[int]
+) -> tuple[Classes, tuple[int, ...]]:
+    """The classes, one more for each kind of host whose ranks can compare messages between its NUMA nodes
+    with those on a node; and [host] -> the class between its nodes, -1 if there is none.
+
+    placed, numa: [rank] -> host, NUMA node (-1: unknown).
+    """
+    names, pairs = list(classes.names), list(classes.pairs)
+    inside = [f"{classes.names[row[host]]}, other NUMA node" for host, row in enumerate(classes.pair_class)]
+    nodes = [
+        Counter(node for at, node in zip(placed, numa) if at == host and node >= 0)
+        for host in range(len(inside))
+    ]
+    for host, name in enumerate(inside):
+        if len(nodes[host]) > 1 < max(nodes[host].values()) and name not in names:
+            names.append(name)
+            pairs.append((host, host))
+    across = [
+        names.index(name) if len(nodes[host]) > 1 and name in names else -1
+        for host, name in enumerate(inside)
+    ]
+    return Classes(tuple(names), classes.pair_class, tuple(pairs)), tuple(across)
+
+
+def switch_of(host: str, environment: Mapping[str, str]) -> str:
+    """The switches above a host, as Slurm names them to its ranks ('s0.s4'); '' where unknown."""
+    above, _, name = environment.get("SLURM_TOPOLOGY_ADDR", "").rpartition(".")
+    return above if name == host.partition(".")[0] else ""
 
 
 def kind_of(cpu_model: str, cpus: int) -> str:

@@ -18,7 +18,7 @@ from fembench.characterize.progress import LONGER, overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
 from fembench.characterize.trains import lengths, measure_trains, saturated
 from fembench.records.network import HostTaken, NetworkSettings, check_network
-from fembench.records.sites import by_pair, by_site
+from fembench.records.sites import by_pair, by_site, with_nodes
 
 SMALL = PingPongEffort(seconds=0.1, visits=3, longest=5.0)
 SIZES = (8, 1024, 65536)
@@ -171,6 +171,23 @@ def test_a_pair_of_ranks_stands_for_each_class_that_ranks_can_measure():
     assert rank_pairs(by_site(("x", "x", "y")), [0, 1, 2]) == [None, (0, 1), (0, 2), (2, 0)]
 
 
+@pytest.mark.parametrize(
+    ("numa", "inside", "between"),
+    [
+        ((0, 1, 1, 0), (0, 3), (0, 1)),
+        ((0, 1, 0, 0), (0, 2), (0, 1)),
+        ((0, 0, 0, 0), (0, 1), None),
+        ((-1, 1, 1, 0), (1, 2), (1, 3)),  # a rank that is bound to several nodes
+    ],
+)
+def test_a_pair_across_the_nodes_of_a_host_has_a_class_where_it_can_be_compared(numa, inside, between):
+    placed = [0] * 4
+    classes, across = with_nodes(by_pair(("a",)), placed, numa)
+    assert across == (-1 if between is None else 1,)
+    assert classes.names == ("same host", "same host, other NUMA node")[: 1 + bool(between)]
+    assert rank_pairs(classes, placed, numa, across) == [inside, between][: len(classes.names)]
+
+
 @pytest.mark.row("001:F15", "001:7.1b")
 @pytest.mark.mpi
 def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
@@ -220,7 +237,7 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     assert any("messages" in line for line in told)
     network = estimated(found.network, found.rank_host)
     assert network.settings == NetworkSettings(sizes=USUAL[:18])
-    check_network(network, len(found.hosts), "measured")
+    check_network(network, len(found.hosts), len(found.rank_host), "measured")
     assert len(found.hosts) == (comm.size if separate else 1)
     assert len(network.blocking) == len(network.classes) == len(network.class_names)
     for one in network.classes:
@@ -233,3 +250,22 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     assert (network.polling is None) == separate
     assert any("not measured" in note for note in network.notes) == separate
     assert bool(network.contention) == (comm.size > 3)
+
+
+@pytest.mark.mpi
+def test_ranks_on_two_nodes_of_a_host_are_measured_apart(comm, monkeypatch):
+    if comm.size < 3:
+        return
+    monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
+    monkeypatch.setattr("fembench.characterize.messages.numa_node", lambda cpus: comm.rank // 2)
+    settings = NetworkSettings(sizes=(8, 1024, 8192), methods=("II",), modes=("isend",))
+    job = NetworkJob(
+        ranks=comm.size, quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=settings
+    )
+    found = measure_network(comm, job, lambda text: None)
+    if comm.rank == 0:
+        network = found.network
+        assert network.class_names == ("same host", "same host, other NUMA node")
+        assert (network.across, network.numa) == ((1,), tuple(rank // 2 for rank in range(comm.size)))
+        assert {(s.measure, s.mirror) for s in network.samples} == {(0, 1), (0, 2)}
+        assert len(estimated(network, found.rank_host).classes) == 2

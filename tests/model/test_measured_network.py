@@ -35,10 +35,11 @@ from fembench.records.network import (
     beside_at,
     both_ways_at,
     check_network,
+    class_of,
     value_at,
 )
 from fembench.records.profile import load_profile, save_profile
-from fembench.records.sites import by_pair
+from fembench.records.sites import by_pair, with_nodes
 from fembench.report.network import as_text
 
 SIZES = (8, 64, 1024, 8192, 65536, 524288)
@@ -83,12 +84,45 @@ def brought_home(hosts=("a", "b"), *, inside=True):
     )
 
 
+def test_messages_across_the_nodes_of_a_host_are_estimated_and_predicted_apart():
+    alike = brought_home()
+    classes, across = with_nodes(by_pair(("a", "b")), (0, 0, 1, 0), (0, 0, 0, 1))
+    assert across == (3, -1)
+    found = msgspec.structs.replace(
+        alike,
+        class_names=classes.names,
+        samples=(*alike.samples, *(pair_samples(0, 3, "isend", 5.0))),
+        numa=(0, 0, 0, 1),
+        across=across,
+    )
+    network = estimated(found, (0, 0, 1, 0))
+    check_network(network, 2, 4, "here")
+    near, far = class_of(network, 0, 0), class_of(network, 0, 0, apart=True)
+    assert far.name == "same host, other NUMA node"
+    assert class_of(network, 0, 1, apart=True) is class_of(network, 0, 1)
+    assert class_of(network, 1, 1, apart=True) is class_of(network, 1, 1)
+    assert value_at(far.latency, 1000) == pytest.approx(5 * value_at(near.latency, 1000))
+    profile = planted_machine((1.0,) * 4, ("a", "a", "b", "a"), network=network)
+    machine = machine_of(profile, slots_of(profile, "sym"))
+    assert [machine.pair(0, q).name for q in (1, 3)] == [near.name, far.name]
+    assert machine.cost(0, 3, 1000).latency == pytest.approx(value_at(far.latency, 1000))
+    assert machine.cost(0, 1, 1000).latency == pytest.approx(value_at(near.latency, 1000))
+    assert machine.pair(0, 2).name == class_of(network, 0, 1).name
+    for wrong, message in (
+        ({"across": (4, -1)}, "across; expected a class below 4 for each host"),
+        ({"across": (3,)}, "across; expected a class below 4 for each host"),
+        ({"numa": ()}, "numa; expected a node for each of 4 ranks"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_network(msgspec.structs.replace(network, **wrong), 2, 4, "here")
+
+
 def test_method_one_alone_tells_what_a_message_takes_and_nothing_of_overheads():
     found = msgspec.structs.replace(
         brought_home(), samples=(), overlap_left=None, settings=NetworkSettings(methods=("I",))
     )
     network = estimated(found, (0, 0, 1))
-    check_network(network, 2, "here")
+    check_network(network, 2, 3, "here")
     assert not network.blocking
     for one in network.classes:
         for m in (64, 5000, 500_000):
@@ -138,7 +172,7 @@ def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
 @pytest.mark.row("001:3.1")
 def test_parameters_of_every_class_follow_from_the_samples():
     network = estimated(brought_home(), (0, 0, 1))
-    check_network(network, 2, "here")
+    check_network(network, 2, 3, "here")
     assert [c.name for c in network.classes] == ["same host", "a > b", "b > a"]
     for one, blocking in zip(network.classes, network.blocking):
         for m in (8, 5000, 500_000):

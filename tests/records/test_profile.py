@@ -72,7 +72,7 @@ def spoiled(**changes):
         ("{}", "not a profile"),
         ("[]", "expected a table, found a list"),
         ("no json", "not valid JSON"),
-        (spoiled(schema=7), "schema 6 or older"),
+        (spoiled(schema=8), "schema 7 or older"),
         (spoiled(colour="red"), "colour"),
         (spoiled(speed={"speed": -1.0}), "expected positive"),
         (spoiled(speed={"rank": 2}), "ranks below 2"),

@@ -3,7 +3,16 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.records.sites import by_site, grouped_as, guessed, kind_of, sites_of
+from fembench.records.sites import (
+    by_pair,
+    by_site,
+    grouped_as,
+    guessed,
+    kind_of,
+    sites_of,
+    switch_of,
+    with_nodes,
+)
 
 HOSTS = ("sn02.uff.br", "sn04.uff.br", "n19.puc.br", "alone")
 
@@ -48,6 +57,36 @@ def test_sites_that_are_of_one_kind_each_keep_their_names():
     classes = by_site(("x", "x", "y", "y"), ("old", "old", "new", "new"))
     assert set(classes.names) == {"same host, old", "same host, new", "x", "y", "x > y", "y > x"}
     assert by_site(("x", "x"), ("old", "old")) == by_site(("x", "x"))
+
+
+@pytest.mark.row("001:F7")
+def test_hosts_of_a_site_on_two_switches_have_a_class_of_their_own():
+    hosts, switches = tuple("abcde"), ("s1", "s1", "s2", "s2", "s3")
+    _, classes = grouped_as("", hosts, ("lab",) * 5, (), switches)
+    assert classes.names == ("same host", "lab", "lab, other switch")
+    assert [classes.names[k] for k in classes.pair_class[0]] == [
+        "same host",
+        "lab",
+        *["lab, other switch"] * 3,
+    ]
+    assert classes.pairs == ((0, 0), (0, 1), (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("address", "switches"),
+    [("s0.s4.n7", "s0.s4"), ("n7", ""), ("s0.s4.n8", ""), ("", "")],  # that of the host where mpiexec runs
+)
+def test_the_switches_of_a_host_are_those_that_slurm_names_to_its_own_ranks(address, switches):
+    assert switch_of("n7.cluster.org", {"SLURM_TOPOLOGY_ADDR": address}) == switches
+
+
+def test_ranks_of_a_host_that_differ_in_numa_node_alone_add_no_class():
+    """Two ranks on two nodes measure the class of their host: there is nothing to compare it with."""
+    classes, across = with_nodes(by_pair(("a", "b")), (0, 0, 1, 1, 1), (0, 1, 0, 0, 1))
+    assert classes.names == ("same host", "a > b", "b > a", "same host, other NUMA node")
+    assert across == (3, 3)
+    classes, across = with_nodes(by_pair(("a", "b")), (0, 0, 1, 1), (0, 1, 0, 1))
+    assert (len(classes.names), across) == (3, (-1, -1))
 
 
 def test_hosts_without_a_named_processor_are_reported():

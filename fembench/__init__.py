@@ -8,7 +8,7 @@ From Python, what the verbs of the command line do:
     runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
     fembench.load("results/NAME")       # runs that were measured before
 
-Functions: doctor, run, sweep, load, page, shares, tune, machine, predict. Errors: fembench.base.errors. Every
+Functions: doctor, run, sweep, load, page, shares, tune, machine, predict. Exceptions: fembench.errors. Every
 rank of a job imports this file, so it imports nothing before it is asked.
 """
 
@@ -16,10 +16,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fembench import errors
     from fembench.workflows.api import doctor, machine, page, predict, run, shares, sweep, tune
     from fembench.workflows.notebook import load
 
-__all__ = ["doctor", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune"]
+__all__ = ["doctor", "errors", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune"]
 
 
 def __getattr__(name: str) -> object:
@@ -31,6 +32,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'fembench' has no attribute '{name}'")
     import importlib
 
+    if name == "errors":
+        return importlib.import_module("fembench.errors")
     home = "fembench.workflows.notebook" if name == "load" else "fembench.workflows.api"
     return getattr(importlib.import_module(home), name)
 

@@ -41,15 +41,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Always 0; verdicts are the subject of `fembench check`."""
     from fembench.base.progress import working
-    from fembench.records.nodes import nodes_of_campaign
-    from fembench.records.store import load_all
     from fembench.report import page, table, tables
 
     campaign = page.read_campaign(options.folder, options.peers)
-    folder = options.against
-    other = None
-    if folder:
-        other = tables.Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
+    other = tables.other_campaign(options.against) if options.against else None
     with working("report: drawing the plots"):
         index = page.build(options.folder, options.out, base=options.base, peers=options.peers, against=other)
     shown = campaign.records, campaign.failures, campaign.peers, options.base, other, campaign.nodes

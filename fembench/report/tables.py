@@ -1,11 +1,13 @@
 """All tables of a campaign, and the selection shown on a terminal."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fembench.records.contest import PeersRecord
-from fembench.records.nodes import NodesRecord
+from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
+from fembench.records.store import load_all
 from fembench.report import (
     equality,
     laws,
@@ -63,6 +65,11 @@ class Against(NamedTuple):
     name: str
     records: Sequence[Record]
     nodes: NodesRecord | None = None
+
+
+def other_campaign(folder: Path) -> Against:
+    """The campaign in a folder. Raises InputError."""
+    return Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
 
 
 def terminal(

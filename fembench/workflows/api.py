@@ -113,17 +113,23 @@ def sweep(
     return Runs(done.measured, str(done.folder.path))
 
 
-def page(runs: Runs | Path | str) -> Path:
+def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -> Path:
     """Build the report of a results folder; the path of its index.html. Raises InputError.
 
     runs: what `sweep` returned, or the folder
+    against: other runs, or their folder, to compare with: of another cluster, or of an earlier day
     """
     from fembench.report.page import build
+    from fembench.report.tables import other_campaign
 
+    return build(_folder(runs), against=None if against is None else other_campaign(_folder(against)))
+
+
+def _folder(runs: Runs | Path | str) -> Path:
     folder = Path(runs.source if isinstance(runs, Runs) else runs)
     if not folder.is_dir():
         raise InputError(f"page of {folder}: not a folder of results; expected one of a sweep")
-    return build(folder)
+    return folder
 
 
 def shares(runs: Runs, *, path: Path | str | None = None) -> Weights:

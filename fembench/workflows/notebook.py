@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
@@ -30,6 +30,9 @@ from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
 from fembench.report.tables import every_table
 from fembench.report.weight_tables import weights_table
+
+if TYPE_CHECKING:
+    from fembench.report.plots.canvas import Plot
 
 
 def load(path: Path | str) -> Runs:
@@ -103,6 +106,16 @@ class Runs(Sequence[Record]):
     def weights(self) -> Table:
         """One row per rank of each case on several ranks: the share that would balance it, its interval."""
         return weights_table(self.results)
+
+    def plot(self, name: str = "speedup") -> Plot:
+        """A plot of the report by its name, which a notebook shows. Raises InputError, with the names of all
+        plots, for another one."""
+        from fembench.report.plots.gallery import gallery
+
+        found = {plot.name: plot for plot in gallery(self.results, {})}
+        if name not in found:
+            raise InputError(f"plot '{name}': expected one of {', '.join(found)}")
+        return found[name]
 
     def tables(self) -> dict[str, Table]:
         """Every table of the report that has rows, by name."""

@@ -1,5 +1,6 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,15 +75,6 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
     assert all(line.startswith("tune: ") for line in told)
 
 
-@pytest.mark.slow
-def test_a_machine_is_measured_and_runs_on_it_are_predicted(folder):
-    profile = fembench.machine(2, path="machine.json", quick=True)
-    assert profile.network is not None
-    said = fembench.predict("machine.json", "m1", ranks=[1, 2], iterations=20)
-    assert [p.predicted.case.placement.ranks for p in said] == [1, 2]
-    assert all(p.predicted.low <= p.predicted.iteration <= p.predicted.high for p in said)
-
-
 @pytest.mark.parametrize(
     ("call", "kind", "said"),
     [
@@ -107,7 +99,7 @@ def test_importing_the_package_names_the_functions_and_imports_none():
     code = "import sys, fembench; print(sorted(fembench.__all__), 'numpy' in sys.modules, *dir(fembench))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(
-        "['doctor', 'load', 'machine', 'page', 'predict', 'run', 'shares', 'sweep', 'tune'] False"
+        "['doctor', 'errors', 'load', 'machine', 'page', 'predict', 'run', 'shares', 'sweep', 'tune'] False"
     )
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         fembench.runn  # noqa: B018
@@ -117,5 +109,56 @@ def test_the_script_of_the_guide_runs_as_it_stands(tmp_path):
     page = (ROOT / "docs" / "howto" / "python.md").read_text(encoding="utf-8")
     (tmp_path / "script.py").write_text(page.split("```python\n")[1].split("```")[0])
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if not line.startswith("note: ")] == []
     assert done.stdout.splitlines()[-1] == "results/script/report/index.html"
+
+
+WHOLE_LOOP = next(
+    block
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/howto/python.md").read_text(), re.DOTALL)
+    if "def main()" in block
+)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_thirty_lines_go_from_a_check_of_the_machine_to_a_prediction(tmp_path):
+    """The script of the guide, in a fresh folder."""
+    assert len([line for line in WHOLE_LOOP.split("\n") if line]) <= 30
+    (tmp_path / "loop.py").write_text(WHOLE_LOOP)
+    done = subprocess.run([sys.executable, "loop.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "subprocess" not in WHOLE_LOOP
+    made = {"weights.json", "tuned.json", "machine.json", "speedup.svg", "results/loop/report/index.html"}
+    assert made - {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")} <= {"weights.json"}
+    assert done.stdout.endswith("index.html\n")
+    predicted = re.findall(r"^([12]) ([\d.e-]+) ([\d.e-]+)$", done.stdout, re.MULTILINE)
+    assert [ranks for ranks, low, high in predicted if float(low) < float(high)] == ["1", "2"]
+
+
+@pytest.mark.slow
+def test_a_program_that_uses_the_package_passes_strict_checks_of_types(tmp_path):
+    (tmp_path / "loop.py").write_text(WHOLE_LOOP)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "loop.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("Success"), done.stdout
+
+
+def test_a_plot_is_found_by_its_name(runs):
+    picture = runs.plot("speedup")
+    assert picture._repr_svg_().startswith("<svg")
+    with pytest.raises(InputError, match=r"plot 'colour': expected one of .*speedup"):
+        runs.plot("colour")
+
+
+def test_runs_are_compared_with_others_on_the_page(runs, folder):
+    assert "two" in fembench.page(runs, against=runs.source).read_text()
+    with pytest.raises(InputError, match="page of elsewhere: not a folder"):
+        fembench.page(runs, against="elsewhere")
+
+
+def test_all_exceptions_have_one_home_and_one_base():
+    found = {getattr(fembench.errors, name) for name in fembench.errors.__all__}
+    assert all(issubclass(error, fembench.errors.FembenchError) for error in found)

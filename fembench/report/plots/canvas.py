@@ -26,6 +26,8 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from fembench.base.files import write_atomic
+
 Floats = npt.NDArray[np.float64]
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
@@ -78,6 +80,13 @@ class Plot:
     title: str
     caption: str  # what it shows and how to read it
     svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str) -> None:
+        """Write the picture as an SVG file."""
+        write_atomic(path, self.svg)
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ class Runs(Sequence[Record]):
         """One row per rank of each case on several ranks: the share that would balance it, its interval."""
         return weights_table(self.results)
 
-    def plot(self, name: str = "speedup") -> Plot:
+    def plot(self, name: str) -> Plot:
         """A plot of the report by its name, which a notebook shows. Raises InputError, with the names of all
         plots, for another one."""
         from fembench.report.plots.gallery import gallery

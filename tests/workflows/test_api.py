@@ -130,7 +130,7 @@ def test_thirty_lines_go_from_a_check_of_the_machine_to_a_prediction(tmp_path):
     done = subprocess.run([sys.executable, "loop.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "subprocess" not in WHOLE_LOOP
-    made = {"weights.json", "tuned.json", "machine.json", "speedup.svg", "results/loop/report/index.html"}
+    made = {"weights.json", "tuned.json", "machine.json", "residuals.svg", "results/loop/report/index.html"}
     assert made - {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")} <= {"weights.json"}
     assert done.stdout.endswith("index.html\n")
     predicted = re.findall(r"^([12]) ([\d.e-]+) ([\d.e-]+)$", done.stdout, re.MULTILINE)
@@ -147,9 +147,9 @@ def test_a_program_that_uses_the_package_passes_strict_checks_of_types(tmp_path)
 
 
 def test_a_plot_is_found_by_its_name(runs):
-    picture = runs.plot("speedup")
+    picture = runs.plot("residuals")
     assert picture._repr_svg_().startswith("<svg")
-    with pytest.raises(InputError, match=r"plot 'colour': expected one of .*speedup"):
+    with pytest.raises(InputError, match=r"plot 'colour': expected one of .*residuals"):
         runs.plot("colour")
 
 

@@ -49,22 +49,3 @@ class NodesJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     synthetic: str  # how nodes are emulated (rule E8)
     names: tuple[str, ...] = ()  # of emulated nodes, which have as many ranks each
     speeds: tuple[NodeSpeed, ...] = ()  # theirs
-
-
-class OperationsJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of `fembench characterize --operations`."""
-
-    ranks: int
-    rounds: int  # samples of everything
-    idle: bool  # only while no other process uses the hosts
-    patience: float  # seconds after which no round begins
-
-
-class OperationsFound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Samples of single operations and messages. Each sample is the mean of many in succession."""
-
-    machines: tuple[str, ...]  # [rank] its host, numbered where a host has several ranks
-    operations: dict[str, tuple[tuple[float, ...], ...]]  # name -> [rank][sample] seconds
-    messages: dict[int, tuple[tuple[float, ...], ...]]  # bytes -> [rank][sample] seconds to or from rank 0
-    discarded: int  # rounds during which other processes used the hosts
-    synthetic: str  # how heterogeneity is emulated around the job (rule E8)

@@ -10,7 +10,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.characterize.jobs import CharacterizeJob, NetworkJob, OperationsFound, OperationsJob
+from fembench.characterize.jobs import CharacterizeJob, NetworkJob
 from fembench.launch.job_line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.records.network import NetworkFound, NetworkSettings
@@ -114,37 +114,6 @@ def measure_links(
         tell=tell,
     )
     return convert(msgspec.json.decode(end.content()), NetworkFound, where="network")
-
-
-def measure_operations(
-    ranks: int,
-    *,
-    rounds: int,
-    idle: bool = False,
-    patience: float = PATIENCE / 2,
-    hostfile: str = "",
-    scratch: Path,
-    tell: Callable[[str], None] = lambda text: None,
-) -> OperationsFound:
-    """`rounds` samples of each operation on each rank, and of messages to rank 0; arguments as above.
-
-    With `idle`, rounds disturbed by other processes are repeated for `patience` seconds. There may be no
-    samples then. Raises InputError, or RunFailedError if the job ended without a result.
-    """
-    needs_two(ranks)
-    line = job_line(ranks, hostfile)
-    end = run_job(
-        rank_program("fembench.characterize.operations_rank"),
-        OperationsJob(ranks=ranks, rounds=rounds, idle=idle, patience=patience),
-        "operations.json",
-        line,
-        environment(line),
-        scratch=scratch,
-        timeout=PATIENCE,
-        tell=tell,
-    )
-    found = convert(msgspec.json.decode(end.content()), OperationsFound, where="operations")
-    return msgspec.structs.replace(found, synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""))
 
 
 def needs_two(ranks: int) -> None:

@@ -14,9 +14,9 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.base.units import seconds
-from fembench.characterize.jobs import OperationsFound
 from fembench.model.interval import TimeRange, shortest_window
 from fembench_studies.pamela.machine_model import MachineModel, Pair, as_text
+from fembench_studies.pamela.operations_job import OperationsFound
 
 KEPT, PERCENT = 50, 90.0
 

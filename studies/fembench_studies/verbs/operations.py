@@ -71,8 +71,8 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
     from fembench.base.files import write_atomic
     from fembench.base.progress import progress, working
     from fembench.base.units import plural
-    from fembench.characterize.start import measure_operations
     from fembench_studies.pamela import history as store
+    from fembench_studies.pamela.operations_job import measure_operations
 
     path = Path(options.history or Path(options.output).with_suffix(".samples.json"))
     known = store.load_history(path) if path.exists() else store.History()

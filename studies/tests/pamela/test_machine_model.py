@@ -6,7 +6,6 @@ import pytest
 from thesis_000 import factors, machine_text, pi_model, printed_tasks, rows, toy
 
 from fembench.base.errors import InputError
-from fembench.characterize.jobs import OperationsFound
 from fembench.model.interval import TimeRange
 from fembench_studies.pamela.bounds import Setting
 from fembench_studies.pamela.history import (
@@ -21,6 +20,7 @@ from fembench_studies.pamela.history import (
     with_samples,
 )
 from fembench_studies.pamela.machine_model import fastest, homogeneous, parse
+from fembench_studies.pamela.operations_job import OperationsFound
 from fembench_studies.programs.tasks import deal_tasks
 from fembench_studies.programs.tasks import factors as relative
 

@@ -8,14 +8,14 @@ import time
 from collections.abc import Sequence
 
 from fembench.base.errors import InputError
-from fembench.characterize.jobs import OperationsFound, OperationsJob
 from fembench.characterize.pingpong import BySize, half_round_trips
 from fembench.characterize.speeds import doze
 from fembench.host.others import OthersShare, others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
-from fembench.launch.serve import Tell
+from fembench.launch.serve import RankProgram, Tell
 from fembench.ranks.comm import Comm
+from fembench_studies.pamela.operations_job import OperationsFound, OperationsJob
 
 SECONDS = 0.01  # per sample of an operation
 CHAIN = 16  # operations per turn of a kernel
@@ -89,3 +89,6 @@ def seconds_of(name: str, turns: int) -> float:
     begin = time.perf_counter()
     kernels.operation(name, turns, *first)
     return (time.perf_counter() - begin) / (CHAIN * turns)
+
+
+PROGRAM = RankProgram(OperationsJob, lambda job: job.ranks, operations, "operations.json")

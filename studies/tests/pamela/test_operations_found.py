@@ -3,13 +3,13 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.characterize import operations
-from fembench.characterize.jobs import OperationsJob
-from fembench.characterize.operations import disturbed
 from fembench.cli.main import main
 from fembench.host.others import UNKNOWN, OthersShare
+from fembench_studies.pamela import operations_rank as operations
 from fembench_studies.pamela.history import load_history
 from fembench_studies.pamela.machine_model import load
+from fembench_studies.pamela.operations_job import OperationsJob
+from fembench_studies.pamela.operations_rank import disturbed
 
 
 @pytest.mark.row("000:F8")

@@ -37,7 +37,7 @@ from commands import FEMBENCH, Promise, built, end
 
 from fembench.base.tables import table
 from fembench.host.host import usable_cores
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.records.phases import CG
@@ -86,7 +86,7 @@ class Bench:
         line = job_line(ranks)
         program = (str(HERE / "balance_turns.py"),)
         variables = environment(line, asleep=ranks > usable_cores())
-        end = run_job(program, job, "result.json", line, variables, timeout=900.0)
+        end = run_job(program, job, line, variables, timeout=900.0)
         if end.result is None:
             raise SystemExit(f"{end.message}\n{end.output}")
         return msgspec.json.decode(end.result, type=Found)

@@ -15,7 +15,8 @@ from fembench.balance.session import start_balanced
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.host.host import usable_cores
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.job import RankProgram
+from fembench.launch.serve import serve
 from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.ledger import Ledger
@@ -89,6 +90,5 @@ if __name__ == "__main__":
         Turns,
         lambda job: next(iter(job.cases.values())).placement.ranks,
         lambda comm, job, tell: run(comm, job),
-        "result.json",
     )
     sys.exit(serve(turns, sys.argv[1]))

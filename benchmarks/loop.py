@@ -26,7 +26,7 @@ import numpy as np
 
 from fembench.base.tables import table
 from fembench.base.units import plural
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 from fembench.stats.summary import median, median_interval
 
 HERE = Path(__file__).resolve()

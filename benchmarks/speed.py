@@ -337,7 +337,7 @@ def imports(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     """Line 8."""
     script = (
         "import time; b = time.perf_counter(); import mpi4py; mpi4py.rc.initialize = False; "
-        "import fembench.bench.rank; m = time.perf_counter(); from mpi4py import MPI; MPI.Init(); "
+        "import fembench.bench.case_run; m = time.perf_counter(); from mpi4py import MPI; MPI.Init(); "
         "print(m - b, time.perf_counter() - m)"
     )
     times = []

@@ -35,7 +35,7 @@ from commands import Promise, end
 from truth_turns import LEVEL, RUNS, Pairs, Took, in_runs
 
 from fembench.base.tables import table
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import run_job
 from fembench.records.case import Case
 from fembench.stats.compare import Comparison, noise_of_series
@@ -76,7 +76,7 @@ def measure(case: Case, slower: float) -> Took:
     line = job_line(case.placement.ranks)
     job = Pairs(case, slower, WITHIN, LEAST, LONGEST)
     program, variables = (str(HERE / "truth_turns.py"),), environment(line)
-    end = run_job(program, job, "result.json", line, variables, timeout=TIMEOUT)
+    end = run_job(program, job, line, variables, timeout=TIMEOUT)
     if end.result is None:
         raise SystemExit(f"{end.message}\n{end.output}")
     return msgspec.json.decode(end.result, type=Took)

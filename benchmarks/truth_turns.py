@@ -15,7 +15,8 @@ import numpy as np
 
 from fembench.bench.measure import Timed, start_plain
 from fembench.bench.prepare import prepare
-from fembench.launch.serve import RankProgram, serve
+from fembench.launch.job import RankProgram
+from fembench.launch.serve import serve
 from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
@@ -91,6 +92,5 @@ if __name__ == "__main__":
         Pairs,
         lambda job: job.case.placement.ranks,
         lambda comm, job, tell: run(comm, job),
-        "result.json",
     )
     sys.exit(serve(turns, sys.argv[1]))

@@ -352,7 +352,7 @@ def _plain(item) -> dict:
 
 def _texts() -> list[Reader]:
     """What has a syntax of its own."""
-    from fembench.launch.hostfile import host_slots
+    from fembench.launch.hosts import host_slots
     from fembench.model.modeller_files import read_hosts, read_model
 
     return [

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 
 TESTS = Path(__file__).parent
 

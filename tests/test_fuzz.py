@@ -12,7 +12,7 @@ from fembench.base.config import read_json, read_toml
 from fembench.base.errors import LONGEST, InputError
 from fembench.bench.campaign import read_campaign
 from fembench.fem.problem import ProblemSpec
-from fembench.launch.hostfile import host_slots
+from fembench.launch.hosts import host_slots
 from fembench.mesh.io import read
 from fembench.model.modeller_files import read_model
 from fembench.partition.shares import parse_shares

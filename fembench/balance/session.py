@@ -1,8 +1,13 @@
 """A balanced run within the measurement of `bench`: blocks are cut once, solver and balancer are new in every
-set."""
+set.
+
+Jacobi over blocks: the assembled diagonal summed over the blocks, its inverse folded into each.
+
+What every rank of a balanced run does."""
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,14 +18,14 @@ from fembench.balance.control import Settings
 from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, BlockFacts
-from fembench.balance.jacobi import fold_in
 from fembench.balance.link import link_costs
 from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.messages import Links
 from fembench.balance.policies import POLICIES
 from fembench.balance.solver import BlockSolver
-from fembench.base.errors import InputError
+from fembench.base.errors import BreakdownError, InputError
 from fembench.base.units import plural
+from fembench.bench.case_run import program
 from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
 from fembench.methods.lookup import load, precond_of
@@ -37,7 +42,37 @@ from fembench.synthetic.hot_spot import parse_hot_spots
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
+ROWS, COLUMNS = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx yy zz xy yz zx
+
+
 F64 = NDArray[np.float64]
+
+
+def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callable[[F64], F64]) -> None:
+    """Fold in M^-1, which `inverse` computes from the assembled diagonal blocks (n/3, 3, 3). Collective."""
+    blocks = solver.blocks.values()
+    full = {b.id: operators[b.id].block_diagonal() for b in blocks}
+    for c in range(3):
+        for b in blocks:
+            b.q[:] = np.ascontiguousarray(full[b.id][:, :, c]).reshape(-1)
+        solver.exchange.update()
+        for b in blocks:
+            full[b.id][:, :, c] = b.q.reshape(-1, 3)
+    solver.precondition(lambda b: inverse(full[b.id]))
+
+
+def reciprocals(blocks: F64) -> F64:
+    """(n,) reciprocals of the diagonal of assembled blocks (n/3, 3, 3). Raises BreakdownError."""
+    entries = np.ascontiguousarray(np.einsum("nii->ni", blocks)).reshape(-1)
+    if not (entries > 0).all():
+        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
+    return 1.0 / entries
+
+
+def inverse_blocks(blocks: F64) -> F64:
+    """(n/3, 6) inverses of assembled blocks (n/3, 3, 3). Raises BreakdownError."""
+    reciprocals(blocks)
+    return np.ascontiguousarray(np.linalg.inv(blocks)[:, ROWS, COLUMNS])
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
@@ -245,3 +280,6 @@ def check_cells(n_cells: int, c: int) -> None:
         raise InputError(
             f"blocks_per_rank = {c}: a rank has {plural(n_cells, 'cell')}; expected at least one per block"
         )
+
+
+PROGRAM = program(start_balanced)

@@ -25,7 +25,7 @@ from fembench.base.errors import InputError, shown
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
 from fembench.bench.enough_memory import check_memory
-from fembench.launch.layout import HostsError
+from fembench.launch.allocation import HostsError
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case, fields_of
 from fembench.records.case_fields import LARGEST

@@ -16,11 +16,10 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
+from fembench.launch.allocation import hosts_asked
 from fembench.launch.case_job import JobOutcome
-from fembench.launch.layout import hosts_asked
 from fembench.records.case import Case
-from fembench.records.ids import now_utc
-from fembench.records.record import NO_TIME, NOT_RECORDED, SCHEMA, Failure, Record
+from fembench.records.record import NO_TIME, NOT_RECORDED, SCHEMA, Failure, Record, now_utc
 from fembench.records.store import load, load_failure, record_paths, save
 
 

@@ -10,11 +10,8 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.host.host import memory_bytes
-from fembench.launch.allocation import allocation
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import is_this_host, same_host
-from fembench.launch.job_hosts import Allocation
-from fembench.launch.layout import HostsError
+from fembench.launch.allocation import HostsError, allocation
+from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
 from fembench.records.weights import FAST, Weights, load_weights
 

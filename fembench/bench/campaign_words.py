@@ -17,10 +17,8 @@ from fembench.base.config import as_typed
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural, size
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import folded
-from fembench.launch.job_hosts import Allocation, filled, merged
-from fembench.launch.layout import HostsError, chosen, in_words, layout, room_of
+from fembench.launch.allocation import HostsError, chosen, in_words, layout, room_of
+from fembench.launch.hosts import Allocation, HostSlots, filled, folded, merged
 from fembench.mesh.box import MOST_EQUATIONS
 from fembench.methods.memory import DOFS_PER_NODE, RANK_BYTES, WHOLE_BYTES, bytes_per_equation
 from fembench.partition.shares import parse_shares

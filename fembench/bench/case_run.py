@@ -1,37 +1,66 @@
-"""One case on every rank, from start to record."""
+"""One case on every rank, from start to record.
 
+What a rank imports before its clock runs, so that no phase contains an import.
+
+Energies and fingerprints that come with fembench, so that a first run has a reference.
+
+references.json is written by scripts/make_references.py: a direct solve, independent of the solver that
+is timed, for the small presets; CG to 1e-13 for the larger ones; and, for some numbers of iterations,
+what CG has reached after them, element by element. The key is the content of the mesh and of the problem,
+and the fixed work, so a changed preset has no reference.
+
+The whole solution of a run, for pictures and ParaView; only on request, as it grows with the mesh.
+
+What every rank of a run does."""
+
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.files import atomic_path
 from fembench.bench.describe import environment_of
 from fembench.bench.iteration_work import roofs_before, solve_facts
-from fembench.bench.libraries import load_libraries
 from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
-from fembench.bench.references import shipped
 from fembench.bench.second_storage import solved_again
-from fembench.bench.solution import write_fields
 from fembench.bench.verify import Solved, verify
-from fembench.fem.problem import resolved
-from fembench.host.confine import confine
-from fembench.host.host import host_facts, peak_memory, taken_meter
+from fembench.fem.problem import ProblemSpec, load_presets, resolved
+from fembench.fem.stress import cell_stress, von_mises
+from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.where import host_key, host_names
-from fembench.launch.job import Job
-from fembench.ranks.agree import together
+from fembench.launch.begun import BEGIN
+from fembench.launch.job import Job, RankProgram
+from fembench.mesh.adjacency import load_graphs
+from fembench.mesh.io import load_meshio
+from fembench.mesh.presets import box_named
+from fembench.mesh.sliced import is_sliced
+from fembench.partition.metis import load_metis
+from fembench.ranks.agree import on_root, together
 from fembench.ranks.comm import Comm, wtime
 from fembench.records.case import Case
-from fembench.records.ids import now_utc
 from fembench.records.packed import rows
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
-from fembench.records.record import SCHEMA, ClockCertificate, Event, Record, Reference, SetTimes, Verdict
+from fembench.records.record import (
+    SCHEMA,
+    ClockCertificate,
+    Event,
+    Record,
+    Reference,
+    SetTimes,
+    Verdict,
+    now_utc,
+)
 from fembench.records.validity import judge
+from fembench.solve.from_names import load_builders
 from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
 from fembench.synthetic.speeds import Change, parse_changes, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
@@ -213,3 +242,81 @@ def _events(
         for phase, iteration, begin, end, message in times.events.tolist():
             partners, n_bytes = times.messages[message]
             yield Event(rank, phase, iteration, common(begin), common(end), partners, n_bytes)
+
+
+def load_libraries(case: Case, rank: int) -> None:
+    """Import what this rank needs to read, partition and solve; raises InputError for a wrong name."""
+    import numpy.ma  # noqa: F401  np.unique imports it when it is first called
+
+    load_builders(case.method)
+    load_presets()
+    if case.placement.partitioner == "blocks" or not (rank == 0 or case.placement.replicated):
+        return
+    if case.placement.ranks > 1 and case.placement.partitioner == "metis":
+        load_metis()
+    if is_sliced(case.question.mesh):
+        if case.placement.partitioner == "metis":
+            load_graphs()
+    elif box_named(case.question.mesh) is None:
+        load_meshio()
+        load_graphs()
+
+
+FILE = Path(__file__).with_name("references.json")
+
+
+def key_of(mesh_hash: str, spec: ProblemSpec, iterations: int = 0, precond: str = "none") -> str:
+    """The key of a reference: of the solution, or of fixed work, whose result depends on the method."""
+    problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # independent of its name
+    work = f"{iterations} {precond}" if iterations else ""
+    return hashlib.sha256(mesh_hash.encode() + problem + work.encode()).hexdigest()[:32]
+
+
+def shipped(case: Case, mesh_hash: str, spec: ProblemSpec) -> Reference | None:
+    """The reference of a case; None if none comes with fembench."""
+    if case.stop.iterations and case.method.petsc_options:
+        return None  # they may choose another method
+    return _table().get(key_of(mesh_hash, spec, case.stop.iterations, case.method.precond))
+
+
+@cache
+def _table() -> dict[str, Reference]:
+    return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Reference]) if FILE.exists() else {}
+
+
+F64 = NDArray[np.float64]
+
+
+def write_fields(comm: Comm, path: str, prepared: Prepared, u: F64) -> None:
+    """Write x, cells, element, u, von_mises, part to `path` (.npz); nothing if it is "". Collective."""
+    if not path:
+        return
+    sub, material = prepared.sub, prepared.spec.material
+    stress = von_mises(cell_stress(sub.x, sub.cells, sub.element, material.lam, material.mu, u))
+    pieces = comm.gather((sub.global_nodes, sub.x, u, sub.global_cells, sub.global_nodes[sub.cells], stress))
+    on_root(comm, lambda: _join(Path(path), sub.element, pieces or []))
+
+
+def _join(path: Path, element: str, pieces: list[tuple]) -> None:
+    n_nodes = 1 + max(int(p[0].max()) for p in pieces)
+    n_cells = sum(len(p[3]) for p in pieces)
+    x, u = np.zeros((n_nodes, 3)), np.zeros((n_nodes, 3))
+    cells = np.zeros((n_cells, pieces[0][4].shape[1]), np.int32)
+    stress, part = np.zeros(n_cells), np.zeros(n_cells, np.int32)
+    for rank, (nodes, where, displacement, numbers, connectivity, values) in enumerate(pieces):
+        x[nodes], u[nodes] = where, displacement
+        cells[numbers], stress[numbers], part[numbers] = connectivity, values, rank
+    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+        np.savez_compressed(stream, x=x, cells=cells, element=element, u=u, von_mises=stress, part=part)
+
+
+def program(start: Start) -> RankProgram[Job]:
+    """Runs one case."""
+    return RankProgram(
+        Job,
+        lambda job: job.case.placement.ranks,
+        lambda comm, job, tell: run_case(comm, job, BEGIN, start),
+    )
+
+
+PROGRAM = program(start_plain)

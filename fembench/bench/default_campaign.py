@@ -14,7 +14,7 @@ import msgspec
 
 from fembench.bench.campaign_file import Campaign
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.launch.hostlist import folded
+from fembench.launch.hosts import folded
 from fembench.mesh.presets import box_named
 
 NAME = "default"

@@ -4,7 +4,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import size
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import equations_of
-from fembench.launch.layout import HostsError, layout
+from fembench.launch.allocation import HostsError, layout
 from fembench.methods.memory import matrix_bytes
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.fem.presets import PRESETS
-from fembench.fem.problem import ProblemSpec, load_problem
+from fembench.fem.problem import PRESETS, ProblemSpec, load_problem
 from fembench.mesh.presets import box_named, hash_of
 from fembench.records.case import Case
 from fembench.records.record import Record

@@ -11,8 +11,7 @@ from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
-from fembench.records.record import SolveFacts, StateReading
-from fembench.records.triads import triad_bytes
+from fembench.records.record import SolveFacts, StateReading, triad_bytes
 from fembench.timing.tracer import TracerLike
 
 

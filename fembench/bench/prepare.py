@@ -1,7 +1,8 @@
 """From a case to the data of every rank: mesh, partition, subdomain, interface, load.
 
 Phases traced: read, partition, distribute, interface, verify (of the input), assembly (of the load).
-"""
+
+Facts about the resulting partition, gathered from the ranks; no rank needs the whole mesh."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.bench.parts import partition_facts
 from fembench.fem.boundary import fixed_dofs, local_load
 from fembench.fem.extent import Extent
 from fembench.fem.parts import check_parts
@@ -18,6 +18,7 @@ from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
 from fembench.fem.whole import whole_mesh
+from fembench.kernels.backend import kernels
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.mesh import Mesh
@@ -217,4 +218,39 @@ def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
         n_equations=n_equations,
         n_fixed=n_fixed,
         min_quality=float(worst[0]),
+    )
+
+
+def partition_facts(
+    comm: Comm, case: Case, sub: Subdomain, interface: Interface, targets: tuple[float, ...], cut: int
+) -> PartitionFacts:
+    """Shares, sizes and neighbours of every part. Collective."""
+    rows = comm.allgather((_sizes(sub), interface.neighbours, interface.message_bytes))
+    sizes = np.array([row[0] for row in rows]).T.tolist()
+    cells, dofs, blocks, shared, shared_all = (tuple(column) for column in sizes)
+    return PartitionFacts(
+        method=case.placement.partitioner + (", replicated" if case.placement.replicated else ""),
+        targets=targets,
+        cells=cells,
+        dofs=dofs,
+        blocks=blocks,
+        shared_dofs=shared,
+        shared_dofs_all=shared_all,
+        neighbours=tuple(row[1] for row in rows),
+        message_bytes=tuple(row[2] for row in rows),
+        cut=cut,
+        seed=case.placement.seed,
+    )
+
+
+def _sizes(sub: Subdomain) -> tuple[int, int, int, int, int]:
+    """(cells, free dofs, 3x3 blocks, shared free dofs, shared dofs) of this part."""
+    free = ~sub.restrained
+    shared = sub.sharers > 1
+    return (
+        sub.n_cells,
+        int(free.sum()),
+        kernels.count_blocks(sub.cells, sub.n_active),
+        int(free[shared].sum()),
+        3 * int(shared.sum()),
     )

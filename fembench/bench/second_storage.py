@@ -11,10 +11,9 @@ linear in the load, but no rounding is the same. If both differ by more, there i
 
 import dataclasses
 
-from fembench.bench.fingerprint import fingerprint
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import Prepared
-from fembench.bench.verify import Solved
+from fembench.bench.verify import Solved, fingerprint
 from fembench.methods.lookup import names, preconds
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseMethod

@@ -19,7 +19,7 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     emulate: str
     dilate: float
     command: str  # what the user typed
-    launcher: str
+    launcher: str = ""  # run_job says it
     synthetic: str  # how heterogeneity is emulated around the job (rule E8)
 
     @property
@@ -45,7 +45,7 @@ class NodesJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ranks: int
     rounds: int
     command: str  # what the user typed
-    launcher: str
+    launcher: str = ""  # run_job says it
     synthetic: str  # how nodes are emulated (rule E8)
     names: tuple[str, ...] = ()  # of emulated nodes, which have as many ranks each
     speeds: tuple[NodeSpeed, ...] = ()  # theirs

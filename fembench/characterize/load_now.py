@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import convert
 from fembench.base.errors import FembenchError, InputError
 from fembench.characterize.load_kernels import kernel_times, load_of
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.job import RankProgram
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.records.network import HostLoad
 from fembench.synthetic.slowness import FULL_SPEED
 
@@ -63,16 +63,9 @@ def measured_on(host: str, scratch: Path) -> list[HostLoad]:
         path = Path(folder, "host")
         path.write_text(f"{host} slots=1\n", encoding="utf-8")
         line = job_line(1, str(path))
-        program = rank_program("fembench.characterize.load_rank")
-        variables = environment(line)
-        end = run_job(
-            program,
-            LoadJob(),
-            "load.json",
-            line,
-            variables,
-            scratch=scratch,
-            timeout=PATIENCE,
-            warn=False,
-        )
-    return convert(msgspec.json.decode(end.content()), list[HostLoad], where=host)
+        program = "fembench.characterize.load_now"
+        of = list[HostLoad]
+        return measure(program, LoadJob(), of, line, scratch=scratch, timeout=PATIENCE, warn=False)
+
+
+PROGRAM = RankProgram(LoadJob, lambda job: 1, lambda comm, job, tell: measured_here())

@@ -29,7 +29,7 @@ from fembench.characterize.trains import measure_trains
 from fembench.host.host import affinity, named_processor, numa_node, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
-from fembench.launch.serve import Tell
+from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.network import (
@@ -277,3 +277,6 @@ class Measuring:
         self._comm.Barrier()
         self.found.kernels = kernel_times(self._comm.rank, slowness, 5 if self._job.quick else 15)
         self._needed(())
+
+
+PROGRAM = RankProgram(NetworkJob, lambda job: job.ranks, measure_network)

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import convert, read_text
+from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.characterize.jobs import NodesJob
-from fembench.launch.allocation import allocation
-from fembench.launch.hostfile import HostSlots, hostfile_of, is_rankfile
-from fembench.launch.job_hosts import Allocation
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.layout import MOST_SHOWN, in_words, room_of, same_host
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.allocation import MOST_SHOWN, allocation, in_words, room_of, same_host
+from fembench.launch.hosts import Allocation, HostSlots, hostfile_of, is_rankfile
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.synthetic.speeds import parse_nodes
 
@@ -79,7 +77,6 @@ def _common(asked: NodesAsked) -> dict:
     return {
         "rounds": asked.rounds,
         "command": asked.command,
-        "launcher": "",
         "synthetic": os.environ.get("FEMBENCH_SYNTHETIC", ""),
     }
 
@@ -92,17 +89,16 @@ def _launched(
     tell: Callable[[str], None],
 ) -> NodesLaunch:
     line = job_line(job.ranks, asked.hostfile, (), hosts)
-    end = run_job(
-        rank_program("fembench.characterize.nodes_rank"),
-        msgspec.structs.replace(job, launcher=str(line)),
-        "nodes.json",
+    return measure(
+        "fembench.characterize.node_rates",
+        job,
+        NodesLaunch,
         line,
-        environment(line, asleep=line.crowded),
+        asleep=line.crowded,
         scratch=scratch,
         timeout=asked.patience,
         tell=tell,
     )
-    return convert(msgspec.json.decode(end.content()), NodesLaunch, where="nodes")
 
 
 def _listed(

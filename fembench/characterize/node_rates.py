@@ -25,18 +25,24 @@ from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, batch_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.host.bandwidth import LARGEST
-from fembench.host.confine import confine, own_cores
-from fembench.host.heat import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.host import affinity, cache_instances, host_facts, physical_cores, taken_meter
+from fembench.host.host import (
+    affinity,
+    cache_instances,
+    confine,
+    host_facts,
+    own_cores,
+    physical_cores,
+    taken_meter,
+)
+from fembench.host.machine_state import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
 from fembench.host.node_facts import node_facts
 from fembench.host.others import others_meter
 from fembench.host.where import host_names, machine_key
-from fembench.launch.serve import Tell
+from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.agree import doze
 from fembench.ranks.comm import Comm
-from fembench.records.ids import now_utc
 from fembench.records.nodes import NodeSamples, NodesLaunch
-from fembench.records.record import HostFacts
+from fembench.records.record import HostFacts, now_utc
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import NodeSpeed
 from fembench.timing.tracer import make_tracer
@@ -264,3 +270,6 @@ def _mean(numbers: Iterable[float]) -> float:
 def _short(numbers: Iterable[float]) -> tuple[float, ...]:
     """With five digits: a cluster has many."""
     return tuple(float(f"{number:.5g}") for number in numbers)
+
+
+PROGRAM = RankProgram(NodesJob, lambda job: job.ranks, measure_nodes)

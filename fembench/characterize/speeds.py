@@ -1,11 +1,19 @@
-"""The ranks of `fembench characterize`: host facts, then speeds in rounds of visits; hosts in parallel."""
+"""The ranks of `fembench characterize`: host facts, then speeds in rounds of visits; hosts in parallel.
+
+The schedule of measurements: visits in rounds, so that no disturbance affects only one rank or kernel.
+
+A round visits every probe once with all ranks of the host, and once with each group of fewer ranks that
+is due, in random order. Probes with long calls are visited only in every second, third, … round, so that they
+leave enough time for the others."""
 
 import math
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
+
+import numpy as np
 
 from fembench.base.units import plural
 from fembench.bench.describe import describe
@@ -23,23 +31,85 @@ from fembench.characterize.probes import (
     product_probe,
     updates_probe,
 )
-from fembench.characterize.rounds import GROUPS, Visit, corunning_counts, periods, visits_a_round, visits_of
 from fembench.host.cgroup import cpu_quota
 from fembench.host.host import cache_instances, host_facts, taken_meter
 from fembench.host.machine_state import HostState, host_state, readings
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
-from fembench.launch.serve import Tell
+from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.agree import doze, together
 from fembench.ranks.comm import Comm, wtime
-from fembench.records.ids import now_utc
 from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
-from fembench.records.record import ClockCertificate, HostFacts
+from fembench.records.record import ClockCertificate, HostFacts, now_utc
 from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import make_tracer
+
+GROUPS = 4  # groups per round with fewer ranks; the others follow in later rounds
+SEED = 4
+
+
+class Visit(NamedTuple):
+    """A visit: these ranks of the host run one probe together, while the others sleep."""
+
+    probe: int
+    ranks: tuple[int, ...]
+
+
+def corunning_counts(ranks: int, quick: bool) -> tuple[int, ...]:
+    """The numbers of ranks of a host that run at once: 1, 2, 4, … and all; `quick`: 1 and all."""
+    powers = [1 << k for k in range(ranks.bit_length()) if 1 << k < ranks]
+    return (*(powers[:1] if quick else powers), ranks)
+
+
+def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
+    """Groups of `count` ranks, spread over the host; every rank is in at least one group."""
+    shifts = -(-ranks // count)
+    return [
+        tuple(sorted((shift + i * ranks // count) % ranks for i in range(count))) for shift in range(shifts)
+    ]
+
+
+def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) -> list[int]:
+    """The period of each probe, in rounds, so that `rounds` rounds fit into `seconds`.
+
+    A visit to a probe takes `costs` seconds, and a round has `visits` to each probe. All probes have the same
+    time limit.
+    """
+    room = seconds / (visits * rounds)
+    share, left = room / max(len(costs), 1), len(costs)
+    for cost in sorted(costs):  # time that quick probes do not need goes to the others
+        if cost > share:
+            break
+        room, left = room - cost, left - 1
+        share = room / left if left else share
+    return [max(1, int(np.ceil(cost / share))) for cost in costs]
+
+
+def visits_of(
+    number: int, ranks: int, counts: Sequence[int], every: Sequence[int], n_groups: int
+) -> list[Visit]:
+    """The visits of round `number`, in order; `every` are the periods of the probes, 0: never."""
+    fewer = [count for count in counts if count < ranks]
+    chosen = [tuple(range(ranks))]
+    if fewer:
+        turn, which = divmod(number, len(fewer))
+        found = groups(ranks, fewer[which])
+        first = turn * n_groups
+        chosen += [found[(first + i) % len(found)] for i in range(min(n_groups, len(found)))]
+    due = [probe for probe, period in enumerate(every) if period and number % period == 0]
+    visits = [Visit(probe, group) for probe in due for group in chosen]
+    order = np.random.default_rng((SEED, number)).permutation(len(visits))
+    return [visits[i] for i in order]
+
+
+def visits_a_round(ranks: int, counts: Sequence[int], n_groups: int) -> float:
+    """The mean number of visits per probe and round."""
+    fewer = [min(len(groups(ranks, count)), n_groups) for count in counts if count < ranks]
+    return 1 + (sum(fewer) / len(fewer) if fewer else 0)
+
 
 ROUNDS = 6  # the number of samples that an interval needs
 OVERTIME = 2  # limit, relative to the planned time, to get these samples on a disturbed host
@@ -232,3 +302,6 @@ class Rounds:
             return
         rate = self._meter.visit(self._probes[visit.probe], self._costs[visit.probe], self._job.visit)
         self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
+
+
+PROGRAM = RankProgram(CharacterizeJob, lambda job: job.ranks, characterize)

@@ -5,14 +5,11 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from fembench.base.config import convert
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob, NetworkJob
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.records.network import NetworkFound, NetworkSettings
 from fembench.records.profile import Profile
 from fembench.synthetic.speeds import parse_speeds
@@ -55,22 +52,12 @@ def measure_hosts(
         emulate=emulate,
         dilate=dilate,
         command=command,
-        launcher=str(line),
         synthetic=synthetic,
     )
     usual = QUICK_TIME if quick else USUAL_TIME
     tell(f"starting {plural(ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring")
-    end = run_job(
-        rank_program("fembench.characterize.speeds_rank"),
-        job,
-        "profile.json",
-        line,
-        environment(line),
-        scratch=scratch,
-        timeout=PATIENCE,
-        tell=tell,
-    )
-    return convert(msgspec.json.decode(end.content()), Profile, where="profile")
+    program = "fembench.characterize.speeds"
+    return measure(program, job, Profile, line, scratch=scratch, timeout=PATIENCE, tell=tell)
 
 
 def measure_links(
@@ -103,17 +90,16 @@ def measure_links(
         dilate=dilate,
         settings=settings,
     )
-    end = run_job(
-        rank_program("fembench.characterize.messages_rank"),
+    return measure(
+        "fembench.characterize.messages",
         job,
-        "network.json",
+        NetworkFound,
         line,
-        environment(line, asleep=dilate > 1 and line.crowded),
+        asleep=dilate > 1 and line.crowded,
         scratch=scratch,
         timeout=PATIENCE,
         tell=tell,
     )
-    return convert(msgspec.json.decode(end.content()), NetworkFound, where="network")
 
 
 def needs_two(ranks: int) -> None:

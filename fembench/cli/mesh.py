@@ -76,8 +76,8 @@ def _box(options: argparse.Namespace) -> int:
 def _info(options: argparse.Namespace) -> int:
     import json
 
+    from fembench.mesh.mesh import lines, summary
     from fembench.mesh.presets import resolve
-    from fembench.mesh.summary import lines, summary
 
     facts = summary(resolve(options.mesh))
     print(json.dumps(facts, indent=1) if options.json else "\n".join(lines(facts)))

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.base.errors import InputError
     from fembench.base.files import write_atomic
-    from fembench.launch.hostfile import hostfile_text
+    from fembench.launch.hosts import hostfile_text
     from fembench.records.nodes import load_nodes
     from fembench.report.node_tables import as_text
     from fembench.weights.slow_nodes import slow_nodes

@@ -235,7 +235,7 @@ def _as_now(options: argparse.Namespace, study):
     from fembench.base.progress import progress
     from fembench.base.units import plural
     from fembench.characterize.load_now import loads_of
-    from fembench.launch.hostfile import hosts_of
+    from fembench.launch.hosts import hosts_of
     from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
     from fembench.model.rates import slowed
 
@@ -305,7 +305,7 @@ def _score(options: argparse.Namespace) -> int:
     """Add a run to the prediction written before it."""
     from fembench.base.errors import InputError
     from fembench.model.drifted import changes, readings_of, state_text
-    from fembench.model.forecast_text import outcome_text
+    from fembench.model.forecast import outcome_text
     from fembench.model.predictor import observed
     from fembench.records.prediction import add_outcome, load_prediction
     from fembench.records.store import load

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.cli.shared import case_from, typed_command
     from fembench.launch.job import REFUSED
     from fembench.report.tables import terminal
-    from fembench.weights.disturbed import disturbance
+    from fembench.weights.stale import disturbance
     from fembench.workflows.run import run_case
 
     done = run_case(

@@ -99,8 +99,8 @@ def _report(sweep, options: argparse.Namespace) -> None:
     from fembench.report.slow_hosts import host_advice
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
-    from fembench.weights.disturbed import disturbance
     from fembench.weights.host_speed import host_speeds
+    from fembench.weights.stale import disturbance
     from fembench.workflows.sweep import invalid
 
     records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out

@@ -4,7 +4,7 @@ from typing import Any
 
 from fembench.base.tables import table
 from fembench.base.units import count, plural
-from fembench.launch.layout import in_words
+from fembench.launch.allocation import in_words
 from fembench.records.case import FIELDS, Case
 from fembench.report.results import short_shares
 from fembench.workflows.sweep_plan import PlannedJob, SweepPlan

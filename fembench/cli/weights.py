@@ -219,7 +219,7 @@ def as_table(weights) -> str:
     """Rank, host, share with its interval, cost; then rule, source and age."""
     from fembench.base.tables import table
     from fembench.base.units import plural, seconds
-    from fembench.records.ids import now_utc
+    from fembench.records.record import now_utc
     from fembench.records.weights import age_seconds
 
     rows = [

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from fembench.kernels.backend import kernels
-from fembench.records.triads import SMALLEST, clamped
+from fembench.records.record import SMALLEST, clamped
 
 DOUBLE = 8
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate

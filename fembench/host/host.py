@@ -2,17 +2,19 @@
 
 Read from /proc and /sys on Linux. On other systems, facts that Python does not know are "unknown".
 A missing file never raises.
-"""
+
+Which of its host's cores a process runs on, counted from 0 among those that it may use."""
 
 import os
 import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fembench.base.errors import InputError
 from fembench.host import cgroup
 from fembench.host.cgroup import ROOT, read
 from fembench.records.record import HostFacts
@@ -251,3 +253,23 @@ def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counte
         return Taken(100 * max(by_hypervisor, 0.0), 100 * min(max(by_quota, 0.0), 1.0))
 
     return taken
+
+
+def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
+    """One CPU of every physical core among the usable ones: the first hardware thread of each."""
+    cores: dict[str, int] = {}
+    for cpu in sorted(usable):
+        cores.setdefault(core_of(cpu, root), cpu)
+    return list(cores.values())
+
+
+def confine(wanted: Sequence[int]) -> None:
+    """Bind this process to these of its usable cores. Raises InputError if there are fewer."""
+    cores = own_cores(affinity())
+    if max(wanted) >= len(cores):
+        raise InputError(
+            f"host {platform.node()}: {max(wanted) + 1} cores requested, {len(cores)} usable; "
+            "name fewer, as in HOST:CORES"
+        )
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {cores[k] for k in wanted})

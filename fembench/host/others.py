@@ -23,7 +23,7 @@ from fembench.host import cgroup, host
 from fembench.host.cgroup import ROOT, read
 from fembench.host.where import machine_key
 from fembench.ranks.comm import Comm
-from fembench.records.quota import LAB_GROUP
+from fembench.records.quiet import LAB_GROUP
 
 TICK = 1 / (os.sysconf("SC_CLK_TCK") if "SC_CLK_TCK" in getattr(os, "sysconf_names", {}) else 100)  # seconds
 MISCOUNT = 0.1  # largest relative difference of the counts of CPUs from the elapsed time

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import expand_counts, expand_hosts
-from fembench.launch.job_hosts import Allocation, merged
+from fembench.launch.hosts import Allocation, HostSlots, expand_counts, expand_hosts, merged
 
 BATCH = ("SLURM_JOB_ID", "PBS_JOBID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
 _JOBS = {  # variable of a job -> variables, one of which names its hosts

@@ -8,14 +8,17 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import convert
+from fembench.launch.allocation import hosts_asked, hosts_for
 from fembench.launch.job import Job
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.layout import hosts_asked, hosts_for
+from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
-RANK = ("fembench.bench.rank", "fembench.balance.rank")  # module of the ranks: parts stay, or blocks may move
+RANK = (
+    "fembench.bench.case_run",
+    "fembench.balance.session",
+)  # module of the ranks: parts stay, or blocks may move
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,6 @@ def launch(
         case=case,
         id=id,
         command=command,
-        launcher=str(line),  # the record names the library
         reference=reference,
         fields_path=str(fields_path or ""),
         cores=tuple(cores),
@@ -65,6 +67,6 @@ def launch(
     crowded = case.synthetic.dilate > 1 and line.crowded  # in a lab, its own settings apply
     variables = environment(line, case.method.solver, asleep=crowded)
     program = rank_program(RANK[bool(case.balancing.balance)])
-    end = run_job(program, job, "record.json", line, variables, scratch=scratch, timeout=timeout)
+    end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout)
     found = None if end.result is None else convert(msgspec.json.decode(end.result), Record, where="record")
     return JobOutcome(found, end.kind, end.message, end.exit_status, end.output)

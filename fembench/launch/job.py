@@ -2,18 +2,40 @@
 `begun.py`, `rank_start.py`, `serve.py` and `witness.py` only.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
 import msgspec
 
 from fembench.records.case import Case
 from fembench.records.record import Reference
 
-# files in the folder; the result is one more
+if TYPE_CHECKING:
+    from fembench.ranks.comm import Comm
+
+# files in the folder
 JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
-WITNESS = "witness.json"
+RESULT, WITNESS = "result.json", "witness.json"
 # kinds of errors
 APART = "apart"  # the launcher did not make one job of the ranks
 UNSHARED = "unshared"  # a host does not see the folder of the job
 REFUSED = ("input", UNSHARED)  # what the user can correct: exit status 2
+
+
+J = TypeVar("J", bound=msgspec.Struct)
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class RankProgram(Generic[J]):
+    """What every rank of a job does."""
+
+    job: type[J]
+    n_ranks: Callable[[J], int]  # that the job needs
+    run: Callable[[Comm, J, Tell], Any]  # what becomes the result on rank 0, None elsewhere. Collective
 
 
 class StartedRank(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +67,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     case: Case
     id: str
     command: str  # what the user typed
-    launcher: str
+    launcher: str = ""  # with its options; run_job says it
     reference: Reference | None = None
     fields_path: str = ""
     cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> its host's cores that it runs on; (): the launcher's

@@ -1,56 +1,235 @@
-"""The line that starts the ranks of a job: the launcher, its options, and the host files they name."""
+"""The line that starts the ranks of a job: the launcher, its options here, and its environment."""
 
+import math
+import os
+import shlex
+import shutil
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from fembench.base.errors import InputError
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.job_hosts import merged
-from fembench.launch.launchers import Launcher
-from fembench.launch.plugin import own_plugin
+from fembench.base.config import read_text
+from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
+from fembench.host.host import affinity, job_cpus, usable_cores
+from fembench.launch.allocation import allocation, check_not_a_step
+from fembench.launch.hosts import (
+    Allocation,
+    HostSlots,
+    filled,
+    hostfile_of,
+    in_turns,
+    is_rankfile,
+    is_this_host,
+    merged,
+    placed,
+)
+from fembench.launch.launchers import (
+    LAUNCHERS,
+    SETTINGS,
+    JobLine,
+    Launcher,
+    absent,
+    asked_mapping,
+    find_launcher,
+    recognised,
+)
+from fembench.launch.srun import own_plugin
 
-HOSTS = "hosts"  # host files that a job gets, in the folder of the job: hosts, hosts-1, …
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+    "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+}
+PLACED = (
+    "PRTE_MCA_prte_default_hostfile",
+    "OMPI_MCA_orte_default_hostfile",
+)  # where Open MPI takes hosts from
+MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
 
 
-@dataclass(frozen=True)
-class JobLine:
-    """What starts the ranks of a job."""
+def ranks_per_core(ranks: int, hostfile: str = "") -> int:
+    """Ranks that share each core of this machine; 1 if a host file or a batch system places them."""
+    where = allocation(hostfile)
+    return 1 if hostfile or where.batch or where.order else math.ceil(ranks / where.slots)
 
-    launcher: Launcher
-    # the launcher with its options; a part more for each further component
-    parts: tuple[tuple[str, ...], ...]
-    host_files: tuple[str, ...] = ()  # [part] text of its host file; {file} in the part stands for its path
-    crowded: bool = False  # more ranks than cores
-    loose: bool = False  # ranks are not bound
-    plugin: str = ""  # of srun, if fembench chose it
 
-    @property
-    def program(self) -> str:
-        """The path of the launcher."""
-        return self.parts[0][0]
+def job_line(
+    ranks: int, hostfile: str = "", options: Sequence[str] = (), hosts: Sequence[HostSlots] = ()
+) -> JobLine:
+    """What starts this many ranks on the hosts of the job, or on some of them. Raises InputError.
 
-    def of(self, program: Sequence[str], folder: Path) -> list[str]:
-        """The whole line for a program; host files are written into the folder."""
-        line: list[str] = []
-        for k, part in enumerate(self.parts):
-            path = folder.resolve() / (f"{HOSTS}-{k}" if k else HOSTS)
-            if self.host_files:
-                self._check_path(path)
-                path.write_text(self.host_files[k], encoding="utf-8")
-            line += [":"] if line else []
-            line += [*(word.replace("{file}", str(path)) for word in part), *program]
-        return line
+    `options`: more options for the launcher; `hosts`: the hosts to use, () for those of the allocation.
+    """
+    if ranks < 1:
+        raise InputError(f"ranks = {ranks}: expected at least 1")
+    check_not_a_step()
+    hostfile = hostfile_of(hostfile)
+    if hostfile and not Path(hostfile).is_file():
+        found = "is a folder; expected a host file" if Path(hostfile).is_dir() else "no such host file"
+        raise InputError(f"{hostfile}: {found}")
+    where = allocation(hostfile)
+    program = find_launcher()
+    launcher = recognised(program)
+    options = (*options, *_asked_options())
+    mapping = asked_mapping()  # refused also where it changes nothing
+    if hostfile and is_rankfile(read_text(hostfile)):
+        line = rankfile_given(program, launcher, ranks, hostfile, options)
+    elif not hosts and _is_here(where):
+        line = _here(program, launcher, ranks, where, options)
+    else:
+        _check_slots(ranks, where, hosts)
+        runs = _ranks_on_hosts(ranks, where, hosts, mapping)
+        if where.heterogeneous:
+            line = across_components(program, launcher, runs, options, where)
+        else:
+            line = _on_hosts(program, launcher, runs, options, where, mapping or "core")
+    return replace(line, plugin=own_plugin(line.program, line.launcher, options))
 
-    def _check_path(self, path: Path) -> None:
-        cut = next((c for c in ":," if c in str(path)), "")
-        if self.launcher.name == "openmpi" and cut:
-            raise InputError(f"{path.parent}: Open MPI reads no host file with '{cut}' in its path")
 
-    def __str__(self) -> str:
-        """As a record keeps it."""
-        words = " : ".join(" ".join(part) for part in self.parts).replace("{file}", HOSTS)
-        return Path(self.program).name + words.removeprefix(self.program)
+def check_settings() -> None:
+    """Raises InputError if no job can be started with the launcher, options and mapping asked for."""
+    find_launcher()
+    _asked_options()
+    asked_mapping()
+
+
+def _asked_options() -> list[str]:
+    """The user's options for the launcher. Raises InputError."""
+    text = os.environ.get(SETTINGS["launcher_options"], "")
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise InputError(f"launcher options {shown(text)}: a quote is not closed") from None
+
+
+def _is_here(where: Allocation) -> bool:
+    """Whether all ranks run on this machine."""
+    return not where.order and len(where.hosts) == 1 and is_this_host(where.hosts[0].name)
+
+
+def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> None:
+    slots = sum(host.slots for host in hosts) if hosts else where.slots
+    if ranks <= slots:
+        return
+    has, more = f"{where.source} has", f"ask for {ranks} slots"
+    if hosts:
+        has, more = "the hosts asked for have", "ask for more hosts"
+    elif where.order:
+        more = "ask for more slots on its hosts ('HOST slots=N')"
+    elif where.source.startswith("Slurm"):
+        more = f"ask for -n {ranks}"
+    raise InputError(
+        f"{plural(ranks, 'rank')}, but {has} {plural(slots, 'slot')}; {more}, or for fewer ranks"
+    )
+
+
+def _ranks_on_hosts(
+    ranks: int, where: Allocation, hosts: Sequence[HostSlots], mapping: str
+) -> list[HostSlots]:
+    """Hosts in the order of ranks, with the ranks that follow each other there."""
+    if mapping == "host":
+        return in_turns(hosts or where.hosts, ranks)
+    return filled(hosts or (where.hosts if mapping else where.order or where.hosts), ranks)
+
+
+def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, options: Sequence[str]) -> JobLine:
+    """Ranks on this machine: bound if each has a core; not bound, and yielding, if they share cores."""
+    if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
+        cores, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
+        raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
+    if where.batch:
+        _check_slots(ranks, where, ())
+    crowded = ranks > usable_cores()
+    loose = crowded or set(affinity()) < set(job_cpus())  # a launcher would bind them elsewhere
+    own: tuple[str, ...] = ()
+    if crowded:
+        own = (*launcher.crowded, *launcher.yielding)
+    elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
+        own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
+    words = [*absent(launcher.unbound if loose else launcher.bound, options), *absent(own, options)]
+    part = one_part(program, launcher, ranks, [], words, options)
+    return JobLine(launcher, (part,), crowded=crowded, loose=loose)
+
+
+def _on_hosts(
+    program: str,
+    launcher: Launcher,
+    runs: Sequence[HostSlots],
+    options: Sequence[str],
+    where: Allocation,
+    mapping: str,
+) -> JobLine:
+    """Ranks on hosts that the launcher is given in its own form, in this order."""
+    ranks = sum(run.slots for run in runs)
+    if not launcher.hosts and not _unasked(launcher, ranks, runs, where):
+        raise InputError(
+            f"{where.source}: fembench cannot pass hosts to {program} ({launcher.name}); set "
+            f"FEMBENCH_LAUNCHER to one of {', '.join(one.name for one in LAUNCHERS if one.hosts)}"
+        )
+    hosts, bound = list(runs), not where.crowded
+    if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
+        if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
+            hosts, mapping = list(merged(runs)), "host"
+        elif launcher.name == "openmpi":
+            return rankfile_made(program, launcher, runs, options)
+        else:  # each repetition would be bound to the first cores of the host
+            bound = False
+    if mapping not in launcher.map_by:
+        raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
+    words = [
+        *absent(launcher.bound if bound else launcher.unbound, options),
+        *absent(_mapped(launcher, mapping, where.crowded), options),
+        *(launcher.yielding if where.crowded else ()),
+    ]
+    part = one_part(program, launcher, ranks, selecting(launcher, runs), words, options)
+    files = (launcher.host_file(hosts),) if launcher.hosts else ()
+    return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
+
+
+def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: Allocation) -> bool:
+    """Whether a launcher that cannot be given hosts puts the ranks there by itself: it fills the hosts of
+    the job, or takes them in turns."""
+    ways = [filled(where.hosts, ranks), in_turns(where.hosts, ranks)] if where.batch else []
+    return bool(launcher.map_by) and list(runs) in ways
+
+
+def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
+    """The options of a mapping, which may allow more ranks than cores."""
+    options = launcher.map_by[mapping]
+    if not crowded:
+        return options
+    if not launcher.crowded_map:
+        return (*options, *launcher.crowded)
+    return (*options[:-1], f"{options[-1]}{launcher.crowded_map}")
+
+
+def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
+    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container.
+
+    PETSc gets huge pages, which our own kernels request themselves. Beyond the cores, waiting ranks yield
+    where the launcher takes that from the environment. `asleep`: they yield as well, as dilated ranks must
+    if they share the processor with ranks that emulate other machines.
+    """
+    variables = dict(os.environ)
+    if solver == "petsc":
+        variables.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    for name in THREADS:
+        variables.setdefault(name, "1")
+    if not variables.get("HOME"):  # Open MPI does not start without
+        variables["HOME"] = os.path.expanduser("~")
+    if line.launcher.name == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    if line.launcher.name == "openmpi" and asleep:
+        variables.update(ASLEEP)
+    if line.crowded:
+        variables = {**line.launcher.yielding_variables, **variables}  # what the user has set holds
+    if line.loose:
+        variables.update(line.launcher.unbound_variables)
+    return variables
 
 
 def one_part(
@@ -81,3 +260,67 @@ def selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:
     for name, value in meaning.items():
         found = [word.replace(name, value) for word in found]
     return found
+
+
+def rankfile_given(
+    program: str, launcher: Launcher, ranks: int, path: str, options: Sequence[str]
+) -> JobLine:
+    """Each rank on the host and core that a rankfile gives it."""
+    if launcher.name != "openmpi":
+        raise InputError(f"{path}: a rankfile is Open MPI's; expected a list of hosts ({launcher.name})")
+    text = read_text(path)
+    places = placed(text, path)
+    if len(places) != ranks:
+        raise InputError(f"{path} places {plural(len(places), 'rank')}; the case has {ranks}")
+    slots = Counter(host for host, _ in places)
+    listed = ",".join(f"{host}:{n}" for host, n in slots.items())
+    binding = ("--bind-to", "core") if len(set(places)) == len(places) else launcher.bound
+    words = ["--map-by", "rankfile:file={file}", *absent(binding, options)]
+    part = one_part(program, launcher, ranks, ["--host", listed], words, options)
+    return JobLine(launcher, (part,), (text,))
+
+
+def rankfile_made(
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str]
+) -> JobLine:
+    """Ranks in an order of hosts that no mapping of Open MPI gives."""
+    names = [run.name for run in runs for _ in range(run.slots)]
+    text, next_slot = "", Counter[str]()
+    for rank, name in enumerate(names):
+        text += f"rank {rank}={name} slot={next_slot[name]}\n"
+        next_slot[name] += 1
+    listed = ",".join(f"{name}:{n}" for name, n in next_slot.items())
+    words = ["--map-by", "rankfile:file={file}", *absent(launcher.bound, options)]
+    part = one_part(program, launcher, len(names), ["--host", listed], words, options)
+    return JobLine(launcher, (part,), (text,))
+
+
+def across_components(
+    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
+) -> JobLine:
+    """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
+    if not launcher.component:
+        program, launcher = _srun_instead(program, launcher, where.source)
+    parts: list[tuple[str, ...]] = []
+    files: list[str] = []
+    for group in dict.fromkeys(run.component for run in runs):
+        own = [run for run in runs if run.component == group]
+        select = [word.replace("{group}", str(group)) for word in launcher.component]
+        select += selecting(launcher, own)
+        ranks = sum(run.slots for run in own)
+        part = one_part(program, launcher, ranks, select, absent(launcher.bound, options), options)
+        parts.append(part[1:] if parts else part)
+        files.append(launcher.host_file(own))
+    return JobLine(launcher, tuple(parts), tuple(files))
+
+
+def _srun_instead(program: str, launcher: Launcher, where: str) -> tuple[str, Launcher]:
+    """srun, for a job that this launcher cannot start. Raises InputError if the user chose the launcher."""
+    srun = shutil.which("srun")
+    if srun and not os.environ.get(SETTINGS["launcher"]):
+        return srun, recognised(srun)
+    how = "type the same command with --launcher srun" if srun else "srun, which can, is not on PATH"
+    raise InputError(
+        f"{where}: {Path(program).name} ({launcher.name}) cannot start ranks on several components of a "
+        f"heterogeneous job: {how}, or ask for hosts in one component (salloc -N3 -n6, without a colon)"
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fembench.launch.hostlist import folded
+from fembench.launch.hosts import folded
 from fembench.launch.job import STARTED, Started, StartedHost
 
 if TYPE_CHECKING:

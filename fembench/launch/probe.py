@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.errors import InputError
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.hosts import HostSlots
+from fembench.launch.line import environment, job_line
 from fembench.launch.probed import ProbedHost, ProbeFound, ProbeJob
 from fembench.launch.run_job import JobEnd, rank_program, run_job
 
@@ -45,9 +45,8 @@ def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
         raise InputError(f"{folder.resolve()}: results cannot be written there ({error.strerror})") from None
     with mark:
         return run_job(
-            rank_program("fembench.launch.probe_rank"),
+            rank_program("fembench.launch.probed"),
             ProbeJob(ranks, mark.name),
-            "hosts.json",
             line,
             environment(line) | TOLD,
             scratch=folder,

@@ -9,6 +9,7 @@ import msgspec
 
 from fembench.host.host import host_facts, job_cpus
 from fembench.host.node_facts import node_facts
+from fembench.launch.job import RankProgram, Tell
 from fembench.records.nodes import NodeFacts
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ProbeFound(msgspec.Struct, frozen=True):
     hosts: tuple[ProbedHost, ...]  # [rank]
 
 
-def look(comm: Comm, job: ProbeJob) -> ProbeFound | None:
+def look(comm: Comm, job: ProbeJob, tell: Tell) -> ProbeFound | None:
     """The hosts of the ranks on rank 0, None elsewhere. Collective."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     comm.sendrecv(bytes(MESSAGE), after, source=before)
@@ -66,3 +67,6 @@ def probed_host(mark: Path) -> ProbedHost:
         facts.cpu_quota,
         facts.load_average,
     )
+
+
+PROGRAM = RankProgram(ProbeJob, lambda job: job.ranks, look)

@@ -21,25 +21,49 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from fembench.base.config import convert
 from fembench.base.ending import raise_if_asked
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
-from fembench.launch.diagnosis import Ended, plain, why_nothing
-from fembench.launch.ended import how_it_ended
-from fembench.launch.job import APART, JOB, REFUSED, UNSHARED, WITNESS
-from fembench.launch.job_watch import JobWatch, reached_by_shell
-from fembench.launch.line import JobLine
-from fembench.launch.misfit import misfit, with_next_plugin
+from fembench.launch.end import diagnosis, how_it_ended, plain
+from fembench.launch.job import (
+    APART,
+    ERROR,
+    JOB,
+    REFUSED,
+    RESULT,
+    STARTED,
+    UNSHARED,
+    WITNESS,
+    Started,
+    StartedRank,
+)
+from fembench.launch.launchers import JobLine
+from fembench.launch.line import environment
+from fembench.launch.srun import misfit, with_next_plugin
 from fembench.launch.strays import end_strays, guarded, marked
-from fembench.launch.witness import Witness
+from fembench.launch.watch import JobWatch, reached_by_shell
+from fembench.launch.witness import Death, Witness
 
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 REVOKED = "revoked"  # kind of a job whose hosts the batch system took away
 GLANCE, GLANCE_IF_QUIET = 0.2, 1.0  # seconds between two looks at a job, and at one that tells no progress
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a launcher ended."""
+
+    status: int
+    output: str  # all that it printed
+    late: bool  # time ran out
+    deaths: tuple[Death, ...] = ()  # of ranks with a connection, in their order
 
 
 @dataclass(frozen=True)
@@ -73,7 +97,6 @@ def rank_program(module: str) -> tuple[str, ...]:
 def run_job(
     program: Sequence[str],
     job: msgspec.Struct,
-    result: str,
     line: JobLine,
     variables: dict[str, str],
     *,
@@ -85,11 +108,13 @@ def run_job(
 ) -> JobEnd:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
-    `program`: a `rank_program`, or (FILE,). `result`: the file that the ranks leave. `scratch`: a folder that
-    rank 0's host sees, too. `timeout` in s, 0: none. `tell` gets the ranks' lines of progress meanwhile.
-    `tail`: lines of output to keep. `warn` of what slows the hosts. If srun's plugin does not fit, the next
-    one is tried.
+    `program`: a `rank_program`, or (FILE,). `scratch`: a folder that rank 0's host sees, too. `timeout` in s,
+    0: none. `tell` gets the ranks' lines of progress meanwhile. `tail`: lines of output to keep. `warn` of
+    what slows the hosts. A job with a `launcher` learns the line. If srun's plugin does not fit, the next one
+    is tried.
     """
+    if "launcher" in job.__struct_fields__:
+        job = msgspec.structs.replace(job, launcher=str(line))
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
         (folder / JOB).write_bytes(msgspec.json.encode(job))
@@ -97,27 +122,25 @@ def run_job(
         with Witness(remote=bool(line.host_files)) as witness:
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
-            watch = JobWatch(folder, result, hosts, witness, tell, warn)
+            watch = JobWatch(folder, hosts, witness, tell, warn)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
             ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts))
         ended = replace(ended, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
-        if (folder / result).exists():
-            return JobEnd((folder / result).read_bytes(), "ok", "", 0, output)
-        kind, message = why_nothing(folder, ended, timeout, line.program)
+        if (folder / RESULT).exists():
+            return JobEnd((folder / RESULT).read_bytes(), "ok", "", 0, output)
+        kind, message = _why_nothing(folder, ended, timeout, line.program)
         if watch.refusal:
             kind, message = "input", watch.refusal
         taken = how_it_ended(ended.output)
         if taken:
             kind, message = REVOKED, taken
     if kind == APART and (other := with_next_plugin(line)):
-        job = _started_by(job, other)
         return run_job(
             program,
             job,
-            result,
             other,
             variables,
             scratch=scratch,
@@ -131,11 +154,48 @@ def run_job(
     return JobEnd(None, kind, message, 2 if kind in (*REFUSED, "failed") else ended.status, output)
 
 
-def _started_by(job: msgspec.Struct, line: JobLine) -> msgspec.Struct:
-    """The job, whose record will name this line."""
-    if "launcher" not in job.__struct_fields__:
-        return job
-    return msgspec.structs.replace(job, launcher=str(line))
+def measure(
+    module: str,
+    job: msgspec.Struct,
+    of: type[R],
+    line: JobLine,
+    *,
+    asleep: bool = False,
+    scratch: Path | None = None,
+    timeout: float = 0.0,
+    tell: Callable[[str], None] | None = None,
+    warn: bool = True,
+) -> R:
+    """What the ranks that `line` starts find with the PROGRAM of a module; see `run_job` and `environment`.
+
+    Raises InputError, or RunFailedError if the job ended without a result.
+    """
+    variables = environment(line, asleep=asleep)
+    program = rank_program(module)
+    end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout, tell=tell, warn=warn)
+    return convert(msgspec.json.decode(end.content()), of, where=module)
+
+
+def _why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str) -> tuple[str, str]:
+    """(kind as JobEnd.kind or APART, one line) for a job that left no result in its folder.
+
+    `launcher`: its program.
+    """
+    error = folder / ERROR
+    if error.exists():
+        kind, message = error.read_text().split("\n", 1)
+        return kind, message
+    if ended.late:
+        return "timeout", f"no result after {timeout:g} s: ended"
+    started = _started(folder)
+    return diagnosis(ended.status, ended.output, started, ended.deaths, launcher)
+
+
+def _started(folder: Path) -> Sequence[StartedRank]:
+    """[rank] -> where it was started; () if the job did not come that far."""
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / STARTED).read_bytes(), type=Started).ranks
+    return ()
 
 
 def run_ranks(

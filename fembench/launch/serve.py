@@ -2,10 +2,9 @@
 
 import os
 import platform
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,28 +14,27 @@ from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host import cgroup, host
 from fembench.host.where import Key, distinct_names, host_key
-from fembench.launch.job import APART, ERROR, JOB, PROGRESS, STARTED, Started, StartedHost, StartedRank
+from fembench.launch.job import (
+    APART,
+    ERROR,
+    JOB,
+    PROGRESS,
+    RESULT,
+    STARTED,
+    RankProgram,
+    Started,
+    StartedHost,
+    StartedRank,
+)
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.agree import all_arrive
 from fembench.ranks.comm import Comm, abort, abort_on_exception, world
 
 PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have it, too
 LONG = 600.0  # seconds that the others wait for rank 0 to write the result
-J = TypeVar("J", bound=msgspec.Struct)
-Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class RankProgram(Generic[J]):
-    """What every rank of a job does."""
-
-    job: type[J]
-    n_ranks: Callable[[J], int]  # that the job needs
-    run: Callable[[Comm, J, Tell], Any]  # what becomes the result on rank 0, None elsewhere. Collective
-    result: str  # its file
-
-
-def serve(program: RankProgram[J], folder: str, line: RankLine = NO_LINE) -> int:
+def serve(program: RankProgram, folder: str, line: RankLine = NO_LINE) -> int:
     """Run the job.json in `folder`, which only rank 0 needs to see; returns 0, or 2 if it failed.
     Collective.
 
@@ -50,7 +48,7 @@ def serve(program: RankProgram[J], folder: str, line: RankLine = NO_LINE) -> int
     return _serve(program, Path(folder), comm, line)
 
 
-def _serve(program: RankProgram[J], folder: Path, comm: Comm, line: RankLine) -> int:
+def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> int:
     text, at = comm.bcast((_job_text(folder, comm), witness_in(folder)) if comm.rank == 0 else None)
     _say_started(folder, comm)
     if line.rank != comm.rank:  # this host does not see the folder, or the launcher told another rank
@@ -67,7 +65,7 @@ def _serve(program: RankProgram[J], folder: Path, comm: Comm, line: RankLine) ->
         _expect(comm, program.n_ranks(job))
         found = program.run(comm, job, tell)
         if found is not None:
-            write_atomic(folder / program.result, encode(found))
+            write_atomic(folder / RESULT, encode(found))
     except FembenchError as error:
         line.say_goodbye()
         if not all_arrive(comm, PATIENCE):  # raised on some ranks only

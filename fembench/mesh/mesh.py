@@ -1,17 +1,23 @@
-"""Mesh: coordinates, cells, tags, and a content hash that every file derived from it repeats."""
+"""Mesh: coordinates, cells, tags, and a content hash that every file derived from it repeats.
+
+Checks of a mesh before anything is computed on it. Each raises InputError with one line.
+
+Facts about a mesh, as plain numbers and as lines of text."""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fembench.base.errors import InputError
+from fembench.base.units import plural
 from fembench.mesh.adjacency import facet_neighbours
-from fembench.mesh.check import check_mesh
 from fembench.mesh.elements import element_named
 from fembench.mesh.facets import canonical_facets
+from fembench.mesh.quality import determinants, longest_edges, quality, volumes
 
 PIECE = 1 << 17  # rows that are hashed at once
 
@@ -142,3 +148,112 @@ def _facets(cells: np.ndarray, element: str, facets: ArrayLike, where: str) -> n
     if len(rows) and (rows.min() < 0 or rows.max() > cells.max()):
         raise InputError(f"{where}: names nodes {rows.min()} to {rows.max()}; expected 0 to {cells.max()}")
     return canonical_facets(cells, element, rows, where)
+
+
+FLAT = 1e-10  # a corner is flat below this fraction of (longest edge)^3; rounding reaches 1e-15
+
+
+def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> np.ndarray:
+    """All checks, the cheap ones first: the cell behind each facet. Messages begin with `where`, as in
+    "mesh wing.msh"."""
+    check_shapes(x, cells, element, where)
+    check_nodes(x, cells, where)
+    check_orientation(x, cells, element, where)
+    try:
+        return facet_neighbours(cells, element)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def check_shapes(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
+    """Coordinates (n, 3), cells (n, nodes of the element), neither empty, numbers that int32 holds."""
+    nodes = element_named(element).nodes
+    if x.ndim != 2 or x.shape[1] != 3:
+        raise InputError(f"{where}: coordinates have shape {x.shape}; expected (n_nodes, 3)")
+    if cells.ndim != 2 or cells.shape[1] != nodes:
+        raise InputError(
+            f"{where}: cells have shape {cells.shape}; expected (n_cells, {nodes}) for {element}"
+        )
+    if cells.dtype.kind not in "iu":
+        raise InputError(f"{where}: cells are of type {cells.dtype}; expected integers")
+    if not len(cells):
+        raise InputError(f"{where}: no cells; expected at least one {element}")
+    if max(len(x), len(cells)) > np.iinfo(np.int32).max:
+        raise InputError(f"{where}: {len(x)} nodes and {len(cells)} cells are too many for 32-bit numbers")
+
+
+def check_nodes(x: np.ndarray, cells: np.ndarray, where: str) -> None:
+    """Node numbers within range, coordinates finite, every node in some cell."""
+    low, high = int(cells.min()), int(cells.max())
+    if low < 0 or high >= len(x):
+        raise InputError(f"{where}: cells name nodes {low} to {high}; expected 0 to {len(x) - 1}")
+    infinite = ~np.isfinite(x).all(axis=1)
+    if infinite.any():
+        raise InputError(f"{where}: {_some(infinite, 'node')} with a coordinate that is not finite")
+    orphan = np.ones(len(x), dtype=bool)
+    orphan[cells.reshape(-1)] = False
+    if orphan.any():
+        raise InputError(f"{where}: {_some(orphan, 'node')} in no cell; expected every node in at least one")
+
+
+def check_orientation(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
+    """Every corner of every cell right-handed and not flat."""
+    with np.errstate(all="ignore"):  # coordinates near the end of float64 overflow: not-a-number is flat
+        relative = determinants(x, cells, element) / longest_edges(x, cells, element)[:, None] ** 3
+    flat = ~(np.abs(relative) > FLAT).all(axis=1)
+    if flat.any():
+        raise InputError(f"{where}: {_some(flat, 'cell')} degenerate (flat, or with coinciding nodes)")
+    inverted = (relative < 0).any(axis=1)
+    if inverted.any():
+        raise InputError(f"{where}: {_some(inverted, 'cell')} inverted (negative volume at a corner)")
+
+
+def _some(bad: np.ndarray, noun: str) -> str:
+    """'3 of 864 cells (first: 17)'."""
+    return f"{np.count_nonzero(bad)} of {len(bad)} {noun}s (first: {int(np.argmax(bad))})"
+
+
+LEVEL = 1e-9  # of the mesh's extent: nodes this close to a plane lie in it
+
+
+def summary(mesh: Mesh) -> dict[str, Any]:
+    """Counts, hash, volume, bounding box, quality and tags; lengths in metres.
+
+    Equations are counted with the face of lowest x clamped, as an example.
+    """
+    low, high = mesh.x.min(axis=0), mesh.x.max(axis=0)
+    clamped = int(np.count_nonzero(mesh.x[:, 0] <= low[0] + LEVEL * float((high - low).max())))
+    shape = quality(mesh.x, mesh.cells, mesh.element)
+    return {
+        "name": mesh.name,
+        "element": mesh.element,
+        "nodes": mesh.n_nodes,
+        "cells": mesh.n_cells,
+        "clamped_nodes": clamped,
+        "equations": 3 * (mesh.n_nodes - clamped),
+        "hash": mesh.hash,
+        "volume": float(volumes(mesh.x, mesh.cells, mesh.element).sum()),
+        "lower": low.tolist(),
+        "upper": high.tolist(),
+        "quality_min": float(shape.min()),
+        "quality_mean": float(shape.mean()),
+        "node_tags": {tag: len(nodes) for tag, nodes in sorted(mesh.node_tags.items())},
+        "facet_tags": {tag: len(facets) for tag, facets in sorted(mesh.facet_tags.items())},
+    }
+
+
+def lines(facts: dict[str, Any]) -> list[str]:
+    """The same as text, one fact per line."""
+    tags = [f"{tag} ({count} facets)" for tag, count in facts["facet_tags"].items()]
+    tags += [f"{tag} ({plural(count, 'node')})" for tag, count in facts["node_tags"].items()]
+    corner = " to ".join("(" + ", ".join(f"{a:g}" for a in facts[key]) + ")" for key in ("lower", "upper"))
+    return [
+        f"mesh        {facts['name']}",
+        f"hash        {facts['hash']}",
+        f"nodes       {facts['nodes']}",
+        f"cells       {facts['cells']} {facts['element']}",
+        f"equations   {facts['equations']} with the {facts['clamped_nodes']} nodes of lowest x clamped",
+        f"volume      {facts['volume']:.9g} m³ in {corner} m",
+        f"quality     {facts['quality_min']:.3f} worst, {facts['quality_mean']:.3f} mean (1 is regular)",
+        f"tags        {', '.join(tags) if tags else 'none'}",
+    ]

@@ -12,7 +12,6 @@ from fembench.base.errors import InputError
 from fembench.base.files import atomic_folder, write_atomic
 from fembench.mesh.adjacency import NONE, facet_parts
 from fembench.mesh.box import Box, cells_between, check_numbers, face_slots, nodes_between
-from fembench.mesh.centroids import centroids_of, in_steps
 from fembench.mesh.facets import locate_facets
 from fembench.mesh.mesh import Mesh, content_hash
 from fembench.mesh.sliced import (
@@ -27,6 +26,7 @@ from fembench.mesh.sliced import (
     shape_of,
     tagged,
 )
+from fembench.mesh.world import centroids_of, in_steps
 
 PIECE = 1 << 17  # rows that are converted at once
 Pieces = Callable[[], Iterable[np.ndarray]]

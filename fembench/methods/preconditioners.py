@@ -68,7 +68,7 @@ PRECONDITIONERS = (
         solvers=("own", "petsc"),
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=1, flops=1),
-        block_inverse="fembench.balance.jacobi:reciprocals",
+        block_inverse="fembench.balance.session:reciprocals",
     ),
     PreconditionerMethod(
         name="block-jacobi",
@@ -76,7 +76,7 @@ PRECONDITIONERS = (
         build="fembench.solve.precond:block_jacobi",
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=2, flops=5),
-        block_inverse="fembench.balance.jacobi:inverse_blocks",
+        block_inverse="fembench.balance.session:inverse_blocks",
     ),
     PreconditionerMethod(
         name="chebyshev",

@@ -13,9 +13,8 @@ from fembench.base.units import plural
 from fembench.model.collectives import expand
 from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Program, Receive, Send, Wait
 from fembench.model.machine import Machine
-from fembench.model.order import levels_of
+from fembench.model.order import cut, levels_of
 from fembench.model.plan import Node, PlannedMessage, Segment, SimulationPlan
-from fembench.model.segments import cut
 from fembench.records.hlogp import NOTHING, Computed, MessageCost
 
 Key = tuple[int, int, int]  # sender, receiver, tag

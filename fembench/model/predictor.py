@@ -24,7 +24,6 @@ from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
 from fembench.records.disturbed import provisional
-from fembench.records.ids import now_utc
 from fembench.records.phases import CG, NAMES
 from fembench.records.prediction import (
     ANALYTIC,
@@ -36,7 +35,7 @@ from fembench.records.prediction import (
     sealed,
 )
 from fembench.records.profile import Profile, load_profile
-from fembench.records.record import Record, StateReading
+from fembench.records.record import Record, StateReading, now_utc
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal

@@ -11,8 +11,8 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.adjacency import DualGraph, dual_graph
-from fembench.mesh.centroids import centroids_of
 from fembench.mesh.mesh import Mesh
+from fembench.mesh.world import centroids_of
 from fembench.partition.metis import cut_graph, prefers_recursive
 from fembench.partition.partition import Partition
 from fembench.partition.rcb import apportion, bisect_coordinates

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.mesh.centroids import RESOLUTION, in_steps
-from fembench.mesh.world import Alone, World
+from fembench.mesh.world import RESOLUTION, Alone, World, in_steps
 
 REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cells)^(1/3): a cube of six tets
 DIGIT = 11  # bits of a value that one histogram finds

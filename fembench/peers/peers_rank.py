@@ -12,15 +12,14 @@ from fembench.base.errors import InputError
 from fembench.bench.describe import environment_of
 from fembench.bench.prepare import prepare
 from fembench.host.host import host_facts, taken_meter
-from fembench.launch.job import Job
-from fembench.launch.serve import RankProgram, Tell
+from fembench.launch.job import Job, RankProgram, Tell
 from fembench.peers.catalog import ENTRIES, Entry, missing
 from fembench.peers.contest import Contest, Stage, build, check, free, on_one, repeat
 from fembench.peers.peers_job import PeersJob
 from fembench.peers.system import export, make_system
 from fembench.ranks.comm import Comm, alone
 from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts
-from fembench.records.ids import now_utc
+from fembench.records.record import now_utc
 from fembench.timing.tracer import NullTracer
 
 BUILDS = 3  # times that each peer is built; the first does not count, the last one stays
@@ -111,4 +110,4 @@ def run_all(stage: Stage, contests: list[Contest], say: Tell) -> None:
         free(contest)
 
 
-PROGRAM = RankProgram(PeersJob, lambda job: job.case.placement.ranks, compare, "record.json")
+PROGRAM = RankProgram(PeersJob, lambda job: job.case.placement.ranks, compare)

@@ -9,7 +9,7 @@ import msgspec
 from fembench.base.config import convert
 from fembench.base.errors import RunFailedError
 from fembench.launch.job import REFUSED
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.peers.peers_job import PeersJob
 from fembench.records.contest import PeersRecord
@@ -31,8 +31,7 @@ def launch_peers(
     libraries = os.environ.get("LD_LIBRARY_PATH", "")
     end = run_job(
         rank_program("fembench.peers.peers_rank"),
-        msgspec.structs.replace(job, launcher=str(line), library_path=libraries),
-        "record.json",
+        msgspec.structs.replace(job, library_path=libraries),
         line,
         environment(line, "petsc"),
         scratch=scratch,

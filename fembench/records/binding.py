@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fembench.base.units import plural
-from fembench.records.quota import narrow_quotas
+from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Environment, HostFacts, Record, Rule
 
 CROWDED = "OVERSUBSCRIBED: functional only"

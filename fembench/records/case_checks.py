@@ -3,7 +3,7 @@
 import math
 import typing
 
-from fembench.methods.combinations import mismatch, mismatch_balance, mismatch_blocking
+from fembench.methods.lookup import mismatch, mismatch_balance, mismatch_blocking
 
 if typing.TYPE_CHECKING:
     from fembench.records.case import Case

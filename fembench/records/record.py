@@ -5,14 +5,19 @@ seconds unless the name ends in `_ns`. Schema history:
     1  first
     2  the fields of a case in groups
     3  hosts and ranks per host of a case
-"""
 
+Timestamps and ids of records.
+
+The size of the arrays with which a run repeats triads: as large as the mean rank's symmetric matrix."""
+
+import datetime
+import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from fembench.records.case import Case
-from fembench.records.ids import check_id
 from fembench.records.ledger import BalanceFacts
 from fembench.records.packed import Packed
 
@@ -301,3 +306,29 @@ class Failure(Frozen, frozen=True):
 
     def __post_init__(self) -> None:
         check_id(self.id)
+
+
+def now_utc() -> str:
+    """The current time in UTC, in ISO 8601, to the second."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def check_id(id: str) -> None:
+    """Raises ValueError unless the id of a record is a plain file name, because paths contain it."""
+    if not re.fullmatch(r"[^/\\\0.][^/\\\0]*", id):
+        raise ValueError(f"id '{id}': expected a file name without folders and without a leading dot")
+
+
+BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
+SMALLEST = 1 << 14  # bytes; below this, the call costs more than the memory access
+MODEST = 1 << 25  # bytes at most
+
+
+def triad_bytes(blocks: Sequence[int]) -> int:
+    """Bytes of the three arrays of each rank, for parts with blocks[rank] blocks."""
+    return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
+
+
+def clamped(n_bytes: float) -> int:
+    """The nearest size that is measured."""
+    return int(min(max(n_bytes, SMALLEST), MODEST))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records.phases import CG, CG_PARTS
-from fembench.records.quota import stretch
+from fembench.records.quiet import stretch
 from fembench.records.record import Record, Rule
 from fembench.records.times import times_of
 

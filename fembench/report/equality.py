@@ -14,7 +14,7 @@ import numpy as np
 from fembench.base.units import few, plural
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
-from fembench.records.quota import narrow_quotas
+from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
 from fembench.report.measures import Floats
 from fembench.report.results import Result

@@ -33,7 +33,7 @@ from fembench.model.ideal import IdealRun, on_ideal_network
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION
-from fembench.records.quota import stretch
+from fembench.records.quiet import stretch
 from fembench.records.times import Times
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, over_runs

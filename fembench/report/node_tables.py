@@ -6,15 +6,15 @@ from fembench.base.tables import table
 from fembench.base.units import few, plural, size
 from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodeSamples, NodesRecord
-from fembench.records.quota import narrow_quotas
+from fembench.records.quiet import narrow_quotas
 from fembench.report.table import Column, Table, missing, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
-from fembench.weights.disturbed import disturbance
 from fembench.weights.host_speed import HostSpeeds, host_speeds
 from fembench.weights.node_kinds import NodeKind, Quantity
 from fembench.weights.node_verdicts import KeepingCosts, NodeRatio, NodesFindings, NodeVerdict, differing
 from fembench.weights.slow_nodes import slow_nodes
+from fembench.weights.stale import disturbance
 
 MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
 NAMED = 4  # nodes in the headline

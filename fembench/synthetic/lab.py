@@ -32,7 +32,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.synthetic import lab_groups
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, check, check_name, read_cluster
-from fembench.synthetic.lab_network import PREFIX, namespaces, up_commands
+from fembench.synthetic.lab_groups import PREFIX, namespaces, up_commands
 
 FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")

@@ -2,7 +2,12 @@
 
 One group per host below one group per lab, in every hierarchy that holds the controllers cpu and cpuset.
 Only groups whose names begin with the prefix of labs are made, entered or removed.
-"""
+
+The network of a lab, as commands: one namespace per host, joined by a bridge in the head's namespace.
+
+Nothing exists outside these namespaces: no interface, address or route of the machine is touched, and
+no packet leaves. A link's rate is a token bucket at both of its ends; the bucket is kept small (one
+packet, or 100 microseconds), or a message of CG would pass at once out of a full one."""
 
 import contextlib
 import os
@@ -14,9 +19,9 @@ from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.host.cgroup import ROOT, cpu_set, read
+from fembench.records.quiet import LAB_GROUP
 from fembench.synthetic import lab_tenant
-from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost
-from fembench.synthetic.lab_network import PREFIX
+from fembench.synthetic.lab_cluster import HEAD, LabCluster, LabHost, bits_per_second
 
 PERIOD = 5000  # microseconds; short compared with a timed phase
 TENANT = "tenant."  # and a host's name: names of hosts have no dot
@@ -87,7 +92,7 @@ def slow(cluster: LabCluster, host: LabHost, trees: Sequence[Hierarchy]) -> None
             _empty(group)
     for tree, top in tops.items():
         if "cpu" in tree.controllers:
-            _limit(tree, top / host.name, host.speed * len(host.cpus) if held and not tenant else 0.0)
+            _grant(tree, top / host.name, host.speed * len(host.cpus) if held and not tenant else 0.0)
 
 
 def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
@@ -105,7 +110,7 @@ def _make(tree: Hierarchy, folder: Path, cpus: Sequence[int]) -> None:
         _write(folder / "cpuset.cpus", ",".join(map(str, cpus)))
 
 
-def _limit(tree: Hierarchy, folder: Path, cpus: float) -> None:
+def _grant(tree: Hierarchy, folder: Path, cpus: float) -> None:
     """Set a quota of this many CPUs; 0: none."""
     quota, period = quota_and_period(cpus) if cpus else (0, PERIOD)
     if tree.version == 2:
@@ -182,3 +187,56 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise InputError(f"cannot write '{text}' to {path}: {error.strerror}") from error
+
+
+PREFIX = LAB_GROUP
+PACKET = 1600  # bytes, with its headers
+QUEUE = 4 << 20  # bytes that may wait for a link
+
+
+def namespace(lab: str, host: str) -> str:
+    """Name of a host's namespace; names of labs and hosts have no dot, so it is unique."""
+    return f"{PREFIX}{lab}.{host}"
+
+
+def namespaces(cluster: LabCluster) -> list[str]:
+    """All namespaces of a lab, the head's first."""
+    return [namespace(cluster.name, name) for name in (HEAD, *(h.name for h in cluster.hosts))]
+
+
+def up_commands(cluster: LabCluster) -> list[list[str]]:
+    """Commands (of iproute2) that build the network."""
+    head = namespace(cluster.name, HEAD)
+    inside = ["ip", "-n", head]
+    commands = [
+        ["ip", "netns", "add", head],
+        [*inside, "link", "set", "lo", "up"],
+        [*inside, "link", "add", "bridge", "type", "bridge"],
+        [*inside, "addr", "add", cluster.address(len(cluster.hosts)), "dev", "bridge"],
+        [*inside, "link", "set", "bridge", "up"],
+    ]
+    for index, host in enumerate(cluster.hosts):
+        commands += _host_commands(cluster, index, host)
+    return commands
+
+
+def _host_commands(cluster: LabCluster, index: int, host: LabHost) -> list[list[str]]:
+    here, head = namespace(cluster.name, host.name), namespace(cluster.name, HEAD)
+    port = f"port{index}"
+    commands = [
+        ["ip", "netns", "add", here],
+        ["ip", "-n", here, "link", "set", "lo", "up"],
+        ["ip", "-n", head, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", here],
+        ["ip", "-n", head, "link", "set", port, "master", "bridge", "up"],
+        ["ip", "-n", here, "addr", "add", cluster.address(index), "dev", "eth0"],
+        ["ip", "-n", here, "link", "set", "eth0", "up"],
+    ]
+    if host.rate:
+        commands += [_limit(here, "eth0", host.rate), _limit(head, port, host.rate)]
+    return commands
+
+
+def _limit(where: str, device: str, rate: str) -> list[str]:
+    burst = max(PACKET, round(bits_per_second(rate) / 8 * 100e-6))
+    bucket = ["rate", rate, "burst", str(burst), "limit", str(QUEUE)]
+    return ["tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", *bucket]

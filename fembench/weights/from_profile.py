@@ -17,12 +17,12 @@ import numpy.typing as npt
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
-from fembench.records.ids import now_utc
 from fembench.records.profile import Profile, Speed, host_names, together
+from fembench.records.record import now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
-from fembench.weights.disturbed import disturbance
+from fembench.weights.stale import disturbance
 
 Array = npt.NDArray[np.float64]
 ITERATIONS = 100  # of CG, per assembly

@@ -19,19 +19,19 @@ from fembench.base.units import plural
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
-from fembench.records.quota import withheld
+from fembench.records.quiet import withheld
 from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.times import times_of
 from fembench.records.turns import taking_turns
 from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, joint_level
 from fembench.stats.student import FEWEST, typical_interval
-from fembench.weights.disturbed import foreign_work
 from fembench.weights.node_causes import by_load
 from fembench.weights.node_kinds import Array
 from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
 from fembench.weights.observe import observe, owners_of
 from fembench.weights.slow_nodes import slow_nodes
+from fembench.weights.stale import foreign_work
 
 NODES = "fembench nodes"  # a source
 

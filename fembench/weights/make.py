@@ -1,21 +1,27 @@
-"""Weights from the records of ordinary runs, one function per rule."""
+"""Weights from the records of ordinary runs, one function per rule.
 
+Equal tasks per host, from the time of each host alone (Ferreira 2006, Section 5.7).
+
+Ferreira measured how many times slower one host is than another, and gave the faster one that many times
+the equal tasks. Alone, each host must run as many tasks as in the run on all hosts; otherwise the times are
+not comparable."""
+
+import heapq
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
-from fembench.records.ids import now_utc
-from fembench.records.record import Record
+from fembench.records.record import Record, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.summary import Interval
-from fembench.weights.disturbed import disturbance
 from fembench.weights.observe import observe, phase_speeds, pooled
 from fembench.weights.rules import Shares, comm_shares, rate_shares, time_shares
-from fembench.weights.slowness import natural_tasks, tasks_per_host
+from fembench.weights.stale import disturbance
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]
 ONE_RUN = "intervals describe only this run; they do not include differences between runs"
@@ -140,3 +146,40 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
 def _rank(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:
     low, high = (interval.low, interval.high) if interval else (None, None)
     return RankShare(host=host, share=share, low=low, high=high, cost=cost)
+
+
+Array = npt.NDArray[np.float64]
+
+
+def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
+    """How many of `total` equal tasks each host gets (at least one), to minimise max(tasks x time).
+
+    Each further task goes to the host that would finish all of its tasks soonest. 8 tasks at 7.7 : 1 become
+    7 and 1.
+    """
+    t = _positive(times)
+    if total < len(t):
+        raise InputError(
+            f"{plural(total, 'task')} for {plural(len(t), 'host')}; expected at least one task per host"
+        )
+    tasks = [1] * len(t)
+    queue = [(2 * time, host) for host, time in enumerate(t.tolist())]
+    heapq.heapify(queue)
+    for _ in range(total - len(t)):
+        _, host = heapq.heappop(queue)
+        tasks[host] += 1
+        heapq.heappush(queue, ((tasks[host] + 1) * t[host], host))
+    return tuple(tasks)
+
+
+def natural_tasks(times: Sequence[float]) -> int:
+    """Number of tasks, if the slowest host gets one and each other host as many as it does meanwhile."""
+    t = _positive(times)
+    return int(np.floor(t.max() / t + 1e-9).sum())
+
+
+def _positive(times: Sequence[float]) -> Array:
+    t = np.asarray(times, float)
+    if t.ndim != 1 or not t.size or not np.all(np.isfinite(t) & (t > 0)):
+        raise InputError(f"times of hosts {list(times)}; expected positive seconds, one per host")
+    return t

@@ -15,7 +15,6 @@ from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
 from fembench.records.quiet import foreign
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
 from fembench.weights.across_kinds import across_kinds
-from fembench.weights.disturbed import foreign_work
 from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of
 from fembench.weights.node_kinds import (
     QUANTITIES,
@@ -28,6 +27,7 @@ from fembench.weights.node_kinds import (
     typical_rate,
 )
 from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict, beyond_doubt, keeping_costs
+from fembench.weights.stale import foreign_work
 
 
 class _Compared(NamedTuple):

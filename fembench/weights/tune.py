@@ -18,9 +18,9 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
 from fembench.weights.advice import LEAST_GAIN, largest_gains
-from fembench.weights.disturbed import foreign_work
 from fembench.weights.make import by_time
 from fembench.weights.observe import owners_of, run_seconds
+from fembench.weights.stale import foreign_work
 
 SETTLED = 0.01  # if no share changed by more (relative), another round is not worth its time
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fembench.host.finding import Finding, ok
 
 if TYPE_CHECKING:
-    from fembench.launch.hostfile import HostSlots
+    from fembench.launch.hosts import HostSlots
     from fembench.launch.probed import ProbedHost
 
 
@@ -35,11 +35,10 @@ def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
     """
     from fembench.base.errors import InputError
     from fembench.host.checkup import PIP
-    from fembench.launch.allocation import allocation
-    from fembench.launch.job_hosts import filled
-    from fembench.launch.job_line import job_line
+    from fembench.launch.allocation import allocation, is_open
+    from fembench.launch.hosts import filled
     from fembench.launch.launchers import NoLauncherError
-    from fembench.launch.layout import is_open
+    from fembench.launch.line import job_line
 
     try:
         where = allocation(hostfile)
@@ -112,7 +111,7 @@ def _after_no_start(error: Exception, hosts: Sequence[HostSlots]) -> str:
 def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
     """What each host has, and whether it sees the folder."""
     from fembench.base.errors import FembenchError
-    from fembench.launch.hostlist import folded
+    from fembench.launch.hosts import folded
     from fembench.launch.preflight import slowed
     from fembench.launch.probe import found_in, probe
 

@@ -12,7 +12,7 @@ from fembench.bench.enough_memory import check_memory
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.job import REFUSED
-from fembench.launch.job_line import MOST_PER_CORE, ranks_per_core
+from fembench.launch.line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case

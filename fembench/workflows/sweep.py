@@ -11,8 +11,8 @@ from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.inputs import gone
-from fembench.launch.job_line import check_settings
 from fembench.launch.launchers import SETTINGS, use_settings
+from fembench.launch.line import check_settings
 from fembench.launch.scratch import occupied
 from fembench.records.record import Record
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early

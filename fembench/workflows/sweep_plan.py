@@ -14,10 +14,8 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.bench.inputs import gone
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.job_hosts import merged
-from fembench.launch.layout import is_open, layout
-from fembench.launch.nested import check_not_a_step
+from fembench.launch.allocation import check_not_a_step, is_open, layout
+from fembench.launch.hosts import HostSlots, merged
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
-from fembench.launch.hostlist import same_host
+from fembench.launch.hosts import same_host
 from fembench.records.case import Case
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.profile import save_profile

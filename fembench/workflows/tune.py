@@ -9,12 +9,10 @@ from fembench.base.errors import InputError, RunFailedError
 from fembench.base.files import write_atomic
 from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import run_id
-from fembench.launch.allocation import allocation
+from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import same_host
+from fembench.launch.hosts import HostSlots, same_host
 from fembench.launch.job import REFUSED
-from fembench.launch.layout import is_open
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
 from fembench.records.record import Record

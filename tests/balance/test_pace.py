@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fembench.balance.control import Control, Settings, steady
+from fembench.balance.driver import Pace
 from fembench.balance.observation import Stats, Tuning, applied
-from fembench.balance.pace import Pace
 
 OWNER = np.array([0, 0, 1, 1])
 

@@ -7,8 +7,7 @@ from fembench.bench.campaign_file import Campaign, cases_of, expand
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign, ladder
 from fembench.bench.duration import equations_of, expected_seconds
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.job_hosts import Allocation
+from fembench.launch.hosts import Allocation, HostSlots
 
 
 def hosts(*slots, speeds=None):

@@ -119,6 +119,6 @@ def jobs_in(folder):
             words = entry.read_bytes()
         except OSError:
             continue
-        if str(folder).encode() in words and b"fembench.bench.rank" in words:
+        if str(folder).encode() in words and b"fembench.bench.case_run" in words:
             found.append(entry)
     return found

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fembench.bench.fingerprint import fingerprint, weights
+from fembench.bench.verify import fingerprint, weights
 
 pytestmark = pytest.mark.mpi
 

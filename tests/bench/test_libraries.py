@@ -72,7 +72,7 @@ def test_reading_a_mesh_file_does_not_contain_the_import_of_its_library(tmp_path
 )
 def test_metis_is_loaded_on_the_ranks_that_partition_before_their_clock_runs(rank, placement, loaded):
     program = (
-        "import sys; from fembench.bench.libraries import load_libraries;"
+        "import sys; from fembench.bench.case_run import load_libraries;"
         "from fembench.records.case import Case;"
         f"load_libraries(Case.of(mesh='m1', ranks=2, **{placement}), {rank}); print('pymetis' in sys.modules)"
     )

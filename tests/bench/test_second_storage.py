@@ -2,9 +2,9 @@
 
 import pytest
 
+from fembench.bench.case_run import shipped
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.bench.references import shipped
 from fembench.bench.second_storage import other_method, solved_again
 from fembench.bench.verify import Solved, verify
 from fembench.fem.problem import load_problem

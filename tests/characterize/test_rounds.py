@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from fembench.characterize.rounds import corunning_counts, groups, periods, visits_a_round, visits_of
+from fembench.characterize.speeds import corunning_counts, groups, periods, visits_a_round, visits_of
 
 
 def test_numbers_of_ranks_double_up_to_all():

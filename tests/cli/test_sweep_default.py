@@ -17,9 +17,8 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
-from fembench.launch.allocation import allocation
+from fembench.launch.allocation import allocation, layout
 from fembench.launch.case_job import JobOutcome
-from fembench.launch.layout import layout
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths

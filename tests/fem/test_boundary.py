@@ -5,8 +5,19 @@ from fem_meshes import ELEMENTS, distorted, parts_of
 from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
 from fembench.fem.extent import extent_of
 from fembench.fem.fields import manufactured_body_force
-from fembench.fem.presets import BAR, CANTILEVER, CORNER_LOAD, GRAVITY, MANUFACTURED, PATCH, PRESETS
-from fembench.fem.problem import Body, Constraint, Force, ProblemSpec
+from fembench.fem.problem import (
+    BAR,
+    CANTILEVER,
+    CORNER_LOAD,
+    GRAVITY,
+    MANUFACTURED,
+    PATCH,
+    PRESETS,
+    Body,
+    Constraint,
+    Force,
+    ProblemSpec,
+)
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
 from fembench.fem.whole import whole_mesh

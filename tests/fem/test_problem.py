@@ -4,8 +4,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.fem.extent import Extent
-from fembench.fem.presets import PRESETS
-from fembench.fem.problem import Constraint, ProblemSpec, load_problem, needs_boundary, resolved
+from fembench.fem.problem import PRESETS, Constraint, ProblemSpec, load_problem, needs_boundary, resolved
 from fembench.fem.selection import Selection
 
 FULL = """

@@ -5,8 +5,16 @@ from fem_meshes import ELEMENTS, distorted, l2_error
 from fembench.base.errors import InputError
 from fembench.fem.boundary import local_load
 from fembench.fem.extent import extent_of
-from fembench.fem.presets import BAR, CANTILEVER, CORNER_LOAD, GRAVITY, MANUFACTURED, PATCH
-from fembench.fem.problem import ProblemSpec, exact_solution
+from fembench.fem.problem import (
+    BAR,
+    CANTILEVER,
+    CORNER_LOAD,
+    GRAVITY,
+    MANUFACTURED,
+    PATCH,
+    ProblemSpec,
+    exact_solution,
+)
 from fembench.fem.reference_solve import assembled, solve
 from fembench.fem.residual import internal_force
 from fembench.fem.stress import cell_stress

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.fem.presets import CORNER_LOAD, PATCH
-from fembench.fem.problem import Constraint, Force, ProblemSpec, Traction
+from fembench.fem.problem import CORNER_LOAD, PATCH, Constraint, Force, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
 from fembench.fem.whole import WholeMesh, check_whole, whole_mesh

@@ -8,7 +8,7 @@ import pytest
 
 from fembench.host import bandwidth
 from fembench.host.bandwidth import roof
-from fembench.records.triads import MODEST
+from fembench.records.record import MODEST
 
 
 class Slow:

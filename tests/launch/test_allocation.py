@@ -7,9 +7,8 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.host.host import usable_cores
-from fembench.launch.allocation import allocation
-from fembench.launch.hostlist import expand_counts, expand_hosts
-from fembench.launch.nested import check_not_a_step
+from fembench.launch.allocation import allocation, check_not_a_step
+from fembench.launch.hosts import expand_counts, expand_hosts
 
 
 def pairs(found):
@@ -253,7 +252,7 @@ def test_copies_of_fembench_started_by_srun_or_mpiexec_are_refused():
 
 
 def test_only_the_first_of_these_copies_says_so(monkeypatch, capsys):
-    monkeypatch.setattr("fembench.launch.job_line.check_not_a_step", lambda: check_not_a_step(step))
+    monkeypatch.setattr("fembench.launch.line.check_not_a_step", lambda: check_not_a_step(step))
     for rank, lines in ((0, 1), (1, 0)):
         step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank)}
         assert main(["run", "m1", "--ranks", "2"]) == 2

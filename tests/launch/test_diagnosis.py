@@ -4,7 +4,7 @@ import printed
 import pytest
 
 from fembench.base.errors import UnsharedError
-from fembench.launch.diagnosis import diagnosis
+from fembench.launch.end import diagnosis
 from fembench.launch.job import APART, REFUSED, UNSHARED, StartedRank
 from fembench.launch.run_job import JobEnd
 from fembench.launch.witness import Death

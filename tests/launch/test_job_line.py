@@ -7,11 +7,11 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
-from fembench.launch import job_line as lines
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.job_line import environment, job_line
+from fembench.launch import line as lines
+from fembench.launch.allocation import hosts_asked
+from fembench.launch.hosts import HostSlots
 from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
-from fembench.launch.layout import hosts_asked
+from fembench.launch.line import environment, job_line
 
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
@@ -33,7 +33,7 @@ def using(monkeypatch):
     def use(name):
         monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
         monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
-        monkeypatch.setattr("fembench.launch.plugin.plugin", lambda program: "pmix")
+        monkeypatch.setattr("fembench.launch.srun.plugin", lambda program: "pmix")
 
     return use
 
@@ -414,7 +414,8 @@ def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_w
     srun = tmp_path / "srun"
     srun.write_text("#!/bin/sh\n")
     srun.chmod(0o755)
-    monkeypatch.setattr("fembench.launch.components.recognised", lambda program: BY_NAME["srun"])
+    kinds = {str(srun): BY_NAME["srun"]}
+    monkeypatch.setattr(lines, "recognised", lambda program: kinds.get(program, BY_NAME["mpich"]))
     assert [part[0] for part in job_line(5).parts] == [str(srun), SRUN]
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
     with pytest.raises(

@@ -9,15 +9,13 @@ import time
 import msgspec
 import pytest
 
-from fembench.launch import job_watch
-from fembench.launch import silent_hosts as silent_hosts_module
+from fembench.launch import watch
 from fembench.launch.batch_systems import BATCH
-from fembench.launch.job_line import JobLine
-from fembench.launch.job_watch import reached_by_shell
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
+from fembench.launch.line import JobLine
 from fembench.launch.rank_start import RANK
 from fembench.launch.run_job import rank_program, run_job, run_ranks
-from fembench.launch.silent_hosts import in_one_line, silent_hosts
+from fembench.launch.watch import _refusal, reached_by_shell, silent_hosts
 
 OPENMPI = next(one for one in LAUNCHERS if one.name == "openmpi")
 # modules of ranks
@@ -29,13 +27,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 DIES_LATER = """
 import os, signal
 import msgspec
-from fembench.launch.serve import RankProgram
+from fembench.launch.job import RankProgram
 
 class Job(msgspec.Struct):
     pass
 
 PROGRAM = RankProgram(
-    Job, lambda job: 1, lambda comm, job, tell: os.kill(os.getpid(), signal.SIGKILL), "result.json"
+    Job, lambda job: 1, lambda comm, job, tell: os.kill(os.getpid(), signal.SIGKILL)
 )
 """
 LEAVES = """
@@ -78,7 +76,7 @@ def end_of(line, folder, code="", program=()):
     file.write_text(code)
     program = program or (str(file),)
     begin = time.monotonic()
-    end = run_job(program, Job(), "result.json", line, dict(os.environ), scratch=folder)
+    end = run_job(program, Job(), line, dict(os.environ), scratch=folder)
     return end, time.monotonic() - begin
 
 
@@ -103,7 +101,7 @@ def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_ran
 def test_a_launcher_that_stays_after_its_ranks_have_left_is_ended_and_their_result_counts(
     tmp_path, script, monkeypatch
 ):
-    monkeypatch.setattr(job_watch, "STAY", 0.5)
+    monkeypatch.setattr(watch, "STAY", 0.5)
     stays = script("mpiexec", '"$@"; sleep 60')
     end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, LEAVES)
     assert (end.kind, end.content()) == ("ok", b"3")
@@ -112,7 +110,7 @@ def test_a_launcher_that_stays_after_its_ranks_have_left_is_ended_and_their_resu
 
 @pytest.mark.parametrize("without", ['(folder / "result.json").write_text("3")', "line.say_goodbye()"])
 def test_a_launcher_stays_while_a_rank_or_the_result_is_missing(tmp_path, script, monkeypatch, without):
-    monkeypatch.setattr(job_watch, "STAY", 0.0)
+    monkeypatch.setattr(watch, "STAY", 0.0)
     works = script("mpiexec", '"$@"; sleep 2; echo 4 >"$3/result.json"')
     code = LEAVES.replace(without, "") + "import time; time.sleep(2)"
     end, seconds = end_of(JobLine(UNKNOWN, ((works,),)), tmp_path, code)
@@ -128,7 +126,7 @@ def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script
         "agent", '[ "$1" = n2 ] || { echo "ssh: connect to host $1 port 22: timed out" >&2; exit 255; }'
     )
     monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", agent)
-    monkeypatch.setattr(job_watch, "START", 1.5)
+    monkeypatch.setattr(watch, "START", 1.5)
     line = JobLine(OPENMPI, ((waits,),), ("n2 slots=1\nn7 slots=2\n",))
     end, seconds = end_of(line, tmp_path, "import time\ntime.sleep(60)", rank_program("rank"))
     assert (end.kind, end.exit_status) == ("input", 2)
@@ -141,7 +139,7 @@ def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script
 
 def test_a_slow_start_on_hosts_that_answer_is_waited_for(tmp_path, script, monkeypatch, no_batch_job):
     monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", "true")
-    monkeypatch.setattr(job_watch, "START", 0.0)
+    monkeypatch.setattr(watch, "START", 0.0)
     slow = script("mpiexec", 'sleep 2; "$@"')
     code = "import pathlib, sys\n(pathlib.Path(sys.argv[1]) / 'result.json').write_text('1')\n"
     end, _ = end_of(JobLine(OPENMPI, ((slow,),), ("n7 slots=2\n",)), tmp_path, code)
@@ -157,9 +155,9 @@ def test_only_hosts_behind_a_remote_shell_are_asked():
 
 def test_hundreds_of_hosts_that_do_not_answer_are_found_within_one_bound_of_time(script, monkeypatch):
     """Ten at a time, of a second each: one after another, they would take ten seconds."""
-    monkeypatch.setattr(silent_hosts_module, "AT_ONCE", 10)
-    monkeypatch.setattr(silent_hosts_module, "PATIENCE", 0)
-    monkeypatch.setattr(silent_hosts_module, "IN_ALL", 1.5)
+    monkeypatch.setattr(watch, "AT_ONCE", 10)
+    monkeypatch.setattr(watch, "_PATIENCE", 0)
+    monkeypatch.setattr(watch, "IN_ALL", 1.5)
     begin = time.monotonic()
     silent = silent_hosts(
         [f"n{k}" for k in range(100)], {"HYDRA_LAUNCHER_EXEC": script("mute", "exec sleep 60")}
@@ -172,7 +170,7 @@ def test_hundreds_of_hosts_that_do_not_answer_are_found_within_one_bound_of_time
 def test_many_silent_hosts_are_counted_and_the_first_is_explained():
     silent = silent_hosts([f"n{k}" for k in range(6)], {"HYDRA_LAUNCHER_EXEC": "false"})
     assert silent == {f"n{k}": "exit status 1" for k in range(6)}
-    assert in_one_line(silent) == (
+    assert _refusal(silent) == (
         "6 hosts do not answer (n0, n1, n2, n3, …; n0: exit status 1): test `ssh n0 true`, which must need "
         "no password; correct the host file, or leave them out of it"
     )

@@ -5,11 +5,8 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
 from fembench.launch import case_job
-from fembench.launch.allocation import allocation
-from fembench.launch.hostfile import HostSlots
-from fembench.launch.hostlist import expand_hosts, folded
-from fembench.launch.job_hosts import Allocation
-from fembench.launch.layout import HostsError, hosts_for, in_words, layout
+from fembench.launch.allocation import HostsError, allocation, hosts_for, in_words, layout
+from fembench.launch.hosts import Allocation, HostSlots, expand_hosts, folded
 from fembench.records.case import Case, CasePlacement
 
 JOB = Allocation("Slurm job 7", (HostSlots("n1", 2), HostSlots("n2", 2), HostSlots("n3", 1)), batch=True)

@@ -12,12 +12,11 @@ import pytest
 
 from fembench.base.ending import EndedError, raise_if_asked, signals_raised
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
-from fembench.launch import plugin as plugins
+from fembench.launch import srun as plugins
 from fembench.launch.case_job import launch
-from fembench.launch.ended import how_it_ended
+from fembench.launch.end import how_it_ended
 from fembench.launch.job import UNSHARED
-from fembench.launch.launchers import LAUNCHERS, UNKNOWN
-from fembench.launch.line import JobLine
+from fembench.launch.launchers import LAUNCHERS, UNKNOWN, JobLine
 from fembench.launch.run_job import rank_program, run_job, run_ranks
 from fembench.records.case import Case
 
@@ -42,7 +41,7 @@ def ended(folder, code, tell=None, line=ALONE):
     program.write_text(f"import sys, pathlib\nfolder = pathlib.Path(sys.argv[1])\n{code}")
     before = set(folder.iterdir())
     variables = dict(os.environ)
-    end = run_job((str(program),), Sum([1, 2]), "result.json", line, variables, scratch=folder, tell=tell)
+    end = run_job((str(program),), Sum([1, 2]), line, variables, scratch=folder, tell=tell)
     assert set(folder.iterdir()) == before  # its folder is gone
     return end
 
@@ -58,7 +57,7 @@ def script(folder, name, text):
 def test_a_job_is_handed_over_and_its_result_and_progress_come_back(tmp_path):
     lines = []
     end = ended(tmp_path, WELL, lines.append)
-    assert (end.kind, end.exit_status, end.content()) == ("ok", 0, b'{"numbers":[1,2],"launcher":""}')
+    assert (end.kind, end.exit_status, end.content()) == ("ok", 0, b'{"numbers":[1,2],"launcher":"env"}')
     assert lines == ["one", "two"]
 
 
@@ -161,7 +160,7 @@ def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_rememb
 
 def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(plugins, "mpi_library", lambda: "MPICH Version: 5.0.2")
-    monkeypatch.setattr("fembench.launch.misfit.mpi_library", lambda: "MPICH Version: 5.0.2")
+    monkeypatch.setattr("fembench.launch.srun.mpi_library", lambda: "MPICH Version: 5.0.2")
     srun = script(tmp_path, "srun", NOT_PMIX.replace('[ "$1" = --mpi=pmix ] && ', ""))
     end = ended(tmp_path, WELL, line=JobLine(SRUN, ((srun, "--mpi=pmi2"),), plugin="pmi2"))
     assert (end.kind, end.exit_status) == ("input", 2)
@@ -234,9 +233,9 @@ def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(tex
 def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path):
     other = 'exec "${@:1:$#-1}" /no/such/results/.job-x'
     blind = script(tmp_path, "mpiexec", f"exec bash -c '{other}' _ \"$@\"")
-    program = rank_program("fembench.launch.probe_rank")
+    program = rank_program("fembench.launch.probed")
     line = JobLine(UNKNOWN, ((blind,),))
-    end = run_job(program, Sum([]), "hosts.json", line, dict(os.environ), scratch=tmp_path)
+    end = run_job(program, Sum([]), line, dict(os.environ), scratch=tmp_path)
     assert (end.kind, end.exit_status) == (UNSHARED, 2), end.output
     assert end.message == (
         f"host {platform.node()} cannot read /no/such/results (No such file or directory): "

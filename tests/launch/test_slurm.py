@@ -151,7 +151,7 @@ def test_a_rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds(s
     run = (*FEMBENCH, "run", "m2", "--ranks", 4, "--sets", 100000, "--results", tmp_path)
     with slurm.started("salloc", "-N2", "-n4", *run) as process:
         deadline = time.monotonic() + 60
-        while len(ranks := slurm.processes("n2", "fembench.bench.rank")) < 2:
+        while len(ranks := slurm.processes("n2", "fembench.bench.case_run")) < 2:
             assert time.monotonic() < deadline
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)

@@ -5,7 +5,7 @@ import pytest
 from mesh_samples import ELEMENTS, shuffled, shuffled_facets, tagged
 
 from fembench.base.errors import InputError
-from fembench.fem.presets import PATCH
+from fembench.fem.problem import PATCH
 from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.box import box
@@ -145,7 +145,7 @@ def test_the_cells_behind_facets_are_found_once_for_checks_parts_boundary_and_pa
         calls.append(element)
         return facet_neighbours(cells, element)
 
-    for module in ("check", "facets", "mesh"):
+    for module in ("facets", "mesh"):
         monkeypatch.setattr(f"fembench.mesh.{module}.facet_neighbours", counted)
     mesh = Mesh.create(plain.x, plain.cells, "tet4")
     check_whole(PATCH, whole_mesh(PATCH, mesh))

@@ -2,8 +2,18 @@
 
 import pytest
 
-from fembench.methods.combinations import mismatch, mismatch_balance, mismatch_blocking
-from fembench.methods.lookup import Combination, described, names, one_of, preconds, storages, variants
+from fembench.methods.lookup import (
+    Combination,
+    described,
+    mismatch,
+    mismatch_balance,
+    mismatch_blocking,
+    names,
+    one_of,
+    preconds,
+    storages,
+    variants,
+)
 
 
 @pytest.mark.parametrize(

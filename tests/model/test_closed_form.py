@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.model.answers import fitted_iterations
 from fembench.model.closed_form import Activity, CgSet, closed_form
 from fembench.model.interval import TimeRange, shortest_window
-from fembench.model.iteration_count import fitted_iterations
 from fembench.records.store import load
 
 RECORD = Path(__file__).parent.parent / "data" / "record.json"

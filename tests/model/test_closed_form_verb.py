@@ -11,9 +11,9 @@ from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
+from fembench.model.answers import expected_iterations
 from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.closed_form_prices import ClosedFormCorrection, bounded
-from fembench.model.iteration_count import expected_iterations
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
 from fembench.model.slots import AssumedLink

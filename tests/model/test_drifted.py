@@ -9,8 +9,7 @@ from planted_machine import planted_machine
 from planted_runs import planted_run
 
 from fembench.cli.main import main
-from fembench.fem.presets import PRESETS
-from fembench.fem.problem import resolved
+from fembench.fem.problem import PRESETS, resolved
 from fembench.model.cg import prices
 from fembench.model.drifted import ALPHA, LEAST, changes, readings_of, stale, state_text
 from fembench.model.predictor import open_study

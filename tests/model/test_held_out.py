@@ -10,8 +10,7 @@ from planted_runs import planted_run
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.fem.presets import PRESETS
-from fembench.fem.problem import resolved
+from fembench.fem.problem import PRESETS, resolved
 from fembench.model.cg import prices
 from fembench.model.grid import check_cases
 from fembench.model.predictor import open_study

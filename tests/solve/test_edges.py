@@ -9,8 +9,7 @@ import pytest
 from fembench.bench.prepare import prepare_parts
 from fembench.bench.verify import Solved, verify
 from fembench.fem.material import Material
-from fembench.fem.presets import BAR, CANTILEVER, PATCH, STEEL
-from fembench.fem.problem import Constraint, ProblemSpec, Traction
+from fembench.fem.problem import BAR, CANTILEVER, PATCH, STEEL, Constraint, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box
 from fembench.methods.lookup import names, variants

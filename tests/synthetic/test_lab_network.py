@@ -1,5 +1,5 @@
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
-from fembench.synthetic.lab_network import PREFIX, namespaces, up_commands
+from fembench.synthetic.lab_groups import PREFIX, namespaces, up_commands
 
 CLUSTER = LabCluster(
     name="pair",

@@ -1,7 +1,7 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.weights.slowness import natural_tasks, tasks_per_host
+from fembench.weights.make import natural_tasks, tasks_per_host
 
 
 @pytest.mark.row("004:F15")

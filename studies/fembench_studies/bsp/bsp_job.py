@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from fembench.base.errors import RunFailedError
-from fembench.launch.job_line import environment, job_line
+from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.records.ledger import Ledger
 
@@ -54,7 +54,7 @@ def launch_program(job: ProgramJob, scratch: Path) -> ProgramTimes:
     """Run the job under MPI. Raises RunFailedError if it leaves no result."""
     line, timeout = job_line(len(job.speeds)), max(600.0, 300.0 * job.repetitions)
     program, variables = rank_program("fembench_studies.bsp.bsp_rank"), environment(line, asleep=True)
-    end = run_job(program, job, "result.json", line, variables, scratch=scratch, timeout=timeout)
+    end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout)
     if end.result is None:
         raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {end.message}")
     return msgspec.json.decode(end.result, type=ProgramTimes)

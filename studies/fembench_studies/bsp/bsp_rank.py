@@ -9,7 +9,7 @@ from fembench.balance.control import Settings
 from fembench.balance.link import probe
 from fembench.balance.observation import Tuning
 from fembench.host.others import others_meter
-from fembench.launch.serve import RankProgram
+from fembench.launch.job import RankProgram
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
 from fembench.synthetic.slowness import slowness_of
@@ -68,5 +68,4 @@ PROGRAM = RankProgram(
     ProgramJob,
     lambda job: len(job.speeds),
     lambda comm, job, tell: run_job(comm, job),
-    "result.json",
 )

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.base.config import convert
 from fembench.characterize.start import PATIENCE, needs_two
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 
 
 class OperationsJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,16 +47,13 @@ def measure_operations(
     samples then. Raises InputError, or RunFailedError if the job ended without a result.
     """
     needs_two(ranks)
-    line = job_line(ranks, hostfile)
-    end = run_job(
-        rank_program("fembench_studies.pamela.operations_rank"),
+    found = measure(
+        "fembench_studies.pamela.operations_rank",
         OperationsJob(ranks=ranks, rounds=rounds, idle=idle, patience=patience),
-        "operations.json",
-        line,
-        environment(line),
+        OperationsFound,
+        job_line(ranks, hostfile),
         scratch=scratch,
         timeout=PATIENCE,
         tell=tell,
     )
-    found = convert(msgspec.json.decode(end.content()), OperationsFound, where="operations")
     return msgspec.structs.replace(found, synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""))

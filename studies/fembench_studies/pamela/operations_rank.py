@@ -13,7 +13,7 @@ from fembench.characterize.speeds import doze
 from fembench.host.others import OthersShare, others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
-from fembench.launch.serve import RankProgram, Tell
+from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm
 from fembench_studies.pamela.operations_job import OperationsFound, OperationsJob
 
@@ -91,4 +91,4 @@ def seconds_of(name: str, turns: int) -> float:
     return (time.perf_counter() - begin) / (CHAIN * turns)
 
 
-PROGRAM = RankProgram(OperationsJob, lambda job: job.ranks, operations, "operations.json")
+PROGRAM = RankProgram(OperationsJob, lambda job: job.ranks, operations)

@@ -12,7 +12,7 @@ from fembench.host.others import others_meter
 from fembench.host.where import host_key
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
-from fembench.records.ids import now_utc
+from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench_studies.programs import farm, graphs
 from fembench_studies.programs.calibrate import NOTHING, calibrate, learn
@@ -31,7 +31,7 @@ class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     case: AppCase
     id: str
     command: str
-    launcher: str
+    launcher: str = ""
     predicted: AppPrediction | None = None
     simulated: AppPrediction | None = None
     calibrate: int = 0  # samples per operation; if > 0, the job only calibrates

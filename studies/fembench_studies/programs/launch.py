@@ -3,12 +3,9 @@
 import os
 from pathlib import Path
 
-import msgspec
-
-from fembench.base.config import convert
 from fembench.base.errors import InputError
-from fembench.launch.job_line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.programs.job import AppJob
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord
@@ -40,13 +37,10 @@ def launch(
         case=case,
         id=id,
         command=command,
-        launcher=str(line),
         predicted=predicted,
         simulated=simulated,
         calibrate=calibrate,
         synthetic=os.environ.get("FEMBENCH_SYNTHETIC", ""),
     )
-    program = rank_program("fembench_studies.programs.program_rank")
-    variables = environment(line, asleep=case.dilate > 1)
-    end = run_job(program, job, "app.json", line, variables, scratch=scratch, timeout=timeout)
-    return convert(msgspec.json.decode(end.content()), AppRecord, where="record")
+    program, asleep = "fembench_studies.programs.program_rank", case.dilate > 1
+    return measure(program, job, AppRecord, line, asleep=asleep, scratch=scratch, timeout=timeout)

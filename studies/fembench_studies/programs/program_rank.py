@@ -1,6 +1,6 @@
 """Process of each rank of `fembench study app`."""
 
-from fembench.launch.serve import RankProgram, Tell
+from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm
 from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.programs.job import AppJob, run_job
@@ -14,4 +14,4 @@ def run(comm: Comm, job: AppJob, tell: Tell) -> AppRecord | None:
     return run_job(comm, job)
 
 
-PROGRAM = RankProgram(AppJob, lambda job: job.case.ranks, run, "app.json")
+PROGRAM = RankProgram(AppJob, lambda job: job.case.ranks, run)

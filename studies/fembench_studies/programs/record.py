@@ -13,10 +13,9 @@ import msgspec
 from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.records.ids import check_id
 from fembench.records.prediction import ANALYTIC
 from fembench.records.quiet import OTHERS
-from fembench.records.record import Environment, Frozen
+from fembench.records.record import Environment, Frozen, check_id
 
 APP_SCHEMA = 1
 Samples = dict[str, tuple[tuple[float, ...], ...]]

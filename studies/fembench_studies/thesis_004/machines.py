@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fembench.base.errors import InputError
-from fembench.launch.hostfile import hosts_of
+from fembench.launch.hosts import hosts_of
 from fembench.records.case import Case
 
 SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)

@@ -12,7 +12,7 @@ from fembench.base.files import write_atomic
 from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import Campaign, CampaignRun, run_id
 from fembench.bench.campaign_folder import Folder
-from fembench.host.confine import own_cores
+from fembench.host.host import own_cores
 from fembench.launch.launchers import find_launcher, recognised
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case

@@ -17,7 +17,7 @@ RANK = os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", ""))
 
 def label():
     """That of the case that this process is a rank of; '' if it is none."""
-    if "fembench.bench.rank" not in sys.orig_argv:
+    if "fembench.bench.case_run" not in sys.orig_argv:
         return ""
     return json.loads(Path(sys.orig_argv[-1], "job.json").read_text())["case"]["output"]["label"]
 

@@ -1,16 +1,16 @@
 """How srun lets ranks find each other: its plugin (`srun --mpi=…`) must fit mpi4py's MPI library.
 
 A plugin that does not fit starts N jobs of one rank each, or ranks that abort. `srun --mpi=list` and the
-library give the order in which plugins are tried; one that failed is not tried again in this process.
-"""
+library give the order in which plugins are tried; one that failed is not tried again in this process."""
 
 import functools
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
-from fembench.launch.launchers import Launcher, absent
+from fembench.launch.launchers import JobLine, Launcher, absent
 
 _FITTING = {  # name of a library -> patterns of plugins, the best first
     "Open MPI": (r"pmix", r"pmix_v\d+", r"pmi2"),
@@ -60,3 +60,26 @@ def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | 
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+
+
+def with_next_plugin(line: JobLine) -> JobLine | None:
+    """The same ranks with another plugin of srun, after one that did not make them one job; None if
+    there is no other."""
+    other = plugin_after(line.program, line.plugin) if line.plugin else ""
+    if not other:
+        return None
+    new = {f"--mpi={line.plugin}": f"--mpi={other}"}
+    parts = tuple(tuple(new.get(word, word) for word in part) for part in line.parts)
+    return replace(line, parts=parts, plugin=other)
+
+
+def misfit(line: JobLine) -> str:
+    """Why the ranks of a line do not become one job, and what to use."""
+    library = mpi_library() or "mpi4py's MPI library"
+    other = f"use the mpiexec of {library} (--launcher PATH)"
+    if line.launcher.name != "srun":
+        return f"{line.program} does not fit {library}, which mpi4py loads; {other}"
+    given = [word for word in line.parts[0] if word.startswith("--mpi=")]
+    if line.plugin and len(fitting(line.program)) > 1:
+        return f"none of srun's --mpi={', --mpi='.join(fitting(line.program))} fits {library}; {other}"
+    return f"srun's {given[0] if given else 'default for --mpi'} does not fit {library}; {other}"

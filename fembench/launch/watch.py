@@ -1,0 +1,160 @@
+"""What is looked at while a job runs: its progress, its hosts until it has started, ranks that died, and a
+launcher that stays although all ranks have left."""
+
+import math
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from fembench.base.errors import shown
+from fembench.launch import preflight
+from fembench.launch.batch_systems import in_batch_job
+from fembench.launch.hosts import is_this_host, names_in
+from fembench.launch.job import PROGRESS, RESULT, STARTED
+from fembench.launch.witness import Witness
+
+START = 10.0  # seconds after which the hosts of a job that has not started are asked whether they answer
+LINGER = 3.0  # seconds that a launcher may take to end after a rank has died
+STAY = 30.0  # seconds that a launcher may take to end after the ranks have left with a result
+HERE = ("localhost", "127.0.0.1", "::1")
+
+
+class JobWatch:
+    """Looks at a running job."""
+
+    def __init__(
+        self,
+        folder: Path,
+        hosts: Sequence[str],
+        witness: Witness,
+        tell: Callable[[str], None] | None,
+        warn: bool = True,
+    ) -> None:
+        """`hosts`: those that a remote shell must reach. `warn` of what slows the hosts."""
+        self.refusal = ""  # why the job cannot start, in one line
+        self._folder, self._result, self._hosts = folder, folder / RESULT, hosts
+        self._witness, self._tell = witness, tell
+        self._begin, self._told = time.monotonic(), 0
+        self._done_at = math.inf  # when all ranks were seen to have left with a result
+        self._asked = not hosts
+        self._warned = not warn
+
+    def is_over(self, variables: Mapping[str, str]) -> bool:
+        """Pass on new lines of progress; whether the job should be ended.
+
+        `variables`: the environment of the launcher.
+        """
+        self._pass_on()
+        if not self._warned and self._has_started():
+            self._warned = True
+            preflight.warn(self._folder)
+        now = time.monotonic()
+        if not self._asked and now > self._begin + START:
+            self._asked = True
+            if not self._has_started() and (silent := silent_hosts(self._hosts, variables)):
+                self.refusal = "" if self._has_started() else _refusal(silent)
+        if self._done_at == math.inf and self._is_done():
+            self._done_at = now
+        deaths = self._witness.deaths
+        return (
+            bool(self.refusal) or (bool(deaths) and now > deaths[0].at + LINGER) or now > self._done_at + STAY
+        )
+
+    def _is_done(self) -> bool:
+        """Whether only the launcher remains, as far as can be known."""
+        return 0 < self._witness.heard == self._witness.left and self._result.exists()
+
+    def _has_started(self) -> bool:
+        """Whether all ranks have met; one that is heard may still wait for hosts that do not answer."""
+        return (self._folder / STARTED).exists()
+
+    def _pass_on(self) -> None:
+        """Tell the complete lines that are new."""
+        path = self._folder / PROGRESS
+        if not self._tell or not path.exists():
+            return
+        *lines, _ = path.read_text(encoding="utf-8").split("\n")
+        for line in lines[self._told :]:
+            self._tell(line)
+        self._told = len(lines)
+
+
+def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mapping[str, str]) -> list[str]:
+    """The hosts in these files that a launcher reaches by a remote shell; [] if a batch system starts it."""
+    if launcher not in ("openmpi", "mpich", "intelmpi") or in_batch_job(variables):
+        return []
+    names = dict.fromkeys(name for text in host_files for name in names_in(text))
+    return [name for name in names if not is_this_host(name) and name not in HERE]
+
+
+_PATIENCE = 5  # seconds for a host to answer
+IN_ALL = 12.5  # seconds for all hosts: those that were not asked long enough by then are not judged
+AT_ONCE = 256  # hosts asked at the same time
+MOST_SHOWN = 4  # hosts named in a line
+AGENTS = (  # variables that name another remote shell than ssh: Open MPI 5 and 4, MPICH, Intel MPI
+    "PRTE_MCA_plm_ssh_agent",
+    "OMPI_MCA_plm_rsh_agent",
+    "HYDRA_LAUNCHER_EXEC",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+)
+_QUICK = ("-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}")
+
+
+def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """{host: why} of the hosts on which the remote shell does not run `true`, in their order.
+
+    Takes about IN_ALL seconds at most, however many there are.
+    """
+    hosts = list(dict.fromkeys(names))
+    line, end = _remote_shell(variables), time.monotonic() + IN_ALL
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        reasons = pool.map(lambda host: _why_silent([*line, host, "true"], end - time.monotonic()), hosts)
+        return {host: reason for host, reason in zip(hosts, reasons) if reason}
+
+
+def _remote_shell(variables: Mapping[str, str]) -> list[str]:
+    named = next((variables[name] for name in AGENTS if variables.get(name)), "ssh")
+    try:
+        words = shlex.split(named.split(" : ")[0])
+    except ValueError:  # an open quote: its launcher will say so
+        words = ["ssh"]
+    return [*words, *_QUICK] if words and Path(words[0]).name == "ssh" else words
+
+
+def _why_silent(line: list[str], left: float) -> str:
+    """Why a command fails; "" if it does not, cannot be run at all, or needs more than the seconds left."""
+    if left <= 0:
+        return ""
+    try:
+        done = subprocess.run(
+            line,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=min(left, _PATIENCE + 1),
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {_PATIENCE} s" if left > _PATIENCE else ""
+    except OSError:
+        return ""
+    said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    return shown(said[-1].strip(), 100) if done.returncode else ""
+
+
+def _refusal(silent: Mapping[str, str]) -> str:
+    """What to test, and what to correct."""
+    (first, reason), *others = silent.items()
+    if not others:
+        return (
+            f"host {first} does not answer ({reason}): test `ssh {first} true`, which must need no password; "
+            f"correct the host file, or leave {first} out of it"
+        )
+    names = ", ".join([*silent][:MOST_SHOWN]) + (", …" if len(silent) > MOST_SHOWN else "")
+    return (
+        f"{len(silent)} hosts do not answer ({names}; {first}: {reason}): test `ssh {first} true`, which "
+        "must need no password; correct the host file, or leave them out of it"
+    )

@@ -2,7 +2,7 @@
 
 A run is one sample, however many triads it has: a core may run at two thirds of its speed for some seconds.
 Runs on the same cores are pooled, whatever they solve. If ranks are on several hosts, the hosts are compared,
-each by its median rank.
+by the one statement of their speed (`weights.host_speed`).
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from fembench.report.measures import Floats
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, integer, words
 from fembench.stats.summary import LEVEL, fewest_for, median_interval
+from fembench.weights.host_speed import HostSpeeds
 
 UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 
@@ -28,13 +29,14 @@ UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 class Equality:
     """The fastest and the slowest of a set of ranks or hosts, over all runs on the same cores."""
 
-    runs: int  # with repeated triads
-    needed: int  # runs for an interval
+    runs: int = 0  # with repeated triads
+    needed: int = 0  # runs for an interval
     fastest: str = ""
     slowest: str = ""
-    ratio: float = nan  # triad of the fastest over that of the slowest, median over runs
-    low: float = nan  # interval of that median, 95 % for all pairs together; nan if there are too few runs
+    ratio: float = nan  # triad of the fastest over that of the slowest, median over runs; of hosts, the speed
+    low: float = nan  # interval of that ratio, 95 % for all pairs together; nan if there are too few runs
     high: float = nan
+    stated: str = ""  # of hosts: where their speed is from, or why it is not known
 
     @property
     def judged(self) -> str:
@@ -49,8 +51,13 @@ class Equality:
         if self.judged == "equal":
             return ""
         if self.judged == "unequal":
-            seen = f"triad differs by {self.ratio - 1:.0%} in {plural(self.runs, 'run')}"
-            return f"unequal ranks ({seen}): no efficiency"
+            what, where = ("speed", self.stated) if self.stated else ("triad", plural(self.runs, "run"))
+            return f"unequal ranks ({what} differs by {self.ratio - 1:.0%} in {where}): no efficiency"
+        if self.stated and not self.fastest:
+            return f"ranks not yet shown to be equal: {self.stated}"
+        if self.stated:
+            ends = f"{self.low:.2f} to {self.high:.2f}"
+            return f"ranks not shown to be equal: speeds differ by a factor of {ends}"
         if not self.runs:
             return "ranks not yet shown to be equal: triads not repeated"
         if self.runs < self.needed:
@@ -80,10 +87,23 @@ def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
 
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
     """How equal the ranks of `record` are, from all valid runs on the same cores among `everyone`."""
+    found, hosts = list(everyone), host_names(record)
+    if len(hosts) > 1:
+        return _of_hosts(hosts, found[0].speeds if found else HostSpeeds())
     cores = _cores(record)
-    names = _names(record)
-    speeds = np.array([_speeds(r) for r in _measured(everyone) if _cores(r) == cores]).reshape(-1, len(names))
-    return _judge(speeds, names)
+    names = [f"rank {rank}" for rank in range(record.case.placement.ranks)]
+    speeds = [[np.median(row) for row in r.solve.triads] for r in _measured(found) if _cores(r) == cores]
+    return _judge(np.array(speeds).reshape(-1, len(names)), names)
+
+
+def _of_hosts(names: Sequence[str], speeds: HostSpeeds) -> Equality:
+    """From the speed that is stated of hosts; their intervals hold together."""
+    found = [host for host in speeds.hosts if host.name in names]
+    if len(found) < len(names) or speeds.disturbed:
+        return Equality(stated=speeds.disturbed or speeds.unknown or "the speed of some hosts is not known")
+    fast, slow = max(found, key=lambda host: host.speed), min(found, key=lambda host: host.speed)
+    ends = fast.low / slow.high, fast.high / slow.low
+    return Equality(0, 0, fast.name, slow.name, fast.speed / slow.speed, *ends, speeds.source)
 
 
 def rank_speeds(found: Sequence[Result]) -> Table:
@@ -96,7 +116,7 @@ def rank_speeds(found: Sequence[Result]) -> Table:
             (
                 ", ".join(hosts := host_names(record)),
                 record.case.placement.ranks if len(hosts) == 1 else None,
-                e.runs,
+                e.stated or plural(e.runs, "run"),
                 e.fastest,
                 e.slowest,
                 e.ratio,
@@ -108,13 +128,14 @@ def rank_speeds(found: Sequence[Result]) -> Table:
         "Speeds of ranks",
         "Whether the ranks are equally fast. Each run times a triad (a = b + s c) many times on every "
         "rank, before and after the sets; a run is one sample, and all runs on the same cores are pooled. "
-        "If ranks are on several hosts, the hosts are compared. Ranks are unequal if the whole interval of "
-        f"fastest / slowest lies above {UNEQUAL:g}, and equal if it lies below. The interval is that of the "
-        "median over runs, at 95 % for all pairs together, and needs at least six runs.",
+        "If ranks are on several hosts, the hosts are compared by their stated speed, as in other tables. "
+        "Ranks are unequal if the whole interval of fastest / slowest lies above "
+        f"{UNEQUAL:g}, and equal if it lies below. The interval is at 95 % for all pairs together. For ranks "
+        "of one host, it is that of the median over runs, and needs at least six.",
         (
             words("hosts"),
             integer("ranks"),
-            integer("runs"),
+            words("source"),
             words("fastest"),
             words("slowest"),
             Column("fastest / slowest", "triad", lambda v: f"{v:.2f}", number=True),
@@ -140,22 +161,6 @@ def _cores(record: Record) -> Hashable:
     """The key by which runs are pooled: the hosts or, on a single host, the cores of each rank."""
     hosts = host_names(record)
     return hosts if len(hosts) > 1 else (hosts, record.environment.affinity)
-
-
-def _names(record: Record) -> tuple[str, ...]:
-    """Names of what is compared: hosts or, on a single host, ranks."""
-    hosts = host_names(record)
-    return hosts if len(hosts) > 1 else tuple(f"rank {rank}" for rank in range(record.case.placement.ranks))
-
-
-def _speeds(record: Record) -> Floats:
-    """Median triad of each of `_names`, bytes/s."""
-    by_rank = np.array([np.median(row) for row in record.solve.triads])
-    hosts = host_names(record)
-    if len(hosts) == 1:
-        return by_rank
-    where = [record.environment.hosts[i].name for i in record.environment.rank_host]
-    return np.array([np.median([v for v, host in zip(by_rank, where) if host == name]) for name in hosts])
 
 
 def _judge(speeds: Floats, names: Sequence[str]) -> Equality:

@@ -94,7 +94,8 @@ def build(
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
     tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
-    plots = gallery(results(campaign.records), campaign.fields, campaign.peers, base, campaign.nodes)
+    found = results(campaign.records, campaign.nodes)
+    plots = gallery(found, campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from fembench.base import units
 from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, same_kind
+from fembench.records.nodes import NodesRecord
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.report.measures import Time, times
+from fembench.weights.host_speed import HostSpeeds, host_speeds
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
 MOST_SHARES = 4  # shown in full
@@ -37,6 +39,7 @@ class Result:
     placement: str  # how the ranks share the mesh, if not by default: "7:1", "rcb", ""
     runs: tuple[Times, ...]  # one per record of the pool
     times: dict[str, Time]
+    speeds: HostSpeeds  # of all hosts of the campaign
 
     @property
     def ranks(self) -> int:
@@ -58,9 +61,12 @@ class Result:
         return self.mesh, self.variant
 
 
-def results(records: Sequence[Record]) -> list[Result]:
-    """One result per pool of `records`, sorted by size of mesh, variant, ranks and setting."""
-    found = pools(records)
+def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list[Result]:
+    """One result per pool of `records`, sorted by size of mesh, variant, ranks and setting.
+
+    `nodes`: what `fembench nodes` found on the same hosts.
+    """
+    found, speeds = pools(records), host_speeds(nodes, records)
     kinds = kinds_of(records)
     meshes = _mesh_labels(records)
     made = []
@@ -75,6 +81,7 @@ def results(records: Sequence[Record]) -> list[Result]:
                 placement=_placement(pool, siblings),
                 runs=runs,
                 times=times(runs, pool.first),
+                speeds=speeds,
             )
         )
     return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.variant, r.ranks, r.placement))

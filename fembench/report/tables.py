@@ -35,7 +35,7 @@ from fembench.report.speedup import all_speedups, speedups_by_hosts
 from fembench.report.table import Table, text, words
 from fembench.report.unequal import Unequal, unequal_results
 from fembench.report.weak import weak_phases, weak_points, weak_series, weak_table
-from fembench.weights.host_speed import host_speeds
+from fembench.weights.host_speed import HostSpeeds
 
 TERMINAL = (
     "headline",
@@ -101,7 +101,7 @@ def every_table(
     base of speedups, 0: the fewest. `against`: another campaign, whose headline is shown
     next to this one's. `nodes`: what `fembench nodes` found on the same hosts.
     """
-    found = results(records)
+    found = results(records, nodes)
     failed, left_out = list[Failure](), list[Failure]()
     for failure in failures:
         (left_out if failure.kind == NO_TIME else failed).append(failure)
@@ -109,7 +109,7 @@ def every_table(
     speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
-    weak, speeds = weak_points(found, base), host_speeds(nodes, _records(found))
+    weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
     made = [
         headline_table(headline(found, speedups[CG], weak, unequal, speeds, len(left_out)), *_other(against)),
         runs.overview(found),
@@ -161,14 +161,10 @@ def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
     """Headline of another campaign, and its name."""
     if against is None:
         return (), ""
-    found = results(against.records)
+    found = results(against.records, against.nodes)
     speedups, unequal = all_speedups(found, CG), unequal_results(found)
-    speeds = host_speeds(against.nodes, _records(found))
+    speeds = found[0].speeds if found else HostSpeeds()
     return headline(found, speedups, weak_points(found), unequal, speeds), against.name
-
-
-def _records(found: Sequence[Result]) -> list[Record]:
-    return [record for result in found for record in result.pool.records]
 
 
 _WEAK = "no two runs on different numbers of ranks have equal equations per rank (within 10 %)"

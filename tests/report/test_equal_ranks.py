@@ -1,10 +1,12 @@
 """Whether ranks are equally fast, from planted triads: bytes per second of every rank in every run."""
 
 import math
+import re
 
 import msgspec
 import numpy as np
 import pytest
+from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, environment, make_record
 
 from fembench.report import tables
@@ -71,11 +73,39 @@ def test_a_run_is_one_sample_however_many_triads_it_holds():
     assert judged([with_triads([[8e9] * 100, [4e9] * 100])]).runs == 1
 
 
-def test_hosts_are_compared_by_their_median_rank():
-    hosts = (HOST, replace(HOST, name="node9"))
-    records = runs_of([(8e9, 7e9, 4e9, 3e9)] * 6, environment=environment(4, hosts=hosts))
-    found = judged(records)
-    assert (found.fastest, found.slowest, found.ratio) == ("node8", "node9", 7.5 / 3.5)
+@pytest.mark.parametrize("speed", [0.3, 1.0])
+def test_hosts_are_compared_by_the_speed_that_other_tables_state_whatever_their_triads(speed):
+    hosts = tuple(replace(HOST, name=name) for name in ("n1", "n2", "n3"))
+    triads = [(8e9, 8e9, 8e9) if speed < 1 else (8e9, 8e9, 4e9)] * 6
+    records = [make_record(), *runs_of(triads, environment=environment(3, hosts=hosts))]
+    nodes = planted_nodes(3, {2: Planted(cores=speed)} if speed < 1 else {}, noise=1e-3, spread=1e-3)
+    made = {t.name: to_json(t) for t in tables.every_table(records, nodes=nodes)}
+    (row,) = made["rank_speeds"]
+    stated = {row["node"]: (row["speed"], row["speed_low"], row["speed_high"]) for row in made["nodes"]}
+    fast, slow = stated[row["fastest"]], stated[row["slowest"]]
+    assert row["triad"] == pytest.approx(fast[0] / slow[0])
+    assert (row["triad_low"], row["triad_high"]) == pytest.approx((fast[1] / slow[2], fast[2] / slow[1]))
+    assert (row["source"], row["judged"]) == ("fembench nodes", "unequal" if speed < 1 else "equal")
+    (slowest,) = [row for row in made["headline"] if row["what"] == "slowest host"]
+    why = unequal_ranks(records[-1], results(records, nodes))
+    if speed < 1:
+        assert (row["slowest"], slowest["value"]) == ("n3", pytest.approx(100 * slow[0]))
+        assert re.match(r"unequal ranks \(speed differs by 23\d% in fembench nodes\): no efficiency", why)
+    else:
+        assert why == ""
+
+
+def test_hosts_whose_speed_is_not_stated_are_not_shown_to_be_equal():
+    hosts = tuple(replace(HOST, name=name) for name in ("n1", "n2", "n3"))
+    found = judged(runs_of([(8e9, 8e9, 8e9)] * 2, environment=environment(3, hosts=hosts)))
+    assert found.remark.startswith("ranks not yet shown to be equal: 2 runs on these hosts, and an interval")
+    (row,) = to_json(
+        tables.equality.rank_speeds(results(runs_of([(8e9,) * 3], environment=environment(3, hosts=hosts))))
+    )
+    assert (row["judged"], row["triad"]) == ("not known", None)
+    loud = tuple(replace(host, others_percent=40.0) for host in hosts)
+    found = judged(runs_of([(8e9, 8e9, 8e9)] * 6, environment=environment(3, hosts=loud)))
+    assert found.remark.startswith("ranks not yet shown to be equal: others used up to 40 %")
 
 
 def test_runs_on_the_same_cores_count_together_and_runs_on_others_do_not():
@@ -104,5 +134,5 @@ def test_runs_that_are_invalid_or_share_cores_say_nothing_on_speeds():
 def test_a_table_shows_what_was_measured():
     rows = to_json(next(t for t in tables.every_table(runs_of([(8e9, 4e9)] * 6)) if t.name == "rank_speeds"))
     (row,) = rows
-    assert (row["ranks"], row["runs"], row["triad"], row["judged"]) == (2, 6, 2.0, "unequal")
+    assert (row["ranks"], row["source"], row["triad"], row["judged"]) == (2, "6 runs", 2.0, "unequal")
     assert (row["triad_low"], row["triad_high"]) == (2.0, 2.0)

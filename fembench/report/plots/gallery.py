@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fembench.records.contest import PeersRecord
-from fembench.records.nodes import NodesRecord
 from fembench.report.factors import every_factor
 from fembench.report.fields import read_fields
 from fembench.report.host_times import host_times
@@ -21,7 +20,6 @@ from fembench.report.results import Result
 from fembench.report.roofline import roofline_points
 from fembench.report.unequal import unequal_results
 from fembench.report.weak import weak_points
-from fembench.weights.host_speed import host_speeds
 
 
 def gallery(
@@ -29,10 +27,8 @@ def gallery(
     fields: Mapping[str, Path],
     peers: PeersRecord | None = None,
     base: int = 0,
-    nodes: NodesRecord | None = None,
 ) -> list[Plot]:
-    """Every plot for which there is data; `fields` are files by record id, `base` and `nodes` as in
-    `every_table`."""
+    """Every plot for which there is data; `fields` are files by record id, `base` as in `every_table`."""
     timed = [r for r in results if r.pool.status != "INVALID"]
     unequal = unequal_results(timed)
     found: list[Plot | None] = [
@@ -45,7 +41,7 @@ def gallery(
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
         roofline(roofline_points(timed)),
-        heat_map(host_times(timed), host_speeds(nodes, [record for r in timed for record in r.pool.records])),
+        heat_map(host_times(timed), timed[0].speeds) if timed else None,
         plot_peers(peers) if peers else None,
         *balance_plots([record for r in timed for record in r.pool.records]),
         *gantt.time_lines(timed),

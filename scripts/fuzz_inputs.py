@@ -430,8 +430,8 @@ def _options(path: Path) -> None:
     from fembench.characterize.start import hosts_file
     from fembench.cli import place
     from fembench.mesh.presets import box_named
-    from fembench.model.slots import parse_link
     from fembench.partition.shares import parse_shares
+    from fembench.records.hlogp import parse_link
     from fembench.records.sites import sites_of
     from fembench.synthetic.hot_spot import parse_hot_spots
     from fembench.synthetic.lab_cluster import bits_per_second
@@ -446,11 +446,10 @@ def _options(path: Path) -> None:
         lambda: parse_drain(text, 4),
         lambda: parse_changes(text, (1.0, 1.0)),
         lambda: parse_hot_spots(text, 8),
-        lambda: parse_link(text),
+        lambda: parse_link(text, overhead=True),
         lambda: links.parse_link(text),
         lambda: hosts_file(text),
         lambda: place.hosts_of(text),
-        lambda: place.pair_of(text),
         lambda: sites_of(("a", "b", "c"), text),
         lambda: box_named(text),
         lambda: bits_per_second(text),

@@ -13,7 +13,6 @@ Examples:
 """
 
 import argparse
-import math
 import re
 from collections.abc import Sequence
 
@@ -59,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.model.placement import JUDGED
     from fembench.model.placement_files import FORMATS, LAUNCH
     from fembench.records.disturbed import provisional
+    from fembench.records.hlogp import parse_link
     from fembench.records.profile import load_profile
     from fembench.records.store import load
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         profile = load_profile(options.machine)
         ground, warning = measured(record, profile, options.machine), provisional(profile)
     else:
-        links = pair_of(options.link), pair_of(options.inside)
+        links = parse_link(options.link)[:2], parse_link(options.inside)[:2]
         ground = given(record, _speeds(record), hosts_of(options.hosts), *links)
     ranks = record.case.placement.ranks
     if ranks >= MANY:
@@ -137,21 +137,6 @@ def _finite(text: str) -> float:
     except ValueError:
         return 0.0
     return value if 1e-9 <= value <= 1e9 else 0.0
-
-
-def pair_of(text: str) -> tuple[float, float]:
-    """(seconds of latency, bytes/s). Raises InputError."""
-    from fembench.base.errors import InputError, shown
-
-    try:
-        latency, bandwidth = (float(word) for word in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"link '{shown(text)}': expected seconds and bytes per second, such as 50e-6,118e6"
-        ) from None
-    if not (0 <= latency < math.inf and 0 < bandwidth < math.inf):
-        raise InputError(f"link '{shown(text)}': expected a latency of 0 or more, and a bandwidth above 0")
-    return latency, bandwidth
 
 
 def _speeds(record) -> list[float]:

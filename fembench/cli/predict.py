@@ -206,13 +206,14 @@ def _study(options: argparse.Namespace):
     from fembench.methods.lookup import storage_of
     from fembench.model.configuration import not_invalid
     from fembench.model.predictor import open_study, taught
-    from fembench.model.slots import parse_factor, parse_link
+    from fembench.model.slots import parse_factor
+    from fembench.records.hlogp import parse_link
     from fembench.records.store import load_each
 
     factor, storage = parse_factor(options.network), _storage(options)
     study = open_study(
         options.machine,
-        link=parse_link(options.link) if options.link else None,
+        link=parse_link(options.link, overhead=True) if options.link else None,
         storage=storage_of(storage).priced_as,
         contention=options.contention,
     )

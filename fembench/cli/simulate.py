@@ -20,7 +20,7 @@ AS_SEEN = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
+    from fembench.cli.shared import real
 
     parser.add_argument("graph", metavar="GRAPH", help="execution graph made by fembench trace")
     where = parser.add_mutually_exclusive_group()
@@ -64,9 +64,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="messages above the switch size progress only while both ranks wait",
     )
-    if_.add_argument(
-        "--switch", type=whole(0), default=0, metavar="BYTES", help="with --link: the switch size"
-    )
     if_.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
 
     files = parser.add_argument_group("export")
@@ -81,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.units import seconds
     from fembench.model.engine import simulate
     from fembench.model.events import simulate_events
-    from fembench.model.exports import write_chrome, write_goal, write_smpi
+    from fembench.model.exports import write_goal, write_smpi, write_timeline
     from fembench.model.graph import load_graph
     from fembench.model.measures import (
         bottlenecks,
@@ -99,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     plan = make_plan(graph, machine)
     result = simulate_events(plan) if machine.contention else simulate(plan, period=not options.every_turn)
     if options.chrome:
-        write_chrome(list(timeline(result)), plan.phases, machine, options.chrome)
+        write_timeline(timeline(result), plan.phases, machine, options.chrome)
     if options.goal:
         write_goal(graph, machine, options.goal)
     replay = write_smpi(graph, machine, options.smpi) if options.smpi else ""
@@ -135,7 +132,7 @@ def _machine(options: argparse.Namespace, graph):
     from fembench.base.errors import InputError
     from fembench.model.graph_machine import even_machine_for, machine_in_file
     from fembench.model.machine import faster_network
-    from fembench.model.slots import parse_link
+    from fembench.records.hlogp import parse_link
 
     try:
         speeds = tuple(float(word) for word in options.speeds.split(",")) if options.speeds else ()
@@ -144,8 +141,8 @@ def _machine(options: argparse.Namespace, graph):
     if options.machine:
         machine = machine_in_file(options.machine, graph, speeds, options.contention)
     else:
-        link = parse_link(options.link) if options.link else None
-        machine = even_machine_for(graph, link, speeds, options.switch or None, bool(options.contention))
+        link = parse_link(options.link, overhead=True) if options.link else None
+        machine = even_machine_for(graph, link, speeds, bool(options.contention))
     if options.no_overlap:
         machine = dataclasses.replace(machine, overlap=False)
     return machine if options.network == 1 else faster_network(machine, options.network)

@@ -29,9 +29,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--dot", metavar="FILE", help="write the graph, or the flow chart of --blocks, for Graphviz"
     )
     parser.add_argument(
-        "--traced", action="store_true", help="only the traced iterations, exactly as recorded"
-    )
-    parser.add_argument(
         "--level",
         type=whole(0, 3),
         default=0,
@@ -117,4 +114,4 @@ def _graph(options: argparse.Namespace):
 
     if "programs" in read_json(options.source, dict):
         return load_graph(options.source)
-    return graph_of_record(load(options.source), whole=not options.traced)
+    return graph_of_record(load(options.source))

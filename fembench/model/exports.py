@@ -5,8 +5,9 @@ SMPI      smpirun -replay trace.index -platform platform.xml -hostfile hosts …
 GOAL      schedules for LogGOPSim, in whole nanoseconds
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import msgspec
@@ -35,30 +36,35 @@ EAGER = 1 << 30  # bytes: no message waits for its receiver
 INSTANT = 1e-12  # seconds: SimGrid's model divides by the latency of a link
 
 
-def write_chrome(bars: Sequence[Bar], phases: Sequence[str], machine: Machine, path: Path | str) -> None:
-    """Bars of a simulation in Chrome's trace format."""
-    events = [
-        {"ph": "M", "name": "process_name", "pid": h, "args": {"name": name}}
-        for h, name in enumerate(machine.names)
-        if h in machine.host
+def write_chrome(
+    spans: Iterable[tuple[int, float, float, dict[str, Any]]],
+    hosts: Sequence[str],
+    placed: Sequence[int],
+    path: Path | str,
+    **notes: object,
+) -> None:
+    """Spans (rank, begin, end, what it is) in Chrome's trace format: one process per host, one thread per
+    rank.
+
+    `placed`: [rank] number of its host. A span has a `name`, a `cat`egory and perhaps `args`.
+    """
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": host, "args": {"name": hosts[host]}}
+        for host in sorted(set(placed))
     ]
-    events += [
-        {"ph": "M", "name": "thread_name", "pid": h, "tid": r, "args": {"name": f"rank {r}"}}
-        for r, h in enumerate(machine.host)
-    ]
-    events += [
-        {
-            "ph": "X",
-            "name": phases[bar.phase],
-            "cat": bar.kind,
-            "pid": machine.host[bar.rank],
-            "tid": bar.rank,
-            "ts": 1e6 * bar.begin,
-            "dur": 1e6 * (bar.end - bar.begin),
-        }
-        for bar in bars
-    ]
-    write_atomic(path, msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": events}))
+    for rank, host in enumerate(placed):
+        name = {"name": f"rank {rank}"}
+        events.append({"ph": "M", "name": "thread_name", "pid": host, "tid": rank, "args": name})
+    for rank, begin, end, what in spans:
+        place = {"ph": "X", "pid": placed[rank], "tid": rank}
+        events.append(place | what | {"ts": 1e6 * begin, "dur": 1e6 * (end - begin)})
+    write_atomic(path, msgspec.json.encode({"displayTimeUnit": "ns", **notes, "traceEvents": events}))
+
+
+def write_timeline(bars: Iterable[Bar], phases: Sequence[str], machine: Machine, path: Path | str) -> None:
+    """Bars of a simulation for ui.perfetto.dev."""
+    spans = ((b.rank, b.begin, b.end, {"name": phases[b.phase], "cat": b.kind}) for b in bars)
+    write_chrome(spans, machine.names, machine.host, path)
 
 
 def write_smpi(graph: ExecutionGraph, machine: Machine, folder: Path | str) -> str:

@@ -46,9 +46,8 @@ class RecordedMessages(NamedTuple):
     per_byte: float
 
 
-def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
-    """`whole`: one set, with assembly and all iterations (each the mean of the traced ones); otherwise the
-    traced iterations as recorded.
+def graph_of_record(record: Record) -> ExecutionGraph:
+    """One set, with assembly and all iterations, each the mean of the traced ones.
 
     Raises InputError if the record has no traced iterations.
     """
@@ -60,20 +59,17 @@ def graph_of_record(record: Record, *, whole: bool = True) -> ExecutionGraph:
     if record.case.method.exchange == "blocking":
         raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
     message = message_of(record)
-    programs = [
-        tuple(_whole(record, rank, one) if whole else _as_traced(record, rank, one))
-        for rank, one in enumerate(spans)
-    ]
+    programs = [tuple(_whole(record, rank, one)) for rank, one in enumerate(spans)]
     return ExecutionGraph(
         phases=record.phases,
         programs=tuple(programs),
         hosts=tuple(record.environment.hosts[i].name for i in record.environment.rank_host),
         source=record.id,
         mesh_hash=record.mesh.hash,
-        iterations=record.solve.iterations if whole else len(spans[0]),
+        iterations=record.solve.iterations,
         message=message,
         note=_note(record),
-        residual=residual(record) if whole else 0.0,
+        residual=residual(record),
     )
 
 
@@ -109,16 +105,6 @@ def _spans(record: Record) -> list[dict[int, list[Span]]]:
         )
     kept = sorted(common)[:-1] if any(record.dropped) and len(common) > 1 else sorted(common)
     return [{k: sorted(one[k], key=lambda e: e.begin) for k in kept[1:] or kept} for one in found]
-
-
-def _as_traced(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:
-    last: float | None = None
-    for k in spans:
-        for e in spans[k]:
-            if last is not None and e.begin > last:
-                yield Compute(CG, e.begin - last)
-            yield from _events(record, rank, e.phase, e.end - e.begin)
-            last = e.end
 
 
 def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[Event]:

@@ -11,15 +11,15 @@ from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, checked_speeds, even_machine
 from fembench.model.modeller_files import read_model
 from fembench.model.modeller_machine import machine_of_model
-from fembench.model.slots import AssumedLink, chosen, machine_of, slots_of, waiting_slows
+from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
+from fembench.records.hlogp import GivenLink
 from fembench.records.profile import load_profile
 
 
 def even_machine_for(
     graph: ExecutionGraph,
-    link: AssumedLink | None = None,
+    link: GivenLink | None = None,
     speeds: Sequence[float] = (),
-    switch: int | None = None,
     contention: bool = False,
 ) -> Machine:
     """Every rank on its own host, with one network for all pairs: `link`, or as observed in the graph's run.
@@ -35,7 +35,6 @@ def even_machine_for(
         per_byte=per_byte,
         overhead=link.overhead if link else 0.0,
         speeds=speeds,
-        switch=switch,
         contention=contention,
     )
     return dataclasses.replace(machine, names=graph.hosts) if len(graph.hosts) == graph.ranks else machine

@@ -4,7 +4,7 @@
     training = "results/train"           campaign of the training runs; or several: ["train-1", "train-2"]
     held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
-    learn = false                        test the profile alone; only the baselines use the training runs
+    learn = false                        test the profile alone; only the baseline uses the training runs
     apps = "results/apps"                records of fembench study app, with predictions made before they ran
 
 Paths are relative to the file. A held-out run counts only if it began after its prediction.
@@ -27,6 +27,7 @@ from fembench.model.correct import measured
 from fembench.model.drifted import StateChange, changes, readings_of
 from fembench.model.predictor import Predictor, open_study, prediction_of, taught
 from fembench.model.score import (
+    BASELINE,
     Grid,
     PredictionScore,
     ScoredConfiguration,
@@ -34,9 +35,9 @@ from fembench.model.score import (
     check_held_out,
     score,
 )
-from fembench.model.slots import AssumedLink
 from fembench.model.workload import of_record, problem_of
 from fembench.records.case import Case
+from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import (
     ANALYTIC,
     SIMULATION,
@@ -58,7 +59,7 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out: str
     predictions: str
     apps: str = ""
-    learn: bool = True  # False: only the baselines use the training runs
+    learn: bool = True  # False: only the baseline uses the training runs
     latency: float | None = None  # seconds, of the network if the profile has none
     bandwidth: float | None = None  # bytes/s
     overhead: float = 1e-6  # seconds
@@ -84,7 +85,7 @@ def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
     if (grid.latency is None) != (grid.bandwidth is None):
         raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
     link = (
-        AssumedLink(grid.latency, grid.bandwidth, grid.overhead)
+        GivenLink(grid.latency, grid.bandwidth, grid.overhead)
         if grid.latency is not None and grid.bandwidth
         else None
     )
@@ -97,7 +98,7 @@ class Judgement(NamedTuple):
     """Predictions compared with the runs that they predicted."""
 
     cells: list[ScoredConfiguration]  # of both methods
-    scores: dict[str, PredictionScore]  # of each method, and of each baseline
+    scores: dict[str, PredictionScore]  # of each method, and of the baseline
     runs: int  # held-out runs
     unpredicted: int  # held-out runs without a prediction from before they began
     state: list[StateChange]  # of the hosts, in the scored runs relative to the training
@@ -164,7 +165,7 @@ def all_predictions(folder: Path) -> list[Prediction]:
 def judge_held_out(
     study: Predictor, said: Sequence[Prediction], training: Sequence[Record], held_out: Sequence[Record]
 ) -> Judgement:
-    """Score predictions on the held-out runs, together with baselines fitted to the training runs.
+    """Score predictions on the held-out runs, together with the baseline fitted to the training runs.
 
     Raises InputError if no run can be compared, or held-out and training runs overlap.
     """
@@ -176,7 +177,7 @@ def judge_held_out(
     held = [grid_of(study, runs) for runs in kept]
     closed, _ = judge(said, held_out, ANALYTIC)
     scores = {"fembench": score(cells)} | ({"fembench, analytic": score(closed)} if closed else {})
-    scores |= {name: score(found) for name, found in baseline_cells(taught, held, cells).items()}
+    scores[BASELINE] = score(baseline_cells(taught, held, cells))
     scored = [record for runs in kept for record in runs]
     return Judgement(
         cells + closed,
@@ -220,7 +221,7 @@ def judge(
 
 
 def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
-    """The data on one configuration that baselines may use."""
+    """The data on one configuration that the baseline may use."""
     work = of_record(runs[0])
     slots = study.slots(work.ranks)
     units = sum(work.product_units()) / work.ranks
@@ -230,7 +231,5 @@ def grid_of(study: Predictor, runs: Sequence[Record]) -> Grid:
         ranks=work.ranks,
         work=float(sum(work.product_units())),
         speeds=[s / max(speeds) for s in speeds],
-        neighbours=float(max(map(len, work.parts.neighbours))),
-        n_bytes=float(max(map(sum, work.parts.message_bytes))),
         measured=float(np.median([measured(r).iteration for r in runs])),
     )

@@ -20,10 +20,11 @@ from fembench.model.drifted import changes, readings_of, stale
 from fembench.model.forecast import Forecast, balanced, forecast, with_collectives
 from fembench.model.machine import Machine, faster_network
 from fembench.model.rates import Rates, rates_of
-from fembench.model.slots import AssumedLink, Slot, chosen, machine_of, slots_of
+from fembench.model.slots import Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
 from fembench.records.disturbed import provisional
+from fembench.records.hlogp import GivenLink
 from fembench.records.phases import CG, NAMES
 from fembench.records.prediction import (
     ANALYTIC,
@@ -50,7 +51,7 @@ class Predictor:
     digest: str  # SHA-256 of the profile's file
     rates: Rates
     edits: tuple[str, ...] = ()  # of the hosts, see slots.py
-    link: AssumedLink | None = None
+    link: GivenLink | None = None
     factor: float = 1.0  # by which the network is faster
     contention: bool | None = None  # None: as measured
     storage: str = "sym"

@@ -1,4 +1,4 @@
-"""Score predictions: error, bias, coverage, rank correlation; also for simpler models on the same runs.
+"""Score predictions: error, bias, coverage, rank correlation; also for a simpler model on the same runs.
 
 The error is predicted / measured - 1, for the time of an iteration. A cell is one configuration; its measured
 time is the median of its runs. Coverage counts single runs inside the interval. Cells whose sets have a
@@ -13,12 +13,12 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.model.pmnf import LEAST, fit_law
 from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION
 
 NOISY = 0.10
 TOO_MANY = 0.20  # if a larger fraction of cells is left out, a grid is INVALID
+BASELINE = "ideal sum of speeds"  # the simple model to be better than (docs/decisions/0019)
 HELD_OUT = 0.40  # least fraction of held-out cells
 
 
@@ -70,13 +70,11 @@ class PredictionScore(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The data of a configuration that baselines may use."""
+    """The data of a configuration that the baseline may use."""
 
     ranks: int
     work: float  # blocks of the whole mesh
     speeds: Sequence[float]  # [rank] relative
-    neighbours: float  # maximum over ranks of messages per exchange
-    n_bytes: float  # maximum over ranks of bytes sent
     measured: float  # seconds per iteration
 
 
@@ -136,58 +134,17 @@ def ideal(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
     return [rate * g.work / sum(g.speeds) for g in held_out]
 
 
-def amdahl_fit(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """Work x (serial + parallel / ranks), with coefficients >= 0."""
-    return _fitted(training, held_out, lambda g: (g.work, g.work / g.ranks))
-
-
-def hockney(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """Ideal computing plus messages x latency + bytes / bandwidth, fitted; no waiting, no all-reduce."""
-    return _fitted(training, held_out, lambda g: (g.work / sum(g.speeds), g.neighbours, g.n_bytes))
-
-
-def extra_p(training: Sequence[Grid], held_out: Sequence[Grid]) -> list[float]:
-    """The normal form of Extra-P, fitted to the cost as a function of work and ranks (pmnf.py)."""
-    law = fit_law([g.work for g in training], [g.ranks for g in training], [g.measured for g in training])
-    return [law.seconds(g.work, g.ranks) for g in held_out]
-
-
-def _fitted(training: Sequence[Grid], held_out: Sequence[Grid], terms) -> list[float]:
-    """Non-negative least squares of relative errors."""
-    from scipy.optimize import nnls
-
-    A = np.array([terms(g) for g in training], float)
-    t = np.array([g.measured for g in training])
-    scale = np.maximum(np.abs(A).max(axis=0), 1e-300)
-    found, _ = nnls(A / scale / t[:, None], np.ones(len(t)))
-    return [float(np.dot(found / scale, terms(g))) for g in held_out]
-
-
-BASELINES = {
-    "ideal sum of speeds": ideal,
-    "Amdahl, fitted": amdahl_fit,
-    "Hockney, fitted": hockney,
-    "Extra-P's form, fitted": extra_p,
-}
-
-
 def baseline_cells(
     training: Sequence[Grid], held_out: Sequence[Grid], cells: Sequence[ScoredConfiguration]
-) -> dict[str, list[ScoredConfiguration]]:
-    """The held-out cells, predicted by each baseline that has enough training runs; without intervals."""
-    return {
-        name: [
-            c._replace(predicted=t, low=math.nan, high=math.nan)
-            for c, t in zip(cells, model(training, held_out))
-        ]
-        for name, model in BASELINES.items()
-        if model is not extra_p or len(training) >= LEAST
-    }
+) -> list[ScoredConfiguration]:
+    """The held-out cells, predicted by the baseline; without intervals."""
+    times = zip(cells, ideal(training, held_out))
+    return [c._replace(predicted=t, low=math.nan, high=math.nan) for c, t in times]
 
 
 def too_noisy(cells: Sequence[ScoredConfiguration], scores: dict[str, PredictionScore]) -> str:
     """Why these cells cannot test the predictions of fembench; "" if they can."""
-    ours = [s for name, s in scores.items() if name not in BASELINES]
+    ours = [s for name, s in scores.items() if name != BASELINE]
     if not any(s.invalid for s in ours):
         return ""
     left_out = sum(s.left_out for s in ours)

@@ -16,7 +16,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.model.heterogeneity import from_product
 from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
-from fembench.records.hlogp import message_cost
+from fembench.records.hlogp import GivenLink, message_cost
 from fembench.records.network import Network, PairClass, class_of
 from fembench.records.profile import Profile, host_names
 
@@ -30,14 +30,6 @@ class Slot(NamedTuple):
     host: int  # in the run; several may be copies of one host of the profile
     model: int  # host in the profile of which it is a copy
     rank: int  # rank in the profile whose speeds apply
-
-
-class AssumedLink(NamedTuple):
-    """A given network, the same for every pair of hosts."""
-
-    latency: float  # seconds
-    bandwidth: float  # bytes/s
-    overhead: float = 1e-6  # seconds, for sender and receiver each
 
 
 def slots_of(profile: Profile, storage: str, edits: Sequence[str] = ()) -> list[Slot]:
@@ -88,7 +80,7 @@ def company(slots: Sequence[Slot]) -> list[int]:
 
 
 def machine_of(
-    profile: Profile, slots: Sequence[Slot], link: AssumedLink | None = None, contention: bool | None = None
+    profile: Profile, slots: Sequence[Slot], link: GivenLink | None = None, contention: bool | None = None
 ) -> Machine:
     """The machine of a run on these slots; `link` replaces the profile's network. Raises InputError.
 
@@ -152,7 +144,7 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     return [1 + (polling - 1) * max(0, n - c) / c for n, c in zip(company(slots), cores)]
 
 
-def _given(link: AssumedLink) -> Callable[[int, int], PairClass]:
+def _given(link: GivenLink) -> Callable[[int, int], PairClass]:
     one = steady_class("given", link.latency, 1 / link.bandwidth, link.overhead)
     return lambda a, b: one
 
@@ -183,18 +175,3 @@ def parse_factor(text: str) -> float:
     if not found or not float(found.group(1)) > 0:
         raise InputError(f"network '{shown(text)}'; expected a factor such as x10")
     return float(found.group(1))
-
-
-def parse_link(text: str) -> AssumedLink:
-    """The link in '50e-6,125e6' or, with overheads, '50e-6,125e6,2e-6'. Raises InputError."""
-    try:
-        link = AssumedLink(*(float(word) for word in text.split(",")))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"link '{shown(text)}'; expected SECONDS,BYTES/S or SECONDS,BYTES/S,OVERHEAD"
-        ) from None
-    if not (0 <= link.latency < 1e6 and 0 < link.bandwidth < 1e18 and 0 <= link.overhead < 1e6):
-        raise InputError(
-            f"link '{shown(text)}'; expected latency and overhead of 0 or more, a bandwidth above 0"
-        )
-    return link

@@ -5,9 +5,11 @@
 Os and Or occupy the processors of sender and receiver; L occupies none. Any unit of time, used consistently.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fembench.base.errors import InputError, shown
 from fembench.records.network import CurvePiece, PairClass, cold_at, value_at
 
 
@@ -21,6 +23,32 @@ class MessageCost(NamedTuple):
     @property
     def total(self) -> float:
         return self.send + self.latency + self.receive
+
+
+class GivenLink(NamedTuple):
+    """A network as an option gives it, the same for all pairs of ranks, or of hosts."""
+
+    latency: float  # seconds
+    bandwidth: float  # bytes/s
+    overhead: float = 1e-6  # seconds, for sender and receiver each
+
+
+def parse_link(text: str, *, overhead: bool = False) -> GivenLink:
+    """The link in '50e-6,125e6' or, with `overhead`, also '50e-6,125e6,2e-6'. Raises InputError."""
+    words = text.split(",")
+    try:
+        link = GivenLink(*map(float, words))
+    except (TypeError, ValueError):
+        link = GivenLink(-1, -1)
+    if not (
+        len(words) <= 2 + overhead
+        and 0 <= link.latency < 1e6
+        and 0 < link.bandwidth < math.inf
+        and 0 <= link.overhead < 1e6
+    ):
+        form = f"SECONDS,BYTES/S{' or SECONDS,BYTES/S,OVERHEAD' if overhead else ''}"
+        raise InputError(f"link '{shown(text)}': expected {form}, times of 0 or more and a bandwidth above 0")
+    return link
 
 
 class Kielmann(NamedTuple):

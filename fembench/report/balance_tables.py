@@ -136,35 +136,6 @@ def balance_looks(records: Iterable[Record]) -> Table:
     )
 
 
-def balance_candidates(records: Iterable[Record]) -> Table:
-    """The best candidates of every look of the last set that moved blocks."""
-    rows = [
-        (record.id, look.iteration, c.block, c.source, c.target, c.comp, c.comm, c.mem, c.potential)
-        for record, facts in _with(records)
-        for look in counted(facts)[-1][1].looks
-        if look.moves
-        for c in look.candidates
-    ]
-    return Table(
-        "balance_candidates",
-        "Rebalancing: potential of each move",
-        "Seconds per iteration that a single move would save: comp + comm - mem (Gomes 2014, Eq. 4.5), for "
-        "the best candidates of each look that moved a block.",
-        (
-            words("run"),
-            integer("iteration"),
-            integer("block"),
-            integer("from"),
-            integer("to"),
-            time("comp", "comp"),
-            time("comm", "comm"),
-            time("mem", "mem"),
-            time("potential", "potential"),
-        ),
-        tuple(rows),
-    )
-
-
 def balance_gain(records: Sequence[Record]) -> Table:
     """Every policy compared with `none`, with the same blocks or others: medians of cg."""
     found = [p for p in pools(r for r, _ in _with(records)) if p.status != "INVALID"]
@@ -251,5 +222,4 @@ def balance_tables(records: Sequence[Record]) -> list[Table]:
         balance_runs(records),
         balance_gain(records),
         balance_looks(records),
-        balance_candidates(records),
     ]

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from fembench.base.files import atomic_path, write_atomic
+from fembench.base.files import atomic_path
 from fembench.base.tables import csv_cell
+from fembench.model.exports import write_chrome
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
@@ -43,13 +42,18 @@ def write_time_line(record: Record, folder: Path) -> None:
 
 
 def write_trace(record: Record, path: Path) -> None:
-    """Events in Chrome's trace format, for ui.perfetto.dev: one process per host, one thread per rank."""
-    tree = {
-        "displayTimeUnit": "ns",
-        "otherData": {"clocks": alignment(record), "spans dropped": sum(record.dropped)},
-        "traceEvents": list(_trace(record)),
-    }
-    write_atomic(path, msgspec.json.encode(tree))
+    """Events in Chrome's trace format, for ui.perfetto.dev."""
+    hosts = [host.name for host in record.environment.hosts]
+    notes = {"clocks": alignment(record), "spans dropped": sum(record.dropped)}
+    write_chrome(_spans(record), hosts, record.environment.rank_host, path, otherData=notes)
+
+
+def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]:
+    for e in record.events:
+        phase = record.phases[e.phase]
+        messages = {"partners": _partners(e), "bytes": e.bytes} if e.bytes else {}
+        args = {"iteration": e.iteration} | messages
+        yield e.rank, e.begin, e.end, {"name": phase, "cat": phase.split(".")[0], "args": args}
 
 
 def write_events(record: Record, path: Path) -> None:
@@ -66,31 +70,6 @@ def write_events(record: Record, path: Path) -> None:
 def _partners(event: Event) -> str:
     """The ranks that messages went to or came from; 'all' for an all-reduce; "" without messages."""
     return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
-
-
-def _trace(record: Record) -> Iterator[dict[str, Any]]:
-    environment = record.environment
-    for i, host in enumerate(environment.hosts):
-        yield {"ph": "M", "name": "process_name", "pid": i, "args": {"name": host.name}}
-    for rank, host_index in enumerate(environment.rank_host):
-        name = {"name": f"rank {rank}"}
-        yield {"ph": "M", "name": "thread_name", "pid": host_index, "tid": rank, "args": name}
-    for e in record.events:
-        phase = record.phases[e.phase]
-        yield {
-            "ph": "X",
-            "name": phase,
-            "cat": phase.split(".")[0],
-            "pid": environment.rank_host[e.rank],
-            "tid": e.rank,
-            "ts": 1e6 * e.begin,
-            "dur": 1e6 * (e.end - e.begin),
-            "args": {"iteration": e.iteration} | _messages(e),
-        }
-
-
-def _messages(event: Event) -> dict[str, Any]:
-    return {"partners": _partners(event), "bytes": event.bytes} if event.bytes else {}
 
 
 def write_everything(records: Iterable[Record], path: Path) -> None:

@@ -9,38 +9,26 @@ wire of a network   as measured: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import InputError
+from fembench.records import hlogp
+from fembench.records.hlogp import GivenLink
 from fembench.records.network import class_of, value_at
 from fembench.records.profile import Profile
 
 Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> seconds of a message
 
 
-class HostLink(NamedTuple):
-    """The link between a host and the network."""
-
-    latency: float  # seconds per message
-    bandwidth: float  # bytes per second
-
-
-def parse_link(text: str) -> tuple[str, HostLink]:
+def parse_link(text: str) -> tuple[str, GivenLink]:
     """('node8' or '' for all hosts, link) of 'node8=50e-6,125e6' or '50e-6,125e6'. Raises InputError."""
     host, _, numbers = text.rpartition("=")
-    try:
-        latency, bandwidth = (float(word) for word in numbers.split(","))
-    except ValueError:
-        raise InputError(f"link '{shown(text)}'; expected [HOST=]SECONDS,BYTES-PER-SECOND") from None
-    if not (0 <= latency < np.inf and 0 < bandwidth < np.inf):
-        raise InputError(f"link '{shown(text)}'; expected a latency >= 0 and a bandwidth > 0")
-    return host, HostLink(latency, bandwidth)
+    return host, hlogp.parse_link(numbers)
 
 
-def wire_of_links(links: Mapping[str, HostLink]) -> Wire:
+def wire_of_links(links: Mapping[str, GivenLink]) -> Wire:
     """The wire of given links, one per host; '' is the default. The wire raises InputError without a link."""
 
     def seconds(here: str, there: str, n_bytes: int) -> float:
@@ -90,7 +78,7 @@ def communication_seconds(
     return C
 
 
-def _link(links: Mapping[str, HostLink], host: str) -> HostLink:
+def _link(links: Mapping[str, GivenLink], host: str) -> GivenLink:
     found = links.get(host) or links.get("")
     if found is None:
         raise InputError(f"no link for host {host}; expected one for this host or for all hosts")

@@ -41,7 +41,7 @@ def scores(closed=None, **changes):
     return {
         "fembench": values | changes,
         "fembench, analytic": values | {"median": 0.05} | (closed or {}),
-        "Amdahl, fitted": values | {"median": 0.4},
+        "ideal sum of speeds": values | {"median": 0.4},
         "cells": [],
         "state": {"stale": "", "changes": []},
     }
@@ -64,7 +64,7 @@ def scores(closed=None, **changes):
             {"median": 0.41},
             [
                 "simulation: median |error|: 41.0%",
-                "simulation: median |error|, against Amdahl, fitted: 41.0%",
+                "simulation: median |error|, against ideal sum of speeds: 41.0%",
             ],
         ),
     ],

@@ -37,7 +37,7 @@ def delayed(seconds):
 
 def simulated(record):
     graph = graph_of_record(record)
-    return graph, simulate(make_plan(graph, even_machine_for(graph, None, (), None, False)))
+    return graph, simulate(make_plan(graph, even_machine_for(graph)))
 
 
 def test_a_delay_that_nothing_explains_is_an_error_and_not_hidden_in_the_graph():

@@ -16,14 +16,14 @@ from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.closed_form_prices import ClosedFormCorrection, bounded
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
-from fembench.model.slots import AssumedLink
 from fembench.records.case import Case
+from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load
 
 RECORD = Path(__file__).parent.parent / "data" / "record.json"
-LINK = AssumedLink(2e-5, 1e9)
+LINK = GivenLink(2e-5, 1e9)
 HOSTS = ("a", "b")
 
 

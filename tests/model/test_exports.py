@@ -11,7 +11,7 @@ import pytest
 from known_programs import cg_chain, cg_graph, master_slaves
 
 from fembench.model.engine import simulate
-from fembench.model.exports import smpi_command, write_chrome, write_goal, write_smpi
+from fembench.model.exports import smpi_command, write_goal, write_smpi, write_timeline
 from fembench.model.machine import even_machine
 from fembench.model.path import timeline
 from fembench.model.planner import make_plan
@@ -25,7 +25,7 @@ def test_chromes_trace_holds_every_bar_in_microseconds(tmp_path):
     plan = make_plan(cg_chain([0.01] * 3, 4, 2400), on)
     result = simulate(plan, period=False)
     bars = list(timeline(result))
-    write_chrome(bars, plan.phases, on, tmp_path / "trace.json")
+    write_timeline(bars, plan.phases, on, tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     shown = [e for e in events if e["ph"] == "X"]
     assert len(shown) == len(bars)

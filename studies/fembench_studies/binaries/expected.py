@@ -21,7 +21,7 @@ from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import Compute, ExecutionGraph
 from fembench.model.machine import Machine, even_machine
 from fembench.model.planner import make_plan
-from fembench.model.slots import AssumedLink
+from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries.binary import Executable, Prices, graph_of
 from fembench_studies.binaries.rehearsal import Repetition, rehearse
 from fembench_studies.binaries.walk import Given, Walk
@@ -38,7 +38,7 @@ CLASSES = (
 )  # of a sum over instructions, each as if it waited for the one before; measured: 1/7 to 1.5
 TIMED = 0.9  # share of the computing that must have been timed, or the prediction says so first
 WIDE = 0.2  # half-width of an interval, relative to its middle, above which the prediction says why
-NEAR = AssumedLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
+NEAR = GivenLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
 
 
 class TimeInterval(NamedTuple):
@@ -63,7 +63,7 @@ class Expected:
     prices: Prices
     walks: list[list[Walk]]  # [draw][rank]; empty if the program cannot be followed
     repetitions: list[Repetition]  # empty: costs are sums over instructions
-    link: AssumedLink | None  # None: only computing is predicted
+    link: GivenLink | None  # None: only computing is predicted
     cores: int  # that the ranks share
     unfollowed: str = ""  # why there are no walks
 
@@ -179,7 +179,7 @@ def expect(
     given: Given,
     *,
     binary: Path | None = None,
-    link: AssumedLink | None = None,
+    link: GivenLink | None = None,
     cores: int = 1,
     seed: int = 0,
     draws: int = 20,

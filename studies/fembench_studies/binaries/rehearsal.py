@@ -37,7 +37,7 @@ from fembench.model.graph import (
     Send,
     Wait,
 )
-from fembench.model.slots import AssumedLink
+from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries.image import Image
 from fembench_studies.binaries.mpi_calls import COMPUTE, MESSAGE, PHASES
 
@@ -69,7 +69,7 @@ class Repetition:
 
 
 def rehearse(
-    binary: Path, image: Image, arguments: Sequence[str], ranks: int, link: AssumedLink
+    binary: Path, image: Image, arguments: Sequence[str], ranks: int, link: GivenLink
 ) -> list[Repetition]:
     """The repetitions of a rehearsal; the link decides the order of messages from different ranks.
 

@@ -120,7 +120,7 @@ def expected(options: argparse.Namespace):
     """The walks of all ranks, priced. Raises InputError."""
     from fembench.base.errors import InputError
     from fembench.host.host import usable_cores
-    from fembench.model.slots import parse_link
+    from fembench.records.hlogp import parse_link
     from fembench_studies.binaries.counting import count_run, save_profile, undecided
     from fembench_studies.binaries.expected import expect
 
@@ -137,7 +137,7 @@ def expected(options: argparse.Namespace):
         ranks,
         _given(options, program),
         binary=binary,
-        link=parse_link(options.link) if options.link else None,
+        link=parse_link(options.link, overhead=True) if options.link else None,
         cores=options.cores or usable_cores(),
         seed=options.seed,
         draws=options.draws,

@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.cli.place import hosts_of, pair_of
+    from fembench.cli.place import hosts_of
+    from fembench.records.hlogp import parse_link
     from fembench.records.profile import load_profile
     from fembench_studies.scheduling import methods_side_by_side as side
     from fembench_studies.scheduling.graph_files import read_graph
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if options.machine:
         platform = ranks_of(load_profile(options.machine), options.machine)
     else:
-        links = pair_of(options.link), pair_of(options.inside)
+        links = parse_link(options.link)[:2], parse_link(options.inside)[:2]
         platform = given_hosts(hosts_of(options.hosts), *links, options.overhead)
     found = side.schedules(made, platform, side.chosen_methods(options.method))
     if options.output:

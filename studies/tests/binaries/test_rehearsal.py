@@ -11,7 +11,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.model.graph import Receive, Send, flat
-from fembench.model.slots import AssumedLink
+from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries import rehearsal
 from fembench_studies.binaries.binary import Prices
 from fembench_studies.binaries.expected import WIDE, Expected, summary
@@ -21,7 +21,7 @@ from fembench_studies.binaries.walk import Given
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 COMPILER = shutil.which("mpicc", path=PATH)
-LINK = AssumedLink(1e-6, 5e9)
+LINK = GivenLink(1e-6, 5e9)
 RECEIVE = 1
 
 

@@ -8,7 +8,7 @@ from math import ceil
 
 from fembench.balance.detect import by_finish, next_alpha, reachable, wider
 from fembench.balance.observation import I64, Stats, Tuning, proposal
-from fembench.balance.policies import POLICIES, balanced, decide
+from fembench.balance.policies import balanced, decide, policy_of
 from fembench.balance.potential import forecast, ranking
 from fembench.records.case_fields import CaseBalancing, IntervalRule
 from fembench.records.ledger import Look, Move
@@ -49,7 +49,7 @@ class Control:
     """Decides when to look and what to move."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.policy = settings, POLICIES[settings.policy]
+        self.settings, self.policy = settings, policy_of(settings.policy)
         self.alpha = self.wait = settings.alpha
         self.rule = self.policy.interval if settings.interval == "policy" else settings.interval
         self.band = settings.tuning.band

@@ -27,6 +27,8 @@ from fembench.balance.natives import (
 )
 from fembench.balance.observation import Stats, Tuning, applied
 from fembench.balance.potential import forecast
+from fembench.base.errors import InputError
+from fembench.base.plugins import plugin
 from fembench.records.case_fields import IntervalRule
 
 
@@ -64,6 +66,14 @@ POLICIES = {
     "metis-shares": Policy(metis_shares, wholesale=True),
     "diffusion": Policy(diffusion),
 }
+
+
+def policy_of(name: str) -> Policy:
+    """The policy of that name, perhaps of another package. Raises InputError."""
+    found: Policy | None = POLICIES.get(name) or plugin("policies", name)
+    if found is None:
+        raise InputError(f"policy '{name}': expected one of {', '.join(POLICIES)}")
+    return found
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:

@@ -21,7 +21,7 @@ from fembench.balance.driver import Balancer, BlockFacts
 from fembench.balance.link import link_costs
 from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.messages import Links
-from fembench.balance.policies import POLICIES
+from fembench.balance.policies import policy_of
 from fembench.balance.solver import BlockSolver
 from fembench.base.errors import BreakdownError, InputError
 from fembench.base.units import plural
@@ -185,7 +185,7 @@ class BalancedSolver:
             session.home.copy(),
             tracer,
             overlap=case.method.overlap,
-            clocked=POLICIES[case.balancing.balance].looks,
+            clocked=policy_of(case.balancing.balance).looks,
         )
         method = precond_of(case.method.precond)
         if not method.identity:

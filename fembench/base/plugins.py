@@ -1,36 +1,42 @@
 """What other installed packages bring, found by their entry points.
 
-kind      group               name         module
-verbs     fembench.verbs      the verb     docstring (its help), `arguments(parser)`, `run(options)`
-options   fembench.options    the verb     options that need the package, as the verb's module says
-scores    fembench.scores     "programs"   predictions of programs that `validate` scores
+kind             name        what is entered in the group fembench.KIND
+verbs            the verb    a module: docstring (its help), `arguments(parser)`, `run(options)`
+options          the verb    a module: options that need the package, as the verb's module says
+scores           "programs"  a module: predictions of programs that `validate` scores
+preconditioners  its name    a PreconditionerMethod
+policies         its name    a Policy of `--balance`
+
+Looking takes some hundredths of a second, which ranks spend only on names that fembench does not have.
 """
 
 import functools
-from importlib import metadata
-from types import ModuleType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from fembench.base.errors import InputError
 
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
-Kind: TypeAlias = Literal["verbs", "options", "scores"]
+Kind: TypeAlias = Literal["verbs", "options", "scores", "preconditioners", "policies"]
 
 
 @functools.cache
 def names(kind: Kind) -> tuple[str, ...]:
     """The names that installed packages enter."""
+    from importlib import metadata
+
     return tuple(sorted({point.name for point in metadata.entry_points(group=f"fembench.{kind}")}))
 
 
 @functools.cache
-def plugin(kind: Kind, name: str) -> ModuleType | None:
-    """The module entered under a name; None if no installed package has one."""
+def plugin(kind: Kind, name: str) -> Any:
+    """What is entered under a name; None if no installed package has it."""
+    from importlib import metadata
+
     found = next(iter(metadata.entry_points(group=f"fembench.{kind}", name=name)), None)
     return found.load() if found else None
 
 
-def needed(kind: Kind, name: str, what: str) -> ModuleType:
+def needed(kind: Kind, name: str, what: str) -> Any:
     """The same. Raises InputError, with what to install for `what`, if there is none."""
     module = plugin(kind, name)
     if module is None:

@@ -110,12 +110,13 @@ def _settings(options: argparse.Namespace) -> list:
     from fembench.balance.control import Settings
     from fembench.balance.policies import POLICIES
     from fembench.base.errors import InputError
-    from fembench.records.case import new_case
+    from fembench.records.case import FIELDS, new_case
 
     names = [n for n in options.policies.split(",") if n] or list(POLICIES)
-    unknown = [n for n in names if n not in POLICIES]
+    known = [name for name in FIELDS["balance"].choices if name]
+    unknown = [n for n in names if n not in known]
     if unknown:
-        raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(POLICIES)}")
+        raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(known)}")
     names = list(dict.fromkeys(["none", *names]))  # the baseline of the others
     values = {name: getattr(options, name) for name in SETTINGS}
     cases = [new_case(values | {"balance": name}, "options") for name in names]

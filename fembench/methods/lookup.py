@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 from fembench.base.errors import InputError
+from fembench.base.plugins import plugin
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 from fembench.methods.variants import VARIANTS, VariantMethod
@@ -63,7 +64,10 @@ def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
 
 def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
     """The preconditioner of that name, among those of a solver if one is given. Raises InputError."""
-    return _named("preconditioner", name, preconds(solver))
+    known = preconds(solver)
+    if name not in names(known) and (brought := plugin("preconditioners", name)):
+        known = tuple(p for p in (*known, brought) if solver is None or solver in p.solvers)
+    return _named("preconditioner", name, known)
 
 
 def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
@@ -115,7 +119,11 @@ def mismatch(choice: MethodChoice) -> str:
     solver = choice.solver
     if storage_of(choice.storage).solver != solver:
         return f"storage '{choice.storage}': solver {solver} has {', '.join(names(storages(solver)))}"
-    if solver not in precond_of(choice.precond).solvers:
+    try:
+        precond = precond_of(choice.precond)
+    except InputError as error:
+        return str(error)
+    if solver not in precond.solvers:
         return f"precond '{choice.precond}': solver {solver} has {', '.join(names(preconds(solver)))}"
     known = names(variants(solver))
     if choice.variant not in known:

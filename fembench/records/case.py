@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fembench.base import plugins
 from fembench.base.config import as_typed, convert
 from fembench.base.errors import InputError
 from fembench.records.case_checks import check
@@ -114,7 +115,8 @@ class CaseField:
     @property
     def choices(self) -> tuple[str, ...]:
         """The allowed values; () if any value of the type is allowed."""
-        return typing.get_args(self.type)
+        known = typing.get_args(self.type) or self.option.choices
+        return known + plugins.names(self.option.more) if self.option.more else known
 
     def allows(self, value: object) -> bool:
         """Whether a value has the type of the field."""

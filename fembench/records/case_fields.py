@@ -11,18 +11,17 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from fembench.base.plugins import Kind
 from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
 from fembench.methods.storages import Solver
 
 if typing.TYPE_CHECKING:
     StorageName: TypeAlias = str
-    PrecondName: TypeAlias = str
     VariantName: TypeAlias = str
 else:  # whatever is declared in `methods`
     StorageName = Literal[names(storages())]
-    PrecondName = Literal[names(preconds())]
     VariantName = Literal[names(variants())]
-Balance = Literal[
+POLICIES = (
     "",
     "none",
     "observe",
@@ -38,7 +37,7 @@ Balance = Literal[
     "rcb",
     "metis-shares",
     "diffusion",
-]
+)
 IntervalRule = Literal["policy", "double", "halve", "step"]
 Origin = Literal["strict", "mean"]
 Role = Literal[
@@ -66,6 +65,8 @@ class Option:
     varied: bool = False  # users vary it on purpose; reports use it in names of results
     short: str = ""  # format of a value in the name of a result; "": field and value
     setup_only: bool = False  # it affects the set-up of a run, but not its iterations
+    choices: tuple[str, ...] = ()  # allowed texts; (): any
+    more: Kind | None = None  # installed packages bring more of them
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,8 +115,15 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = "sym"
     precond: Annotated[
-        PrecondName,
-        Option(f"preconditioner: {described(preconds())}", role="question", varied=True, short="{}"),
+        str,
+        Option(
+            f"preconditioner: {described(preconds())}",
+            role="question",
+            varied=True,
+            short="{}",
+            choices=names(preconds()),
+            more="preconditioners",
+        ),
     ] = "none"
     variant: Annotated[
         VariantName,
@@ -228,12 +236,14 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Rebalancing while CG runs."""
 
     balance: Annotated[
-        Balance,
+        str,
         Option(
             "move blocks of cells between ranks while CG runs, by this policy (recommended: amortised): "
-            + ", ".join(typing.get_args(Balance)[1:]),
+            + ", ".join(POLICIES[1:]),
             metavar="POLICY",
             short="balance {}",
+            choices=POLICIES,
+            more="policies",
         ),
     ] = ""
     blocks_per_rank: Annotated[

@@ -1,5 +1,6 @@
-"""Verbs that other installed packages bring."""
+"""What other installed packages bring."""
 
+import json
 import os
 import re
 import subprocess
@@ -15,12 +16,13 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "howto" / "extend.md").read_text(e
 def installed(tmp_path):
     """The package of the guide, on the path of a process."""
     module = re.search(r"```python\n(.*?)```", GUIDE, re.S)[1]
-    group, verb = re.search(r'entry-points\."(.*?)"\]\n(.*?)\n```', GUIDE, re.S).groups()
+    entries = re.search(r'(\[project.entry-points\."fembench.verbs".*?)```', GUIDE, re.S)[1]
     (tmp_path / "fembench_hello.py").write_text(module)
     info = tmp_path / "fembench_hello-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fembench-hello\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{group}]\n{verb.replace(chr(34), '')}\n")
+    groups = re.sub(r'\[project.entry-points\."(.*?)"\]', r"[\1]", entries)
+    (info / "entry_points.txt").write_text(groups.replace(chr(34), ""))
     return os.environ | {"PYTHONPATH": str(tmp_path)}
 
 
@@ -35,6 +37,26 @@ def test_a_verb_of_another_package_has_help_a_line_in_the_list_and_runs(installe
     assert "Say hello to a host." in fembench("hello", "--help", env=installed).stdout
     assert re.search(r"^  hello +Say hello to a host$", fembench("--help", env=installed).stdout, re.M)
     assert fembench("hello", "n1").returncode == 2  # and not without it
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [(["--precond", "half"], "half"), (["--ranks", "2", "--balance", "patient"], "patient")],
+)
+def test_preconditioners_and_policies_of_another_package_run_like_our_own(
+    words, name, installed, tmp_path_factory
+):
+    here = tmp_path_factory.mktemp("work")
+    run = ["run", "m1", "--sets", "1", "--json", *words]
+    done = fembench(*run, env=installed, cwd=here)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert name in (record["case"]["method"]["precond"], record["case"]["balancing"]["balance"])
+    assert record["solve"]["converged"]
+    done = fembench(*run, cwd=here)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert name in done.stderr
+    assert "expected" in done.stderr or "choose" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from fembench.records.case import FIELDS, Case, fields_of, new_case
 def test_every_field_says_what_it_is_and_what_it_takes():
     for field in FIELDS.values():
         assert field.option.help, field.name
-        typed = field.type in (str, float) or len(field.choices) > 10
+        free = field.type in (str, float) and not field.option.choices
+        typed = free or len(field.choices) > 10
         assert bool(field.option.metavar) == typed, field.name  # few choices, flags and counts need none
         if len(field.choices) > 10:  # named in the help instead
             assert all(word in field.option.help for word in field.choices), field.name

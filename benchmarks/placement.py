@@ -21,7 +21,7 @@ from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.correct import measured
 from fembench.model.iteration_time import CandidateHost
-from fembench.model.placement_files import rankfile
+from fembench.model.placement import rankfile
 from fembench.records.store import load_all
 
 HOSTS = """

@@ -269,7 +269,7 @@ def _tables() -> list[Reader]:
 
 def _problem(load: Callable[[Path], object]) -> Callable[[Path], object]:
     """A problem is read, and set on a mesh."""
-    from fembench.fem.whole import check_whole, whole_mesh
+    from fembench.fem.parts import check_whole, whole_mesh
     from fembench.mesh.presets import resolve
 
     mesh = resolve("box:1x1x1")

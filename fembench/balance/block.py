@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fembench.balance.decompose import BlockPlan
 from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm
-from fembench.solve.operators import Operator
-from fembench.solve.products import bind_arrays
+from fembench.solve.operators import Operator, bind_arrays
 from fembench.solve.recurrences import staggered
 
 F64 = NDArray[np.float64]

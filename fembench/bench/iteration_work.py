@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
-from fembench.host.bandwidth import LARGEST, roof, triads
-from fembench.host.machine_state import HostState, readings, state_here
+from fembench.host.machine_state import LARGEST, HostState, readings, roof, state_here, triads
 from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from fembench.fem.boundary import fixed_dofs, local_load
 from fembench.fem.extent import Extent
-from fembench.fem.parts import check_parts
+from fembench.fem.parts import check_parts, whole_mesh
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
-from fembench.fem.whole import whole_mesh
 from fembench.kernels.backend import kernels
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.adjacency import facet_parts

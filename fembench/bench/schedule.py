@@ -5,7 +5,8 @@ case that has run least often; of several, the most important one; and only if i
 time. So the least important cases are left out if time is short, and all are repeated if there is plenty.
 How long a case takes is known from its own runs, or else expected from those of others (`duration.py`),
 corrected by how far off this was so far.
-"""
+
+The time that the rest of a campaign takes."""
 
 import math
 import time
@@ -14,7 +15,6 @@ from statistics import mean, median
 from typing import Protocol
 
 from fembench.bench.campaign_file import CampaignRun, run_id
-from fembench.bench.time_left import Timekeeper
 from fembench.records.case import Case
 
 CUT = 0.05  # of the time given: a run that takes longer than expected is ended this much later
@@ -211,3 +211,20 @@ def foreseen(seconds: Sequence[float], done: Sequence[int], left: float) -> list
         count[k] += 1
         left -= max(seconds[k], QUICKEST)
     return found
+
+
+class Timekeeper:
+    """The time left: the mean time of the finished runs times the number of runs left."""
+
+    def __init__(self, to_do: int) -> None:
+        self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
+
+    def one_more(self) -> None:
+        self.done += 1
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left; None before the first run is done."""
+        if not self.done:
+            return None
+        return (time.monotonic() - self._begin) / self.done * (self.to_do - self.done)

@@ -24,7 +24,6 @@ from fembench.bench.describe import describe
 from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, batch_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
-from fembench.host.bandwidth import LARGEST
 from fembench.host.host import (
     affinity,
     cache_instances,
@@ -34,7 +33,7 @@ from fembench.host.host import (
     physical_cores,
     taken_meter,
 )
-from fembench.host.machine_state import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
+from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
 from fembench.host.node_facts import node_facts
 from fembench.host.others import others_meter
 from fembench.host.where import host_names, machine_key

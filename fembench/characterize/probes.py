@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fembench.bench.prepare import prepare
-from fembench.host.bandwidth import DOUBLE
+from fembench.host.machine_state import DOUBLE
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import names, storage_of, storages
 from fembench.ranks.comm import alone

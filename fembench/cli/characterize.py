@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _text(profile, *, network_alone: bool) -> str:
     from fembench.model.heterogeneity import shares_text, slowness_rows
-    from fembench.records.disturbed import network_disturbed
+    from fembench.records.profile import network_disturbed
     from fembench.report import network, profiles
 
     speeds = [] if network_alone else _relative(profile)

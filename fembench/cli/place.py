@@ -55,11 +55,9 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.progress import progress, working
     from fembench.model.configuration import not_invalid
     from fembench.model.hosts_for_parts import given, measured
-    from fembench.model.placement import JUDGED
-    from fembench.model.placement_files import FORMATS, LAUNCH
-    from fembench.records.disturbed import provisional
+    from fembench.model.placement import FORMATS, JUDGED, LAUNCH
     from fembench.records.hlogp import parse_link
-    from fembench.records.profile import load_profile
+    from fembench.records.profile import load_profile, provisional
     from fembench.records.store import load
 
     record = not_invalid([load(options.record)])[0][0]

@@ -124,8 +124,8 @@ def run(options: argparse.Namespace) -> int:
         return _score(options)
     from fembench.base.errors import InputError
     from fembench.base.progress import working
-    from fembench.records.disturbed import provisional
     from fembench.records.prediction import save_prediction
+    from fembench.records.profile import provisional
 
     study, learned = _study(options)
     cases = _cases(options, len(study.profile.environment.rank_host))

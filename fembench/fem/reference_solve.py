@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.elements import element_stiffness
+from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import ProblemSpec
-from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.mesh import Mesh
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ STORAGES = (
         name="ebe",
         help="element by element, no matrix",
         build="fembench.solve.operators:by_elements",
-        product="fembench.solve.products:ebe_product",
+        product="fembench.solve.operators:ebe_product",
         fused=True,
         unit="cells",
     ),

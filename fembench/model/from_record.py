@@ -4,13 +4,18 @@ Order and messages are those of the trace. Durations are scaled so that each pha
 median timed set. Time between spans counts as computing of the loop. Message costs follow from the trace: see
 `message_of`. What the run took beyond its simulation, such as interruptions of single ranks that delay all,
 is the residual. It is stated beside the graph and is not part of it: with it, a run would predict itself.
-"""
+
+A recorded run on an ideal network: messages cost nothing, so ranks wait only for each other's work.
+
+This is the simulation with which the POP methodology (Wagner, Mohr, Giménez and Labarta 2019) tells the time
+lost in transferring data from the time lost in waiting for a rank that is late."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
@@ -31,7 +36,7 @@ from fembench.model.graph import (
 )
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, SEND, SYNC, UNPACK, WAIT
+from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG, OWN_MESSAGES, SEND, SYNC, UNPACK, WAIT
 from fembench.records.quiet import others_note
 from fembench.records.record import Event as Span
 from fembench.records.record import Record
@@ -194,3 +199,35 @@ def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tup
                 sent = [s.end for q in others for s in spans[q][k] if s.phase == SEND]
                 if e.phase == WAIT and sent and e.begin < max(sent) <= e.end:
                     yield max(record.partition.message_bytes[rank]), e.end - max(sent)
+
+
+class IdealRun(NamedTuple):
+    """Seconds of assembly and CG on the slowest rank, in the median set of a record."""
+
+    recorded: float
+    ideal: float  # of the same work if messages cost nothing
+
+
+def on_ideal_network(record: Record) -> IdealRun:
+    """The traced iterations simulated without latency, size or overhead of messages.
+
+    Raises InputError for a record whose graph cannot be made: see `graph_of_record`.
+    """
+    graph = graph_of_record(record)
+    programs = tuple(tuple(_free_of_messages(program)) for program in graph.programs)
+    machine = even_machine(graph.ranks, latency=0.0, per_byte=0.0, overhead=0.0)
+    outcome = simulate(make_plan(structs.replace(graph, programs=programs), machine))
+    own = outcome.finish - outcome.wait[:, SYNC]  # the barrier between assembly and CG is part of neither
+    own += graph.residual * graph.iterations  # interruptions delay all ranks, whatever messages cost
+    middle = times_of(record).middle
+    recorded = middle[:, ASSEMBLY] + record.solve.iterations * middle[:, CG]
+    return IdealRun(float(recorded.max()), float(own.max()))
+
+
+def _free_of_messages(program: Program) -> Iterator[Event]:
+    """The program without packing, sending and unpacking; messages themselves stay, to be waited for."""
+    for event in program:
+        if isinstance(event, Loop):
+            yield Loop(event.turns, tuple(_free_of_messages(event.body)))
+        elif not (isinstance(event, Compute) and event.phase in OWN_MESSAGES):
+            yield event

@@ -23,7 +23,6 @@ from fembench.model.rates import Rates, rates_of
 from fembench.model.slots import Slot, chosen, machine_of, slots_of
 from fembench.model.workload import Workload, problem_of, workload
 from fembench.records.case import Case
-from fembench.records.disturbed import provisional
 from fembench.records.hlogp import GivenLink
 from fembench.records.phases import CG, NAMES
 from fembench.records.prediction import (
@@ -35,7 +34,7 @@ from fembench.records.prediction import (
     began,
     sealed,
 )
-from fembench.records.profile import Profile, load_profile
+from fembench.records.profile import Profile, load_profile, provisional
 from fembench.records.record import Record, StateReading, now_utc
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.fem.boundary import fixed_dofs
+from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import load_problem, resolved
-from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.methods.lookup import storage_of

@@ -10,7 +10,10 @@ median of the samples, with an interval of order statistics. Schema history:
     5  state of the machine, round by round
     6  messages after computing; CPU time that others used during the network measurement
     7  NUMA nodes of the ranks, and messages between them
-"""
+
+Whether other work disturbed the measurement of a profile: speeds by rules D3 and D6, messages likewise.
+
+What is computed from a disturbed profile is PROVISIONAL."""
 
 import statistics
 from collections import Counter
@@ -18,13 +21,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
-from fembench.records.network import Network, check_network
-from fembench.records.record import ClockCertificate, Environment, Frozen, StateReading
+from fembench.records.network import PROVISIONAL, Network, check_network
+from fembench.records.quiet import foreign
+from fembench.records.record import ClockCertificate, Environment, Frozen, HostFacts, StateReading
 from fembench.stats.summary import median_interval
 
 PROFILE_SCHEMA = 7
@@ -157,3 +162,40 @@ def load_profile(path: Path | str) -> Profile:
 def is_profile(tree: dict) -> bool:
     """Whether a JSON object is a profile, of any schema."""
     return "speeds" in tree and "held_back" in tree
+
+
+def speeds_disturbed(profile: Profile) -> list[str]:
+    """Who took CPU time from the measurement of speeds, one line per host."""
+    return _lines(profile.environment.hosts, "speeds")
+
+
+def network_disturbed(profile: Profile) -> list[str]:
+    """Who took CPU time from the measurement of messages, one line per host."""
+    taken = profile.network.taken if profile.network else ()
+    hosts = [
+        msgspec.structs.replace(host, **msgspec.structs.asdict(one))
+        for host, one in zip(profile.environment.hosts, taken)
+    ]
+    return _lines(hosts, "messages")
+
+
+def provisional(profile: Profile) -> str:
+    """'PROVISIONAL: …' if a profile was disturbed; "" otherwise."""
+    found = speeds_disturbed(profile) + network_disturbed(profile)
+    lines = [f"{'; '.join(found)}; repeat characterize on idle hosts"] if found else []
+    lines += misfits(profile)
+    return f"{PROVISIONAL}{'; '.join(lines)}" if lines else ""
+
+
+def misfits(profile: Profile) -> list[str]:
+    """Where the functions of a network miss the times that they were fitted to."""
+    notes = profile.network.notes if profile.network else ()
+    return [note.removeprefix(PROVISIONAL) for note in notes if note.startswith(PROVISIONAL)]
+
+
+def _lines(hosts: Sequence[HostFacts], what: str) -> list[str]:
+    return [
+        f"{who} {percent:.1f} % of the CPU time of {host.name} while {what} were measured"
+        for host in hosts
+        for who, percent in foreign(host).items()
+    ]

@@ -1,10 +1,18 @@
-"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times."""
+"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times.
+
+Fields: the solution of a run, as stored in its fields file."""
 
 import csv
+import dataclasses
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.base.tables import csv_cell
 from fembench.model.exports import write_chrome
@@ -13,8 +21,36 @@ from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
 from fembench.records.times import times_of
 from fembench.records.traced import alignment
-from fembench.report.fields import Fields
 from fembench.report.measures import host_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Fields:
+    """Mesh and solution of one run, gathered from all ranks."""
+
+    x: npt.NDArray[np.float64]  # (n_nodes, 3)
+    cells: npt.NDArray[np.int32]  # (n_cells, nodes of the element)
+    element: str
+    u: npt.NDArray[np.float64]  # (n_nodes, 3) displacement, metre
+    von_mises: npt.NDArray[np.float64]  # (n_cells,) pascal
+    part: npt.NDArray[np.int32]  # (n_cells,)
+
+
+def fields_path(folder: Path, record_id: str) -> Path:
+    """The path of a run's fields file, whether or not it exists."""
+    runs = folder / "runs" if (folder / "runs").is_dir() else folder
+    return runs / f"{record_id}.fields.npz"
+
+
+def read_fields(path: Path) -> Fields:
+    """The fields in a file. Raises InputError for anything else."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {f.name: arrays[f.name] for f in dataclasses.fields(Fields)}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a file of fields: {error}") from error
+    return Fields(**{**found, "element": str(found["element"])})
+
 
 EVENT = ("rank", "host", "phase", "iteration", "begin", "end", "partners", "bytes")
 MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")

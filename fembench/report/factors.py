@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fembench.base.errors import FembenchError
-from fembench.model.ideal import IdealRun, on_ideal_network
+from fembench.model.from_record import IdealRun, on_ideal_network
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION

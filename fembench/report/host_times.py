@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.records import phases as ph
+from fembench.records.binding import taking_turns
 from fembench.records.times import Times
-from fembench.records.turns import taking_turns
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, Floats, rank_times
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, case_columns, case_of, integer, time, words

@@ -22,7 +22,7 @@ from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
 from fembench.report import exports, table
-from fembench.report.fields import fields_path, read_fields
+from fembench.report.exports import fields_path, read_fields
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results

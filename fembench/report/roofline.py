@@ -17,10 +17,9 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.methods.recipe import Recipe, recipe
-from fembench.records.binding import oversubscribed
+from fembench.records.binding import cpus_at_once, oversubscribed, ranks_of_machines, taking_turns
 from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
-from fembench.records.turns import cpus_at_once, ranks_of_machines, taking_turns
 from fembench.report import measures
 from fembench.report.measures import PRODUCT, VECTORS, Floats, over_runs
 from fembench.report.results import Result

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fembench.records.binding import taking_turns
 from fembench.records.contest import PeersRecord
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
 from fembench.records.store import load_all
-from fembench.records.turns import taking_turns
 from fembench.report import (
     equality,
     laws,

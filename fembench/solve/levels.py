@@ -14,8 +14,7 @@ from fembench.methods.preconditioners import SMOOTHING_STEPS
 from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
-from fembench.solve.operators import diagonal_of
-from fembench.solve.products import Bind, bind_arrays
+from fembench.solve.operators import Bind, bind_arrays, diagonal_of
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import Stamps
 

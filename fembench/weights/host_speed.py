@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fembench.base.units import plural
-from fembench.records.binding import oversubscribed
+from fembench.records.binding import oversubscribed, taking_turns
 from fembench.records.compare import host_names
 from fembench.records.nodes import NodesRecord
 from fembench.records.quiet import withheld
 from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.times import times_of
-from fembench.records.turns import taking_turns
 from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, joint_level
 from fembench.stats.student import FEWEST, typical_interval

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpi_job import cli
 
-from fembench.host.bandwidth import TRIADS
+from fembench.host.machine_state import TRIADS
 from fembench.records.phases import SPMV_INTERIOR
 from fembench.records.store import load, record_paths
 from fembench.records.times import Times

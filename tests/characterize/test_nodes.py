@@ -16,7 +16,7 @@ from fembench.characterize.jobs import NodesJob
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
 from fembench.characterize.node_rates import measure_nodes, triad_bytes, turn_of
 from fembench.cli.main import main
-from fembench.host.bandwidth import LARGEST
+from fembench.host.machine_state import LARGEST
 from fembench.launch.hosts import HostSlots, host_slots
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fembench.fem.accuracy import l2_squares
-from fembench.fem.whole import WholeMesh, whole_mesh
+from fembench.fem.parts import WholeMesh, whole_mesh
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 

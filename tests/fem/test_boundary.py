@@ -5,6 +5,7 @@ from fem_meshes import ELEMENTS, distorted, parts_of
 from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
 from fembench.fem.extent import extent_of
 from fembench.fem.fields import manufactured_body_force
+from fembench.fem.parts import whole_mesh
 from fembench.fem.problem import (
     BAR,
     CANTILEVER,
@@ -20,7 +21,6 @@ from fembench.fem.problem import (
 )
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
-from fembench.fem.whole import whole_mesh
 from fembench.mesh.box import box
 
 

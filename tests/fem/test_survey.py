@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.fem.parts import WholeMesh, check_whole, whole_mesh
 from fembench.fem.problem import CORNER_LOAD, PATCH, Constraint, Force, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.fem.survey import check, merge, survey
-from fembench.fem.whole import WholeMesh, check_whole, whole_mesh
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fembench.host import bandwidth
-from fembench.host.bandwidth import roof
+from fembench.host import machine_state as bandwidth
+from fembench.host.machine_state import roof
 from fembench.records.record import MODEST
 
 

@@ -5,8 +5,8 @@ import pytest
 from mesh_samples import ELEMENTS, shuffled, shuffled_facets, tagged
 
 from fembench.base.errors import InputError
+from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import PATCH
-from fembench.fem.whole import check_whole, whole_mesh
 from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh

@@ -17,8 +17,7 @@ from fembench.model.iteration_time import (
     shared,
 )
 from fembench.model.placed import iteration_on, on_hosts, slowed, two_links
-from fembench.model.placement import best_placement, exchanged
-from fembench.model.placement_files import FORMATS, hostfile, mpich, rankfile, slurm
+from fembench.model.placement import FORMATS, best_placement, exchanged, hostfile, mpich, rankfile, slurm
 from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.hlogp import MessageCost

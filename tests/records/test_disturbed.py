@@ -8,9 +8,8 @@ from planted_machine import planted_network
 from planted_profile import planted_profile
 
 from fembench.cli.main import main
-from fembench.records.disturbed import network_disturbed, provisional, speeds_disturbed
 from fembench.records.network import HostTaken
-from fembench.records.profile import save_profile
+from fembench.records.profile import network_disturbed, provisional, save_profile, speeds_disturbed
 from fembench.report.network import as_text
 
 

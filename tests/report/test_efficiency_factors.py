@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from report_sample import HOST, campaign, environment, make_record, nested
 
-from fembench.model.ideal import on_ideal_network
+from fembench.model.from_record import on_ideal_network
 from fembench.records import phases as ph
 from fembench.records.record import Event, SetTimes
 from fembench.report import tables

@@ -11,7 +11,7 @@ from report_sample import HOST, campaign, environment, make_record
 from fembench.mesh.box import box
 from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
-from fembench.report.fields import Fields
+from fembench.report.exports import Fields
 from fembench.report.plots import bars, body, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results

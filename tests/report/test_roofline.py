@@ -8,7 +8,7 @@ from report_sample import make_record
 from fembench.methods.lookup import Combination
 from fembench.methods.recipe import recipe
 from fembench.records import phases as ph
-from fembench.records.turns import taking_turns
+from fembench.records.binding import taking_turns
 from fembench.report import tables
 from fembench.report.plots.roofline import roofline
 from fembench.report.results import results

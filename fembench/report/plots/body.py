@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fembench.base import units
 from fembench.mesh.facets import boundary_facets
-from fembench.report.fields import Fields
+from fembench.report.exports import Fields
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 

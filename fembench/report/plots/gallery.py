@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fembench.records.contest import PeersRecord
+from fembench.report.exports import read_fields
 from fembench.report.factors import every_factor
-from fembench.report.fields import read_fields
 from fembench.report.host_times import host_times
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots

@@ -13,9 +13,8 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds, size
-from fembench.records.disturbed import network_disturbed
 from fembench.records.prediction import MEASURED_NETWORK
-from fembench.records.profile import Profile, host_names
+from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
 from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.record import AppCase, AppRecord, unfit

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fembench.records.record import Record
-from fembench.report.fields import fields_path, read_fields
+from fembench.report.exports import fields_path, read_fields
 from fembench.report.page import Section
 from fembench.report.plots import body
 from fembench.report.plots.canvas import Plot

@@ -9,9 +9,9 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
 from fembench.bench.campaign import Done
-from fembench.bench.time_left import Timekeeper
+from fembench.bench.schedule import Timekeeper
 from fembench.records.store import failures
-from fembench.report.fields import fields_path
+from fembench.report.exports import fields_path
 from fembench.report.run_line import summary_line
 from fembench_studies.attempts import Attempts, Tell, output_of
 from fembench_studies.study import HostsAsked, Study, StudyExperiment, StudyOutcome, StudyRequest

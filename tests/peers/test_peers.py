@@ -328,8 +328,8 @@ def test_a_zero_load_is_refused_in_one_line(tmp_path):
     done = cli("peers", "m1", "--problem", problem, "--only", "own", "--results", tmp_path)
     assert done.returncode == 2
     (line,) = [
-        line for line in done.stderr.strip().splitlines() if not line.startswith("peers: ")
-    ]  # progress
+        line for line in done.stderr.strip().splitlines() if not line.startswith(("peers: ", "note: "))
+    ]  # progress, and what a busy machine makes it say
     assert "the load is zero" in line
 
 

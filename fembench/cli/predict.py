@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
         save_prediction(answers.predictions[0], options.output)
     if options.plot:
         from fembench.model.answers import intervals
-        from fembench.report.plots.predictions import write_times
+        from fembench.report.plots.lines import write_times
 
         write_times(intervals(answers), Path(options.plot), options.mesh)
     if options.json:

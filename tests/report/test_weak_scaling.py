@@ -7,7 +7,7 @@ from report_sample import HOST, environment, make_record
 
 from fembench.records import phases as ph
 from fembench.report import tables
-from fembench.report.plots.weak import weak_scaling
+from fembench.report.plots.lines import weak_scaling
 from fembench.report.results import results
 from fembench.report.table import to_json
 from fembench.report.weak import weak_points, weak_series

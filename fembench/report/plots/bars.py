@@ -1,4 +1,6 @@
-"""Stacked and grouped bars: phases against ranks, the ranks of one run, send and receive, parts."""
+"""Stacked and grouped bars: phases against ranks, the ranks of one run, send and receive, parts.
+
+One bar per peer: set-up and solve of the same system."""
 
 from collections.abc import Sequence
 
@@ -7,12 +9,14 @@ import numpy.typing as npt
 
 from fembench.base import units
 from fembench.records import phases as ph
+from fembench.records.contest import PeersRecord
 from fembench.report import measures
 from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_mesh, by_series, variants
 from fembench.report.work import partitions
+from fembench.stats.summary import median
 
 
 def names(*phases: int) -> tuple[str, ...]:
@@ -58,12 +62,14 @@ def phases(results: Sequence[Result]) -> list[Plot]:
         if not meshes:
             continue
         shown = dict(list(meshes.items())[-PANELS:])
-        with canvas.figure(len(shown), width=_width(len(shown))) as (drawn, panels):
-            for axes, (mesh, group) in zip(panels, shown.items()):
+        titled = {
+            f"{mesh}\n{units.count(group[0].record.mesh.n_equations)} equations": group
+            for mesh, group in shown.items()
+        }
+        with canvas.panels(titled) as (drawn, panels):
+            for axes, group in panels:
                 _stack(axes, [mean_times(r.runs) for r in group], [r.setting for r in group])
-                equations = units.count(group[0].record.mesh.n_equations)
-                axes.set_title(canvas.escaped(f"{mesh}\n{equations} equations"))
-            canvas.legend_below(drawn, panels[0])
+            canvas.legend_below(drawn, panels[0][0])
             made.append(
                 canvas.plot(
                     drawn,
@@ -78,11 +84,6 @@ def phases(results: Sequence[Result]) -> list[Plot]:
                 )
             )
     return made
-
-
-def _width(n: int) -> float:
-    """The width in inches of a figure of n panels: a single panel does not fill the page."""
-    return min(canvas.WIDTH, 3.0 + 3.0 * n)
 
 
 def _left_out(everything: dict[str, list[Result]], shown: dict[str, list[Result]]) -> str:
@@ -146,11 +147,10 @@ def send_receive(results: Sequence[Result]) -> list[Plot]:
         return []
     panels_of = {f"{mesh} · {variant}": group for (mesh, variant), group in series.items()}
     shown = dict(list(panels_of.items())[-PANELS:])
-    with canvas.figure(len(shown), height=3.4, width=_width(len(shown))) as (drawn, panels):
-        for axes, (name, group) in zip(panels, shown.items()):
+    with canvas.panels(shown, height=3.4) as (drawn, panels):
+        for axes, group in panels:
             _groups(axes, [mean_times(r.runs) for r in group], [r.setting for r in group])
-            axes.set_title(canvas.escaped(name))
-        canvas.legend_below(drawn, panels[0])
+        canvas.legend_below(drawn, panels[0][0])
         return [
             canvas.plot(
                 drawn,
@@ -236,3 +236,42 @@ def _grouped(ranks: int, what: str) -> str:
     """What a bar shows, if it is not a single rank."""
     each = _firsts(ranks).step
     return f" Each bar is the mean of {each} consecutive {what}." if each > 1 else ""
+
+
+def peers(record: PeersRecord) -> Plot | None:
+    """Time to the solution of all peers that have one, the fastest on top."""
+    timed = sorted((r for r in record.runs if r.status == "timed"), key=lambda r: -r.to_solution)
+    if not timed:
+        return None
+    with canvas.figure(1, height=1.4 + 0.27 * len(timed)) as (drawn, (axes,)):
+        factor, unit = canvas.seconds_scale(timed[0].to_solution)
+        rows = np.arange(len(timed))
+        setup = factor * np.array([median(r.setup) for r in timed])
+        solve = factor * np.array([r.solve for r in timed])
+        colours = [canvas.BLUE if r.own else canvas.ORANGE for r in timed]
+        axes.barh(rows, setup, 0.75, color=canvas.GREY)
+        axes.barh(rows, solve, 0.75, setup, color=colours)
+        for row, total in zip(rows, setup + solve):
+            axes.annotate(
+                units.digits(total), (total, row), (3, 0), textcoords="offset points", va="center", size=9
+            )
+        names = [f"{r.peer} {r.precond}" + (f", {r.ranks} ranks" if r.ranks > 1 else "") for r in timed]
+        axes.set_yticks(rows, [canvas.escaped(n) for n in names])
+        axes.set_ylim(-0.6, len(timed) - 0.4)
+        axes.set_xlim(0, 1.08 * float((setup + solve).max()))
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(unit)
+        axes.set_title(
+            canvas.escaped(f"{record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations")
+        )
+        canvas.colour_legend(
+            drawn, {"set-up": canvas.GREY, "solve, fembench": canvas.BLUE, "solve, peer": canvas.ORANGE}
+        )
+        return canvas.plot(
+            drawn,
+            "peers",
+            "The same system, solved by other programs",
+            f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}: medians over one session in "
+            "which all programs took turns. Assembly is not included. Every solution shown agrees with the "
+            "reference.",
+        )

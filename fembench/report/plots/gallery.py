@@ -9,13 +9,12 @@ from fembench.report.factors import every_factor
 from fembench.report.host_times import host_times
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots
+from fembench.report.plots.bars import peers as plot_peers
 from fembench.report.plots.canvas import Plot
-from fembench.report.plots.factors import factors
 from fembench.report.plots.heat_map import heat_map
-from fembench.report.plots.peer_bars import peers as plot_peers
+from fembench.report.plots.lines import factors, weak_scaling
 from fembench.report.plots.roofline import roofline
 from fembench.report.plots.unequal import unequal_hosts
-from fembench.report.plots.weak import weak_scaling
 from fembench.report.results import Result
 from fembench.report.roofline import roofline_points
 from fembench.report.unequal import unequal_results

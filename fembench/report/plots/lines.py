@@ -1,16 +1,25 @@
-"""Curves: speedup and efficiency, communication share, iterations, residuals."""
+"""Curves: speedup and efficiency, communication share, iterations, residuals.
+
+Weak scaling: time of an iteration and its efficiency against ranks, at a constant size per rank.
+
+Predicted times against the number of ranks, with their intervals.
+
+Efficiency factors against ranks, one panel per mesh and method."""
 
 import itertools
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fembench.report import measures
+from fembench.report.factors import EfficiencyFactors
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result, by_series
 from fembench.report.speedup import SUPERLINEAR, Speedup, all_speedups
+from fembench.report.weak import ITERATION, WeakPoint
 
 CURVES = 16  # in one figure
 POINTS = 500  # of a residual curve
@@ -192,3 +201,117 @@ def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool =
     k = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
     positive = k[values[k] > 0]
     axes.plot(positive, values[positive], **look)
+
+
+def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
+    """One curve per series."""
+    series: dict[str, list[WeakPoint]] = {}
+    for p in found:
+        series.setdefault(p.series, []).append(p)
+    if not series:
+        return None
+    shown = dict(list(series.items())[-CURVES:])
+    factor, unit = canvas.seconds_scale(
+        max(p.times[ITERATION].median for group in shown.values() for p in group)
+    )
+    ranks = [p.result.ranks for group in shown.values() for p in group]
+    with canvas.figure(2, columns=2, height=4.4) as (drawn, (left, right)):
+        right.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
+        for look, group in zip(curve_looks([(name, "") for name in shown]), shown.values()):
+            _curve(left, right, group, factor, look)
+        for axes in (left, right):
+            canvas.rank_axis(axes, ranks)
+        left.set_ylim(0, 1.15 * left.dataLim.y1)
+        left.set_ylabel(f"iteration of cg, {unit}")
+        right.set_ylim(0, max(1.1, 1.05 * _highest(found)))
+        right.set_ylabel("efficiency")
+        canvas.legend_below(drawn, left)
+        return canvas.plot(
+            drawn,
+            "weak",
+            "Weak scaling: constant size per rank",
+            "Runs whose equations per rank differ by less than 10 %. Left: time of one iteration of cg on "
+            "the slowest rank, with its 95 % interval; a flat line is perfect. Right: its efficiency over "
+            "the smallest number of ranks, with the range of the table. A drop at few ranks of one host "
+            "means that cores share memory bandwidth; a drop from host to host means messages or waiting. "
+            "Efficiency is left out where ranks are unequal or share cores.",
+        )
+
+
+def _highest(found: Sequence[WeakPoint]) -> float:
+    ends = [e[2] for p in found for e in (p.efficiency.get(ITERATION, ()),) if e]
+    return min(float(np.nanmax(ends, initial=1.0)), 2.0)
+
+
+def _curve(left: Axes, right: Axes, group: Sequence[WeakPoint], factor: float, look: dict[str, Any]) -> None:
+    ranks = np.array([p.result.ranks for p in group])
+    times = np.array([(t.median, t.low, t.high) for p in group for t in (p.times[ITERATION],)])
+    canvas.curve_with_bars(left, ranks, *(factor * times).T, **look)
+    known = [(p.result.ranks, *p.efficiency[ITERATION]) for p in group if ITERATION in p.efficiency]
+    if known:
+        values = np.array(known)
+        canvas.curve_with_bars(right, *values.T, **look)
+
+
+def write_times(points: Sequence[tuple[int, float, float, float]], path: Path, mesh: str) -> None:
+    """One point for each (ranks, low, expected, high), seconds of an iteration."""
+    ranks, low, expected, high = zip(*sorted(points))
+    with canvas.figure(1, columns=1, height=3.8) as (drawn, axes):
+        axis = axes[0]
+        axis.fill_between(
+            ranks, low, high, color=canvas.YELLOW, alpha=0.35, linewidth=0, label="90 % interval"
+        )
+        axis.plot(ranks, expected, color=canvas.BLUE, marker="o", label="predicted")
+        canvas.rank_axis(axis, ranks)
+        canvas.plain_log(axis, "y", [*low, *high])
+        axis.set_ylabel(f"time of an iteration on {mesh}, s")
+        canvas.legend_below(drawn, axis)
+        drawn.savefig(path)
+
+
+PANELS = 4  # in one figure
+LINES: dict[str, tuple[str, dict[str, Any]]] = {  # label -> (attribute, look)
+    "global": ("overall", {"color": canvas.BLACK, "marker": "o", "linewidth": 2.6}),
+    "parallel": ("parallel", {"color": canvas.BLUE, "marker": "s"}),
+    "load balance": ("load_balance", {"color": canvas.GREEN, "marker": "^", "linestyle": "--"}),
+    "serialization": ("serialization", {"color": canvas.VERMILION, "marker": "v", "linestyle": "--"}),
+    "transfer": ("transfer", {"color": canvas.ORANGE, "marker": "D", "linestyle": "--"}),
+    "computation scaling": ("scaling", {"color": canvas.PINK, "marker": "P", "linestyle": ":"}),
+}
+
+
+def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
+    """The largest meshes that ran on several numbers of ranks, shares left at their default."""
+    series: dict[str, list[EfficiencyFactors]] = {}
+    for f in found:
+        if not f.result.placement and np.isfinite(f.parallel):
+            series.setdefault(" · ".join(f.result.series), []).append(f)
+    shown = dict([item for item in series.items() if len(item[1]) > 1][-PANELS:])
+    if not shown:
+        return None
+    with canvas.panels(shown) as (drawn, panels):
+        for axes, group in panels:
+            _panel(axes, group)
+        canvas.legend_below(drawn, panels[0][0])
+        return canvas.plot(
+            drawn,
+            "speedup_factors",
+            "Efficiency factors against ranks",
+            "The factors of the POP methodology; 1 is perfect, and the lowest line shows where efficiency is "
+            "lost. Global (black) is parallel x computation scaling; parallel (blue) is load balance x "
+            "serialization x transfer. Lines of serialization and transfer are missing where a run was not "
+            "traced, and that of computation scaling where ranks are unequal.",
+        )
+
+
+def _panel(axes: Axes, group: Sequence[EfficiencyFactors]) -> None:
+    axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.0)
+    ranks = [f.result.ranks for f in group]
+    highest = 1.0
+    for label, (name, look) in LINES.items():
+        values = np.array([getattr(f, name) for f in group])
+        axes.plot(ranks, values, label=label, **look)
+        highest = max(highest, float(np.nanmax(values, initial=1.0)))
+    canvas.rank_axis(axes, ranks)
+    axes.set_ylim(0, 1.05 * highest)
+    axes.set_ylabel("efficiency")

@@ -61,13 +61,11 @@ Draw = Callable[[Axes, Sequence[Unequal], Sequence[str]], dict[str, str]]
 
 
 def _figure(shown: Mapping[str, Sequence[Unequal]], draw: Draw, words: Words, left_out: str) -> Plot:
-    width = min(canvas.WIDTH, 3.5 + 3.0 * len(shown))
-    with canvas.figure(len(shown), columns=2, height=3.8, width=width) as (drawn, panels):
+    with canvas.panels(shown, columns=2, height=3.8) as (drawn, panels):
         labels: dict[str, str] = {}
         hosts = list(dict.fromkeys(name for group in shown.values() for u in group for name in u.alone))
-        for axes, (series, group) in zip(panels, shown.items()):
+        for axes, group in panels:
             labels |= draw(axes, group[-RUNS:], hosts)
-            axes.set_title(canvas.escaped(series))
             axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
             canvas.categories(axes, [u.result.setting for u in group[-RUNS:]], "ranks")
         canvas.colour_legend(drawn, labels)

@@ -233,6 +233,16 @@ def test_functions_below_the_command_line_take_values():
             assert "argparse" not in imports(path), f"{where(path)} imports argparse"
 
 
+def test_only_programs_end_the_process():
+    """So that no function of `import fembench` raises SystemExit."""
+    for path in (p for p in ROOT.rglob("*.py") if p.relative_to(ROOT).parts[0] != "cli"):
+        functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]
+        for node in (part for function in functions for part in ast.walk(function)):
+            ends = isinstance(node, ast.Raise | ast.Attribute) and ast.unparse(node)
+            assert ends != "sys.exit", f"{where(path)}:{node.lineno}"
+            assert not str(ends).startswith("raise SystemExit"), f"{where(path)}:{node.lineno}"
+
+
 def test_product_code_does_not_know_theses():
     """Elsewhere a formula cites author, year and equation; docs/sources.md says what came from where."""
     texts = [p for p in ROOT.rglob("*") if p.suffix in {".py", ".pyx", ".c", ".h", ".toml", ".json", ".j2"}]

@@ -11,7 +11,7 @@ from fembench.base.config import convert
 from fembench.launch.allocation import hosts_asked, hosts_for
 from fembench.launch.job import Job
 from fembench.launch.line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.run_job import failure, rank_program, run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
@@ -30,6 +30,12 @@ class JobOutcome:
     message: str  # one line where there is no record
     exit_status: int
     output: str  # last lines printed by the job
+
+    def content(self) -> Record:
+        """The record. Raises InputError, AllocationLostError or RunFailedError if there is none."""
+        if self.record is None:
+            raise failure(self.kind, self.message)
+        return self.record
 
 
 def launch(

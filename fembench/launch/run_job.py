@@ -27,7 +27,13 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.ending import raise_if_asked
-from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
+from fembench.base.errors import (
+    AllocationLostError,
+    FembenchError,
+    InputError,
+    RunFailedError,
+    UnsharedError,
+)
 from fembench.launch.end import diagnosis, how_it_ended, plain
 from fembench.launch.job import (
     APART,
@@ -79,9 +85,14 @@ class JobEnd:
     def content(self) -> bytes:
         """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
         if self.result is None:
-            errors = {"input": InputError, UNSHARED: UnsharedError, REVOKED: AllocationLostError}
-            raise errors.get(self.kind, RunFailedError)(self.message)
+            raise failure(self.kind, self.message)
         return self.result
+
+
+def failure(kind: str, message: str) -> FembenchError:
+    """The exception for a job without a result; `kind` as JobEnd.kind."""
+    errors = {"input": InputError, UNSHARED: UnsharedError, REVOKED: AllocationLostError}
+    return errors.get(kind, RunFailedError)(message)
 
 
 def rank_program(module: str) -> tuple[str, ...]:

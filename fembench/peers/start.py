@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from fembench.base.config import convert
-from fembench.base.errors import RunFailedError
 from fembench.launch.job import REFUSED
 from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
@@ -39,5 +39,5 @@ def launch_peers(
         tell=progress,
     )
     if end.result is None and end.kind not in REFUSED:
-        raise RunFailedError(f"{end.message}\n{end.output}".strip())
+        end = replace(end, message=f"{end.message}\n{end.output}".strip())
     return convert(msgspec.json.decode(end.content()), PeersRecord, where="record of peers")

@@ -9,7 +9,6 @@ from fembench.base.progress import telling
 from fembench.bench.campaign_file import Campaign
 from fembench.host.finding import Finding
 from fembench.launch.allocation import allocation
-from fembench.launch.job import REFUSED
 from fembench.launch.scratch import occupied, shared_folder
 from fembench.mesh.presets import resolve
 from fembench.methods.storages import DEFAULT_STORAGE
@@ -65,9 +64,7 @@ def run(
             timeout=timeout,
             command=f"fembench.run({typed})",
         )
-    if done.job.record is None:
-        raise (InputError if done.job.kind in REFUSED else RunFailedError)(done.job.message)
-    return Runs([done.job.record], str(done.path))
+    return Runs([done.job.content()], str(done.path))
 
 
 def sweep(

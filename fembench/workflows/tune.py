@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fembench.base.config import json_text
-from fembench.base.errors import InputError, RunFailedError
+from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import run_id
 from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, same_host
-from fembench.launch.job import REFUSED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -93,26 +92,22 @@ def fixed_work(case: Case) -> Case:
 def _runner(
     runs: Path, hostfile: str, timeout: float, command: str, say: Callable[[str], None]
 ) -> Callable[..., Record]:
-    """A function that runs a case under MPI and keeps its record. Raises RunFailedError or InputError."""
+    """A function that runs a case under MPI and keeps its record. Raises FembenchError if there is none."""
 
     def one(case: Case, word: str, *, without: str = "") -> Record:
         stem = run_id(case, 1).rsplit("-r", 1)[0]
         with working(f"tune: {word}"), reserved(runs, stem) as id:
-            outcome = launch(
+            record = launch(
                 case,
                 id=id,
                 command=command,
                 scratch=runs,
                 hostfile=_hosts_but(hostfile, without, runs) if without else hostfile,
                 timeout=timeout,
-            )
-            if outcome.record is None:
-                if outcome.kind in REFUSED:
-                    raise InputError(outcome.message)
-                raise RunFailedError(f"tuning stopped: {outcome.message}")
-            save(outcome.record, runs)
-        say(f"{word}: {run_seconds([outcome.record])[0]:.4g} s per set")
-        return outcome.record
+            ).content()
+            save(record, runs)
+        say(f"{word}: {run_seconds([record])[0]:.4g} s per set")
+        return record
 
     return one
 

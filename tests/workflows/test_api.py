@@ -9,6 +9,7 @@ import pytest
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
+from fembench.launch.case_job import JobOutcome
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.workflows.api import case_of
@@ -93,6 +94,26 @@ def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("measured", [fembench.run, fembench.tune])
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("input", InputError),
+        ("unshared", fembench.errors.UnsharedError),
+        ("revoked", fembench.errors.AllocationLostError),
+        ("killed", RunFailedError),
+    ],
+)
+def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
+    measured, kind, error, folder, monkeypatch
+):
+    outcome = JobOutcome(None, kind, "the reason", 1, "what was printed")
+    for module in ("run", "tune"):
+        monkeypatch.setattr(f"fembench.workflows.{module}.launch", lambda *_, **__: outcome)
+    with pytest.raises(error, match=r"^the reason$"):
+        measured("m1", ranks=2, results="failed")
 
 
 def test_importing_the_package_names_the_functions_and_imports_none():

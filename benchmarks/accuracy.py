@@ -91,9 +91,8 @@ def draw(
     rr, rz = kernels.CGVectors(x, r, d, q, r, none, inverse).step_jacobi(0.3)
     found["r.r of the step with Jacobi"] = (rr, r.copy(), r.copy())
     found["r.z of the step with Jacobi"] = (rz, r.copy(), inverse * r)
-    material = prepared.spec.material
     for storage in ("sym", "bsr"):
-        product = build_operator(storage, prepared.sub, material.lam, material.mu).bind(d, q)
+        product = build_operator(storage, prepared.sub, *prepared.lame).bind(d, q)
         parts = product.interface(), product.interior()
         found[f"d.q of the product, {storage}"] = (sum(p or 0.0 for p in parts), d.copy(), q.copy())
     return found

@@ -156,8 +156,8 @@ class Setup:
         from fembench.solve.precond import make_preconditioner
         from fembench.timing.tracer import NullTracer
 
-        p, material = self.prepared, self.prepared.spec.material
-        A = build_operator(self.case.method.storage, p.sub, material.lam, material.mu)
+        p = self.prepared
+        A = build_operator(self.case.method.storage, p.sub, *p.lame)
         M = make_preconditioner(self.case.method.precond, A, p.interface, p.sub, self.tracer)
         silent = variant_class("standard")(A, p.interface, M, NullTracer())
         solvers = {"Python, silent": silent}
@@ -176,8 +176,8 @@ class LoopInC:
     def __init__(self, solver, prepared) -> None:
         from fembench.solve.operators import assembled
 
-        self._solver, sub, material = solver, prepared.sub, prepared.spec.material
-        indptr, _, columns, values = assembled(sub, material.lam, material.mu, upper=False)
+        self._solver, sub = solver, prepared.sub
+        indptr, _, columns, values = assembled(sub, *prepared.lame, upper=False)
         self._fields = {
             "n_nodes": sub.n_active,
             "n_interior": sub.n_interior,

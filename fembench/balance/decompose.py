@@ -103,6 +103,7 @@ def _block(
         global_cells=sub.global_cells[cells],
         node_tags={},
         facet_tags={},
+        cell_tags={name: mask[cells] for name, mask in sub.cell_tags.items()},
     )
     block, active = build_subdomain(
         piece,

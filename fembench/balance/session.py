@@ -28,6 +28,7 @@ from fembench.base.units import plural
 from fembench.bench.case_run import program
 from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
+from fembench.fem.materials import lame
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.recipe import recipe
 from fembench.methods.work import Work
@@ -149,10 +150,7 @@ class Session:
     def own_matrix(self) -> Operator:
         """The matrix of the rank's part, assembled once."""
         if self.whole is None:
-            material = self.prepared.spec.material
-            self.whole = build_operator(
-                self.case.method.storage, self.prepared.sub, material.lam, material.mu
-            )
+            self.whole = build_operator(self.case.method.storage, self.prepared.sub, *self.prepared.lame)
         return self.whole
 
     def facts(self) -> BalanceFacts | None:
@@ -174,9 +172,9 @@ class BalancedSolver:
 
     def __init__(self, session: Session, tracer: TracerLike) -> None:
         self._session, self._tracer = session, tracer
-        case, comm, material = session.case, session.comm, session.prepared.spec.material
+        case, comm, spec = session.case, session.comm, session.prepared.spec
         operators = {
-            p.id: build_operator(case.method.storage, p.sub, material.lam, material.mu) for p in session.plans
+            p.id: build_operator(case.method.storage, p.sub, *lame(spec, p.sub)) for p in session.plans
         }
         blocks = {p.id: make_block(p, operators[p.id]) for p in session.plans}
         self._solver = BlockSolver(

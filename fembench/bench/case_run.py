@@ -291,8 +291,8 @@ def write_fields(comm: Comm, path: str, prepared: Prepared, u: F64) -> None:
     """Write x, cells, element, u, von_mises, part to `path` (.npz); nothing if it is "". Collective."""
     if not path:
         return
-    sub, material = prepared.sub, prepared.spec.material
-    stress = von_mises(cell_stress(sub.x, sub.cells, sub.element, material.lam, material.mu, u))
+    sub = prepared.sub
+    stress = von_mises(cell_stress(sub.x, sub.cells, sub.element, *prepared.lame, u))
     pieces = comm.gather((sub.global_nodes, sub.x, u, sub.global_cells, sub.global_nodes[sub.cells], stress))
     on_root(comm, lambda: _join(Path(path), sub.element, pieces or []))
 

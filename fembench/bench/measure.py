@@ -169,7 +169,7 @@ def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
         case.method,
         prepared.sub,
         prepared.interface,
-        prepared.spec.material,
+        prepared.lame,
         tracer,
         overlap=case.method.overlap,
         options=case.method.petsc_options.split(),

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from fembench.fem.boundary import fixed_dofs, local_load
 from fembench.fem.extent import Extent
+from fembench.fem.material import Modulus
+from fembench.fem.materials import lame
 from fembench.fem.parts import check_parts, whole_mesh
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.residual import internal_force
@@ -57,6 +59,11 @@ class Prepared:
     rhs: F64  # (3 * n_active,) unsummed right-hand side, restrained dofs zero
     mesh: MeshFacts
     partition: PartitionFacts
+
+    @property
+    def lame(self) -> tuple[Modulus, Modulus]:
+        """(lam, mu) of the rank's cells, Pa."""
+        return lame(self.spec, self.sub)
 
 
 @dataclass(frozen=True)
@@ -194,8 +201,7 @@ def _extent(comm: Comm, x: F64) -> Extent:
 def _right_hand_side(spec: ProblemSpec, sub: Subdomain, load: F64) -> F64:
     """f - A u_prescribed at free active dofs, flat."""
     if np.any(sub.prescribed):
-        lam, mu = spec.material.lam, spec.material.mu
-        load = load - internal_force(sub.x, sub.cells, sub.element, lam, mu, sub.prescribed)
+        load = load - internal_force(sub.x, sub.cells, sub.element, *lame(spec, sub), sub.prescribed)
     return np.where(sub.restrained, 0.0, load)[: sub.n_active].ravel()
 
 

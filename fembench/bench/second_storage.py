@@ -32,9 +32,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
     if method is None:
         return None
     sub, interface = prepared.sub, prepared.interface
-    solver = build_solver(
-        method, sub, interface, prepared.spec.material, NullTracer(), overlap=case.method.overlap
-    )
+    solver = build_solver(method, sub, interface, prepared.lame, NullTracer(), overlap=case.method.overlap)
     control = control_of(case, prepared.mesh.n_equations)
     result = solver.solve(prepared.rhs, control)
     if not result.converged and not control.fixed:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fembench.bench.prepare import Prepared
 from fembench.fem.accuracy import l2_squares
+from fembench.fem.materials import part_of
 from fembench.fem.problem import exact_solution
 from fembench.fem.residual import internal_force
 from fembench.fem.rigid import rigid_modes
@@ -47,11 +48,12 @@ class Solved:
         u[: sub.n_active][free] = self.x.reshape(-1, 3)[free]
         return u
 
-    def force(self, u: F64, cells: NDArray[np.int32] | None = None) -> F64:
+    def force(self, u: F64, cells: slice | NDArray = slice(None)) -> F64:
         """(n_nodes, 3) internal force of the rank's own cells, or of these among them."""
-        material, sub = self.prepared.spec.material, self.prepared.sub
-        chosen = sub.cells if cells is None else cells
-        return internal_force(sub.x, chosen, sub.element, material.lam, material.mu, u)
+        sub = self.prepared.sub
+        lam, mu = self.prepared.lame
+        lame = part_of(lam, cells), part_of(mu, cells)
+        return internal_force(sub.x, sub.cells[cells], sub.element, *lame, u)
 
 
 def verify(solved: Solved) -> Verification:
@@ -134,7 +136,7 @@ def _rigid_body(solved: Solved) -> float:
     )
     modes = rigid_modes(sub.x, solved.prepared.extent.centre, solved.prepared.extent.diagonal)
     held_nodes = np.flatnonzero(sub.restrained.any(axis=1))
-    held = sub.cells[np.isin(sub.cells, held_nodes).any(axis=1)]  # cells with a restrained dof
+    held = np.flatnonzero(np.isin(sub.cells, held_nodes).any(axis=1))  # cells with a restrained dof
     worst = 0.0
     for k in range(6):
         r = modes[:, :, k]

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
+from fembench.fem.material import Material
+from fembench.fem.materials import cells_by_material, lame
 from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
 from fembench.fem.residual import internal_force
 from fembench.fem.selection import selected, selected_facets
@@ -43,6 +45,8 @@ class Geometry(Nodes, Protocol):
     def facet_tags(self) -> Mapping[str, Facets]: ...  # (k, 3|4), each facet on one rank only
     @property
     def owned_nodes(self) -> Mask: ...  # (n_nodes,), each node True on one rank only
+    @property
+    def cell_tags(self) -> Mapping[str, Mask]: ...  # (n_cells,) each
 
 
 def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> tuple[Mask, Array]:
@@ -67,10 +71,13 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
         if len(facets):
             areas = facet_shape_integral(geometry.x[facets])
             scatter_add(f, facets, areas[:, :, None] * np.array(pull.traction))
-    density = body_density(spec, extent)
-    if density is not None:
-        for chunk in chunks(len(geometry.cells)):
-            nodes = geometry.cells[chunk]
+    for material, here in cells_by_material(spec, geometry):
+        density = body_density(spec, material, extent)
+        if density is None:
+            continue
+        cells = geometry.cells[here]
+        for chunk in chunks(len(cells)):
+            nodes = cells[chunk]
             scatter_add(f, nodes, body_integral(geometry.x[nodes], geometry.element, density))
     return f
 
@@ -80,18 +87,18 @@ def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Ar
     mask, values = fixed_dofs(spec, geometry, extent)
     f = local_load(spec, geometry, extent)
     if values.any():
-        lam, mu = spec.material.lam, spec.material.mu
-        f -= internal_force(geometry.x, geometry.cells, geometry.element, lam, mu, values)
+        moduli = lame(spec, geometry)
+        f -= internal_force(geometry.x, geometry.cells, geometry.element, *moduli, values)
     f[mask] = 0.0
     return f
 
 
-def body_density(spec: ProblemSpec, extent: Extent) -> Field | None:
-    """Points (n, 3) -> body force (n, 3) in N/m³, or None if there is none."""
-    constant = np.array(spec.body.force) + spec.material.rho * np.array(spec.body.gravity)
+def body_density(spec: ProblemSpec, material: Material, extent: Extent) -> Field | None:
+    """Points (n, 3) -> body force (n, 3) in N/m³ in cells of a material, or None if there is none."""
+    constant = np.array(spec.body.force) + material.rho * np.array(spec.body.gravity)
     if spec.body.field is None:
         return (lambda x: np.broadcast_to(constant, x.shape)) if constant.any() else None
-    wave = manufactured_body_force(extent, spec.material.lam, spec.material.mu)
+    wave = manufactured_body_force(extent, material.lam, material.mu)
     return lambda x: wave(x) + constant
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
-from fembench.fem.material import stiffness
+from fembench.fem.material import Modulus, stiffness
+from fembench.fem.materials import part_of
 from fembench.fem.shapes import FACETS, QuadratureRule, ReferenceElement, element_named
 
 Array = NDArray[np.float64]
@@ -90,14 +91,15 @@ def strain_matrix(dN: Array) -> Array:
     return B.reshape(n, n_q, 6, 3 * n_nodes)
 
 
-def element_stiffness(x_cells: Array, element: str, lam: float, mu: float) -> Array:
+def element_stiffness(x_cells: Array, element: str, lam: Modulus, mu: Modulus) -> Array:
     """ke (n, nd, nd) = sum_q Bᵀ C B dV, dofs node-major; exactly symmetric (Bathe, 4.2)."""
     nd = 3 * x_cells.shape[1]
     ke = np.empty((len(x_cells), nd, nd))
     for chunk in chunks(len(x_cells)):
         dN, dV = gradients(x_cells[chunk], element)
         B = strain_matrix(dN)
-        CB = stiffness(lam, mu) @ (B * dV[:, :, None, None])
+        C = stiffness(part_of(lam, chunk), part_of(mu, chunk))
+        CB = C[..., None, :, :] @ (B * dV[:, :, None, None])
         n = len(B)
         part = B.reshape(n, -1, nd).transpose(0, 2, 1) @ CB.reshape(n, -1, nd)  # sums over q and rows
         ke[chunk] = (part + part.transpose(0, 2, 1)) / 2

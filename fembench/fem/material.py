@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from fembench.fem.checks import LARGEST, SMALLEST, SpecError
 
+Modulus = float | NDArray[np.float64]  # of all cells, or (n_cells,), Pa
 MARGIN = 1e-9  # of nu: nearer to its limits, rounding of the Lamé parameters spoils the stiffness
 
 
@@ -35,8 +36,8 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.E / (2 * (1 + self.nu))
 
 
-def stiffness(lam: float, mu: float) -> NDArray[np.float64]:
-    """C (6, 6): stress from engineering strain."""
-    C = np.diag([2 * mu, 2 * mu, 2 * mu, mu, mu, mu])
-    C[:3, :3] += lam
-    return C
+def stiffness(lam: Modulus, mu: Modulus) -> NDArray[np.float64]:
+    """C (6, 6), or (n_cells, 6, 6): stress from engineering strain."""
+    dilation = np.zeros((6, 6))
+    dilation[:3, :3] = 1
+    return np.multiply.outer(mu, np.diag([2, 2, 2, 1, 1, 1])) + np.multiply.outer(lam, dilation)

@@ -6,7 +6,7 @@ shares with others leave it a motion. Six unknowns per part: `q`, the part's rig
 
 A whole mesh with its tags prepared for selections, for distribution over ranks and for serial use."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -197,6 +197,7 @@ class WholeMesh:
     facet_tags: dict[str, NDArray[np.int32]]  # (k, 3|4) each; "boundary" where the problem needs it
     owned_nodes: Mask  # (n_nodes,), all True
     behind: NDArray[np.int32]  # (n_cells, n_facets) of `facet_neighbours`
+    cell_tags: dict[str, Mask] = field(default_factory=dict)  # (n_cells,) each
 
     @property
     def extent(self) -> Extent:
@@ -217,7 +218,8 @@ def whole_mesh(spec: ProblemSpec, mesh: Mesh) -> WholeMesh:
     tagged = nodes_of_tags(mesh.node_tags, facet_tags)
     node_tags = {name: _mask(nodes, mesh.n_nodes) for name, nodes in tagged.items()}
     owned = np.ones(mesh.n_nodes, dtype=bool)
-    return WholeMesh(mesh.element, mesh.x, mesh.cells, node_tags, facet_tags, owned, mesh.behind)
+    cell_tags = {name: _mask(cells, mesh.n_cells) for name, cells in mesh.cell_tags.items()}
+    return WholeMesh(mesh.element, mesh.x, mesh.cells, node_tags, facet_tags, owned, mesh.behind, cell_tags)
 
 
 def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
@@ -226,7 +228,7 @@ def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
     check_parts(spec, geometry, geometry.extent, facet_parts(geometry.behind))
 
 
-def _mask(nodes: NDArray[np.int32], n_nodes: int) -> Mask:
-    mask = np.zeros(n_nodes, dtype=bool)
-    mask[nodes] = True
+def _mask(members: NDArray[np.int32], n: int) -> Mask:
+    mask = np.zeros(n, dtype=bool)
+    mask[members] = True
     return mask

@@ -4,6 +4,8 @@
     [material]
     E = 210e9
     nu = 0.3
+    [materials.core]                          # of the cells that the mesh tags "core"
+    E = 1e9
     [[constraints]]
     on = {plane = "x=0"}                      # or {tag = "left"}, {point = [0, 0, "max"]}, {boundary = true}
     u = [0.0, 0.0, "free"]                    # or field = {gradient = [[…], […], […]]}; default: clamped
@@ -92,11 +94,16 @@ class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     name: str = ""
     material: Material = Material()
+    materials: dict[str, Material] = {}  # by cell tag; `material` is that of all cells without a tag
     constraints: tuple[Constraint, ...] = ()
     forces: tuple[Force, ...] = ()
     tractions: tuple[Traction, ...] = ()
     body: Body = Body()
     exact: AnyField | None = None
+
+    def __post_init__(self) -> None:
+        if self.materials and self.body.field is not None:
+            raise SpecError("a manufactured body force is that of one material; expected no materials by tag")
 
 
 def load_presets() -> None:
@@ -121,6 +128,8 @@ def resolved(spec: ProblemSpec) -> dict[str, Any]:
     """Plain values of every field, defaults included, for the record; with the Lamé parameters."""
     tree = msgspec.to_builtins(spec)
     tree["material"] |= {"lam": spec.material.lam, "mu": spec.material.mu}
+    if not spec.materials:
+        del tree["materials"]  # as in records from before there were several
     return tree
 
 

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.elements import element_stiffness
+from fembench.fem.material import Modulus
+from fembench.fem.materials import lame
 from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import ProblemSpec
 from fembench.mesh.mesh import Mesh
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: float, mu: float) -> "csr_matrix":
+def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
     """The stiffness matrix of the unconstrained body, 3 n_nodes square, N/m."""
     from scipy.sparse import csr_matrix
 
@@ -37,7 +39,7 @@ def solve(spec: ProblemSpec, mesh: Mesh) -> Array:
     fixed, u = fixed_dofs(spec, geometry, geometry.extent)
     free = np.flatnonzero(~fixed)
     f = right_hand_side(spec, geometry, geometry.extent).ravel()
-    A = assembled(mesh.x, mesh.cells, mesh.element, spec.material.lam, spec.material.mu)
+    A = assembled(mesh.x, mesh.cells, mesh.element, *lame(spec, geometry))
     flat = u.ravel()
     flat[free] = splu(A[free][:, free].tocsc()).solve(f[free])
     return u

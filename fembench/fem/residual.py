@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.fem.elements import chunks, scatter_add
+from fembench.fem.material import Modulus
+from fembench.fem.materials import part_of
 from fembench.fem.shapes import element_named
 
 Array = NDArray[np.float64]
@@ -21,23 +23,24 @@ Cells = NDArray[np.int32]
 CHUNK = 8192
 
 
-def internal_force(x: Array, cells: Cells, element: str, lam: float, mu: float, u: Array) -> Array:
+def internal_force(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: Array) -> Array:
     """A u (n_nodes, 3) in N, of the unconstrained body; `u` (n_nodes, 3) in m."""
     f = np.zeros_like(x)
     for chunk in chunks(len(cells), CHUNK):
         nodes = cells[chunk]
-        forces = _cell_forces(_gathered(x, nodes), _gathered(u, nodes), element, lam, mu)
+        lame = part_of(lam, chunk), part_of(mu, chunk)
+        forces = _cell_forces(_gathered(x, nodes), _gathered(u, nodes), element, *lame)
         scatter_add(f, nodes, forces.transpose(2, 0, 1))
     return f
 
 
-def strain_energy(x: Array, cells: Cells, element: str, lam: float, mu: float, u: Array) -> float:
+def strain_energy(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: Array) -> float:
     """Half the integral of sigma : epsilon over these cells, J."""
     energy = 0.0
     for chunk in chunks(len(cells), CHUNK):
         nodes = cells[chunk]
-        U = _gathered(u, nodes)
-        energy += 0.5 * float(np.vdot(U, _cell_forces(_gathered(x, nodes), U, element, lam, mu)))
+        U, lame = _gathered(u, nodes), (part_of(lam, chunk), part_of(mu, chunk))
+        energy += 0.5 * float(np.vdot(U, _cell_forces(_gathered(x, nodes), U, element, *lame)))
     return energy
 
 
@@ -48,7 +51,7 @@ def _points(element: str) -> list[tuple[Array, float]]:
     return list(zip(reference.slope(rule.points), rule.weights.tolist()))
 
 
-def _cell_forces(X: Array, U: Array, element: str, lam: float, mu: float) -> Array:
+def _cell_forces(X: Array, U: Array, element: str, lam: Modulus, mu: Modulus) -> Array:
     """F (npc, 3, n) from the coordinates X and displacements U (npc, 3, n)."""
     F = np.zeros_like(X)
     for slope, weight in _points(element):

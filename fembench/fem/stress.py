@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.fem.elements import chunks, gradients, strain_matrix
-from fembench.fem.material import stiffness
+from fembench.fem.material import Modulus, stiffness
 
 Array = NDArray[np.float64]
 
@@ -21,9 +21,11 @@ def cell_strain(x: Array, cells: NDArray[np.int32], element: str, u: Array) -> A
     return strain
 
 
-def cell_stress(x: Array, cells: NDArray[np.int32], element: str, lam: float, mu: float, u: Array) -> Array:
+def cell_stress(
+    x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus, u: Array
+) -> Array:
     """(n_cells, 6) mean stress of each cell, Pa."""
-    return cell_strain(x, cells, element, u) @ stiffness(lam, mu)
+    return (cell_strain(x, cells, element, u)[:, None] @ stiffness(lam, mu))[:, 0]
 
 
 def von_mises(sigma: Array) -> Array:

@@ -15,6 +15,7 @@ from fembench.base.errors import InputError
 from fembench.fem.boundary import Geometry, fixed_dofs
 from fembench.fem.checks import text
 from fembench.fem.extent import Extent
+from fembench.fem.materials import unclear
 from fembench.fem.problem import ProblemSpec, selections
 from fembench.fem.rigid import gram, restrained_motions, rigid_modes
 from fembench.fem.selection import Selection, distances, selected, selected_facets
@@ -33,6 +34,8 @@ class Survey:
     n_free: int  # dofs of owned nodes that are not prescribed
     node_tags: frozenset[str]
     facet_tags: frozenset[str]
+    cell_tags: frozenset[str]
+    unclear: frozenset[str]  # why cells have no material, or two
 
 
 def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
@@ -49,6 +52,8 @@ def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
         n_free=int(np.count_nonzero(~fixed[geometry.owned_nodes])),
         node_tags=frozenset(geometry.node_tags),
         facet_tags=frozenset(geometry.facet_tags),
+        cell_tags=frozenset(geometry.cell_tags),
+        unclear=unclear(spec, geometry.cell_tags),
     )
 
 
@@ -64,6 +69,8 @@ def merge(surveys: Sequence[Survey]) -> Survey:
         n_free=sum(s.n_free for s in surveys),
         node_tags=frozenset().union(*(s.node_tags for s in surveys)),
         facet_tags=frozenset().union(*(s.facet_tags for s in surveys)),
+        cell_tags=frozenset().union(*(s.cell_tags for s in surveys)),
+        unclear=frozenset().union(*(s.unclear for s in surveys)),
     )
 
 
@@ -72,7 +79,8 @@ def check(spec: ProblemSpec, found: Survey) -> None:
     for row, (on, on_facets) in enumerate(_items(spec)):
         where = f"problem '{spec.name}': {on}"
         if on.tag is not None:
-            _check_tag(spec, on.tag, found.facet_tags if on_facets else found.node_tags, on_facets)
+            known = found.facet_tags if on_facets else found.node_tags
+            _check_tag(spec, on.tag, known, "facet tag" if on_facets else "tag")
         if found.counts[row] == 0:
             kind = "facet of the boundary" if on_facets else "node"
             raise InputError(f"{where} selects no {kind}{_hint(found, row)}")
@@ -80,6 +88,10 @@ def check(spec: ProblemSpec, found: Survey) -> None:
             raise InputError(
                 f"{where} selects {found.counts[row]} nodes, expected one; merge them in the mesh"
             )
+    for tag in spec.materials:
+        _check_tag(spec, tag, found.cell_tags, "cell tag")
+    if found.unclear:
+        raise InputError(f"problem '{spec.name}': {min(found.unclear)}; expected one in [materials]")
     held = restrained_motions(found.restrained_gram)
     if held < 6:
         raise InputError(
@@ -120,11 +132,10 @@ def _hint(found: Survey, row: int) -> str:
     return f"; the nearest node is {text(found.nearest[row])}, {found.distance[row]:.3g} m away"
 
 
-def _check_tag(spec: ProblemSpec, tag: str, known: Iterable[str], on_facets: bool) -> None:
+def _check_tag(spec: ProblemSpec, tag: str, known: Iterable[str], kind: str) -> None:
     names = sorted(known)
     if tag in names:
         return
-    kind = "facet tag" if on_facets else "tag"
     near = difflib.get_close_matches(tag, names, n=1, cutoff=0.0)
     hint = f"the nearest tag is '{near[0]}'" if near else f"the mesh has no {kind}s"
     raise InputError(f"problem '{spec.name}': unknown {kind} '{tag}'; {hint}")

@@ -74,10 +74,13 @@ cdef extern from "kernels.h" nogil:
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
     int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
-    void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                      double *ke)
-    int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
-                    double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+    ctypedef struct fb_lame:
+        const double *lam
+        const double *mu
+        int64_t step
+    void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, fb_lame lame, double *ke)
+    int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, fb_lame lame,
+                    int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
                     const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
                     const int32_t *rows, const int32_t *columns, double *values)
     int FB_NEAR
@@ -100,8 +103,8 @@ cdef extern from "kernels.h" nogil:
     void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
                 const double *values, const double *d, double *q)
     void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q)
-    void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const void *x, const int32_t *cells, double lam,
-                double mu, int32_t n_active, const double *d, double *q)
+    void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const void *x, const int32_t *cells, fb_lame lame,
+                int32_t n_active, const double *d, double *q)
 
 NAME = "compiled"
 ISA = fb_isa().decode()
@@ -138,6 +141,18 @@ cdef double *doubles(object array, str name, Py_ssize_t size=-1) except? NULL:
 
 cdef const double *doubles_read(object array, str name, Py_ssize_t size=-1) except? NULL:
     return <const double *>address(array, name, "d", 8, size, False)
+
+
+cdef lame_of(lam, mu, Py_ssize_t n_cells, fb_lame *out):
+    """Lamé parameters, one or (n_cells,) of each, as an array that the caller keeps."""
+    both = np.array(np.broadcast_arrays(lam, mu), np.float64)
+    if both.ndim > 1 and both.shape != (2, n_cells):
+        raise ValueError(f"lam, mu: expected numbers or arrays ({n_cells},), got {both.shape[1:]}")
+    cdef Py_ssize_t n = both.size // 2
+    out.step = both.ndim - 1
+    out.lam = doubles_read(both, "lam")
+    out.mu = out.lam + n
+    return both
 
 
 cdef padded(object array, str name, Py_ssize_t size):
@@ -706,22 +721,25 @@ def cell_order(cells):
     return order
 
 
-def stiffness(x, cells, double lam, double mu):
-    """ke (n_cells, 3 npc, 3 npc) of every cell."""
-    m = 3 * cells.shape[1]
+def stiffness(x, cells, lam, mu):
+    """ke (n_cells, 3 npc, 3 npc) of every cell; lam, mu: numbers, or (n_cells,)."""
+    cdef fb_lame lame
+    m, kept = 3 * cells.shape[1], lame_of(lam, mu, cells.shape[0], &lame)
     ke = empty((cells.shape[0], m, m))
-    fb_stiffness(cells.shape[1], cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]), lam, mu,
+    fb_stiffness(cells.shape[1], cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]), lame,
                  doubles(ke, "ke"))
     return ke
 
 
-def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns,
+def assemble(x, cells, lam, mu, Py_ssize_t n_interior, bint upper, fixed, indptr, rows, columns,
              where=None):
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,) bool: rows and columns zero, diagonal one.
 
     where: what `incidence` found of these cells, looked for where it is not given.
     """
     cdef Py_ssize_t n_active = rows.size
+    cdef fb_lame lame
+    kept = lame_of(lam, mu, cells.shape[0], &lame)
     bits = np.ascontiguousarray(fixed.reshape(n_active, 3) @ np.array([1, 2, 4], np.uint8), np.uint8)
     start, at, ascending = where = where or incidence(cells, x.shape[0])
     check_where(where, cells, x.shape[0])
@@ -734,7 +752,7 @@ def assemble(x, cells, double lam, double mu, Py_ssize_t n_interior, bint upper,
         raise ValueError("n_interior: expected 0 <= n_interior <= n_active <= nodes")
     values = empty((columns.size + 1, 3, 3))[:-1]  # a row that lacks a column of its cells writes behind itself
     if fb_assemble(cells.shape[1], cells.shape[0], x.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
-                   lam, mu, n_interior, n_active, upper,
+                   lame, n_interior, n_active, upper,
                    <const uint8_t *>address(bits, "fixed", "B", 1, n_active, False),
                    ints(ascending, "ascending", cells.size), longs(start, "start", x.shape[0] + 2),
                    ints(at, "at", cells.size),
@@ -903,20 +921,19 @@ cdef class EbeProduct(_Product):
     Fastest where, of both kinds of cells, those with a node that is not there come last."""
     cdef int npc
     cdef Py_ssize_t n_first, n_cells, n_fixed, plain_first, plain
-    cdef double lam, mu
+    cdef fb_lame lame
     cdef const double *x
     cdef const int32_t *cells
     cdef const int32_t *fixed
 
-    def __init__(self, x, cells, Py_ssize_t n_first, double lam, double mu, fixed, Py_ssize_t n_interior, d, q):
+    def __init__(self, x, cells, Py_ssize_t n_first, lam, mu, fixed, Py_ssize_t n_interior, d, q):
         if not 0 <= n_first <= cells.shape[0]:
             raise ValueError(f"n_first: expected 0..{cells.shape[0]}, got {n_first}")
         at = zeros((x.shape[0], 4))
         at[:, :3] = x
-        self.keep = (at, cells, fixed, d, q)
+        self.keep = (at, cells, fixed, d, q, lame_of(lam, mu, cells.shape[0], &self.lame))
         self._bind(d, q, d.size // 3, n_interior)
         self.npc, self.n_cells, self.n_first, self.n_fixed = cells.shape[1], cells.shape[0], n_first, fixed.size
-        self.lam, self.mu = lam, mu
         self.x, self.cells = doubles_read(at, "x"), cells_of(cells, x.shape[0])
         self.fixed = index_of(fixed, q, "fixed", 1)
         missing = np.flatnonzero((cells >= self.n).any(axis=1)) if cells.size else np.empty(0, np.int64)
@@ -933,13 +950,12 @@ cdef class EbeProduct(_Product):
 
     cpdef interface(self):
         memset(self.q, 0, 3 * self.n * sizeof(double))
-        fb_ebe(self.npc, 0, self.plain_first, self.n_first, self.x, self.cells, self.lam, self.mu, self.n, self.d,
-               self.q)
+        fb_ebe(self.npc, 0, self.plain_first, self.n_first, self.x, self.cells, self.lame, self.n, self.d, self.q)
         return self.finish(3 * self.n_interior, 3 * self.n)
 
     cpdef interior(self):
-        fb_ebe(self.npc, self.n_first, self.plain, self.n_cells, self.x, self.cells, self.lam, self.mu, self.n, self.d,
-               self.q)
+        fb_ebe(self.npc, self.n_first, self.plain, self.n_cells, self.x, self.cells, self.lame, self.n,
+               self.d, self.q)
         return self.finish(0, 3 * self.n_interior)
 
 

@@ -36,12 +36,11 @@ INLINE void hex8_pairs(const double x[8][3], double G[][9])
     }
 }
 
-INLINE void stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                      double *ke)
+INLINE void stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, fb_lame lame, double *ke)
 {
     int m = 3 * npc;
     for (int64_t cell = 0; cell < n_cells; cell++, ke += m * m) {
-        double at[8][3], G[36][9];
+        double at[8][3], G[36][9], lam = LAM(lame, cell), mu = MU(lame, cell);
         for (int a = 0; a < npc; a++)
             for (int c = 0; c < 3; c++)
                 at[a][c] = x[3 * (int64_t)cells[npc * cell + a] + c];
@@ -60,30 +59,29 @@ INLINE void stiffness(int npc, int64_t n_cells, const double *x, const int32_t *
     }
 }
 
-CLONES void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam,
-                         double mu, double *ke)
+CLONES void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, fb_lame lame, double *ke)
 {
     if (npc == 4)
-        stiffness(4, n_cells, x, cells, lam, mu, ke);
+        stiffness(4, n_cells, x, cells, lame, ke);
     else
-        stiffness(8, n_cells, x, cells, lam, mu, ke);
+        stiffness(8, n_cells, x, cells, lame, ke);
 }
 
 typedef struct {
     v4 row[3]; /* G of one block, a row a vector */
 } slot;
 
-/* Add the G of the own-th node of one tetrahedron with the other three, in whatever order they are: the gradients
+/* Add `scale` times the G of the own-th node of one tetrahedron with the other three, in whatever order they are: the gradients
  * of two nodes change their signs together. x (n_nodes, 4): coordinates and a zero; place[node]: slot of a column, 0
  * where it has none. */
-INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int own, const int32_t *place, slot *buffer)
+INLINE void tet4_visit(const v4 *x, const int32_t *nodes, int own, double scale, const int32_t *place, slot *buffer)
 {
     const int32_t other[3] = {nodes[(own + 1) & 3], nodes[(own + 2) & 3], nodes[(own + 3) & 3]};
     v4 at = x[nodes[own]], a = x[other[0]] - at, b = x[other[1]] - at, c = x[other[2]] - at, g[3];
     v4 bc = b * YZX(c) - YZX(b) * c, ca = c * YZX(a) - YZX(c) * a, ab = a * YZX(b) - YZX(a) * b;
     g[0] = YZX(bc), g[1] = YZX(ca), g[2] = YZX(ab); /* gradients times det, which is 6 volumes */
     v4 det = a * g[0];
-    double weight = -1 / (6 * fabs((det[0] + det[1]) + det[2]));
+    double weight = -scale / (6 * fabs((det[0] + det[1]) + det[2]));
     v4 mine = weight * (g[0] + g[1] + g[2]);
     for (int k = 0; k < 3; k++) {
         v4 *to = buffer[place[other[k]]].row;
@@ -144,28 +142,62 @@ static void restrain_row(const matrix *m, int64_t k)
     }
 }
 
+INLINE int alike(fb_lame lame, const int32_t *at, int64_t n) /* whether these cells have the same parameters */
+{
+    int64_t first = n ? *at / 4 : 0;
+    for (int64_t c = 0; c < n && lame.step; c++)
+        if (LAM(lame, at[c] / 4) != LAM(lame, first) || MU(lame, at[c] / 4) != MU(lame, first))
+            return 0;
+    return 1;
+}
+
+/* The row of node i among cells of different parameters: K = sum lam G + sum mu (G^T + tr(G) I), one sum after the
+ * other. */
+INLINE void mixed_row(const v4 *x, const int32_t *ascending, fb_lame lame, const int32_t *at, int64_t n_cells,
+                      int32_t i, int32_t n, const int32_t *place, slot *buffer, double *to)
+{
+    double K[9];
+    for (int term = 0; term < 2; term++) {
+        memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
+        for (int64_t c = 0; c < n_cells; c++)
+            tet4_visit(x, ascending + (at[c] & ~3), at[c] & 3, term ? MU(lame, at[c] / 4) : LAM(lame, at[c] / 4),
+                       place, buffer);
+        slot own = lacking(buffer, n + 1);
+        buffer[place[i]] = own;
+        for (int32_t e = 0; e < n; e++) {
+            stiffness_of(buffer + e + 1, !term, term, K);
+            for (int k = 0; k < 9; k++)
+                to[9 * e + k] = term ? to[9 * e + k] + K[k] : K[k];
+        }
+    }
+}
+
 /* ascending, start, at: of fb_incidence. place (n_nodes,) of zeros; buffer has one slot more than the longest row,
  * slot 0 takes what is dropped. */
-CLONES static void assemble_tet4(const v4 *x, const int32_t *ascending, double lam, double mu,
-                                 const int64_t *start, const int32_t *at, const matrix *m, int32_t *place,
-                                 slot *buffer)
+CLONES static void assemble_tet4(const v4 *x, const int32_t *ascending, fb_lame lame, const int64_t *start,
+                                 const int32_t *at, const matrix *m, int32_t *place, slot *buffer)
 {
     for (int64_t k = 0; k < m->n_active; k++) {
         int32_t i = m->rows[k];
         const int32_t *columns = m->columns + m->indptr[k];
         int32_t n = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
-        memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
+        const int32_t *cells = at + start[i];
+        int64_t n_cells = start[i + 1] - start[i], first = n_cells ? *cells / 4 : 0;
+        double *to = m->values + 9 * m->indptr[k];
         for (int32_t e = 0; e < n; e++)
             place[columns[e]] = e + 1;
-        for (int64_t c = start[i]; c < start[i + 1]; c++)
-            tet4_visit(x, ascending + (at[c] & ~3), at[c] & 3, place, buffer);
-        slot own = lacking(buffer, n + 1);
-        buffer[place[i]] = own;
-        double *to = m->values + 9 * m->indptr[k];
-        for (int32_t e = 0; e < n; e++, to += 9) {
-            stiffness_of(buffer + e + 1, lam, mu, to);
+        if (alike(lame, cells, n_cells)) {
+            memset(buffer, 0, (size_t)(n + 1) * sizeof *buffer);
+            for (int64_t c = 0; c < n_cells; c++)
+                tet4_visit(x, ascending + (cells[c] & ~3), cells[c] & 3, 1, place, buffer);
+            slot own = lacking(buffer, n + 1);
+            buffer[place[i]] = own;
+            for (int32_t e = 0; e < n; e++)
+                stiffness_of(buffer + e + 1, LAM(lame, first), MU(lame, first), to + 9 * e);
+        } else
+            mixed_row(x, ascending, lame, cells, n_cells, i, n, place, buffer, to);
+        for (int32_t e = 0; e < n; e++)
             place[columns[e]] = 0;
-        }
         restrain_row(m, k);
     }
 }
@@ -214,7 +246,7 @@ INLINE void scatter(const matrix *m, const int64_t *first, const int32_t *length
     }
 }
 
-CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *cells, double lam, double mu,
+CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *cells, fb_lame lame,
                                  const matrix *m, const int64_t *first, const int32_t *length)
 {
     double shape[8][8][3];
@@ -228,7 +260,7 @@ CLONES static void assemble_hex8(int64_t n_cells, const v4 *x, const int32_t *ce
         for (int a = 0; a < 8; a++)
             for (int b = a; b < 8; b++)
                 if (nodes[a] < m->n_active && nodes[b] < m->n_active) {
-                    hex8_block(g, weight, a, b, lam, mu, K);
+                    hex8_block(g, weight, a, b, LAM(lame, cell), MU(lame, cell), K);
                     scatter(m, first, length, nodes[a], nodes[b], K);
                 }
     }
@@ -244,22 +276,21 @@ static int32_t longest_row(const matrix *m)
     return (int32_t)longest;
 }
 
-static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *ascending, double lam, double mu,
-                   const int64_t *start, const int32_t *at, const matrix *m)
+static int by_rows(int64_t n_nodes, const v4 *x, const int32_t *ascending, fb_lame lame, const int64_t *start,
+                   const int32_t *at, const matrix *m)
 {
     int32_t *place = calloc((size_t)n_nodes + 1, sizeof *place);
     size_t buffer_bytes = ((size_t)longest_row(m) + 1) * sizeof(slot);
     slot *buffer = fb_allocate(buffer_bytes);
     int status = place && buffer ? 0 : -1;
     if (!status)
-        assemble_tet4(x, ascending, lam, mu, start, at, m, place, buffer);
+        assemble_tet4(x, ascending, lame, start, at, m, place, buffer);
     free(place);
     fb_release(buffer, buffer_bytes);
     return status;
 }
 
-static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, double lam, double mu,
-                    const matrix *m)
+static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, fb_lame lame, const matrix *m)
 {
     int64_t *first = malloc(((size_t)m->n_active + 1) * sizeof *first);
     int32_t *length = malloc(((size_t)m->n_active + 1) * sizeof *length);
@@ -269,15 +300,15 @@ static int by_cells(int64_t n_cells, const v4 *x, const int32_t *cells, double l
             first[m->rows[k]] = m->indptr[k];
             length[m->rows[k]] = (int32_t)(m->indptr[k + 1] - m->indptr[k]);
         }
-        assemble_hex8(n_cells, x, cells, lam, mu, m, first, length);
+        assemble_hex8(n_cells, x, cells, lame, m, first, length);
     }
     free(first);
     free(length);
     return status;
 }
 
-int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
-                double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, fb_lame lame,
+                int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
                 const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
                 const int32_t *rows, const int32_t *columns, double *values)
 {
@@ -285,8 +316,8 @@ int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, cons
     v4 *points = fb_padded(n_nodes, x);
     int status = -1;
     if (points)
-        status = npc == 4 ? by_rows(n_nodes, points, ascending, lam, mu, start, at, &m)
-                          : by_cells(n_cells, points, cells, lam, mu, &m);
+        status = npc == 4 ? by_rows(n_nodes, points, ascending, lame, start, at, &m)
+                          : by_cells(n_cells, points, cells, lame, &m);
     fb_release(points, (size_t)n_nodes * sizeof *points);
     return status;
 }

@@ -53,7 +53,7 @@ INLINE void scatter(point f, const int32_t *nodes, double *q)
 }
 
 /* Four tetrahedra, 16 nodes, all of them active. */
-INLINE void four_tets(const v4 *x, const int32_t *nodes, double lam, double mu, const double *d, double *q)
+INLINE void four_tets(const v4 *x, const int32_t *nodes, v4 lam, v4 mu, const double *d, double *q)
 {
     point at[4], u[4], g[4], f;
     v4 H[3][3], S[3][3];
@@ -141,29 +141,36 @@ INLINE void one_hex(const double shape[8][8][3], const v4 *x, const int32_t *nod
             add_to(q + 3 * (int64_t)nodes[a], f[a]);
 }
 
-CLONES static void tets(int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, double lam,
-                        double mu, int32_t n_active, const double *d, double *q)
+/* of cells c … c + 3 */
+INLINE v4 four(const double *values, int64_t c, int64_t step)
 {
-    for (; begin + 4 <= plain; begin += 4)
-        four_tets(x, cells + 4 * begin, lam, mu, d, q);
-    for (; begin < end; begin++)
-        one_tet(x, cells + 4 * begin, lam, mu, n_active, d, q);
+    values += c * step;
+    return (v4){values[0], values[step], values[2 * step], values[3 * step]};
 }
 
-CLONES static void hexes(int64_t begin, int64_t end, const v4 *x, const int32_t *cells, double lam, double mu,
+CLONES static void tets(int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, fb_lame lame,
+                        int32_t n_active, const double *d, double *q)
+{
+    for (; begin + 4 <= plain; begin += 4)
+        four_tets(x, cells + 4 * begin, four(lame.lam, begin, lame.step), four(lame.mu, begin, lame.step), d, q);
+    for (; begin < end; begin++)
+        one_tet(x, cells + 4 * begin, LAM(lame, begin), MU(lame, begin), n_active, d, q);
+}
+
+CLONES static void hexes(int64_t begin, int64_t end, const v4 *x, const int32_t *cells, fb_lame lame,
                          int32_t n_active, const double *d, double *q)
 {
     double shape[8][8][3];
     shape_gradients(shape);
     for (; begin < end; begin++)
-        one_hex(shape, x, cells + 8 * begin, lam, mu, n_active, d, q);
+        one_hex(shape, x, cells + 8 * begin, LAM(lame, begin), MU(lame, begin), n_active, d, q);
 }
 
-void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, double lam,
-            double mu, int32_t n_active, const double *d, double *q)
+void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, fb_lame lame,
+            int32_t n_active, const double *d, double *q)
 {
     if (npc == 4)
-        tets(begin, plain, end, x, cells, lam, mu, n_active, d, q);
+        tets(begin, plain, end, x, cells, lame, n_active, d, q);
     else
-        hexes(begin, end, x, cells, lam, mu, n_active, d, q);
+        hexes(begin, end, x, cells, lame, n_active, d, q);
 }

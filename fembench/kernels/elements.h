@@ -5,6 +5,9 @@
 
 #include "kernels.h"
 
+#define LAM(lame, cell) ((lame).lam[(cell) * (lame).step])
+#define MU(lame, cell) ((lame).mu[(cell) * (lame).step])
+
 /* tet4: constant gradients (x holds 4 x 3 coordinates); returns the volume */
 INLINE double tet4_gradients(const double x[4][3], double g[4][3])
 {

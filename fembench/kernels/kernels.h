@@ -122,11 +122,16 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
            int32_t *position);
 int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order);
 
+/* The Lamé parameters of cell c: lam[c * step], mu[c * step]; step 0 if all cells have the same, else 1. */
+typedef struct {
+    const double *lam, *mu;
+    int64_t step;
+} fb_lame;
+
 /* assembly.c */
-void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, double lam, double mu,
-                  double *ke);
-int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, double lam,
-                double mu, int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
+void fb_stiffness(int npc, int64_t n_cells, const double *x, const int32_t *cells, fb_lame lame, double *ke);
+int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, const int32_t *cells, fb_lame lame,
+                int32_t n_interior, int32_t n_active, int upper, const uint8_t *fixed,
                 const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
                 const int32_t *rows, const int32_t *columns, double *values);
 
@@ -158,7 +163,7 @@ double fb_sym_interior(const fb_sym *m, const double *d, double *q);
 
 /* ebe.c: cells [begin, end), of which those before `plain` have no node >= n_active; adds to q; x as of
  * fb_padded */
-void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, double lam,
-            double mu, int32_t n_active, const double *d, double *q);
+void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const v4 *x, const int32_t *cells, fb_lame lame,
+            int32_t n_active, const double *d, double *q);
 
 #endif

@@ -31,12 +31,18 @@ def gradients(
     return g, scale * np.linalg.det(J)
 
 
-def stiffness(x: NDArray[np.float64], cells: NDArray[np.int32], lam: float, mu: float) -> NDArray[np.float64]:
+Modulus = float | NDArray[np.float64]  # of all cells, or (n_cells,)
+
+
+def stiffness(
+    x: NDArray[np.float64], cells: NDArray[np.int32], lam: Modulus, mu: Modulus
+) -> NDArray[np.float64]:
     """ke (n_cells, 3 npc, 3 npc) of every cell."""
+    lam, mu = (np.reshape(modulus, (-1, 1, 1)) for modulus in (lam, mu))
     g, weight = gradients(x, cells)
     G = np.einsum("pn,pnai,pnbj->naibj", weight, g, g)
     trace = np.einsum("naibi->nab", G)
-    ke = lam * G + mu * np.swapaxes(G, 2, 4)
+    ke = lam[..., None, None] * G + mu[..., None, None] * np.swapaxes(G, 2, 4)
     for c in range(3):
         ke[:, :, c, :, c] += mu * trace
     m = 3 * cells.shape[1]
@@ -127,8 +133,8 @@ def cell_order(cells: NDArray[np.int32]) -> NDArray[np.int32]:
 def assemble(
     x: NDArray[np.float64],
     cells: NDArray[np.int32],
-    lam: float,
-    mu: float,
+    lam: Modulus,
+    mu: Modulus,
     n_interior: int,
     upper: bool,
     fixed: NDArray[np.bool_],

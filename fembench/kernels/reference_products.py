@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.kernels.reference_assembly import stiffness
+from fembench.kernels.reference_assembly import Modulus, stiffness
 
 Vector = NDArray[np.float64]
 
@@ -116,20 +116,22 @@ class EbeProduct:
         x: Vector,
         cells: NDArray[np.int32],
         n_first: int,
-        lam: float,
-        mu: float,
+        lam: Modulus,
+        mu: Modulus,
         fixed: NDArray[np.int32],
         n_interior: int,
         d: Vector,
         q: Vector,
     ) -> None:
-        self.x, self.cells, self.n_first, self.lam, self.mu = x, cells, n_first, lam, mu
+        self.x, self.cells, self.n_first = x, cells, n_first
+        self.lam, self.mu = (np.broadcast_to(modulus, len(cells)) for modulus in (lam, mu))
         self.fixed, self.m, self.d, self.q = fixed, 3 * n_interior, d, q
 
-    def _range(self, cells: NDArray[np.int32], dofs: slice) -> float:
+    def _range(self, which: slice, dofs: slice) -> float:
+        cells = self.cells[which]
         u = np.zeros((self.x.shape[0], 3))
         u[: self.d.size // 3] = self.d.reshape(-1, 3)
-        ke = stiffness(self.x, cells, self.lam, self.mu)
+        ke = stiffness(self.x, cells, self.lam[which], self.mu[which])
         f = np.einsum("nij,nj->ni", ke, u[cells].reshape(ke.shape[:2])).reshape(-1, 3)
         total = np.zeros_like(u)
         np.add.at(total, cells.reshape(-1), f)
@@ -141,8 +143,8 @@ class EbeProduct:
     def interface(self) -> float:
         """Zero q, then the cells that touch the interface."""
         self.q[:] = 0
-        return self._range(self.cells[: self.n_first], slice(self.m, self.q.size))
+        return self._range(slice(self.n_first), slice(self.m, self.q.size))
 
     def interior(self) -> float:
         """The other cells."""
-        return self._range(self.cells[self.n_first :], slice(0, self.m))
+        return self._range(slice(self.n_first, None), slice(0, self.m))

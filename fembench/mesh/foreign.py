@@ -1,14 +1,15 @@
 """Conversion of cells and tags from and to meshio's mesh object. Does not import meshio.
 
 How tags travel:
-    .msh          physical groups: surfaces -> facet tags, curves and points -> node tags
-    .vtu .vtk     one byte per cell, `facet_tag:NAME`, bit i set if local facet i has the tag; one
-                  byte per node, `node_tag:NAME`. No extra cells, and ParaView can show the tags.
-    others        read: point sets, sets and integer marks of facet cells. Not written.
+    .msh          physical groups: volumes -> cell tags, surfaces -> facet tags, others -> node tags
+    .vtu .vtk     one byte per cell, `facet_tag:NAME`, bit i set if local facet i has the tag; one byte per
+                  cell, `cell_tag:NAME`, or node, `node_tag:NAME`. No extra cells; ParaView can show the tags.
+    others        read: point sets, sets and integer marks of cells and facet cells. Not written.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fembench.mesh.mesh import Mesh
 
 FACET_BITS = "facet_tag:"
 NODE_BITS = "node_tag:"
+CELL_BITS = "cell_tag:"
 MARKS = (
     "gmsh:physical",
     "medit:ref",
@@ -47,14 +49,14 @@ def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
         raise InputError(
             f"{where}: points of shape {points.shape}, a 2-D mesh? expected three coordinates per node"
         )
-    node_tags, facet_tags = _tags(foreign, element, cells, where)
+    node_tags, facet_tags, cell_tags = _tags(foreign, element, cells, where)
     used = _used(points, cells, [*node_tags.values(), *facet_tags.values()])
     if used.all():
-        return Mesh.create(points, cells, element.name, name, node_tags, facet_tags), ""
+        return Mesh.create(points, cells, element.name, name, node_tags, facet_tags, cell_tags), ""
     new = np.cumsum(used) - 1  # old number -> new one
     node_tags = {tag: new[kept] for tag, nodes in node_tags.items() if len(kept := nodes[used[nodes]])}
     facet_tags = {tag: new[facets] for tag, facets in facet_tags.items() if used[facets].all()}
-    made = Mesh.create(points[used], new[cells], element.name, name, node_tags, facet_tags)
+    made = Mesh.create(points[used], new[cells], element.name, name, node_tags, facet_tags, cell_tags)
     return made, f"{where}: {plural(int((~used).sum()), 'node')} of {len(points)}, in no cell, left out"
 
 
@@ -99,10 +101,10 @@ def _joined(parts: list[np.ndarray], what: str) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tuple[Arrays, Arrays]:
-    """Node tags and facet tags, in no special order. Raises InputError for facets of a wrong shape."""
-    nodes: dict[str, list[np.ndarray]] = defaultdict(list)
-    facets: dict[str, list[np.ndarray]] = defaultdict(list)
+def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tuple[Arrays, Arrays, Arrays]:
+    """Tags of nodes, facets and cells, in no special order. Raises InputError for facets of a wrong shape."""
+    nodes, facets, solids = (defaultdict[str, list[np.ndarray]](list) for _ in range(3))
+    first = _first_cells(foreign, element)
     for block, tag, members in _marked(foreign):
         if block.dim < 2:
             nodes[tag].append(block.data[members].reshape(-1))
@@ -110,16 +112,34 @@ def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tupl
             if block.type != element.facet_meshio:
                 raise InputError(f"{where}, tag '{tag}': {block.type} cells are no facets of {element.name}")
             facets[tag].append(block.data[members])
+        elif block.type == element.meshio:
+            solids[tag].append(first[id(block)] + members)
     for tag, members in (foreign.point_sets or {}).items():
         nodes[tag].append(np.asarray(members, dtype=np.int64).reshape(-1))
     for tag, bits in _bits(foreign.point_data, NODE_BITS):
         nodes[tag].append(np.flatnonzero(bits))
     for tag, blocks in _bits(foreign.cell_data, FACET_BITS):
-        bits = [np.ravel(b) for b, block in zip(blocks, foreign.cells) if block.type == element.meshio]
-        facets[tag].append(_facets_of_bits(element, cells, np.concatenate(bits)))
-    return {t: np.concatenate(parts) for t, parts in nodes.items()}, {
-        t: _joined(parts, f"{where}, tag '{t}': facets") for t, parts in facets.items()
-    }
+        facets[tag].append(_facets_of_bits(element, cells, _of_cells(foreign, element, blocks)))
+    for tag, blocks in _bits(foreign.cell_data, CELL_BITS):
+        solids[tag].append(np.flatnonzero(_of_cells(foreign, element, blocks)))
+    return (
+        {t: np.concatenate(parts) for t, parts in nodes.items()},
+        {t: _joined(parts, f"{where}, tag '{t}': facets") for t, parts in facets.items()},
+        {t: np.concatenate(parts) for t, parts in solids.items()},
+    )
+
+
+def _first_cells(foreign: Any, element: Element) -> dict[int, int]:
+    """id of each block of volume cells -> the number of its first cell."""
+    blocks = [block for block in foreign.cells if block.type == element.meshio]
+    ends = np.cumsum([0, *map(len, blocks)]).tolist()
+    return {id(block): end for block, end in zip(blocks, ends)}
+
+
+def _of_cells(foreign: Any, element: Element, blocks: Any) -> np.ndarray:
+    """(n_cells,) one number per volume cell, from those of every block."""
+    own = [np.ravel(b) for b, block in zip(blocks, foreign.cells) if block.type == element.meshio]
+    return np.concatenate(own)
 
 
 def _marked(foreign: Any) -> Iterator[tuple[Any, str, np.ndarray]]:
@@ -162,26 +182,35 @@ def bits_of_tags(mesh: Mesh) -> tuple[Arrays, Arrays]:
         bits = np.zeros(mesh.n_cells, dtype=np.uint8)
         np.bitwise_or.at(bits, cell, (1 << facet).astype(np.uint8))
         cell_data[FACET_BITS + tag] = bits
+    for tag, cells in mesh.cell_tags.items():
+        cell_data[CELL_BITS + tag] = np.isin(np.arange(mesh.n_cells), cells).astype(np.uint8)
     return point_data, cell_data
 
 
 def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.ndarray], Arrays]:
     """Blocks of cells, their physical numbers, and names -> (number, dimension): the cells, then every tag.
 
-    Raises InputError for a name that tags both nodes and facets, which meshio cannot distinguish.
+    Raises InputError for what meshio cannot distinguish: one name for two kinds, cells with two tags.
     """
-    both = sorted(set(mesh.facet_tags) & set(mesh.node_tags))
-    if both:
-        raise InputError(
-            f"tag '{both[0]}' names both nodes and facets, which a .msh file cannot contain; expected .vtu"
-        )
-    element = element_named(mesh.element)
-    blocks, names = [(element.meshio, mesh.cells)], {"solid": np.array([1, 3])}
+    kinds = {"nodes": mesh.node_tags, "facets": mesh.facet_tags, "cells": mesh.cell_tags}
+    for a, b in combinations(kinds, 2):
+        for tag in sorted(kinds[a].keys() & kinds[b].keys()):
+            raise _not_in_msh(f"tag '{tag}' names both {a} and {b}")
+    element, solid = element_named(mesh.element), np.zeros(mesh.n_cells, dtype=np.int32)
+    blocks, names = [(element.meshio, mesh.cells)], {}
+    for number, (tag, cells) in enumerate(sorted(mesh.cell_tags.items()), 1):
+        if solid[cells].any():
+            raise _not_in_msh(f"some cells of tag '{tag}' have another tag")
+        solid[cells], names[tag] = number, np.array([number, 3])
     for tag, facets in sorted(mesh.facet_tags.items()):
         blocks.append((element.facet_meshio, facets))
         names[tag] = np.array([len(blocks), 2])
     for tag, nodes in sorted(mesh.node_tags.items()):
         blocks.append(("vertex", nodes[:, None]))
         names[tag] = np.array([len(blocks), 0])
-    marks = [np.full(len(data), number + 1, dtype=np.int32) for number, (_, data) in enumerate(blocks)]
-    return blocks, marks, names
+    others = [np.full(len(data), number, dtype=np.int32) for number, (_, data) in enumerate(blocks[1:], 2)]
+    return blocks, [solid, *others], names
+
+
+def _not_in_msh(what: str) -> InputError:
+    return InputError(f"{what}, which a .msh file cannot contain; expected .vtu")

@@ -142,11 +142,11 @@ def _to_foreign(
         if cell_data:  # meshio writes it, but cannot read such a file again
             raise InputError(f"cannot write cell data ({', '.join(cell_data)}) to a .msh file; expected .vtu")
         blocks, marks, names = physical_groups(mesh)
-        data = {"gmsh:physical": marks, "gmsh:geometrical": marks}
+        data = {"gmsh:physical": marks, "gmsh:geometrical": [np.maximum(numbers, 1) for numbers in marks]}
         return meshio.Mesh(mesh.x, blocks, point_data, data, names)
     if suffix in BITS:
-        nodes, facets = bits_of_tags(mesh)
-        point_data, cell_data = point_data | nodes, cell_data | facets
+        of_nodes, of_cells = bits_of_tags(mesh)
+        point_data, cell_data = point_data | of_nodes, cell_data | of_cells
     cells = [(element_named(mesh.element).meshio, mesh.cells)]
     return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()})
 

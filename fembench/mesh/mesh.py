@@ -35,11 +35,13 @@ class Mesh:
     name: str = "mesh"
     node_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32 nodes, ascending
     facet_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n, 3 | 4) int32, outward
+    cell_tags: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (n,) int32 cells, ascending
     _hash: str = field(default="", init=False, repr=False)
     _behind: np.ndarray | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.x, self.cells, *self.node_tags.values(), *self.facet_tags.values()):
+        tagged = (*self.node_tags.values(), *self.facet_tags.values(), *self.cell_tags.values())
+        for array in (self.x, self.cells, *tagged):
             array.setflags(write=False)
 
     @classmethod
@@ -51,11 +53,12 @@ class Mesh:
         name: str = "mesh",
         node_tags: Mapping[str, ArrayLike] | None = None,
         facet_tags: Mapping[str, ArrayLike] | None = None,
+        cell_tags: Mapping[str, ArrayLike] | None = None,
     ) -> "Mesh":
         """A mesh from unchecked arrays: checked and copied, tags in canonical order, empty tags dropped.
 
         Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
-        nodes, inverted or degenerate cells, more than two cells at a facet, tags of missing nodes or facets.
+        nodes, inverted or degenerate cells, more than two cells at a facet, tags of what is missing.
         """
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
@@ -69,7 +72,7 @@ class Mesh:
             name,
             _filled(
                 {
-                    tag: _nodes(n, len(coordinates), f"{where}, node tag '{tag}'")
+                    tag: _members(n, len(coordinates), f"{where}, node tag '{tag}'", "nodes")
                     for tag, n in (node_tags or {}).items()
                 }
             ),
@@ -77,6 +80,12 @@ class Mesh:
                 {
                     tag: _facets(small, element, f, f"{where}, facet tag '{tag}'")
                     for tag, f in (facet_tags or {}).items()
+                }
+            ),
+            _filled(
+                {
+                    tag: _members(c, len(small), f"{where}, cell tag '{tag}'", "cells")
+                    for tag, c in (cell_tags or {}).items()
                 }
             ),
         )
@@ -95,7 +104,8 @@ class Mesh:
     def hash(self) -> str:
         """SHA-256 of element, coordinates, cells and tags, hexadecimal; independent of the name."""
         if not self._hash:
-            found = content_hash(self.element, self.x, self.cells, self.node_tags, self.facet_tags)
+            tags = self.node_tags, self.facet_tags, self.cell_tags
+            found = content_hash(self.element, self.x, self.cells, *tags)
             object.__setattr__(self, "_hash", found)  # computed once, on demand
         return self._hash
 
@@ -113,14 +123,19 @@ def content_hash(
     cells: np.ndarray,
     node_tags: Mapping[str, np.ndarray],
     facet_tags: Mapping[str, np.ndarray],
+    cell_tags: Mapping[str, np.ndarray],
 ) -> str:
-    """The hash of a mesh with this content; arrays in files are read piece by piece."""
+    """The hash of a mesh with this content; arrays in files are read piece by piece.
+
+    A tag of all cells distinguishes none: some formats have no cells without a tag.
+    """
     digest = hashlib.sha256(f"fembench mesh 1 {element} {len(x)} {len(cells)}".encode())
     for array, kind in ((x, "<f8"), (cells, "<i4")):
         for low in range(0, len(array), PIECE):
             piece = array[low : low + PIECE].astype(kind)
             digest.update(piece + piece.dtype.type(0))  # + 0: minus zero is zero
-    for kind, tags in (("node", node_tags), ("facet", facet_tags)):
+    some = {tag: members for tag, members in cell_tags.items() if len(members) < len(cells)}
+    for kind, tags in (("node", node_tags), ("facet", facet_tags), ("cell", some)):
         for tag in sorted(tags):
             digest.update(f"{kind} {tag} {len(tags[tag])}\0".encode())
             digest.update(tags[tag].astype("<i4").tobytes())
@@ -131,11 +146,11 @@ def _filled(tags: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {tag: members for tag, members in tags.items() if len(members)}
 
 
-def _nodes(nodes: ArrayLike, n_nodes: int, where: str) -> np.ndarray:
-    """(n,) int32 ascending, each node once."""
-    unique = np.unique(np.asarray(nodes, dtype=np.int64))
-    if len(unique) and (unique[0] < 0 or unique[-1] >= n_nodes):
-        raise InputError(f"{where}: names nodes {unique[0]} to {unique[-1]}; expected 0 to {n_nodes - 1}")
+def _members(numbers: ArrayLike, n: int, where: str, kind: str) -> np.ndarray:
+    """(n,) int32 ascending, each number once."""
+    unique = np.unique(np.asarray(numbers, dtype=np.int64))
+    if len(unique) and (unique[0] < 0 or unique[-1] >= n):
+        raise InputError(f"{where}: names {kind} {unique[0]} to {unique[-1]}; expected 0 to {n - 1}")
     return unique.astype(np.int32)
 
 
@@ -239,6 +254,7 @@ def summary(mesh: Mesh) -> dict[str, Any]:
         "quality_mean": float(shape.mean()),
         "node_tags": {tag: len(nodes) for tag, nodes in sorted(mesh.node_tags.items())},
         "facet_tags": {tag: len(facets) for tag, facets in sorted(mesh.facet_tags.items())},
+        "cell_tags": {tag: len(cells) for tag, cells in sorted(mesh.cell_tags.items())},
     }
 
 
@@ -246,6 +262,7 @@ def lines(facts: dict[str, Any]) -> list[str]:
     """The same as text, one fact per line."""
     tags = [f"{tag} ({count} facets)" for tag, count in facts["facet_tags"].items()]
     tags += [f"{tag} ({plural(count, 'node')})" for tag, count in facts["node_tags"].items()]
+    tags += [f"{tag} ({plural(count, 'cell')})" for tag, count in facts["cell_tags"].items()]
     corner = " to ".join("(" + ", ".join(f"{a:g}" for a in facts[key]) + ")" for key in ("lower", "upper"))
     return [
         f"mesh        {facts['name']}",

@@ -6,6 +6,7 @@
     centroids.npy   (n_cells, 3) int32 in steps, for bisection
     facets.npy      (n, 3) int32, ascending: cell, local facet, tag; the last tag is the whole boundary
     marks.npy       (n, 2) int32, ascending: node, mark; first the node tags, then the facet tags
+    kinds.npy       (n, 2) int32, ascending: cell, cell tag
     parts.npy       (n_cells, 1) int32 connected part of each cell
 
 A slice consists of whole blocks, and every block that is read is compared with its check sum.
@@ -26,7 +27,7 @@ from fembench.mesh.mesh import Mesh
 BLOCK = 16384  # rows with a check sum of their own
 BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
 MANIFEST = "manifest.json"
-COLUMNS = {"nodes": 3, "centroids": 3, "facets": 3, "marks": 2, "parts": 1}
+COLUMNS = {"nodes": 3, "centroids": 3, "facets": 3, "marks": 2, "kinds": 2, "parts": 1}
 ARRAYS = (*COLUMNS, "cells")
 
 
@@ -41,11 +42,12 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     n_parts: int  # connected through facets
     node_tags: tuple[str, ...]
     facet_tags: tuple[str, ...]  # without the boundary
+    cell_tags: tuple[str, ...] = ()
     sums: dict[str, tuple[int, ...]]  # of the file's header, then of every block
     seal: int = 0
 
 
-FORMAT = "fembench sliced mesh 1"
+FORMAT = "fembench sliced mesh 2"
 
 
 def sealed(manifest: Manifest) -> Manifest:
@@ -95,7 +97,12 @@ class Sliced:
                 "'fembench mesh convert' wrote"
             )
         self.manifest = read_json(self.folder / MANIFEST, Manifest)
-        if self.manifest.format != FORMAT or self.manifest.seal != _seal(self.manifest):
+        if self.manifest.format != FORMAT:
+            raise InputError(
+                f"cannot read mesh {folder}: its format is '{self.manifest.format}', expected '{FORMAT}';"
+                " convert the mesh again"
+            )
+        if self.manifest.seal != _seal(self.manifest):
             raise self._damaged(MANIFEST)
         if set(self.manifest.rows) != set(ARRAYS) or set(self.manifest.sums) != set(ARRAYS):
             raise self._damaged(MANIFEST)
@@ -162,8 +169,8 @@ class Sliced:
     def whole(self) -> Mesh:
         """All of it as one mesh."""
         m = self.manifest
-        x, cells, facets, marks = (
-            self.rows(name, 0, m.rows[name]) for name in ("nodes", "cells", "facets", "marks")
+        x, cells, facets, marks, kinds = (
+            self.rows(name, 0, m.rows[name]) for name in ("nodes", "cells", "facets", "marks", "kinds")
         )
         mesh = Mesh(
             x,
@@ -172,6 +179,7 @@ class Sliced:
             m.name,
             {tag: marks[marks[:, 1] == k, 0] for k, tag in enumerate(m.node_tags)},
             {tag: tagged(cells, m.element, facets[facets[:, 2] == k]) for k, tag in enumerate(m.facet_tags)},
+            {tag: kinds[kinds[:, 1] == k, 0] for k, tag in enumerate(m.cell_tags)},
         )
         if mesh.hash != m.hash:
             raise self._damaged(MANIFEST)

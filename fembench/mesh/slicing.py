@@ -1,7 +1,7 @@
 """Write a mesh into a folder of slices, piece by piece: a box is never held whole."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,7 @@ class Source:
     facet_tags: Mapping[str, np.ndarray]  # (n, 2) cell and local facet, ascending
     boundary: np.ndarray  # (n, 2)
     parts: np.ndarray  # (n_cells,) the connected part of each cell; empty if there is one
+    cell_tags: Mapping[str, np.ndarray] = field(default_factory=dict)  # (n,) cells, ascending
 
 
 def source_of_mesh(mesh: Mesh) -> Source:
@@ -69,6 +70,7 @@ def source_of_mesh(mesh: Mesh) -> Source:
         },
         np.argwhere(mesh.behind == NONE),
         parts if parts.any() else parts[:0],
+        mesh.cell_tags,
     )
 
 
@@ -116,10 +118,12 @@ def _fill(source: Source, place: Path) -> Manifest:
     facet_tags = {tag: tagged(cells, source.element, rows) for tag, rows in source.facet_tags.items()}
     boundary = tagged(cells, source.element, source.boundary)
     marks = [*source.node_tags.values(), *map(np.unique, (*facet_tags.values(), boundary))]
+    kinds = [cells[:, None] for cells in source.cell_tags.values()]
     tables = {
         "centroids": (source.n_cells, _centroids(x, cells)),
         "facets": (len(facets), [facets]),
         "marks": (sum(map(len, marks)), [_numbered([nodes[:, None] for nodes in marks])]),
+        "kinds": (sum(map(len, kinds)), [_numbered(kinds)] if kinds else []),
         "parts": (len(source.parts), [source.parts[:, None]]),
     }
     arrays |= {name: _stored(place, name, source, *table) for name, table in tables.items()}
@@ -128,11 +132,12 @@ def _fill(source: Source, place: Path) -> Manifest:
             format=FORMAT,
             name=source.name,
             element=source.element,
-            hash=content_hash(source.element, x, cells, source.node_tags, facet_tags),
+            hash=content_hash(source.element, x, cells, source.node_tags, facet_tags, source.cell_tags),
             rows={name: len(array) for name, array in arrays.items()},
             n_parts=int(source.parts.max(initial=0)) + 1,
             node_tags=tuple(source.node_tags),
             facet_tags=tuple(source.facet_tags),
+            cell_tags=tuple(source.cell_tags),
             sums={name: _sums(place / f"{name}.npy", array) for name, array in arrays.items()},
         )
     )

@@ -27,11 +27,10 @@ class Own:
     """fembench itself, tracing included, as `fembench run` runs it."""
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
-        material = prepared.spec.material
         self.library = f"fembench, {kernels.NAME} kernels"
         self._rhs, self._tracer = prepared.rhs, make_tracer()
         begin = time.perf_counter()
-        A = build_operator(storage, prepared.sub, material.lam, material.mu)
+        A = build_operator(storage, prepared.sub, *prepared.lame)
         middle = time.perf_counter()
         M = make_preconditioner(precond, A, prepared.interface, prepared.sub, self._tracer)
         self._solver = ConjugateGradients(A, prepared.interface, M, self._tracer)
@@ -59,7 +58,7 @@ class Petsc:
         self._solver = petsc.PetscSolver(
             prepared.sub,
             prepared.interface,
-            prepared.spec.material,
+            prepared.lame,
             self._tracer,
             storage=storage,
             precond=precond,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.errors import FembenchError
+from fembench.base.errors import FembenchError, InputError
 from fembench.fem.rigid import rigid_modes
 from fembench.peers import with_dolfinx
 from fembench.peers.catalog import Entry, Peer, Sample
@@ -176,7 +176,10 @@ def skfem_stiffness(system: System) -> csr_matrix:
     from skfem.io.meshio import HEX_MAPPING
     from skfem.models.elasticity import linear_elasticity
 
-    sub, material = system.prepared.sub, system.prepared.spec.material
+    sub = system.prepared.sub
+    lam, mu = (
+        modulus if isinstance(modulus, float) else modulus[:, None] for modulus in system.prepared.lame
+    )
     x, cells = np.ascontiguousarray(sub.x.T), sub.cells.astype(np.int64).T
     if sub.element == "tet4":
         mesh, element, order = skfem.MeshTet1(x, np.ascontiguousarray(cells)), skfem.ElementTetP1(), 1
@@ -188,7 +191,7 @@ def skfem_stiffness(system: System) -> csr_matrix:
             3,
         )
     basis = skfem.Basis(mesh, skfem.ElementVector(element), intorder=order)
-    K = linear_elasticity(material.lam, material.mu).assemble(basis).tocsr()
+    K = linear_elasticity(lam, mu).assemble(basis).tocsr()
     n = 3 * sub.n_active
     K = K[:n, :n]
     if not sub.fixed.any():
@@ -201,6 +204,8 @@ class Dolfinx:
     """DOLFINx assembles on the same mesh, its PETSc solves: `with_dolfinx.py` in a Python that has both."""
 
     def __init__(self, system: System, precond: str, elsewhere: Elsewhere) -> None:
+        if system.prepared.spec.materials:
+            raise InputError("peer dolfinx takes one material; leave it out, or use a problem with one")
         self._folder = tempfile.TemporaryDirectory(prefix="fembench-dolfinx-")
         folder = Path(self._folder.name)
         write_npz(system, folder / "system.npz")

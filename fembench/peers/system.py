@@ -5,7 +5,7 @@ node: row 3 i + c is component c of node i. A restrained dof of an active node h
 zero load. Fully restrained nodes follow the active ones and have no rows.
 
     system.npz   K in compressed rows (data, indices, indptr), f, u, and its origin: x (n_nodes, 3),
-                 cells, element, restrained (n_nodes, 3), nodes (their numbers in the mesh), lam, mu
+                 cells, element, restrained (n_nodes, 3), nodes (their numbers in the mesh), lam and mu
     K.petsc f.petsc u.petsc   for MatLoad and VecLoad: big-endian, 32-bit indices (PETSc manual, MatLoad)
 """
 
@@ -50,8 +50,8 @@ def make_system(prepared: Prepared) -> System:
     """The whole system, from a case prepared on one rank."""
     from scipy.sparse import bsr_matrix
 
-    sub, material = prepared.sub, prepared.spec.material
-    indptr, _, columns, values = assembled(sub, material.lam, material.mu, upper=False)
+    sub = prepared.sub
+    indptr, _, columns, values = assembled(sub, *prepared.lame, upper=False)
     n = 3 * sub.n_active
     if values.size > np.iinfo(np.int32).max:
         raise InputError(f"{values.size} entries: peers use 32-bit indices; choose a smaller mesh")
@@ -67,8 +67,8 @@ def make_system(prepared: Prepared) -> System:
 
 def _solve(prepared: Prepared) -> F64:
     """u by our own solver, as accurate as rounding allows."""
-    material, tracer = prepared.spec.material, NullTracer()
-    A = build_operator("sym", prepared.sub, material.lam, material.mu)
+    tracer = NullTracer()
+    A = build_operator("sym", prepared.sub, *prepared.lame)
     M = make_preconditioner("block-jacobi", A, prepared.interface, prepared.sub)
     control = StoppingCriterion(tolerance=TIGHT, relative=True, max_iterations=10 * prepared.mesh.n_equations)
     return ConjugateGradients(A, prepared.interface, M, tracer).solve(prepared.rhs, control).x.copy()
@@ -86,7 +86,7 @@ def export(system: System, folder: Path) -> None:
 
 def write_npz(system: System, target: Path) -> None:
     """The system and its mesh in one file."""
-    K, sub, material = system.K, system.prepared.sub, system.prepared.spec.material
+    K, sub, (lam, mu) = system.K, system.prepared.sub, system.prepared.lame
     with atomic_path(target) as path, open(path, "wb") as stream:
         np.savez(
             stream,
@@ -100,8 +100,8 @@ def write_npz(system: System, target: Path) -> None:
             element=np.array(sub.element),
             restrained=sub.restrained,
             nodes=sub.global_nodes,
-            lam=material.lam,
-            mu=material.mu,
+            lam=lam,
+            mu=mu,
         )
 
 

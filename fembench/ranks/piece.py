@@ -1,7 +1,7 @@
 """Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class Piece:
     global_cells: NDArray[np.int64]  # (n_cells,)
     node_tags: Mapping[str, NDArray[np.bool_]]  # name -> (n_nodes,) mask; facet tags' nodes too
     facet_tags: Mapping[str, NDArray[np.int32]]  # name -> (n, 3|4) facets of this piece's own cells
+    cell_tags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # name -> (n_cells,) mask
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
         global_cells=mine.astype(np.int64),
         node_tags=node_tags,
         facet_tags=facet_tags,
+        cell_tags={name: np.isin(mine, tagged) for name, tagged in mesh.cell_tags.items()},
     )
 
 

@@ -57,6 +57,7 @@ class Cells:
     numbers: I64  # (n,)
     nodes: I32  # (n, nodes of the element) global numbers; `sliced_piece` replaces them by local ones
     facets: I32  # (k, 3) cell, local facet, tag; ascending
+    kinds: I32  # (k, 2) cell, cell tag
     parts: NDArray[np.integer]  # (n,) connected part of each; all 0 if there is one
 
 
@@ -92,9 +93,16 @@ def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
             if several:
                 parts[there] = batch[:, -1]
             place[source] = there.stop
-    facets = together(comm, lambda: mesh.rows_between("facets", low, high))
-    facets, _ = to_parts(comm, facets, part[facets[:, 0] - low])
-    return Cells(numbers, nodes, facets[np.lexsort(facets.T[::-1])], np.broadcast_to(parts, n))
+    facets, kinds = (_arrived(comm, mesh, name, part) for name in ("facets", "kinds"))
+    return Cells(numbers, nodes, facets, kinds, np.broadcast_to(parts, n))
+
+
+def _arrived(comm: Comm, mesh: Sliced, name: str, part: I32) -> I32:
+    """The rows that begin with a cell of this rank's part, ascending. Collective."""
+    low, high = mesh.share("cells", comm.rank, comm.size)
+    rows = together(comm, lambda: mesh.rows_between(name, low, high))
+    rows, _ = to_parts(comm, rows, part[rows[:, 0] - low])
+    return rows[np.lexsort(rows.T[::-1])]
 
 
 def _numbered_cells(mesh: Sliced, first: int, last: int) -> I32:
@@ -125,6 +133,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
         node_tags[name] = mask | node_tags.get(name, False)
     own = cells.facets.copy()
     own[:, 0] = np.searchsorted(cells.numbers, own[:, 0])
+    kinds = {tag: cells.kinds[cells.kinds[:, 1] == k, 0] for k, tag in enumerate(m.cell_tags)}
     return Piece(
         element=m.element,
         x=x,
@@ -136,6 +145,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
             name: tagged(local, m.element, own[own[:, 2] == k])
             for k, name in enumerate((*m.facet_tags, BOUNDARY))
         },
+        cell_tags={tag: np.isin(cells.numbers, tagged) for tag, tagged in kinds.items()},
     )
 
 

@@ -34,6 +34,7 @@ class Subdomain:
     global_cells: NDArray[np.int64]  # (n_cells,)
     node_tags: Mapping[str, NDArray[np.bool_]]
     facet_tags: Mapping[str, NDArray[np.int32]]
+    cell_tags: Mapping[str, NDArray[np.bool_]]
     owned_nodes: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest sharer
     sharers: NDArray[np.int32]  # (n_nodes,) ranks that hold the node
     restrained: NDArray[np.bool_]  # (n_nodes, 3)
@@ -93,6 +94,7 @@ def build_subdomain(
         global_cells=piece.global_cells[by_node],
         node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
         facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
+        cell_tags={name: mask[by_node] for name, mask in piece.cell_tags.items()},
         owned_nodes=sharing.owned[order],
         sharers=sharing.sharers[order],
         restrained=restrained[order],

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.fem.material import Modulus
+from fembench.fem.materials import part_of
 from fembench.fem.rigid import rigid_modes
 from fembench.kernels.backend import kernels
 
@@ -62,7 +64,7 @@ def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
 
 
 def local_energy(
-    sub: Subdomain, sharers: Sharers, centres: F64, lam: float, mu: float
+    sub: Subdomain, sharers: Sharers, centres: F64, lam: Modulus, mu: Modulus
 ) -> tuple[list[int], F64]:
     """(parts, E (6 n, 6 n) for n parts): contribution of this rank's cells to E; centres (n_ranks, 3)."""
     parts = sorted({q for kind in sharers.parts for q in kind})
@@ -71,11 +73,12 @@ def local_energy(
     special = kind > 0
     special[sub.n_active :] = True
     special[: sub.n_active] |= sub.fixed.reshape(-1, 3).any(axis=1)
-    cells = sub.cells[special[sub.cells].any(axis=1)]
+    chosen = np.flatnonzero(special[sub.cells].any(axis=1))
     E = np.zeros((6 * len(parts), 6 * len(parts)))
-    for begin in range(0, len(cells), CELLS_AT_ONCE):
-        some = np.ascontiguousarray(cells[begin : begin + CELLS_AT_ONCE])
-        ke = kernels.stiffness(sub.x, some, lam, mu)
+    for begin in range(0, len(chosen), CELLS_AT_ONCE):
+        here = chosen[begin : begin + CELLS_AT_ONCE]
+        some = sub.cells[here]
+        ke = kernels.stiffness(sub.x, some, part_of(lam, here), part_of(mu, here))
         Z = _modes(sub, kind, sharers, parts, centres, some).reshape(len(some), ke.shape[1], -1)
         E += np.einsum("nik,nil->kl", Z, ke @ Z, optimize=True)
     return parts, E

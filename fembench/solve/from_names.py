@@ -16,7 +16,7 @@ from fembench.solve.precond import make_preconditioner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fembench.fem.material import Material
+    from fembench.fem.material import Modulus
     from fembench.methods.lookup import MethodChoice
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
@@ -47,7 +47,7 @@ def build_solver(
     choice: MethodChoice,
     sub: Subdomain,
     interface: Interface,
-    material: Material,
+    lame: tuple[Modulus, Modulus],
     tracer: TracerLike,
     *,
     overlap: bool = True,
@@ -60,8 +60,8 @@ def build_solver(
     make = load(variant_of(choice.variant, choice.solver).build)
     if choice.solver == "petsc":
         names = {"storage": choice.storage, "precond": choice.precond, "options": options}
-        return make(sub, interface, material, tracer, **names)
-    A = build_operator(choice.storage, sub, material.lam, material.mu)
+        return make(sub, interface, lame, tracer, **names)
+    A = build_operator(choice.storage, sub, *lame)
     M = make_preconditioner(choice.precond, A, interface, sub, tracer)
     product = Work(A.flops, A.bytes_per_product)
     work = recipe(choice).counted(interface.n_dofs, product, M.coarse_entries)

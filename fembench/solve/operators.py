@@ -17,7 +17,7 @@ sym       indptr, rows, columns, values
 bsr       indptr, columns, values
 csr       indptr, columns, entries
 dense     A
-ebe       x, cells (interface cells first), fixed dofs, (number of interface cells, lam, mu)"""
+ebe       x, cells (interface cells first), fixed dofs, number of the former, (lam, mu) of all or each"""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.errors import InputError
+from fembench.fem.material import Modulus
+from fembench.fem.materials import part_of
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, storage_of
 
@@ -59,11 +61,11 @@ def bind_arrays(storage: str, arrays: Arrays, n_interior: int) -> Bind:
 
 
 def ebe_product(
-    x: F64, cells: NDArray, fixed: NDArray, numbers: F64, n_interior: int, d: F64, q: F64
+    x: F64, cells: NDArray, fixed: NDArray, n_first: NDArray, lame: F64, n_interior: int, d: F64, q: F64
 ) -> Product:
-    """The element-by-element kernel from its arrays; numbers: interface cells, lam, mu."""
-    n_first, lam, mu = numbers
-    return kernels.EbeProduct(x, cells, int(n_first), float(lam), float(mu), fixed, n_interior, d, q)
+    """The element-by-element kernel from its arrays."""
+    lam, mu = lame if lame.shape[1] > 1 else lame[:, 0].tolist()
+    return kernels.EbeProduct(x, cells, int(n_first[0]), lam, mu, fixed, n_interior, d, q)
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class Operator:
     """One rank's A, with the bytes and flops of one product."""
 
     storage: str
-    lam: float  # pascal
-    mu: float  # pascal
+    lam: Modulus  # pascal
+    mu: Modulus  # pascal
     n_interior: int  # nodes
     n_active: int  # nodes
     matrix_bytes: int  # of the arrays that one product reads, without vectors
@@ -100,12 +102,14 @@ class Operator:
         return q
 
 
-def build_operator(storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
+def build_operator(storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     """Assemble A of a rank's own cells; lam, mu in pascal. Raises InputError for an unknown storage."""
     return load(storage_of(storage, "own").build)(sub, lam, mu)
 
 
-def assembled(sub: Subdomain, lam: float, mu: float, *, upper: bool) -> tuple[NDArray, NDArray, NDArray, F64]:
+def assembled(
+    sub: Subdomain, lam: Modulus, mu: Modulus, *, upper: bool
+) -> tuple[NDArray, NDArray, NDArray, F64]:
     """(indptr, rows, columns, values (n_blocks, 3, 3)); see kernels.pattern."""
     where = kernels.incidence(sub.cells, len(sub.x))
     indptr, rows, columns = kernels.pattern(sub.cells, sub.n_interior, sub.n_active, upper, where)
@@ -118,17 +122,17 @@ def assembled(sub: Subdomain, lam: float, mu: float, *, upper: bool) -> tuple[ND
 def _operator(
     storage: str,
     sub: Subdomain,
-    material: tuple[float, float],
+    lame: tuple[Modulus, Modulus],
     arrays: Arrays,
     flops: int,
     block_diagonal: Callable[[], F64],
     matrix_bytes: int | None = None,
 ) -> Operator:
-    """The operator on its arrays; `material` is (lam, mu), `matrix_bytes` by default those of the arrays."""
+    """The operator on its arrays; `lame` is (lam, mu), `matrix_bytes` by default those of the arrays."""
     return Operator(
         storage=storage,
-        lam=material[0],
-        mu=material[1],
+        lam=lame[0],
+        mu=lame[1],
         n_interior=sub.n_interior,
         n_active=sub.n_active,
         matrix_bytes=sum(a.nbytes for a in arrays) if matrix_bytes is None else matrix_bytes,
@@ -139,7 +143,7 @@ def _operator(
     )
 
 
-def symmetric(sub: Subdomain, lam: float, mu: float) -> Operator:
+def symmetric(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     indptr, rows, columns, values = assembled(sub, lam, mu, upper=True)
     arrays = (indptr, rows, columns, values)
     flops = 18 * (2 * len(columns) - sub.n_active)
@@ -154,7 +158,7 @@ def diagonal_of(arrays: tuple[NDArray, NDArray, NDArray, F64]) -> F64:
     return blocks
 
 
-def blocked(sub: Subdomain, lam: float, mu: float) -> Operator:
+def blocked(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     return _operator(
         "bsr",
@@ -172,7 +176,7 @@ def _own_blocks(indptr: NDArray, columns: NDArray) -> NDArray:
     return np.flatnonzero(rows == columns)
 
 
-def scalar_rows(sub: Subdomain, lam: float, mu: float) -> Operator:
+def scalar_rows(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]
     arrays = _scalar(indptr, columns, values)
@@ -199,7 +203,7 @@ def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, ND
 _DENSE_LIMIT = 16 * 2**30  # bytes
 
 
-def dense(sub: Subdomain, lam: float, mu: float) -> Operator:
+def dense(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     n = 3 * sub.n_active
     if 8 * n * n > _DENSE_LIMIT:
         raise InputError(
@@ -213,14 +217,15 @@ def dense(sub: Subdomain, lam: float, mu: float) -> Operator:
     return _operator("dense", sub, (lam, mu), (A,), 2 * n * n, lambda: values[_own_blocks(indptr, columns)])
 
 
-def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
+def by_elements(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     at_interface = ((sub.cells >= sub.n_interior) & (sub.cells < sub.n_active)).any(axis=1)
     incomplete = (sub.cells >= sub.n_active).any(axis=1)
     order = np.lexsort((incomplete, ~at_interface))  # stable: cells stay near their nodes
     cells = np.ascontiguousarray(sub.cells[order])
     n_first = int(at_interface.sum())
     fixed = np.flatnonzero(sub.fixed).astype(np.int32)
-    arrays = (sub.x, cells, fixed, np.array([n_first, lam, mu]))
+    lame = np.array([np.atleast_1d(part_of(modulus, order)) for modulus in (lam, mu)])  # (2, 1 | n_cells)
+    arrays = (sub.x, cells, fixed, np.array([n_first]), lame)
     return _operator(
         "ebe",
         sub,
@@ -228,7 +233,7 @@ def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
         arrays,
         flops=_EBE_FLOPS[cells.shape[1]] * len(cells),
         block_diagonal=lambda: _ebe_diagonal(sub, lam, mu),
-        matrix_bytes=cells.nbytes + 32 * len(sub.x),  # coordinates are padded
+        matrix_bytes=cells.nbytes + 32 * len(sub.x) + lame.nbytes,  # coordinates are padded
     )
 
 
@@ -238,13 +243,16 @@ def by_elements(sub: Subdomain, lam: float, mu: float) -> Operator:
 _EBE_FLOPS = {4: 9 + 27 + 7 + 9 + 45 + 23 + 54 + 12, 8: 8 * (144 + 33 + 120 + 144 + 25 + 144) + 24}
 
 
-def _ebe_diagonal(sub: Subdomain, lam: float, mu: float) -> F64:
+def _ebe_diagonal(sub: Subdomain, lam: Modulus, mu: Modulus) -> F64:
     """Block diagonal, summed over cells in small slices."""
     npc = sub.cells.shape[1]
     diagonal = np.zeros((len(sub.x), 3, 3))
     for begin in range(0, len(sub.cells), 65536):
-        cells = sub.cells[begin : begin + 65536]
-        ke = kernels.stiffness(sub.x, cells, lam, mu).reshape(-1, npc, 3, npc, 3)
+        chunk = slice(begin, begin + 65536)
+        cells = sub.cells[chunk]
+        ke = kernels.stiffness(sub.x, cells, part_of(lam, chunk), part_of(mu, chunk)).reshape(
+            -1, npc, 3, npc, 3
+        )
         for a in range(npc):
             np.add.at(diagonal, cells[:, a], ke[:, a, :, a, :])
     diagonal = diagonal[: sub.n_active]

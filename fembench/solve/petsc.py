@@ -29,7 +29,7 @@ from fembench.solve.operators import Operator, build_operator
 from fembench.solve.petsc_matrix import Numbering, assemble, assembled_rows
 
 if TYPE_CHECKING:
-    from fembench.fem.material import Material
+    from fembench.fem.material import Modulus
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
     from fembench.timing.tracer import TracerLike
@@ -84,7 +84,7 @@ class PetscSolver:
         self,
         sub: Subdomain,
         interface: Interface,
-        material: Material,
+        lame: tuple[Modulus, Modulus],
         tracer: TracerLike,
         *,
         storage: str,
@@ -96,10 +96,10 @@ class PetscSolver:
         PETSc = library()
         self._interface, self._tracer = interface, tracer
         self._numbering = Numbering(PETSc, sub, interface)
-        self.A = assemble(storage, sub, self._numbering, material.lam, material.mu)
+        self.A = assemble(storage, sub, self._numbering, *lame)
         self._x, self._b = self.A.createVecs()
         self.ksp = _make_ksp(self.A, precond, options)
-        self.operator = self._operator(storage, sub, material.lam, material.mu)
+        self.operator = self._operator(storage, sub, *lame)
         self.work = Work()  # not counted: PETSc chooses its own passes over vectors
         self._events = {name: PETSc.Log.Event(name) for name in _EVENTS}
         self._split = self.ksp.getPC().getType() in _priced()
@@ -158,7 +158,7 @@ class PetscSolver:
                 for _ in range(count):
                     self._tracer.add(_EVENTS[name], 0, ticks)
 
-    def _operator(self, storage: str, sub: Subdomain, lam: float, mu: float) -> Operator:
+    def _operator(self, storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
         """The matrix as an `Operator`, for verification only; KSP uses PETSc's own product."""
         n = self._numbering.n_owned
         nonzeros = self.A.getInfo(library().Mat.InfoType.LOCAL)["nz_used"]

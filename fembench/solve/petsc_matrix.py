@@ -22,6 +22,7 @@ from fembench.ranks.comm import SUM
 from fembench.solve.operators import assembled
 
 if TYPE_CHECKING:
+    from fembench.fem.material import Modulus
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
 
@@ -76,7 +77,7 @@ class Numbering:
         return tuple(bounds.astype(self.PETSc.IntType).T)
 
 
-def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: float, mu: float) -> Any:
+def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: Modulus, mu: Modulus) -> Any:
     """The PETSc matrix from the rank's own cells. Collective."""
     PETSc, comm = numbering.PETSc, numbering.interface.comm
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)

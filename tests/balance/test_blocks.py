@@ -27,8 +27,7 @@ MOVING = sorted(set(POLICIES) - {"none", "observe"})
 def plain(job):
     """The solve without blocks."""
     case, prepared = job.case, job.prepared
-    material = prepared.spec.material
-    A = build_operator(case.method.storage, prepared.sub, material.lam, material.mu)
+    A = build_operator(case.method.storage, prepared.sub, *prepared.lame)
     M = make_preconditioner(case.method.precond, A, prepared.interface, prepared.sub)
     solver = ConjugateGradients(A, prepared.interface, M, job.tracer)
     return solver.solve(prepared.rhs, control_of(case, prepared.mesh.n_equations))

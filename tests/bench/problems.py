@@ -23,7 +23,7 @@ def solved(comm, tracer=None, **fields):
 
 def solved_on(p, case, tracer):
     """(Solved, CGResult) of what was prepared."""
-    A = build_operator(case.method.storage, p.sub, p.spec.material.lam, p.spec.material.mu)
+    A = build_operator(case.method.storage, p.sub, *p.lame)
     M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
     cg = variant_class(case.method.variant)(A, p.interface, M, tracer, overlap=case.method.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))

@@ -47,6 +47,7 @@ class Part:
     facet_tags: dict
     owned_nodes: np.ndarray
     global_nodes: np.ndarray
+    cell_tags: dict
 
 
 def parts_of(spec, mesh, n_parts) -> tuple[WholeMesh, list[Part]]:
@@ -80,4 +81,5 @@ def _part(whole, part_of_cell, owner, facets, p):
         {name: to_local[rows[part == p]] for name, (rows, part) in facets.items()},
         owner[nodes] == p,
         nodes,
+        {name: mask[part_of_cell == p] for name, mask in whole.cell_tags.items()},
     )

@@ -131,7 +131,7 @@ def test_a_body_force_is_the_sum_of_its_field_its_constant_and_its_weight():
     spec = ProblemSpec(body=Body(force=(1.0, 2.0, 3.0), gravity=(0.0, 0.0, -2.0), field="manufactured"))
     geometry, extent = prepared(spec)
     wave = manufactured_body_force(extent, spec.material.lam, spec.material.mu)(geometry.x)
-    density = body_density(spec, extent)(geometry.x)
+    density = body_density(spec, spec.material, extent)(geometry.x)
     np.testing.assert_allclose(density - wave, np.tile([1, 2, 3 - 2 * 7850.0], (len(wave), 1)), atol=1e-6)
 
 

@@ -67,6 +67,61 @@ def test_assembled_values_are_those_of_the_reference_twin(s, upper):
     np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
 
 
+def moduli(s):
+    """Lamé parameters of three materials: most cells of a node have one, some have two or three."""
+    kind = (s.x[s.cells].mean(axis=1)[:, :2] > 1.5).sum(axis=1)
+    return np.array([LAM, 900.0, 0.05])[kind], np.array([MU, 300.0, 0.2])[kind]
+
+
+@every_sample
+@both_halves
+def test_assembled_values_of_several_materials_are_those_of_the_reference_twin(s, upper):
+    pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
+    arguments = (s.x, s.cells, *moduli(s), s.n_interior, upper, s.fixed, *pattern)
+    ours, twin = kernels.assemble(*arguments), reference.assemble(*arguments)
+    np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
+
+
+@every_sample
+@both_halves
+def test_several_materials_that_are_alike_give_the_bits_of_one(s, upper):
+    pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
+    many = np.full(len(s.cells), LAM), np.full(len(s.cells), MU)
+    one, several = (
+        kernels.assemble(s.x, s.cells, *lame, s.n_interior, upper, s.fixed, *pattern)
+        for lame in ((LAM, MU), many)
+    )
+    np.testing.assert_array_equal(one, several)
+
+
+@every_sample
+def test_products_without_a_matrix_are_those_of_the_assembled_one_for_several_materials(s):
+    lam, mu = moduli(s)
+    beside = ((s.cells >= s.n_interior) & (s.cells < s.n_active)).any(axis=1)
+    order = np.argsort(~beside, kind="stable")
+    cells = np.ascontiguousarray(s.cells[order])
+    pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, False)
+    values = kernels.assemble(s.x, s.cells, lam, mu, s.n_interior, False, s.fixed, *pattern)
+    d, q, expected = (kernels.zeros(3 * s.n_active) for _ in range(3))
+    d[:] = np.where(s.fixed, 0.0, np.random.default_rng(0).uniform(-1, 1, d.size))
+    rows = np.repeat(np.arange(s.n_active), np.diff(pattern[0]))
+    np.add.at(expected.reshape(-1, 3), rows, (values @ d.reshape(-1, 3)[pattern[2]][:, :, None])[..., 0])
+    fixed = np.flatnonzero(s.fixed).astype(np.int32)
+    n_first = int(beside.sum())
+    for module in (kernels, reference):
+        lame = lam[order], mu[order]
+        product = module.EbeProduct(s.x, cells, n_first, *lame, fixed, s.n_interior, d, q)
+        product.interface()
+        product.interior()
+        np.testing.assert_allclose(q, expected, rtol=0, atol=1e-13 * max(np.abs(expected).max(initial=0), 1))
+
+
+def test_as_many_lame_parameters_as_cells_are_expected():
+    s = SAMPLES["tets"]
+    with pytest.raises(ValueError, match="lam, mu: expected numbers or arrays"):
+        kernels.stiffness(s.x, s.cells, np.ones(3), np.ones(3))
+
+
 def test_a_cell_with_a_node_that_is_not_there_is_refused():
     s = SAMPLES["tets"]
     cells = s.cells.copy()

@@ -43,16 +43,24 @@ def test_a_box_is_written_layer_by_layer_as_if_it_had_been_made_whole(tmp_path, 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two cubes apart, so that no array is empty, with a node tag."""
+    """Two cubes apart, so that no array is empty, with a node tag and a cell tag."""
     cube = box((2, 2, 2))
     mesh = Mesh.create(
         np.vstack([cube.x, cube.x + 9]),
         np.vstack([cube.cells, cube.cells + 27]),
         "tet4",
         node_tags={"n": [1]},
+        cell_tags={"c": [0, 1]},
     )
     write_sliced(source_of_mesh(mesh), tmp_path / "a.mesh")
     return tmp_path / "a.mesh"
+
+
+def test_a_folder_of_another_format_is_to_be_converted_again(folder, capsys):
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("sliced mesh 2", "sliced mesh 1"))
+    assert main(["mesh", "info", str(folder)]) == 2
+    assert "expected 'fembench sliced mesh 2'; convert the mesh again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [*ARRAYS, "manifest"])

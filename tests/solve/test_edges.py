@@ -46,7 +46,7 @@ def prepared(comm, spec, element, cells):
 
 
 def solved(p, storage, precond, variant, control):
-    A = build_operator(storage, p.sub, p.spec.material.lam, p.spec.material.mu)
+    A = build_operator(storage, p.sub, *p.lame)
     M = make_preconditioner(precond, A, p.interface, p.sub)
     result = variant_class(variant)(A, p.interface, M, NullTracer()).solve(p.rhs, control)
     return result, Solved(p, A, result.x)

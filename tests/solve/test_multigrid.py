@@ -25,8 +25,8 @@ def solved(comm, mesh, tolerance=1e-7, **fields):
     """The result, and the preconditioner that gave it."""
     case = Case.of(ranks=comm.size, mesh=str(mesh), **fields)
     prepared = prepare(comm, case, make_tracer("counter"))
-    sub, interface, material = prepared.sub, prepared.interface, prepared.spec.material
-    A = build_operator(case.method.storage, sub, material.lam, material.mu)
+    sub, interface = prepared.sub, prepared.interface
+    A = build_operator(case.method.storage, sub, *prepared.lame)
     M = make_preconditioner("multigrid", A, interface, sub)
     solver = variant_class("standard")(A, interface, M, make_tracer("counter"))
     return solver.solve(prepared.rhs, StoppingCriterion(tolerance, relative=True, max_iterations=200)), M
@@ -66,6 +66,30 @@ def test_a_mesh_whose_cells_grow_by_ten_is_solved(comm, tmp_path):
     comm.barrier()
     result, _ = solved(comm, path, problem="cantilever")
     assert result.iterations <= 40
+
+
+@mpi
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_two_materials_take_at_most_twice_the_iterations_of_one(comm, tmp_path, factor):
+    path = comm.bcast(tmp_path)
+    if comm.rank == 0:
+        plain = box((12, 6, 12))
+        right = np.flatnonzero(plain.x[plain.cells].mean(axis=1)[:, 0] > 0.5)
+        write(Mesh.create(plain.x, plain.cells, "tet4", cell_tags={"right": right}), path / "two.vtu")
+        (path / "two.toml").write_text(f"""
+            [materials.right]
+            E = {210e9 * factor}
+            [[constraints]]
+            on = {{plane = "x=min"}}
+            [body]
+            gravity = [0.0, -10.0, 0.0]
+        """)
+    comm.barrier()
+    one, _ = solved(comm, "box:12x6x12", problem="cantilever")
+    two, _ = solved(comm, path / "two.vtu", problem=str(path / "two.toml"))
+    assert two.converged
+    assert two.iterations <= 2 * one.iterations
+    assert two.iterations == {1e-3: 12, 1e3: 12}[factor]  # found on one rank
 
 
 @mpi

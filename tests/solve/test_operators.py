@@ -26,7 +26,7 @@ def prepared(comm, mesh):
 
 
 def operator(p, storage):
-    return build_operator(storage, p.sub, p.spec.material.lam, p.spec.material.mu)
+    return build_operator(storage, p.sub, *p.lame)
 
 
 def consistent(p):

@@ -30,9 +30,8 @@ class System:
     def __init__(self, comm, **case):
         self.tracer = make_tracer("perf_counter_ns")
         self.prepared = prepare(comm, Case.of(ranks=comm.size, **case), self.tracer)
-        material = self.prepared.spec.material
         self.parts = self.prepared.sub, self.prepared.interface
-        self.lame = material.lam, material.mu
+        self.lame = self.prepared.lame
         self.norm = lambda v: np.sqrt(self.prepared.interface.dot(v, v))
 
     def own(self, control, storage="sym", precond="none"):
@@ -41,9 +40,7 @@ class System:
         return ConjugateGradients(operator, self.parts[1], M, self.tracer).solve(self.prepared.rhs, control)
 
     def petsc(self, storage="baij", **choices):
-        return petsc.PetscSolver(
-            *self.parts, self.prepared.spec.material, self.tracer, storage=storage, **choices
-        )
+        return petsc.PetscSolver(*self.parts, self.prepared.lame, self.tracer, storage=storage, **choices)
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ class System:
     def __init__(self, comm, mesh="box:6x3x4", storage="sym"):
         self.prepared = prepare(comm, Case.of(ranks=comm.size, mesh=mesh), make_tracer("counter"))
         self.sub, self.interface = self.prepared.sub, self.prepared.interface
-        material = self.prepared.spec.material
-        self.A = build_operator(storage, self.sub, material.lam, material.mu)
+        self.A = build_operator(storage, self.sub, *self.prepared.lame)
 
     def make(self, name):
         return make_preconditioner(name, self.A, self.interface, self.sub)

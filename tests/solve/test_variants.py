@@ -253,7 +253,7 @@ def test_vectors_in_memory_are_counted_pass_by_pass(comm):
                 System(comm, "box:2x3x2", storage, precond),
                 Case.of(storage=storage, precond=precond, variant=variant).method,
             )
-            solver = build_solver(p, s.prepared.sub, s.interface, s.prepared.spec.material, s.tracer)
+            solver = build_solver(p, s.prepared.sub, s.interface, s.prepared.lame, s.tracer)
             assert solver.work.bytes == 8 * solver.x.size * count, (variant, storage, precond)
 
 

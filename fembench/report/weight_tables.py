@@ -1,7 +1,11 @@
-"""Table of weights: the shares that would balance each case, from its own runs."""
+"""Tables of weights: those that would balance each case, from its own runs, and one with its origin."""
 
 from collections.abc import Iterable
 
+from fembench.base.tables import table
+from fembench.base.units import plural, seconds
+from fembench.records.record import now_utc
+from fembench.records.weights import RankShare, Weights, age_seconds
 from fembench.report.measures import CG
 from fembench.report.results import Result
 from fembench.report.table import Column, Table, case_columns, case_of, integer, ratio, time, words
@@ -32,3 +36,33 @@ def weights_table(results: Iterable[Result]) -> Table:
         ),
         tuple(rows),
     )
+
+
+def as_table(weights: Weights) -> str:
+    """Rank, host, share with its interval, cost; then rule, source and age."""
+    rows = [
+        [p, r.host, f"{r.share:.4f}", _interval(r), seconds(r.cost) if r.cost else None, f"{k:.3g}"]
+        for p, (r, k) in enumerate(zip(weights.ranks, _relative(weights)))
+    ]
+    heads = ["rank", "host", "share", "95 % interval", "time per cell", "relative speed"]
+    hours = age_seconds(weights, now_utc()) / 3600
+    age = f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
+    count = plural(len(weights.source), "record")
+    origin = f"{count} of {weights.mesh}" if weights.mesh else "a machine profile"
+    head = f"rule {weights.rule}, from {origin}, measured {age} ago"
+    label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
+    tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
+    body = table(heads, rows, align="rlrrrr")
+    loud = [note for note in weights.notes if note.startswith("DISTURBED")]
+    others = [note for note in weights.notes if note not in loud]
+    return "\n".join([head, *label, *loud, "", body, "", *tasks, *others])
+
+
+def _interval(rank: RankShare) -> str | None:
+    return None if rank.low is None else f"{rank.low:.4f} – {rank.high:.4f}"
+
+
+def _relative(weights: Weights) -> list[float]:
+    """Speeds of the ranks, relative to the fastest; their shares if no costs are known."""
+    speeds = [1 / r.cost if r.cost else r.share for r in weights.ranks]
+    return [s / max(speeds) for s in speeds]

@@ -1,0 +1,182 @@
+"""Times of a case on some numbers of ranks, predicted from a machine profile, and scored against a run."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from fembench.base.config import read_text
+from fembench.base.errors import InputError
+from fembench.base.progress import progress, working
+from fembench.base.units import plural
+from fembench.characterize.load_now import loads_of
+from fembench.launch.hosts import hosts_of
+from fembench.mesh.presets import resolve
+from fembench.methods.lookup import storage_of
+from fembench.methods.storages import DEFAULT_STORAGE
+from fembench.model.answers import (
+    Answers,
+    bounded_answers,
+    fewest_ranks,
+    intervals,
+    simulated_answers,
+)
+from fembench.model.closed_form import Compose
+from fembench.model.configuration import not_invalid
+from fembench.model.drifted import changes, readings_of, state_text
+from fembench.model.forecast import outcome_text
+from fembench.model.heterogeneity import Law, Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
+from fembench.model.predictor import BALANCED, Predictor, observed, open_study, taught
+from fembench.model.rates import Rates, slowed
+from fembench.model.slots import parse_factor
+from fembench.records.case import Case, flat_case
+from fembench.records.hlogp import parse_link
+from fembench.records.prediction import add_outcome, load_prediction
+from fembench.records.record import Record
+from fembench.records.store import load, load_each
+from fembench.report.plots.lines import write_times
+
+
+@dataclass(frozen=True)
+class PredictAsked:
+    """A case, a machine, and how to predict."""
+
+    mesh: str
+    machine: Path | str  # file of the profile
+    ranks: Sequence[int] = ()  # (): as many as the profile has
+    shares: str = ""  # as for `run`, and balanced; "": equal
+    fields: Mapping[str, Any] = field(default_factory=dict)  # others of the case
+    analytic: bool = False  # bounds in closed form, not a simulation
+    compose: Compose = "phase"  # in closed form: bounds of each phase, or of the whole run: global
+    learn: Sequence[Path | str] = ()  # records, and folders of records, that correct the prices
+    iterations: int = 0  # of a whole solution; 0: those of a learned run of the mesh
+    deadline: float = 0.0  # seconds for the solution; 0: none
+    link: str = ""  # SECONDS,BYTES/S[,SECONDS]: in place of the measured network
+    network: str = "x1"  # how many times faster the network is
+    contention: bool | None = None  # messages of a host one after another; None: as far as measured
+    machines: Sequence[str] = ()  # edits: fastest, slowest, add:NAME*N, share:N
+    now: Law | Literal[""] = ""  # law for the present load: queue, load, clock; "": as in the profile
+    hostfile: str = ""  # with `now`: ask only these hosts
+
+
+class Predicted(NamedTuple):
+    """Answers, and what they rest on."""
+
+    study: Predictor
+    answers: Answers
+
+
+def predicted(asked: PredictAsked) -> Predicted:
+    """Predict. Tells the limits of the profile as progress. Raises InputError."""
+    study, learned = _study(asked)
+    cases = _cases(asked, len(study.profile.environment.rank_host))
+    with working(f"predict: {asked.mesh}"):
+        answers = _answers(asked, study, cases, learned)
+    _note(study, answers)
+    return Predicted(study, answers)
+
+
+def write_plot(answers: Answers, path: Path | str, title: str) -> None:
+    """Plot the time by number of ranks; the suffix chooses the format."""
+    write_times(intervals(answers), Path(path), title)
+
+
+def in_time(answers: Answers, deadline: float) -> str:
+    """How many ranks meet the deadline. Raises InputError if none of these numbers does."""
+    ranks = fewest_ranks(answers, deadline)
+    verb = "suffices" if ranks == 1 else "suffice"
+    return f"deadline {deadline:g} s: {plural(ranks, 'rank')} {verb}, at the upper end of the interval"
+
+
+def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
+    """(errors and state of the machine, whether it has changed): a run, added to the prediction before it."""
+    record = load(against)
+    before = load_prediction(prediction)
+    seen = observed(before, record)
+    text = outcome_text(add_outcome(prediction, seen), record.id)
+    return f"{text}\n{state_text(changes(before.predicted.state, readings_of([record])))}", bool(seen.stale)
+
+
+def _answers(asked: PredictAsked, study: Predictor, cases: list[Case], learned: list[Record]) -> Answers:
+    """The runs, predicted by the chosen method."""
+    mesh = resolve(asked.mesh)
+    if asked.analytic:
+        return bounded_answers(study, cases, mesh, asked.iterations, asked.compose, learned)
+    iterations = asked.iterations or study.iterations.get(mesh.hash, 0)
+    if asked.deadline and not iterations:
+        raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
+    return simulated_answers(study, cases, mesh, iterations)
+
+
+def _note(study: Predictor, answers: Answers) -> None:
+    """Report the limits of the profile."""
+    network = study.profile.network
+    if network is not None and not any(one.cold for one in network.classes):
+        progress(
+            "note: the profile does not say how long messages take after computing; priced as in a ping-pong"
+        )
+    for line in [line for work in answers.works for line in study.beyond(work)]:
+        progress(f"note: {line}")
+
+
+def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
+    """(the profile with edits and learned rates, the runs used for learning); edits come after learning."""
+    factor = parse_factor(asked.network)
+    study = open_study(
+        asked.machine,
+        link=parse_link(asked.link, overhead=True) if asked.link else None,
+        storage=storage_of(_storage(asked)).priced_as,
+        contention=asked.contention,
+    )
+    learned, note = not_invalid(load_each(asked.learn))
+    if note:
+        progress(f"note: --learn: {note}")
+    if asked.learn:
+        study = taught(study, learned)
+    if asked.now:
+        study = dataclasses.replace(study, rates=_as_now(asked, study))
+    return dataclasses.replace(study, edits=tuple(asked.machines), factor=factor), learned
+
+
+def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
+    """The study's rates, each rank slowed according to its host's present load, relative to that in the
+    profile."""
+    assert asked.now
+    law, profile, file = asked.now, study.profile, asked.hostfile
+    names = [host.name for host in hosts_of(read_text(file), file)] if file else []
+    slower: dict[int, Slowdown] = {}
+    for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
+        found = brought_up_to_date(profile, law, samples)
+        most = max(found.values())
+        progress(
+            f"{samples[0].host}: computing takes {most.factor:.2f} times as long now as in the profile, "
+            f"by {law} ({most.low:.2f} to {most.high:.2f} in {plural(len(samples), 'sample')})"
+        )
+        slower |= found
+    if missing := set(slower) - set(calibrated_at(profile, law, 1)):
+        progress(
+            f"the profile has no {law} of {plural(len(missing), 'rank')}; taken to be that of an idle host"
+        )
+    progress(
+        "message costs are those of the profile: underestimated under load, which delays messages more "
+        "than computing (Mendes 2004, Table 4.41: L 6 to 7 times longer, of small messages up to 150 times)"
+    )
+    rates = slowed(study.rates, {rank: one.factor for rank, one in slower.items()})
+    return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
+
+
+def _storage(asked: PredictAsked) -> str:
+    return asked.fields.get("storage") or DEFAULT_STORAGE[asked.fields.get("solver", "own")]
+
+
+def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
+    counts = list(dict.fromkeys(asked.ranks or [ranks_of_profile]))
+    shares = "" if asked.shares == "equal" else asked.shares
+    if len(counts) > 1 and shares not in ("", BALANCED):
+        raise InputError(
+            f"--shares {shares} with --ranks {','.join(map(str, counts))}: expected equal or balanced "
+            "shares, or one number of ranks"
+        )
+    values = {**asked.fields, "mesh": asked.mesh, "storage": _storage(asked), "shares": shares}
+    return [flat_case(values | {"ranks": n}, "options") for n in counts]

@@ -1,0 +1,129 @@
+"""Each rank's share of the mesh, from runs, a machine profile, or a file of weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fembench.base.config import read_json
+from fembench.base.errors import InputError
+from fembench.base.units import plural
+from fembench.mesh.presets import resolve
+from fembench.partition.methods import partition
+from fembench.partition.partition import metrics
+from fembench.records.profile import is_profile, load_profile
+from fembench.records.record import Record
+from fembench.records.store import load_each
+from fembench.records.weights import Weights, load_weights
+from fembench.weights import make
+from fembench.weights.from_profile import by_profile
+from fembench.weights.links import Wire, communication_seconds, parse_link, wire_of_links, wire_of_network
+from fembench.weights.observe import observe, pooled
+
+
+@dataclass(frozen=True)
+class WeightsAsked:
+    """From what, and by which rule."""
+
+    sources: Sequence[Path | str]  # records, folders of records, a machine profile, or a weights file
+    rule: str = ""  # time, rate, comm, tasks; "": time, and rate from a profile
+    mesh: str = ""  # only records of this mesh; "": any
+    ranks: int = 0  # only records on so many ranks, 0: any; with rule tasks, the total number of tasks
+    links: Sequence[str] = ()  # rule comm: [HOST=]SECONDS,BYTES/S
+    machine: str = ""  # rule comm: profile with a network
+    storage: str = "sym"  # from a profile: whose product counts,
+    iterations: int = 100  # CG iterations per assembly,
+    cells: int = 0  # and cells per rank; 0: the largest measured number
+
+
+def derived(asked: WeightsAsked) -> Weights:
+    """The weights by the rule, or those of the file. Raises InputError."""
+    paths = [Path(source) for source in asked.sources]
+    if len(paths) == 1 and paths[0].is_file():
+        tree = read_json(paths[0], dict)
+        if "rule" in tree:
+            return load_weights(paths[0])
+        if is_profile(tree):
+            return _from_profile(asked, paths[0])
+    rule = asked.rule or "time"
+    for name, given in (("link", asked.links), ("machine", asked.machine)):
+        if given and rule != "comm":
+            raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
+    records = _chosen(load_each(paths), asked.mesh, 0 if rule == "tasks" else asked.ranks)
+    if rule == "tasks":
+        return make.by_tasks(records, asked.ranks)
+    if rule == "comm":
+        return make.by_finish(records, communication_of(records, _wire(asked)))
+    return make.by_time(records) if rule == "time" else make.by_rate(records)
+
+
+def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
+    if asked.rule not in ("", "rate"):
+        raise InputError(
+            f"--rule {asked.rule} from the profile {path}: expected --rule rate, or records of runs"
+        )
+    for name in ("links", "machine", "ranks", "mesh"):
+        if getattr(asked, name):
+            raise InputError(f"--{name.rstrip('s')} with the profile {path}: expected records of runs")
+    return by_profile(
+        load_profile(path),
+        str(path),
+        storage=asked.storage,
+        iterations=asked.iterations,
+        cells=asked.cells,
+    )
+
+
+def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:
+    """The records of one mesh ("": any) on `ranks` ranks (0: any). Raises InputError if there are none."""
+    found = [
+        r
+        for r in records
+        if mesh in ("", r.mesh.name, r.case.question.mesh) and (not ranks or r.case.placement.ranks == ranks)
+    ]
+    if records and not found:
+        there = ", ".join(
+            sorted({f"{r.mesh.name} on {plural(r.case.placement.ranks, 'rank')}" for r in records})
+        )
+        asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
+        raise InputError(f"{asked}: no such records; there are records of {there}")
+    return found
+
+
+def _wire(asked: WeightsAsked) -> Wire:
+    """The cost of a message between two hosts, as given or measured. Raises InputError."""
+    if bool(asked.links) == bool(asked.machine):
+        raise InputError(
+            "--rule comm: expected --link SECONDS,BYTES/S or --machine PROFILE, for messages between hosts"
+        )
+    if asked.machine:
+        return wire_of_network(load_profile(Path(asked.machine)), asked.machine)
+    links = [parse_link(text) for text in asked.links]
+    if len(dict(links)) < len(links):
+        raise InputError(f"--link {' --link '.join(asked.links)}: expected one per host")
+    return wire_of_links(dict(links))
+
+
+def communication_of(records: Sequence[Record], wire: Wire) -> make.Communication:
+    """A function of shares that repartitions the records' mesh and prices its interface on the network."""
+    first, seen = records[0], pooled(records)
+    if first.case.placement.partitioner == "blocks":
+        raise InputError(
+            f"{first.id}: partitioner blocks works only under MPI; expected metis or rcb for --rule comm"
+        )
+    mesh = resolve(first.case.question.mesh)
+    if mesh.hash != first.mesh.hash:
+        raise InputError(f"mesh {first.case.question.mesh} is not that of {first.id}; expected the same mesh")
+    iterations = first.solve.iterations
+    sent = iterations * np.array([sum(row) for row in first.partition.message_bytes], float)
+    own = np.divide(np.median(seen.messages, axis=0), sent, out=np.zeros(len(sent)), where=sent > 0)
+    hosts = observe(first).hosts
+
+    def seconds(shares: tuple[float, ...]) -> Sequence[float]:
+        made = partition(mesh, shares, method=first.case.placement.partitioner, seed=first.partition.seed)
+        facts = metrics(mesh, made)
+        found = communication_seconds(facts.neighbours, facts.message_bytes, hosts, wire, iterations, own)
+        return found.tolist()
+
+    return seconds

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError
@@ -60,21 +60,14 @@ class PredictAsked:
     hostfile: str = ""  # with `now`: ask only these hosts
 
 
-class Predicted(NamedTuple):
-    """Answers, and what they rest on."""
-
-    study: Predictor
-    answers: Answers
-
-
-def predicted(asked: PredictAsked) -> Predicted:
-    """Predict. Tells the limits of the profile as progress. Raises InputError."""
+def predicted(asked: PredictAsked) -> tuple[Predictor, Answers]:
+    """The answers, and what they rest on. Tells the limits of the profile as progress. Raises InputError."""
     study, learned = _study(asked)
     cases = _cases(asked, len(study.profile.environment.rank_host))
     with working(f"predict: {asked.mesh}"):
         answers = _answers(asked, study, cases, learned)
     _note(study, answers)
-    return Predicted(study, answers)
+    return study, answers
 
 
 def write_plot(answers: Answers, path: Path | str, title: str) -> None:

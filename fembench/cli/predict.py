@@ -168,11 +168,12 @@ def _asked(options: argparse.Namespace) -> Any:
     except ValueError:
         raise InputError(f"--ranks '{options.ranks}': expected numbers such as 1,2,4") from None
     alike = ("mesh", "machine", "shares", "compose", "learn", "iterations", "deadline")
-    what_if = ("link", "network", "contention", "machines", "now", "hostfile")
+    what_if = ("link", "network", "contention", "machines", "hostfile")
     return PredictAsked(
         ranks=list(dict.fromkeys(counts)),
         fields={name: getattr(options, name) for name in CASE},
         analytic=options.method == "analytic",
+        now=options.now or None,
         **{name: getattr(options, name) for name in (*alike, *what_if)},
     )
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fembench.base.config import read_text
 from fembench.base.errors import InputError
@@ -56,7 +56,7 @@ class PredictAsked:
     network: str = "x1"  # how many times faster the network is
     contention: bool | None = None  # messages of a host one after another; None: as far as measured
     machines: Sequence[str] = ()  # edits: fastest, slowest, add:NAME*N, share:N
-    now: Law | Literal[""] = ""  # law for the present load: queue, load, clock; "": as in the profile
+    now: Law | None = None  # law for the present load; None: as in the profile
     hostfile: str = ""  # with `now`: ask only these hosts
 
 
@@ -127,7 +127,7 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
         progress(f"note: --learn: {note}")
     if asked.learn:
         study = taught(study, learned)
-    if asked.now:
+    if asked.now is not None:
         study = dataclasses.replace(study, rates=_as_now(asked, study))
     return dataclasses.replace(study, edits=tuple(asked.machines), factor=factor), learned
 
@@ -135,7 +135,7 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
 def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
     """The study's rates, each rank slowed according to its host's present load, relative to that in the
     profile."""
-    assert asked.now
+    assert asked.now is not None
     law, profile, file = asked.now, study.profile, asked.hostfile
     names = [host.name for host in hosts_of(read_text(file), file)] if file else []
     slower: dict[int, Slowdown] = {}

@@ -105,3 +105,19 @@ def test_few_hosts_have_a_class_each_pair_and_many_one_each_site():
     assert (how, classes) == ("classes", by_site(("here",) * 5))
     assert grouped_as("classes", four, ("here",) * 4)[0] == "classes"
     assert len(grouped_as("all", five, ("here",) * 5)[1].names) == 21
+
+
+def test_pairs_of_hosts_of_one_kind_share_a_class_for_ranks_of_a_host_and_those_of_two_kinds_do_not():
+    alike, unlike = by_pair(("a", "b"), ("old", "old")), by_pair(("a", "b"), ("old", "new"))
+    assert alike.names == ("same host", "a > b", "b > a")
+    assert set(unlike.names) == {"same host, old", "same host, new", "a > b", "b > a"}
+
+
+def test_a_host_with_one_numa_node_has_no_class_across_nodes_although_another_of_its_kind_has():
+    _, across = with_nodes(by_pair(("a", "b")), (0, 0, 0, 1, 1), (0, 0, 1, 0, 0))
+    assert across == (3, -1)
+
+
+def test_of_many_hosts_without_a_named_processor_four_are_named():
+    (note,) = guessed(tuple("abcdef"), [kind_of("", 8)] * 6)
+    assert note.startswith("a, b, c, d: processor unknown")

@@ -15,7 +15,7 @@ from fembench.weights.advice import advise
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_text, as_tree
-from fembench.weights.stale import warning
+from fembench.weights.stale import disturbance, first_costs, warning
 from fembench.weights.tune import close_the_loop
 
 
@@ -418,3 +418,38 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     assert "speeds changed" not in text
     swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
     assert "rank 1 was faster in the runs that the weights come from" in as_text(proof, swapped)
+
+
+def test_the_first_set_shows_what_a_cell_costs_on_each_host_whatever_its_share():
+    record = planted((1, 1, 0.5), hosts=["a", "a", "b"], noise=0)(
+        Case.of(mesh="m1", ranks=3, iterations=50, shares="1,2,3"), "first"
+    )
+    slower = replace(
+        record.sets[1], seconds=tuple(tuple(9 * t for t in row) for row in record.sets[1].seconds)
+    )
+    record = replace(record, sets=(record.sets[0], slower, *record.sets[2:]))
+    assert first_costs(record) == pytest.approx({"a": 1e-6, "b": 2e-6}, rel=1e-4)
+
+
+def test_a_host_that_changed_by_more_than_a_tenth_makes_weights_stale():
+    trail, _ = tuned(1, 0.5, hosts=PAIR, noise=0)
+    speeds = {0.5 / 1.095: False, 0.5 / 1.105: True}
+    assert [bool(warning(trail.weights, tuned(1, s, hosts=PAIR, noise=0)[0].equal[0])) for s in speeds] == [
+        *speeds.values()
+    ]
+
+
+def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there_are_several():
+    made, percent = (
+        tuned(1, 0.5)[0].equal[0].environment,
+        {"a": 5.0, "b": 50.0, "c": 2.5, "d": 20.0, "e": 7.0},
+    )
+    hosts = tuple(
+        replace(made.hosts[0], name=name, others_percent=p, others_resolution=0.0)
+        for name, p in percent.items()
+    )
+    loud, quiet = replace(made, hosts=hosts), replace(made, hosts=(replace(hosts[0], others_percent=2.0),))
+    said = "DISTURBED: others used up to 50 % of the CPU time on b, d, e and 2 more"
+    assert disturbance([loud]).startswith(f"{said}: speeds and shares may be far off; stop the other work")
+    assert disturbance([loud, quiet], "times").startswith(f"{said} in 1 of 2 runs: times may be far off")
+    assert disturbance([quiet]) == ""

@@ -11,14 +11,15 @@ import re
 import tokenize
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from inspect import getsource
+from inspect import getdoc, getsource, signature
 from itertools import groupby
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, fill
 from typing import Any
 
 import msgspec
 
+import fembench
 from fembench.cli.parser import WIDE, sections, usage
 from fembench.cli.verbs import NOTES, groups, listing, verb_parser, verbs
 from fembench.methods.lookup import Combination, preconds, storages, variants
@@ -29,6 +30,8 @@ from fembench.records.nodes import NodesRecord
 from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.records.weights import Weights
+from fembench.report.plots.canvas import Plot
+from fembench.report.table import Table
 
 MARK = re.compile(r"<!-- generated: ([\w-]+)(?: (\S+))? -->")
 
@@ -144,8 +147,8 @@ def type_name(kind: Any) -> str:
     """A field's type in the words of JSON's readers: list[list[number]]."""
     inspect = msgspec.inspect
     match kind:
-        case inspect.StructType():
-            return kind.cls.__name__
+        case _ if hasattr(kind, "cls"):
+            return "anything" if kind.cls is object else kind.cls.__name__
         case inspect.VarTupleType() | inspect.ListType():
             return f"list[{type_name(kind.item_type)}]"
         case inspect.TupleType():
@@ -164,13 +167,12 @@ def type_name(kind: Any) -> str:
         "BoolType": "true or false",
         "NoneType": "null",
         "AnyType": "anything",
-        "CustomType": "anything",
     }.get(type(kind).__name__, type(kind).__name__)
 
 
 def structs_in(kind: Any) -> Iterator[type]:
     """Structs that a type holds, itself first."""
-    if isinstance(kind, msgspec.inspect.StructType):
+    if hasattr(kind, "fields"):
         yield kind.cls
     for name in ("item_type", "value_type"):
         if hasattr(kind, name):
@@ -209,7 +211,7 @@ def struct_page(struct: type, level: int = 3) -> str:
         )
         for field in msgspec.inspect.type_info(struct).fields
     ]
-    intro = plain((vars(struct).get("__doc__") or "").split("\n\n")[0])
+    intro = prose((vars(struct).get("__doc__") or "").split("\n\n")[0])
     heads = ("field", "type", "default", "meaning")
     return f"{'#' * level} {struct.__name__}\n\n{intro}\n\n{table(heads, rows)}"
 
@@ -313,6 +315,71 @@ def _cost(precond: PreconditionerMethod) -> tuple[str, str]:
     return f"{extra.vectors - none.updates.vectors:g}", str(one.precond_products)
 
 
+# ---- from Python
+
+
+def python_api() -> str:
+    """The functions of `import fembench`, the classes of their results, and the exceptions."""
+    functions = {name: getattr(fembench, name) for name in fembench.__all__ if name != "errors"}
+    known = {struct for root in (Record, Profile, Weights) for struct in reached(root)}
+    returned = [typing.get_type_hints(function)["return"] for function in functions.values()]
+    named = [one for kind in returned for one in (typing.get_args(kind) or (kind,)) if one is not Path]
+    found = [struct for one in dict.fromkeys(named) for struct in parts_of(one) if struct not in known]
+    errors = [getattr(fembench.errors, name) for name in fembench.errors.__all__]
+    rows = [(code(e.__name__), code(e.__base__.__name__), prose(paragraphs(e)[0])) for e in errors]
+    return "\n".join(
+        [
+            "## Functions\n",
+            *(function_page(f"fembench.{name}", function, 3) for name, function in functions.items()),
+            "## Results\n",
+            *(class_page(struct) for struct in dict.fromkeys([*found, Table, Plot])),
+            "## Exceptions\n",
+            table(("fembench.errors.", "is a", "meaning"), rows),
+        ]
+    )
+
+
+def parts_of(struct: type) -> list[type]:
+    """A class and, if it is data, all that it holds."""
+    return reached(struct) if typing.get_type_hints(struct) else [struct]
+
+
+def class_page(struct: type) -> str:
+    """A class: its fields, and what it does."""
+    page = struct_page(struct) if struct.__annotations__ else f"### {struct.__name__}\n\n{documented(struct)}"
+    own = {name: member for name, member in vars(struct).items() if name[0] != "_"}
+    read = {n: getattr(m, "fget", None) or getattr(m, "func", None) for n, m in own.items()}  # properties
+    parts = [(n, read[n] or m, "" if read[n] else "()") for n, m in own.items() if callable(read[n] or m)]
+    return "\n".join([page, *(function_page(n, m, 4, called=c) for n, m, c in parts if getdoc(m))])
+
+
+def function_page(name: str, function: Callable[..., Any], level: int, *, called: str = "()") -> str:
+    """Heading, signature with short names of types, docstring; `called` follows a name without arguments."""
+    short = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", str(signature(function)))
+    bare = re.sub(r"(: |-> )'(.*?)'", r"\1\2", short).replace("self, ", "").replace("(self)", called)
+    tied = re.sub(r"(?<!,) ", "\0", name.removeprefix("fembench.") + bare)  # lines end after commas only
+    lines = fill(tied, 100, subsequent_indent="    ").replace("\0", " ")
+    return f"{'#' * level} {name}\n\n{fenced(lines, 'python')}\n{documented(function)}"
+
+
+def paragraphs(thing: object) -> list[str]:
+    return (getdoc(thing) or "").split("\n\n")
+
+
+def documented(thing: object) -> str:
+    """A docstring; lines such as "results: folder; minutes: a number" become a list."""
+    return "\n\n".join(listed(part) or prose(part) for part in paragraphs(thing)) + "\n"
+
+
+def listed(paragraph: str) -> str:
+    """A list of arguments with their meaning; "" for other paragraphs."""
+    items = re.split(r"(?:\n|; )(?=[a-z_]+(?:, [a-z_]+)*: )", paragraph)
+    pairs = [item.split(": ", 1) for item in items]
+    if not re.fullmatch(r"[a-z_]+(, [a-z_]+)*", pairs[0][0]) or len(pairs[0]) < 2:
+        return ""
+    return "\n".join(f"* {', '.join(map(code, names.split(', ')))}: {prose(said)}" for names, said in pairs)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "command-line": command_line,
     "help": help_text,
@@ -322,6 +389,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "weights": schema(Weights),
     "case": case_options,
     "methods": methods,
+    "python": python_api,
     "notebook": notebook,
 }
 

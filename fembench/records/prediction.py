@@ -60,6 +60,8 @@ class Observed(Frozen, frozen=True):
 
 
 class Prediction(Frozen, frozen=True):
+    """What was predicted, sealed, and the runs that tested it."""
+
     schema: int
     seal: str  # SHA-256 of `predicted`
     predicted: Predicted

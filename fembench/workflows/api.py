@@ -130,8 +130,9 @@ def _folder(runs: Runs | Path | str) -> Path:
 
 
 def shares(runs: Runs, *, path: Path | str | None = None) -> Weights:
-    """The shares of the ranks by measured time, from runs on one number of ranks.
+    """The shares of the ranks by measured time.
 
+    runs: all on one number of ranks
     path: a file to write them to, for `run` and `sweep`
 
     Raises InputError, also for runs that other work disturbed.
@@ -183,8 +184,9 @@ def tune(
     tell: Tell | None = None,
     **fields: Any,
 ) -> Tuned:
-    """Find the shares for a case and prove their gain; fields as for `run`.
+    """Find the shares for a case and prove their gain.
 
+    fields: of the case, as for `run`
     results: folder of the records; path: file for the weights
     rounds: at most, each deriving weights; pairs: of equal and weighted runs
 

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 def load(path: Path | str) -> Runs:
-    """Runs from a results folder, or the one run in a record file.
+    """Runs that were measured before.
+
+    path: a results folder, or the file of one record
 
     Raises InputError if there is no record, or a file is not a record.
     """

@@ -1,5 +1,7 @@
 """The generated reference, without Sphinx."""
 
+import inspect
+import re
 import sys
 
 import doc_pages
@@ -9,6 +11,7 @@ sys.path.insert(0, str(doc_pages.ROOT / "docs" / "_ext"))
 
 import generated
 
+import fembench
 from fembench.cli.verbs import verbs
 from fembench.methods.lookup import preconds, storages, variants
 from fembench.records.case import FIELDS
@@ -72,6 +75,27 @@ def test_every_mark_of_a_page_names_something_that_is_generated():
 def test_the_page_of_phases_names_each_in_the_order_of_the_list():
     page = (doc_pages.ROOT / "docs" / "reference" / "phases.md").read_text(encoding="utf-8")
     assert [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")] == list(NAMES)
+
+
+def test_every_function_method_and_exception_from_python_is_on_its_page_with_all_arguments():
+    page = generated.python_api()
+    sections = dict(re.findall(r"^#{3,4} (\S+)\n(.*?)(?=^##)", page, re.M | re.S))
+    shared = doc_pages.ROOT.joinpath("docs/reference/api.md").read_text(encoding="utf-8")
+    for name in set(fembench.__all__) - {"errors"}:
+        section = sections[f"fembench.{name}"]
+        for argument in inspect.signature(getattr(fembench, name)).parameters:
+            assert f"{argument}:" in section, (name, argument)
+            said = f"`{argument}`" in section or f"`{argument}`" in shared
+            assert said or argument in ("mesh", "ranks"), (name, argument)
+    assert "plot(name: str) -> Plot\n" in sections["plot"]
+    assert "\nresults -> list[Result]\n" in sections["results"]
+    assert all(f"| `{name}` | `" in page for name in fembench.errors.__all__)
+
+
+def test_lines_of_a_docstring_that_name_arguments_become_a_list():
+    text = "rounds: at most; pairs, sets: of runs; 0: none\n    and more"
+    assert generated.listed(text) == "* `rounds`: at most\n* `pairs`, `sets`: of runs; 0: none and more"
+    assert generated.listed("One sentence: no list.") == ""
 
 
 def test_the_notebook_is_shown_with_what_it_printed():

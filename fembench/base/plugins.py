@@ -4,7 +4,9 @@ kind             name        what is entered in the group fembench.KIND
 verbs            the verb    a module: docstring (its help), `arguments(parser)`, `run(options)`
 options          the verb    a module: options that need the package, as the verb's module says
 scores           "programs"  a module: predictions of programs that `validate` scores
+storages         its name    a StorageMethod
 preconditioners  its name    a PreconditionerMethod
+variants         its name    a VariantMethod
 policies         its name    a Policy of `--balance`
 
 Looking takes some hundredths of a second, which ranks spend only on names that fembench does not have.
@@ -16,23 +18,27 @@ from typing import Any, Literal, TypeAlias
 from fembench.base.errors import InputError
 
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
-Kind: TypeAlias = Literal["verbs", "options", "scores", "preconditioners", "policies"]
+Kind: TypeAlias = Literal["verbs", "options", "scores", "storages", "preconditioners", "variants", "policies"]
+
+
+@functools.cache
+def _entered() -> Any:
+    """All entry points of all installed packages."""
+    from importlib import metadata
+
+    return metadata.entry_points()
 
 
 @functools.cache
 def names(kind: Kind) -> tuple[str, ...]:
     """The names that installed packages enter."""
-    from importlib import metadata
-
-    return tuple(sorted({point.name for point in metadata.entry_points(group=f"fembench.{kind}")}))
+    return tuple(sorted({point.name for point in _entered().select(group=f"fembench.{kind}")}))
 
 
 @functools.cache
 def plugin(kind: Kind, name: str) -> Any:
     """What is entered under a name; None if no installed package has it."""
-    from importlib import metadata
-
-    found = next(iter(metadata.entry_points(group=f"fembench.{kind}", name=name)), None)
+    found = next(iter(_entered().select(group=f"fembench.{kind}", name=name)), None)
     return found.load() if found else None
 
 

@@ -4,14 +4,14 @@ Nothing of `solve` is imported before a method is built: that is up to `load`.
 
 Which methods go together. Each function returns one line saying what does not fit, or "" if all does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 from fembench.base.errors import InputError
-from fembench.base.plugins import plugin
+from fembench.base.plugins import Kind, plugin
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 from fembench.methods.variants import VARIANTS, VariantMethod
@@ -59,27 +59,28 @@ def variants(solver: Solver = "own") -> tuple[VariantMethod, ...]:
 
 def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
     """The storage of that name, among those of a solver if one is given. Raises InputError."""
-    return _named("storage", name, storages(solver))
+    return _named("storages", name, storages(solver), lambda s: solver in (None, s.solver))
 
 
 def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
     """The preconditioner of that name, among those of a solver if one is given. Raises InputError."""
-    known = preconds(solver)
-    if name not in names(known) and (brought := plugin("preconditioners", name)):
-        known = tuple(p for p in (*known, brought) if solver is None or solver in p.solvers)
-    return _named("preconditioner", name, known)
+    return _named("preconditioners", name, preconds(solver), lambda p: solver is None or solver in p.solvers)
 
 
 def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
     """The variant of that name. Raises InputError."""
-    return _named("variant", name, variants(solver))
+    return _named("variants", name, variants(solver), lambda v: v.solver == solver)
 
 
-def _named(kind: str, name: str, known: Sequence[Method]) -> Any:
+def _named(kind: Kind, name: str, known: Sequence[Method], fits: Callable[[Any], bool]) -> Any:
+    """The method of that name among our own, or that of another package if it fits. Raises InputError."""
     for method in known:
         if method.name == name:
             return method
-    raise InputError(f"{kind} '{name}': expected one of {', '.join(names(known))}")
+    brought = plugin(kind, name)
+    if brought is not None and fits(brought):
+        return brought
+    raise InputError(f"{kind[:-1]} '{name}': expected one of {', '.join(names(known))}")
 
 
 def names(methods: Iterable[Method]) -> tuple[str, ...]:
@@ -117,18 +118,20 @@ def load(reference: str) -> Any:
 def mismatch(choice: MethodChoice) -> str:
     """Whether the solver has the storage, the preconditioner and the variant."""
     solver = choice.solver
-    if storage_of(choice.storage).solver != solver:
-        return f"storage '{choice.storage}': solver {solver} has {', '.join(names(storages(solver)))}"
     try:
-        precond = precond_of(choice.precond)
+        storage, precond = storage_of(choice.storage), precond_of(choice.precond)
     except InputError as error:
         return str(error)
+    if storage.solver != solver:
+        return f"storage '{choice.storage}': solver {solver} has {', '.join(names(storages(solver)))}"
     if solver not in precond.solvers:
         return f"precond '{choice.precond}': solver {solver} has {', '.join(names(preconds(solver)))}"
-    known = names(variants(solver))
-    if choice.variant not in known:
+    try:
+        variant_of(choice.variant, solver)
+    except InputError:
         hint = "; choose others by petsc_options, as in '-ksp_type pipecg'" if solver == "petsc" else ""
-        return f"variant '{choice.variant}': solver {solver} has {', '.join(known)}{hint}"
+        has = ", ".join(names(variants(solver)))
+        return f"variant '{choice.variant}': solver {solver} has {has}{hint}"
     return ""
 
 

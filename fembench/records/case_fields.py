@@ -6,8 +6,7 @@ declarations, so a new field is added here and in the code that uses it, nowhere
 """
 
 import dataclasses
-import typing
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,12 +14,6 @@ from fembench.base.plugins import Kind
 from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
 from fembench.methods.storages import Solver
 
-if typing.TYPE_CHECKING:
-    StorageName: TypeAlias = str
-    VariantName: TypeAlias = str
-else:  # whatever is declared in `methods`
-    StorageName = Literal[names(storages())]
-    VariantName = Literal[names(variants())]
 POLICIES = (
     "",
     "none",
@@ -107,11 +100,13 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Option("fembench's own conjugate gradients, or PETSc's solvers on the same system"),
     ] = "own"
     storage: Annotated[
-        StorageName,
+        str,
         Option(
             f"storage of the stiffness matrix: {described(storages())} (default: {default_storages()})",
             varied=True,
             short="{}",
+            choices=names(storages()),
+            more="storages",
         ),
     ] = "sym"
     precond: Annotated[
@@ -126,9 +121,13 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = "none"
     variant: Annotated[
-        VariantName,
+        str,
         Option(
-            f"variant of the conjugate gradient recurrence: {described(variants())}", varied=True, short="{}"
+            f"variant of the conjugate gradient recurrence: {described(variants())}",
+            varied=True,
+            short="{}",
+            choices=names(variants()),
+            more="variants",
         ),
     ] = "standard"
     petsc_options: Annotated[

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
     from fembench.characterize.start import needs_two
     from fembench.cli.shared import typed_command
-    from fembench.launch.scratch import occupied, shared_folder
+    from fembench.launch.scratch import occupied, shared_folder, writable_file
     from fembench.model.modeller_files import write_model
     from fembench.model.modeller_machine import model_of
     from fembench.records.profile import load_profile, save_profile
@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
         needed("options", "characterize", "--operations")
     output = options.output or options.add_to
     folder = shared_folder(Path(output or "here"))
+    if output:
+        writable_file(Path(output))
     old = load_profile(options.add_to) if options.add_to else None
     with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         hostfile = _hostfile(options, Path(scratch))

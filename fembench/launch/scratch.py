@@ -27,6 +27,13 @@ def writable(folder: Path) -> None:
         raise InputError(f"cannot write {folder}: {reason}")
 
 
+def writable_file(output: Path) -> None:
+    """Make the folder of a file to write later. Raises InputError if the file cannot be written."""
+    writable(output.parent)
+    if output.is_dir():
+        raise InputError(f"cannot write {shown(output, 200)}: {os.strerror(errno.EISDIR)}")
+
+
 def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
     """The folder for a job that writes this file: its own, or this one if each host has its own of that.
 

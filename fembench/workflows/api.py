@@ -1,15 +1,17 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from fembench.base.config import convert
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import telling
 from fembench.bench.campaign_file import Campaign
 from fembench.host.finding import Finding
 from fembench.launch.allocation import allocation
-from fembench.launch.scratch import occupied, shared_folder
+from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.mesh.presets import resolve
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.model.answers import simulated_answers
@@ -32,7 +34,7 @@ Tell = Callable[[str], None]
 
 
 def run(
-    mesh: str,
+    mesh: Path | str,
     *,
     results: Path | str = "results/single",
     weights: Path | str | None = None,
@@ -52,8 +54,9 @@ def run(
 
     Raises InputError for a case that cannot run, and RunFailedError if it fails. Ctrl-C ends the job.
     """
+    _check_least(0, timeout=timeout)
     case = case_of(mesh, fields)
-    typed = ", ".join([repr(mesh), *(f"{name}={value!r}" for name, value in fields.items())])
+    typed = ", ".join([repr(str(mesh)), *(f"{name}={value!r}" for name, value in fields.items())])
     with telling(tell):
         done = run_case(
             case,
@@ -93,6 +96,7 @@ def sweep(
     """
     if campaign and cases:
         raise InputError("sweep: a campaign file and cases: expected one of them")
+    _check_least(0, minutes=minutes)
     asked = SweepAsked(
         campaign=_campaign(name, repetitions, cases) if cases else str(campaign) if campaign else None,
         results=str(results) if results else None,
@@ -161,6 +165,7 @@ def machine(
     Raises InputError or RunFailedError.
     """
     folder = shared_folder(Path(path))
+    writable_file(Path(path))
     count = ranks or allocation(hostfile).slots
     with telling(tell), occupied(folder, shared=True):
         found = measured_speeds(
@@ -173,7 +178,7 @@ def machine(
 
 
 def tune(
-    mesh: str,
+    mesh: Path | str,
     *,
     results: Path | str | None = None,
     path: Path | str | None = None,
@@ -192,6 +197,8 @@ def tune(
 
     Raises InputError or RunFailedError.
     """
+    _check_least(1, rounds=rounds, pairs=pairs)
+    _check_least(0, timeout=timeout)
     with telling(tell):
         return tune_case(
             case_of(mesh, fields),
@@ -201,12 +208,17 @@ def tune(
             pairs=pairs,
             hostfile=hostfile,
             timeout=timeout,
-            command=f"fembench.tune({mesh!r})",
+            command=f"fembench.tune({str(mesh)!r})",
         )
 
 
 def predict(
-    machine: Path | str, mesh: str, *, ranks: Sequence[int], learn: Sequence[Record] = (), **fields: Any
+    machine: Path | str,
+    mesh: Path | str,
+    *,
+    ranks: Sequence[int],
+    learn: Sequence[Record] = (),
+    **fields: Any,
 ) -> list[Prediction]:
     """Predicted times of a case on each number of ranks, by simulation on a measured machine.
 
@@ -219,7 +231,7 @@ def predict(
     study = open_study(machine)
     study = taught(study, learn) if learn else study
     cases = [case_of(mesh, fields | {"ranks": n}) for n in ranks]
-    return simulated_answers(study, cases, resolve(mesh)).predictions
+    return simulated_answers(study, cases, resolve(str(mesh))).predictions
 
 
 def doctor(hostfile: str = "") -> list[Finding]:
@@ -227,18 +239,23 @@ def doctor(hostfile: str = "") -> list[Finding]:
     return list(examine(hostfile))
 
 
-def case_of(mesh: str, fields: Mapping[str, Any]) -> Case:
+def case_of(mesh: Path | str, fields: Mapping[str, Any]) -> Case:
     """The case with these fields, the others at their defaults. Raises InputError."""
     unknown = [name for name in fields if name not in FIELDS]
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
     solver = str(fields.get("solver", FIELDS["solver"].default))
     storage = DEFAULT_STORAGE.get(solver, FIELDS["storage"].default)
-    return new_case({"storage": storage, **fields, "mesh": mesh}, "run")
+    return new_case({"storage": storage, **fields, "mesh": str(mesh)}, "run")
 
 
 def _campaign(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:
-    try:
-        return Campaign(name=name, repetitions=repetitions, cases=tuple(dict(case) for case in cases))
-    except ValueError as error:
-        raise InputError(f"sweep: {error}") from None
+    tables = [dict(case) if isinstance(case, Mapping) else case for case in cases]
+    return convert({"name": name, "repetitions": repetitions, "cases": tables}, Campaign, where="sweep")
+
+
+def _check_least(least: int, **numbers: float) -> None:
+    """Raises InputError for a number that is smaller, not finite, or none."""
+    for name, value in numbers.items():
+        if not (isinstance(value, int | float) and least <= value < inf):
+            raise InputError(f"{name} = {value!r}: expected a number of at least {least}")

@@ -12,7 +12,7 @@ from fembench.bench.campaign_file import run_id
 from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, same_host
-from fembench.launch.scratch import occupied, reserved
+from fembench.launch.scratch import occupied, reserved, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import save
@@ -56,12 +56,13 @@ def tune_case(
     """
     case = fixed_work(case)
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
-    runs = folder / "runs"
+    runs, file = folder / "runs", Path(output or folder / "weights.json")
 
     def say(text: str) -> None:
         progress(f"tune: {text}")
 
     with occupied(runs):
+        writable_file(file)
         trail = close_the_loop(
             case,
             _runner(runs, hostfile, timeout, command, say),
@@ -70,7 +71,7 @@ def tune_case(
             pairs=pairs,
             can_do_without=lambda host: len(_others(hostfile, host)) < len(_others(hostfile, "")),
         )
-        found = Tuned(trail.weights, prove(trail), Path(output or folder / "weights.json"), runs)
+        found = Tuned(trail.weights, prove(trail), file, runs)
         save_weights(found.weights, found.output)
         write_atomic(folder / "tuning.json", json_text(as_tree(found.proof, found.weights)))
     return found

@@ -144,6 +144,7 @@ def test_hosts_are_read(tmp_path):
         (["--ranks", "2", "--emulate", "1"], "1 speed for 2 ranks"),
         (["--ranks", "1", "--dilate", "0.5"], "--dilate 0.5: expected a number of at least 1"),
         (["-o", "/proc/no/machine.json"], "cannot write"),
+        (["-o", "."], "cannot write .: Is a directory"),
         (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
         (["--pairs", "all"], "--pairs all without a network; expected --network"),
         (["--sites", "a=b"], "--sites a=b without a network"),

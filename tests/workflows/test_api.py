@@ -1,8 +1,10 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
+import math
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,13 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.sweep("c.toml", cases=[{"mesh": "m1"}]), InputError, "expected one of them"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], name="a/b"), InputError, "name = 'a/b'"),
         (lambda: fembench.run("l", ranks=1, timeout=0.5), RunFailedError, "0.5 s"),
+        (lambda: fembench.run("m1", timeout=-1), InputError, "timeout = -1: expected"),
+        (lambda: fembench.run(Path("no.msh")), InputError, "cannot read mesh no.msh"),
+        (lambda: fembench.sweep(cases=[3]), InputError, "expected a table"),
+        (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions="2"), InputError, "sweep: repetitions"),
+        (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=math.nan), InputError, "minutes = nan"),
+        (lambda: fembench.tune("m1", ranks=2, rounds=0), InputError, "rounds = 0: expected"),
+        (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
     ],
 )
 def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
@@ -114,6 +123,17 @@ def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
         monkeypatch.setattr(f"fembench.workflows.{module}.launch", lambda *_, **__: outcome)
     with pytest.raises(error, match=r"^the reason$"):
         measured("m1", ranks=2, results="failed")
+
+
+@pytest.mark.parametrize("measured", [partial(fembench.tune, "m1", ranks=2), partial(fembench.machine, 2)])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(measured, folder, monkeypatch):
+    started = []
+    for name in ("tune.launch", "api.measured_speeds"):
+        monkeypatch.setattr(f"fembench.workflows.{name}", lambda *_, **__: started.append(True))
+    (folder / "taken").mkdir(exist_ok=True)
+    with pytest.raises(InputError, match=r"^cannot write taken: Is a directory$"):
+        measured(path="taken")
+    assert not started
 
 
 def test_importing_the_package_names_the_functions_and_imports_none():

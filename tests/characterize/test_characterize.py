@@ -75,11 +75,11 @@ def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_pat
 def test_the_time_it_will_take_is_said_before_the_ranks_start(tmp_path, monkeypatch, quick, usual):
     told = []
 
-    def run_job(*_, **__):
+    def measure(*_, **__):
         assert told == [f"starting 2 ranks: usually takes {usual} of it measuring"]
         raise RunFailedError("planted")
 
-    monkeypatch.setattr(start, "run_job", run_job)
+    monkeypatch.setattr(start, "measure", measure)
     with pytest.raises(RunFailedError, match="planted"):
         measure_hosts(2, quick=quick, scratch=tmp_path, tell=told.append)
 

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
-from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.characterize import node_launches, node_rates
 from fembench.characterize.jobs import NodesJob
@@ -18,7 +17,6 @@ from fembench.characterize.node_rates import measure_nodes, triad_bytes, turn_of
 from fembench.cli.main import main
 from fembench.host.machine_state import LARGEST
 from fembench.launch.hosts import HostSlots, host_slots
-from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes, save_nodes
 from fembench.records.record import HostFacts
 from fembench.synthetic.speeds import NodeSpeed
@@ -55,16 +53,15 @@ def started(monkeypatch, tmp_path):
         found.append([(host.name, host.slots) for host in hosts])
         return type("Line", (), {"crowded": False, "loose": False, "__str__": lambda self: "mpiexec"})()
 
-    def run_job(program, job, result, line, variables, **_):
+    def measure(*_, **__):
         hosts = found[-1]
         launch = planted_nodes(len(hosts), ranks=1).first
         names = [f"{name}.cluster" for name, _ in hosts]
         nodes = tuple(replace(node, name=name) for node, name in zip(launch.nodes, names))
-        return JobEnd(encode(replace(launch, nodes=nodes)), "ok", "", 0, "")
+        return replace(launch, nodes=nodes)
 
     monkeypatch.setattr(node_launches, "job_line", job_line)
-    monkeypatch.setattr(node_launches, "environment", lambda line, asleep: {})
-    monkeypatch.setattr(node_launches, "run_job", run_job)
+    monkeypatch.setattr(node_launches, "measure", measure)
     (tmp_path / "hosts").write_text("n[1-3] slots=4\n")
     return found
 

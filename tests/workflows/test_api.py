@@ -136,6 +136,38 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(me
     assert not started
 
 
+INTERRUPTED = """
+import json, os, signal, threading, time
+from pathlib import Path
+import fembench
+
+processes = []
+
+def interrupt():
+    while not (found := list(Path("runs").glob(".job-*/started.json"))):
+        time.sleep(0.05)
+    processes.extend(process for host, process in json.loads(found[0].read_bytes())["ranks"])
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    fembench.run("m1", ranks=2, iterations=10**9, results=".")
+except KeyboardInterrupt:
+    end = time.monotonic() + 10  # until the system has cleared the ranks away
+    while time.monotonic() < end and any(Path(f"/proc/{p}").exists() for p in processes):
+        time.sleep(0.05)
+    print(len(processes), [p for p in processes if Path(f"/proc/{p}").exists()])
+"""
+
+
+def test_ctrl_c_ends_the_job_and_raises_keyboard_interrupt(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "2 []\n", done.stderr
+    assert not list((tmp_path / "runs").glob(".job-*"))
+
+
 def test_importing_the_package_names_the_functions_and_imports_none():
     code = "import sys, fembench; print(sorted(fembench.__all__), 'numpy' in sys.modules, *dir(fembench))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

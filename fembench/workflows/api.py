@@ -12,10 +12,7 @@ from fembench.bench.campaign_file import Campaign
 from fembench.host.finding import Finding
 from fembench.launch.allocation import allocation
 from fembench.launch.scratch import occupied, shared_folder, writable_file
-from fembench.mesh.presets import resolve
 from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.model.answers import simulated_answers
-from fembench.model.predictor import open_study, taught
 from fembench.records.case import FIELDS, Case, new_case
 from fembench.records.prediction import Prediction
 from fembench.records.profile import Profile, save_profile
@@ -218,20 +215,25 @@ def predict(
     *,
     ranks: Sequence[int],
     learn: Sequence[Record] = (),
+    tell: Tell | None = None,
     **fields: Any,
 ) -> list[Prediction]:
     """Predicted times of a case on each number of ranks, by simulation on a measured machine.
 
-    machine: file of a profile with a network
+    machine: file of a profile with a network; ranks: if empty, as many as it has
     learn: runs on this machine, which correct the prices
     fields: of the case, as for `run`
 
     Raises InputError.
     """
-    study = open_study(machine)
-    study = taught(study, learn) if learn else study
-    cases = [case_of(mesh, fields | {"ranks": n}) for n in ranks]
-    return simulated_answers(study, cases, resolve(str(mesh))).predictions
+    from fembench.workflows.predict import PredictAsked, predicted
+
+    for count in ranks or [1]:
+        case_of(mesh, fields | {"ranks": count})  # refuses what no run would take
+    shares = fields.pop("shares", "")
+    asked = PredictAsked(str(mesh), machine, ranks, shares, fields, learn=learn)
+    with telling(tell):
+        return predicted(asked)[1].predictions
 
 
 def doctor(hostfile: str = "") -> list[Finding]:

@@ -49,7 +49,7 @@ class PredictAsked:
     fields: Mapping[str, Any] = field(default_factory=dict)  # others of the case
     analytic: bool = False  # bounds in closed form, not a simulation
     compose: Compose = "phase"  # in closed form: bounds of each phase, or of the whole run: global
-    learn: Sequence[Path | str] = ()  # records, and folders of records, that correct the prices
+    learn: Sequence[Path | str | Record] = ()  # records, their files and folders, that correct the prices
     iterations: int = 0  # of a whole solution; 0: those of a learned run of the mesh
     deadline: float = 0.0  # seconds for the solution; 0: none
     link: str = ""  # SECONDS,BYTES/S[,SECONDS]: in place of the measured network
@@ -122,7 +122,9 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
         storage=storage_of(_storage(asked)).priced_as,
         contention=asked.contention,
     )
-    learned, note = not_invalid(load_each(asked.learn))
+    records = [one for one in asked.learn if isinstance(one, Record)]
+    paths = [one for one in asked.learn if not isinstance(one, Record)]
+    learned, note = not_invalid([*records, *load_each(paths)])
     if note:
         progress(f"note: --learn: {note}")
     if asked.learn:

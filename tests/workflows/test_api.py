@@ -1,5 +1,6 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
+import json
 import math
 import re
 import subprocess
@@ -8,12 +9,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from planted_machine import planted_network
+from planted_profile import planted_profile
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
+from fembench.cli.main import main
 from fembench.launch.case_job import JobOutcome
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
+from fembench.records.profile import save_profile
+from fembench.records.store import load as load_record
 from fembench.workflows.api import case_of
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +141,36 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(me
     with pytest.raises(InputError, match=r"^cannot write taken: Is a directory$"):
         measured(path="taken")
     assert not started
+
+
+def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, capsys):
+    slower = {("product", "csr"): [1.0, 0.25]}
+    save_profile(planted_profile([1.0, 1.0], network=planted_network(), slower=slower), "planted.json")
+    words = [
+        "--machine",
+        "planted.json",
+        "--ranks",
+        "2",
+        "--storage",
+        "csr",
+        "--shares",
+        "balanced",
+        "--json",
+    ]
+    assert main(["predict", "m1", *words]) == 0
+    by_command = json.loads(capsys.readouterr().out)[0]["predicted"]["iteration"]
+    found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
+    assert found[0].predicted.iteration == by_command
+    with pytest.raises(InputError, match="ranks = 0"):
+        fembench.predict("planted.json", "m1", ranks=[0])
+
+
+def test_nothing_is_learned_from_invalid_runs(folder):
+    save_profile(planted_profile([1.0, 1.0], network=planted_network()), "planted.json")
+    record = load_record(ROOT / "tests/data/record.json")
+    invalid = replace(record, verdict=replace(record.verdict, status="INVALID"))
+    with pytest.raises(InputError, match="1 record, all INVALID"):
+        fembench.predict("planted.json", "m1", ranks=[1], learn=[invalid])
 
 
 INTERRUPTED = """

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from mpi_job import cli
 
-from fembench.base.errors import InputError
-from fembench.peers import catalog, with_dolfinx
+from fembench.base.errors import AllocationLostError, InputError
+from fembench.launch.run_job import JobEnd
+from fembench.peers import catalog, start, with_dolfinx
 from fembench.peers.contest import PARITY, Contest
+from fembench.peers.peers_job import PeersJob
 from fembench.peers.serial import conjugate_gradients, outside_mpi
+from fembench.records.case import Case
 from fembench.records.contest import PeerRun, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
 from fembench.solve.iterate import StoppingCriterion
@@ -376,3 +379,14 @@ def test_fixed_work_times_iterations_and_solves_once(tmp_path):
         assert len(run["solves"]) == 1
         assert len(run["per_iteration"]) == 4
         assert run["iterations"] > 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "said"),
+    [("revoked", AllocationLostError, "the reason\nprinted"), ("input", InputError, "the reason")],
+)
+def test_a_comparison_without_a_result_raises_what_any_job_raises(monkeypatch, kind, error, said):
+    monkeypatch.setattr(start, "run_job", lambda *_, **__: JobEnd(None, kind, "the reason", 1, "printed"))
+    with pytest.raises(error) as caught:
+        start.launch_peers(PeersJob(case=Case.of(mesh="m1"), names=(), repetitions=1))
+    assert str(caught.value) == said

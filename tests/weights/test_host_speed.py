@@ -147,6 +147,23 @@ def test_the_load_of_a_machine_is_not_the_cause_of_one_of_its_emulated_hosts():
     assert "load" not in slow.cause
 
 
+def test_a_slow_host_of_a_slower_kind_has_the_product_of_both_ratios():
+    half = {k: Planted(cores=0.5, memory=0.5, host=SMALL) for k in range(4)}
+    speeds = host_speeds(planted_nodes(9, half | {1: Planted(cores=0.4, memory=0.5, host=SMALL)}))
+    slow = speeds.of("n2")
+    assert slow.speed == pytest.approx(0.4, abs=0.01)
+    assert 0.37 < slow.low < slow.speed < slow.high < 0.43
+
+
+def test_hosts_with_more_ranks_are_compared_by_the_rank():
+    """Of six hosts, three have two ranks on half of the memory bandwidth, and three have four."""
+    wide, narrow = planted_nodes(6), planted_nodes(6, dict.fromkeys(range(6), Planted(memory=0.5)), ranks=2)
+    nodes = (*wide.first.nodes[:3], *narrow.first.nodes[3:])
+    speeds = host_speeds(replace(wide, first=replace(wide.first, nodes=nodes)))
+    assert [host.speed for host in speeds.hosts] == pytest.approx([1] * 6, abs=0.03)
+    assert speeds.slow == []
+
+
 def test_one_run_names_no_host_but_says_what_a_quota_withheld():
     """A host at 99.7 % in a run in which its quota withheld 18 % of its time."""
     (run,) = runs([1, 1, 0.997], 1, throttled_percent=18.0, cpu_quota=0.5)

@@ -353,7 +353,7 @@ def _plain(item) -> dict:
 def _texts() -> list[Reader]:
     """What has a syntax of its own."""
     from fembench.launch.hosts import host_slots
-    from fembench.model.modeller_files import read_hosts, read_model
+    from fembench.model.modeller import read_hosts, read_model
 
     return [
         Reader("host files", lambda path: host_slots(str(path)), [text.encode() for text in (*HOSTS, RANKS)]),

@@ -14,7 +14,7 @@ from fembench.bench.campaign import read_campaign
 from fembench.fem.problem import ProblemSpec
 from fembench.launch.hosts import host_slots
 from fembench.mesh.io import read
-from fembench.model.modeller_files import read_model
+from fembench.model.modeller import read_model
 from fembench.partition.shares import parse_shares
 from fembench.records.contest import load_peers
 from fembench.records.store import load

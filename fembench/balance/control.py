@@ -6,10 +6,10 @@ There is no MPI and no clock here: the balancer on ranks and the one on a virtua
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from fembench.balance.choose import forecast, ranking
 from fembench.balance.detect import by_finish, next_alpha, reachable, wider
 from fembench.balance.observation import I64, Stats, Tuning, proposal
 from fembench.balance.policies import balanced, decide, policy_of
-from fembench.balance.potential import forecast, ranking
 from fembench.records.case_fields import CaseBalancing, IntervalRule
 from fembench.records.ledger import Look, Move
 

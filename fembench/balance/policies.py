@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate
+from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate, forecast
 from fembench.balance.detect import balanced_blocks, balanced_ranks
 from fembench.balance.natives import (
     diffusion,
@@ -26,7 +26,6 @@ from fembench.balance.natives import (
     refine_comm,
 )
 from fembench.balance.observation import Stats, Tuning, applied
-from fembench.balance.potential import forecast
 from fembench.base.errors import InputError
 from fembench.base.plugins import plugin
 from fembench.records.case_fields import IntervalRule

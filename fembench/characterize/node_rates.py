@@ -29,12 +29,12 @@ from fembench.host.host import (
     cache_instances,
     confine,
     host_facts,
+    node_facts,
     own_cores,
     physical_cores,
     taken_meter,
 )
 from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.node_facts import node_facts
 from fembench.host.others import others_meter
 from fembench.host.where import host_names, machine_key
 from fembench.launch.job import RankProgram, Tell

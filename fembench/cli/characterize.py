@@ -81,8 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.characterize.start import needs_two
     from fembench.cli.shared import typed_command
     from fembench.launch.scratch import occupied, shared_folder, writable_file
-    from fembench.model.modeller_files import write_model
-    from fembench.model.modeller_machine import model_of
+    from fembench.model.modeller import model_of, write_model
     from fembench.records.profile import load_profile, save_profile
     from fembench.workflows.characterize import measured_speeds, with_network
 
@@ -159,7 +158,7 @@ def _next(profile, output: str) -> str:
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
     """The host file given, or one written from --hosts."""
     from fembench.characterize.start import hosts_file
-    from fembench.model.modeller_files import read_hosts
+    from fembench.model.modeller import read_hosts
 
     if not options.hosts:
         return options.hostfile

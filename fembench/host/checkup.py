@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fembench.base import units
-from fembench.host import cgroup, host, provenance
-from fembench.host.build import starter, this_build
+from fembench.host import cgroup, host
+from fembench.host.build import THREADS, starter, this_build, version_of
 from fembench.host.finding import Finding, Status, ok
 from fembench.timing import certificate, clocks
 
@@ -73,7 +73,7 @@ def _python(version: tuple[int, ...]) -> Finding:
 def _package(name: str, how: str, *, required: bool) -> Finding:
     """A package, by its metadata; it is not imported."""
     if importlib.util.find_spec(name) is not None:
-        return ok(name, provenance.version_of(name) or "installed")
+        return ok(name, version_of(name) or "installed")
     status: Status = "problem" if required else "missing (optional)"
     return Finding(name, status, "not installed", how, required)
 
@@ -130,7 +130,7 @@ def mpi() -> Iterator[Finding]:
     """mpi4py and the MPI library it loads; the launcher is checked elsewhere."""
     call = "from fembench.ranks import comm; print(comm.library())"
     good, text = output_of([sys.executable, "-c", call])
-    version = provenance.version_of("mpi4py")
+    version = version_of("mpi4py")
     if good:
         yield ok("MPI library", f"{text} (mpi4py {version})")
     else:
@@ -278,9 +278,7 @@ def measuring() -> Iterator[Finding]:
 
 def _blas(environment: Mapping[str, str]) -> Finding:
     """Each rank uses one BLAS thread, unless an environment variable sets another number."""
-    wrong = [
-        f"{name}={environment[name]}" for name in provenance.THREADS if environment.get(name, "1") != "1"
-    ]
+    wrong = [f"{name}={environment[name]}" for name in THREADS if environment.get(name, "1") != "1"]
     if not wrong:
         return ok("BLAS threads", "1 per rank")
     return Finding(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fembench.host.host import host_facts, job_cpus
-from fembench.host.node_facts import node_facts
+from fembench.host.host import host_facts, job_cpus, node_facts
 from fembench.launch.job import RankProgram, Tell
 from fembench.records.nodes import NodeFacts
 

@@ -9,8 +9,7 @@ from fembench.base.errors import InputError
 from fembench.model.forecast import with_collectives
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, checked_speeds, even_machine
-from fembench.model.modeller_files import read_model
-from fembench.model.modeller_machine import machine_of_model
+from fembench.model.modeller import machine_of_model, read_model
 from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
 from fembench.records.hlogp import GivenLink
 from fembench.records.profile import load_profile

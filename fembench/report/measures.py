@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.times import Times
-from fembench.stats.runs import by_run
+from fembench.stats.student import by_run
 from fembench.stats.summary import Interval
 
 Floats = npt.NDArray[np.float64]

@@ -1,14 +1,21 @@
-"""Tables of runs: overview with verdicts, reasons why they are not VALID, every rule, failures."""
+"""Tables of runs: overview with verdicts, reasons why they are not VALID, every rule, failures.
+
+The line that summarises a run in the progress of a campaign."""
 
 import re
 from collections.abc import Iterable, Sequence
 from math import inf, isnan
 
+import numpy as np
+
+from fembench.base import units
 from fembench.base.units import few, plural
+from fembench.records import phases
 from fembench.records.binding import oversubscribed
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
-from fembench.report.measures import CG
+from fembench.records.times import times_of
+from fembench.report.measures import CG, communication
 from fembench.report.results import Result, short_shares
 from fembench.report.table import Table, case_columns, case_of, integer, time, words
 
@@ -168,3 +175,24 @@ def case_name(case: Case) -> str:
         if purpose and name not in ("mesh", "storage", "ranks"):
             words.append(FIELDS[name].shown(short_shares(value) if name == "shares" else value))
     return " · ".join(words)
+
+
+def summary_line(record: Record) -> str:
+    """Verdict, case, equations, iterations, CG time of the slowest rank, share of communication."""
+    times = times_of(record)
+    cg = times.slowest(phases.CG)
+    words = [
+        f"{units.count(record.mesh.n_equations)} equations",
+        units.plural(record.solve.iterations, "iteration"),
+    ]
+    if not record.solve.converged and not record.case.stop.iterations:
+        words[-1] += " without convergence"
+    if cg.any():
+        words.append(f"cg {units.seconds(float(np.median(cg)))} ({units.plural(len(cg), 'set')})")
+        if record.case.placement.ranks > 1:
+            words.append(f"{communication([times]).share:.0%} communication")
+    verdict = record.verdict
+    broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
+    reason = f" [{broken[0]}]" if broken else ""
+    synthetic = "SYNTHETIC " if record.environment.synthetic else ""
+    return f"{verdict.status:<11} {synthetic}{case_name(record.case)}: {', '.join(words)}{reason}"

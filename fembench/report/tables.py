@@ -15,11 +15,9 @@ from fembench.report import (
     equality,
     laws,
     origin,
-    rank_places,
     runs,
-    speedup_tables,
+    speedup,
     times,
-    unequal_tables,
     work,
 )
 from fembench.report.balance_tables import balance_tables
@@ -33,7 +31,7 @@ from fembench.report.results import Result, results
 from fembench.report.roofline import roofline_points, roofline_table
 from fembench.report.speedup import all_speedups, speedups_by_hosts
 from fembench.report.table import Table, text, words
-from fembench.report.unequal import Unequal, unequal_results
+from fembench.report.unequal import Unequal, against_alone, bounds, efficiency, unequal_results
 from fembench.report.weak import weak_phases, weak_points, weak_series, weak_table
 from fembench.weights.host_speed import HostSpeeds
 
@@ -106,9 +104,9 @@ def every_table(
     for failure in failures:
         (left_out if failure.kind == NO_TIME else failed).append(failure)
     unequal = unequal_results(found)
-    speedups = {name: all_speedups(found, name, base) for name in speedup_tables.BY_PHASE}
+    speedups = {name: all_speedups(found, name, base) for name in speedup.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
-    hosts = {name: speedups_by_hosts(found, name) for name in speedup_tables.BY_PHASE}
+    hosts = {name: speedups_by_hosts(found, name) for name in speedup.BY_PHASE}
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
     made = [
         headline_table(headline(found, speedups[CG], weak, unequal, speeds, len(left_out)), *_other(against)),
@@ -119,17 +117,17 @@ def every_table(
         origin.kinds(records),
         times.apart(found),
         times.summary(found),
-        speedup_tables.speedups(speedups[CG], CG, peers),
-        speedup_tables.no_speedup(found, base),
-        speedup_tables.speedups(speedups[SOLVE], SOLVE),
-        speedup_tables.speedups_by_phase(speedups),
-        speedup_tables.speedups_over_hosts(hosts),
+        speedup.speedups(speedups[CG], CG, peers),
+        speedup.no_speedup(found, base),
+        speedup.speedups(speedups[SOLVE], SOLVE),
+        speedup.speedups_by_phase(speedups),
+        speedup.speedups_over_hosts(hosts),
         weak_table(weak),
         weak_phases(weak),
         factors_table(every_factor(found, unequal, base)),
-        unequal_tables.efficiency(unequal),
-        unequal_tables.against_alone(unequal),
-        unequal_tables.bounds(alone, unequal),
+        efficiency(unequal),
+        against_alone(unequal),
+        bounds(alone, unequal),
         laws.amdahl_table(laws.amdahl_laws(alone, unequal)),
         laws.gustafson_table(laws.gustafson_laws(alone)),
         times.communication(found),
@@ -147,7 +145,7 @@ def every_table(
         equality.rank_speeds(found),
         unavailable(found, unequal),
         origin.hosts(records),
-        rank_places.places(records),
+        origin.places(records),
         origin.meshes(records),
         origin.clocks(records),
         origin.software(records),

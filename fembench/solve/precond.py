@@ -25,11 +25,11 @@ from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.records.phases import PRECOND
+from fembench.solve.coarse import TwoLevel
 from fembench.solve.iterate import Preconditioner
 from fembench.solve.levels import summed_blocks
 from fembench.solve.multigrid import Multigrid
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
-from fembench.solve.twolevel import TwoLevel
 from fembench.timing.tracer import NullTracer, Stamps
 
 if TYPE_CHECKING:

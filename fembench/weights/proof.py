@@ -11,16 +11,16 @@ from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PART
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.weights.advice import Advice, advise
-from fembench.weights.efficiency import (
+from fembench.weights.host_speed import HostSpeeds, owner_speeds
+from fembench.weights.make import provisional
+from fembench.weights.observe import observe, owners_of, pooled, run_seconds
+from fembench.weights.scaling import (
     CapturedGain,
     captured_gain,
     heterogeneous_efficiency,
     ideal_seconds,
     imbalance,
 )
-from fembench.weights.host_speed import HostSpeeds, owner_speeds
-from fembench.weights.make import provisional
-from fembench.weights.observe import observe, owners_of, pooled, run_seconds
 from fembench.weights.stale import disturbance, foreign_work
 from fembench.weights.tune import Trail
 

@@ -11,8 +11,8 @@ from fembench.stats.compare import FEWEST_NOISE
 from fembench.stats.student import FEWEST
 from fembench.stats.summary import fewest_for
 from fembench.weights.advice import largest_gains
-from fembench.weights.efficiency import CapturedGain
 from fembench.weights.proof import Proof
+from fembench.weights.scaling import CapturedGain
 
 UNKNOWN = "unknown"
 

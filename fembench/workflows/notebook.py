@@ -24,7 +24,8 @@ from fembench.records.record import Record
 from fembench.records.store import load as load_record
 from fembench.records.store import load_all
 from fembench.report import runs as run_tables
-from fembench.report import speedup_tables, times
+from fembench.report import speedup as scaling
+from fembench.report import times
 from fembench.report.results import Result, results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
@@ -103,7 +104,7 @@ class Runs(Sequence[Record]):
         known = list(dict.fromkeys(name for r in self.results for name in r.times))
         if known and quantity not in known:
             raise InputError(f"speedup of '{quantity}': expected one of {', '.join(known)}")
-        return speedup_tables.speedups(all_speedups(self.results, quantity, base), quantity)
+        return scaling.speedups(all_speedups(self.results, quantity, base), quantity)
 
     def weights(self) -> Table:
         """One row per rank of each case on several ranks: the share that would balance it, its interval."""

@@ -16,8 +16,7 @@ from fembench.bench.schedule import InOrder, RunOrder, WithinTime
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import load_weights
-from fembench.report.run_line import summary_line
-from fembench.report.runs import case_name
+from fembench.report.runs import case_name, summary_line
 from fembench.workflows.sweep_plan import cores_of
 from fembench.workflows.sweep_source import SweepAsked, SweepSource, made, nodes_in, say_unequal, speeds_from
 from fembench.workflows.weighted import weighted

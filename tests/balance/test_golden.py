@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from golden import job, three_ranks
 
-from fembench.balance.choose import amortised, apbsp, best_potential
+from fembench.balance.choose import amortised, apbsp, best_potential, candidates, forecast
 from fembench.balance.detect import (
     balanced_blocks,
     balanced_ranks,
@@ -15,7 +15,6 @@ from fembench.balance.detect import (
     wider,
 )
 from fembench.balance.observation import Tuning
-from fembench.balance.potential import candidates, forecast
 
 LITERAL = Tuning(band=0.3)
 

@@ -9,7 +9,7 @@ from golden import job
 from planted_job import Job, cheap, same_bits, slow_first, unit
 from planted_machine import planted_machine
 
-from fembench.balance.choose import amortised, apbsp
+from fembench.balance.choose import amortised, apbsp, candidates, forecast
 from fembench.balance.detect import balanced_ranks
 from fembench.balance.driver import visible
 from fembench.balance.link import SMALL, _rounds, of_profile, probe
@@ -17,7 +17,6 @@ from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import diffusion, greedy, greedy_comm, metis_shares, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
 from fembench.balance.policies import POLICIES, decide
-from fembench.balance.potential import candidates, forecast
 from fembench.base.errors import InputError
 
 FAST = Tuning(band=0.1, hysteresis=0.0)

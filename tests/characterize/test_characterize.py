@@ -13,7 +13,7 @@ from fembench.characterize.probes import STORAGES
 from fembench.characterize.start import hosts_file, measure_hosts
 from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
-from fembench.model.modeller_files import read_model
+from fembench.model.modeller import read_model
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
 from fembench.weights.from_profile import by_profile

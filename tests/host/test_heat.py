@@ -2,8 +2,8 @@
 
 import pytest
 
+from fembench.host.host import accelerators, node_facts
 from fembench.host.machine_state import UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.node_facts import accelerators, node_facts
 
 CPUS = "sys/devices/system/cpu"
 

@@ -15,8 +15,7 @@ from fembench.model.closed_form_prices import bounded
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, ExecutionGraph, Receive, Send, Wait, save_graph
 from fembench.model.heterogeneity import brought_up_to_date, slowness_rows
-from fembench.model.modeller_files import read_model, write_model
-from fembench.model.modeller_machine import machine_of_model, model_of
+from fembench.model.modeller import machine_of_model, model_of, read_model, write_model
 from fembench.model.planner import make_plan
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of, slowed

@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.model.modeller_files import (
+from fembench.model.modeller import (
     HostLine,
     read_hosts,
     read_model,

@@ -8,6 +8,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.model.cg import Price
+from fembench.model.hosts_for_parts import iteration_on, on_hosts, slowed, two_links
 from fembench.model.iteration_time import (
     CandidateHost,
     Parts,
@@ -16,7 +17,6 @@ from fembench.model.iteration_time import (
     platform_of,
     shared,
 )
-from fembench.model.placed import iteration_on, on_hosts, slowed, two_links
 from fembench.model.placement import FORMATS, best_placement, exchanged, hostfile, mpich, rankfile, slurm
 from fembench.model.workload import workload
 from fembench.records.case import Case

@@ -14,8 +14,7 @@ from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Rule, Verdict
 from fembench.report import tables
 from fembench.report.results import results
-from fembench.report.run_line import summary_line
-from fembench.report.runs import case_name
+from fembench.report.runs import case_name, summary_line
 from fembench.report.table import Table, integer, span, text, to_csv, to_json
 
 replace = msgspec.structs.replace

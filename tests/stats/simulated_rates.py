@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.stats.compare import compare_paired, noise_of_series
-from fembench.stats.gain import fieller, moments
-from fembench.stats.runs import by_run
-from fembench.stats.student import log_ends, next_ends, welch_ends
+from fembench.stats.compare import compare_paired, fieller, moments, noise_of_series
+from fembench.stats.student import by_run, log_ends, next_ends, welch_ends
 from fembench.stats.summary import drift, order_statistics
 
 TRIALS, SESSIONS = 2000, 500  # of intervals, of verdicts

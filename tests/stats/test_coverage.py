@@ -16,8 +16,8 @@ from simulated_rates import (
     typical_ends,
 )
 
-from fembench.stats.runs import by_run
 from fembench.stats.student import (
+    by_run,
     log_interval,
     next_interval,
     ratio_unpaired,
@@ -25,7 +25,7 @@ from fembench.stats.student import (
     typical_interval,
 )
 from fembench.stats.summary import median_interval, order_statistics
-from fembench.weights.efficiency import captured_gain
+from fembench.weights.scaling import captured_gain
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.weights.efficiency import captured_gain, heterogeneous_efficiency, ideal_seconds, imbalance
+from fembench.weights.scaling import captured_gain, heterogeneous_efficiency, ideal_seconds, imbalance
 
 
 def noisy(middle, n, seed, spread=0.01):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.weights.rules import comm_shares, equal_finish, rate_shares, time_shares
+from fembench.weights.make import comm_shares, equal_finish, rate_shares, time_shares
 
 
 @pytest.mark.row("004:9.1.11a")

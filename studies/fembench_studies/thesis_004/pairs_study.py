@@ -12,7 +12,7 @@ from fembench.bench.campaign import Done
 from fembench.bench.schedule import Timekeeper
 from fembench.records.store import failures
 from fembench.report.exports import fields_path
-from fembench.report.run_line import summary_line
+from fembench.report.runs import summary_line
 from fembench_studies.attempts import Attempts, Tell, output_of
 from fembench_studies.study import HostsAsked, Study, StudyExperiment, StudyOutcome, StudyRequest
 from fembench_studies.thesis_004 import weighted as e13

@@ -88,72 +88,15 @@ def _ledgers(options: argparse.Namespace) -> int:
 def _virtual(options: argparse.Namespace) -> int:
     import msgspec
 
-    from fembench.balance.drain import parse_drain
-    from fembench.balance.scenario import read_scenario
-    from fembench.balance.virtual import simulate
+    from fembench.workflows.balance import compared, text_of
 
-    scenarios = [read_scenario(name) for name in options.what]
-    settings = _settings(options)
+    policies = [name for name in options.policies.split(",") if name]
+    settings = {name: getattr(options, name) for name in SETTINGS}
     found = []
-    for scenario in scenarios:
-        drain = parse_drain(options.drain, scenario.n_ranks)
-        runs = [simulate(scenario, one, drain=drain) for one in settings]
+    for scenario, runs in compared(options.what, policies, settings, options.drain):
         found.append({"scenario": scenario.name, "runs": {r.policy: r.ledger for r in runs}})
         if not options.json:
-            _show(scenario, runs, options.looks)
+            print(text_of(scenario, runs, looks=options.looks))
     if options.json:
         print(msgspec.json.encode(found).decode())
     return 0
-
-
-def _settings(options: argparse.Namespace) -> list:
-    from fembench.balance.control import Settings
-    from fembench.balance.policies import POLICIES
-    from fembench.base.errors import InputError
-    from fembench.records.case import FIELDS, new_case
-
-    names = [n for n in options.policies.split(",") if n] or list(POLICIES)
-    known = [name for name in FIELDS["balance"].choices if name]
-    unknown = [n for n in names if n not in known]
-    if unknown:
-        raise InputError(f"--policies {unknown[0]}: expected some of {', '.join(known)}")
-    names = list(dict.fromkeys(["none", *names]))  # the baseline of the others
-    values = {name: getattr(options, name) for name in SETTINGS}
-    cases = [new_case(values | {"balance": name}, "options") for name in names]
-    return [Settings.of(case.balancing) for case in cases]
-
-
-def _show(scenario, runs: list, looks: bool) -> None:
-    from fembench.balance.virtual import against_no_moves
-    from fembench.base.tables import table
-    from fembench.base.units import plural
-    from fembench.report.balance_tables import moves_text, prediction_errors
-
-    size = f"{plural(scenario.blocks, 'block')} on {plural(scenario.n_ranks, 'rank')}"
-    print(f"{scenario.name}: {size}, VIRTUAL clock\n")
-    rows = []
-    for r in runs:
-        billed = against_no_moves(r, runs[0])
-        errors = sorted(prediction_errors(r.ledger))
-        rows.append(
-            [
-                r.policy,
-                r.seconds,
-                f"{100 * (1 - r.seconds / runs[0].seconds):.1f} %",
-                len(r.ledger.looks),
-                r.n_moves,
-                billed.cost,
-                billed.paid_back if billed.moved else "",
-                float(r.supersteps[-1]),
-                f"{100 * errors[len(errors) // 2]:.1f} %" if errors else None,
-            ]
-        )
-    heads = ["policy", "seconds", "gain", "looks", "moves", "cost, s", "paid back", "last iteration, s"]
-    print(table([*heads, "prediction off"], rows) + "\n")
-    for r in runs if looks else []:
-        seen = [
-            [k.iteration, k.alpha, max(k.rank_time), min(k.rank_time), k.balanced, moves_text(k), k.predicted]
-            for k in r.ledger.looks
-        ]
-        head = ["iteration", "alpha", "longest, s", "shortest, s", "balanced", "moves", "predicted, s"]
-        print(f"{r.policy}\n\n{table(head, seen)}\n")

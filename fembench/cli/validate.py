@@ -16,11 +16,6 @@ Examples:
 
 import argparse
 import sys
-from pathlib import Path
-from types import ModuleType
-
-from fembench.base.plugins import needed
-from fembench.base.progress import progress, working
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,100 +33,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.model.grid import all_predictions, judge_held_out, read_grid, study_of
-    from fembench.records.store import load_all, load_each
-
-    if Path(options.grid).is_dir():
-        cells = _of_programs(options.grid)
-        synthetic = _synthetic(_programs().load_apps(options.grid))
-        return _print(options, cells, _programs().app_scores(cells), synthetic, None)
-    grid = read_grid(Path(options.grid))
-    training = _usable(load_each(grid.training), "training")
-    study = study_of(grid, training)
-    if options.cases:
-        return _predict(options, grid, study, training)
-    said = all_predictions(Path(grid.predictions))
-    found = judge_held_out(study, said, training, _usable(load_all(grid.held_out), "held_out"))
-    if found.unpredicted:
-        progress(
-            f"note: {found.unpredicted} of {found.runs} held-out runs left out: not predicted before "
-            "they began"
-        )
-    cells, scores = found.cells, found.scores
-    if grid.apps:
-        programs = _programs().app_cells(_programs().load_apps(grid.apps))
-        cells, scores = cells + programs, scores | _programs().app_scores(programs)
-    return _print(options, cells, scores, [study.profile.environment.synthetic], found.state)
-
-
-def _programs() -> ModuleType:
-    """What reads and scores the records of programs. Raises InputError if it is not installed."""
-    return needed("scores", "programs", "scoring programs")
-
-
-def _of_programs(folder: str) -> list:
-    from fembench.base.errors import InputError
-
-    cells = _programs().app_cells(_programs().load_apps(folder))
-    if not cells:
-        raise InputError(
-            f"{folder}: no program with a prediction; expected runs of fembench study app --model"
-        )
-    return cells
-
-
-def _synthetic(records: list) -> list[str]:
-    """The kinds of emulation, each once."""
-    return list(dict.fromkeys(r.environment.synthetic for r in records if r.predicted))
-
-
-def _usable(records: list, what: str) -> list:
-    """The records that are not INVALID; reports how many are."""
-    from fembench.model.configuration import not_invalid
-
-    kept, note = not_invalid(records)
-    if note:
-        progress(f"note: {what}: {note}")
-    return kept
-
-
-def _predict(options: argparse.Namespace, grid, study, training: list) -> int:
-    from fembench.base.units import plural
-    from fembench.bench.campaign import read_campaign
-    from fembench.launch.scratch import occupied
-    from fembench.model.grid import check_cases, predict_held_out
-
-    cases = [item.case for item in read_campaign(Path(options.cases))[1]]
-    check_cases(training, cases)
-    with occupied(Path(grid.predictions)), working(f"validate: predicting {plural(len(cases), 'run')}"):
-        written = predict_held_out(study, Path(grid.predictions), training, cases, learn=grid.learn)
-    print(f"{written} predictions written to {grid.predictions}; next: fembench sweep {options.cases}")
-    return 0
-
-
-def _print(
-    options: argparse.Namespace, cells: list, scores: dict, synthetic: list[str], state: list | None
-) -> int:
-    """Print cells and scores; 1 if too few are left for a score, or the machine changed after the training.
-
-    `state`: the changes; None for programs, whose calibration is part of their record.
-    """
+    """1 if too few runs are left for a score, or the machine changed after the training."""
     import json
 
-    from fembench.model.drifted import stale, state_text
-    from fembench.model.score import cell_table, score_table, too_noisy
+    from fembench.workflows.validate import predicted_ahead, text_of, validated
 
-    reason = stale(state or [])
-    why = [line for line in (f"INVALID: {reason}" if reason else "", too_noisy(cells, scores)) if line]
+    if options.cases:
+        written, folder = predicted_ahead(options.grid, options.cases)
+        print(f"{written} predictions written to {folder}; next: fembench sweep {options.cases}")
+        return 0
+    found = validated(options.grid)
     if options.json:
-        tree = {"cells": [c._asdict() for c in cells]} | {n: s._asdict() for n, s in scores.items()}
-        print(json.dumps(tree | {"state": {"stale": reason, "changes": [c._asdict() for c in state or []]}}))
+        scores = {name: score._asdict() for name, score in found.scores.items()}
+        tree = {"cells": [c._asdict() for c in found.cells], **scores}
+        changes = [change._asdict() for change in found.state or []]
+        print(json.dumps(tree | {"state": {"stale": found.stale, "changes": changes}}))
     else:
-        ways = [f"SYNTHETIC: {way}\n" for way in synthetic if way]
-        marked = ["INVALID: these errors do not test the predictions (reason below)"] if why else []
-        print(*ways, cell_table(cells), "", *marked, score_table(scores), sep="\n")
-        if state is not None and not reason:
-            print(f"\n{state_text(state)}")
-    for line in why:
+        print(text_of(found))
+    for line in found.why:
         print(line if options.json else f"\n{line}", file=sys.stderr if options.json else sys.stdout)
-    return 1 if why else 0
+    return int(bool(found.why))

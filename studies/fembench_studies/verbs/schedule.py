@@ -61,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from fembench.base.files import write_atomic
-    from fembench.cli.place import hosts_of
     from fembench.records.hlogp import parse_link
     from fembench.records.profile import load_profile
+    from fembench.workflows.place import hosts_of
     from fembench_studies.scheduling import methods_side_by_side as side
     from fembench_studies.scheduling.graph_files import read_graph
     from fembench_studies.scheduling.hosts import given_hosts, ranks_of

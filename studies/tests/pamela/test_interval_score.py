@@ -93,7 +93,7 @@ def test_mean_errors_on_each_number_of_machines(row):
 def on_machines(row):
     """The measured runs of a row as a cell of a prediction's grid: unit work on the fastest workers."""
     p = int(row["machines"])
-    return Grid(p, 1.0, factors(p), 0, 0, sum(times(row)) / 4)
+    return Grid(p, 1.0, factors(p), sum(times(row)) / 4)
 
 
 @pytest.mark.parametrize("row", rows("speedup_vs_2_machines"), ids=lambda r: r["version"])

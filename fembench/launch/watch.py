@@ -17,6 +17,7 @@ from fembench.launch.job import PROGRESS, RESULT, STARTED
 from fembench.launch.witness import Witness
 
 START = 10.0  # seconds after which the hosts of a job that has not started are asked whether they answer
+ACCEPTED = 1.0  # seconds after which ranks that have met have not refused their job; then hosts are named
 LINGER = 3.0  # seconds that a launcher may take to end after a rank has died
 STAY = 30.0  # seconds that a launcher may take to end after the ranks have left with a result
 HERE = ("localhost", "127.0.0.1", "::1")
@@ -40,7 +41,7 @@ class JobWatch:
         self._begin, self._told = time.monotonic(), 0
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
-        self._warned = not warn
+        self._warned, self._met = not warn, math.inf
 
     def is_over(self, variables: Mapping[str, str]) -> bool:
         """Pass on new lines of progress; whether the job should be ended.
@@ -48,10 +49,12 @@ class JobWatch:
         `variables`: the environment of the launcher.
         """
         self._pass_on()
-        if not self._warned and self._has_started():
+        now = time.monotonic()
+        if self._met == math.inf and self._has_started():
+            self._met = now
+        if not self._warned and (now > self._met + ACCEPTED or self._result.exists()):
             self._warned = True
             preflight.warn(self._folder)
-        now = time.monotonic()
         if not self._asked and now > self._begin + START:
             self._asked = True
             if not self._has_started() and (silent := silent_hosts(self._hosts, variables)):

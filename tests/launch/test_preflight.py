@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 import fembench
+from fembench.base.errors import InputError
 from fembench.launch import preflight
 from fembench.launch.job import STARTED, Started, StartedHost
 from fembench.launch.serve import Met, started
@@ -90,3 +91,12 @@ def _found(hosts):
 
     assert len(hosts) == 1
     return Finding("load", "problem", "planted: slow", "wait")
+
+
+def test_a_job_that_its_ranks_refuse_says_why_in_one_line(tmp_path, caplog, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
+    monkeypatch.setattr("fembench.launch.watch.ACCEPTED", 60.0)  # this machine may be slow
+    with pytest.raises(InputError, match=r"missing\.msh"):
+        api.run("missing.msh", ranks=1, iterations=1, sets=1)
+    assert caplog.messages == []

@@ -428,7 +428,6 @@ def _options(path: Path) -> None:
     from fembench.balance.drain import parse_drain
     from fembench.base.errors import FembenchError
     from fembench.characterize.start import hosts_file
-    from fembench.cli import place
     from fembench.mesh.presets import box_named
     from fembench.partition.shares import parse_shares
     from fembench.records.hlogp import parse_link
@@ -437,6 +436,7 @@ def _options(path: Path) -> None:
     from fembench.synthetic.lab_cluster import bits_per_second
     from fembench.synthetic.speeds import parse_changes, parse_nodes, parse_speeds
     from fembench.weights import links
+    from fembench.workflows.place import hosts_of
 
     text, refusal = path.read_bytes().decode(errors="replace"), None
     for parse in (
@@ -449,7 +449,7 @@ def _options(path: Path) -> None:
         lambda: parse_link(text, overhead=True),
         lambda: links.parse_link(text),
         lambda: hosts_file(text),
-        lambda: place.hosts_of(text),
+        lambda: hosts_of(text),
         lambda: sites_of(("a", "b", "c"), text),
         lambda: box_named(text),
         lambda: bits_per_second(text),

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from fembench.host.build import blas_threads, this_build, variables, versions
+from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
+from fembench.host.provenance import blas_threads, variables, versions
 from fembench.host.where import host_names, machine_key
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job

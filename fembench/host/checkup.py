@@ -15,8 +15,9 @@ from pathlib import Path
 
 from fembench.base import units
 from fembench.host import cgroup, host
-from fembench.host.build import THREADS, starter, this_build, version_of
+from fembench.host.build import starter, this_build
 from fembench.host.finding import Finding, Status, ok
+from fembench.host.provenance import THREADS, version_of
 from fembench.timing import certificate, clocks
 
 OLDEST_PYTHON = (3, 10)

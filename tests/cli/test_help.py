@@ -13,7 +13,7 @@ from fembench.cli.main import _spelled_out, main
 from fembench.cli.parser import page
 from fembench.cli.shared import case_from
 from fembench.cli.verbs import GROUPS, listing, one_line, verb_parser, verbs
-from fembench.host.build import version_of
+from fembench.host.provenance import version_of
 
 
 def with_actions(parser):

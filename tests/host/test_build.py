@@ -98,7 +98,8 @@ def test_what_is_noted_at_installation_is_the_build_of_the_tree(clone, tmp_path)
     tree = this_build(clone[0] / "fembench")
     assert tree == Build(clone[1], True, sources_hash(clone[0]))  # CMakeLists.txt is not committed
     installed = tmp_path / "site-packages" / "fembench"
-    line = [sys.executable, "-I", build.__file__, str(clone[0]), str(installed / build.BUILT)]
+    # -S: where the package is built, fembench is not installed yet
+    line = [sys.executable, "-I", "-S", build.__file__, str(clone[0]), str(installed / build.BUILT)]
     subprocess.run(line, check=True)
     assert this_build(installed) == tree
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fembench.host import build as provenance
-from fembench.host.build import variables, version_of, versions
+from fembench.host import provenance
+from fembench.host.provenance import variables, version_of, versions
 
 
 def test_versions_name_python_and_what_is_installed():
@@ -40,7 +40,7 @@ def test_only_variables_that_matter_are_kept():
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_blas_threads_are_those_that_the_library_uses(threads):
-    line = "from fembench.host.build import blas_threads; print(blas_threads())"
+    line = "from fembench.host.provenance import blas_threads; print(blas_threads())"
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, env=environment)
     assert (done.stdout.strip(), done.stderr) == (str(min(int(threads), os.cpu_count() or 1)), "")

@@ -53,6 +53,8 @@ cdef extern from "kernels.h" nogil:
     void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
                      const double *share, const double *r, int64_t n_coarse, double *coarse)
     void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine)
+    void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns, const uint8_t *kind,
+                   const int64_t *name, const int64_t *corner, const double *weight, int32_t *root, int64_t *least)
     fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows,
                            const int32_t *columns, const double *values, const uint8_t *fixed,
                            const int32_t *parent, const double *weight, int64_t n_coarse,
@@ -760,6 +762,26 @@ def assemble(x, cells, lam, mu, Py_ssize_t n_interior, bint upper, fixed, indptr
                    doubles(values, "values")):
         raise MemoryError("assemble: no memory")
     return values
+
+
+def pieces(indptr, rows, columns, kind, name, corner, weight):
+    """Which children of the same parents are connected by the pattern of a symmetric matrix: (root, least).
+
+    kind (n,) uint8: only nodes of one kind are. corner, weight (n, 8): numbers of parents, and weights, zeros last.
+    root (n, 8) int32: the first slot 8 i + k connected to each. least (n, 8): at roots, the least name (n,) of a piece.
+    """
+    cdef Py_ssize_t n = rows.size
+    if 8 * n > 2**31 - 1:
+        raise ValueError(f"pieces: expected at most {2**28 - 1} nodes on a rank, got {n}")
+    rows_of(indptr, "indptr", n, 1, columns.size)
+    within(rows, "rows", n)
+    within(columns, "columns", n)
+    root, least = np.empty((n, 8), np.int32), np.empty((n, 8), np.int64)
+    fb_pieces(n, longs(indptr, "indptr", n + 1), ints(rows, "rows"), ints(columns, "columns"),
+              <const uint8_t *>address(kind, "kind", "B", 1, n, False), longs(name, "name", n),
+              longs(corner, "corner", 8 * n), doubles_read(weight, "weight", 8 * n),
+              <int32_t *>ints(root, "root"), <int64_t *>longs(least, "least"))
+    return root, least
 
 
 def galerkin(indptr, rows, columns, values, fixed, parent, weight, Py_ssize_t n_coarse, Py_ssize_t n_coarse_interior):

@@ -95,6 +95,8 @@ typedef struct fb_coarse fb_coarse;
 void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight, const double *share,
                  const double *r, int64_t n_coarse, double *coarse);
 void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine);
+void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns, const uint8_t *kind,
+               const int64_t *name, const int64_t *corner, const double *weight, int32_t *root, int64_t *least);
 fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows, const int32_t *columns,
                        const double *values, const uint8_t *fixed, const int32_t *parent, const double *weight,
                        int64_t n_coarse, int64_t n_coarse_interior, int64_t *n_blocks);

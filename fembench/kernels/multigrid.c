@@ -38,6 +38,43 @@ CLONES void fb_prolong(int64_t n, const int32_t *parent, const double *weight, c
     }
 }
 
+/* ---- connected pieces ------------------------------------------------------------------------------------------
+ * A slot 8 i + k is node i as a child of its k-th parent. */
+
+INLINE int32_t top(int32_t *root, int32_t slot)
+{
+    while (root[slot] != slot)
+        slot = root[slot] = root[root[slot]];
+    return slot;
+}
+
+/* root (8 n,): of slots whose nodes, all of one kind, are connected by entries of the matrix between children of the
+ * same parent, the first. least (8 n,): at a root, the least `name` of those nodes. corner: numbers of the parents. */
+CLONES void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns,
+                      const uint8_t *kind, const int64_t *name, const int64_t *corner, const double *weight,
+                      int32_t *root, int64_t *least)
+{
+    for (int64_t slot = 0; slot < PARENTS * n; slot++)
+        root[slot] = (int32_t)slot;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t e = indptr[k]; e < indptr[k + 1]; e++) {
+            int64_t i = PARENTS * (int64_t)rows[k], j = PARENTS * (int64_t)columns[e];
+            if (kind[rows[k]] != kind[columns[e]] || i == j)
+                continue;
+            for (int a = 0; a < PARENTS && weight[i + a] != 0; a++)
+                for (int b = 0; b < PARENTS && weight[j + b] != 0; b++)
+                    if (corner[i + a] == corner[j + b]) {
+                        int32_t s = top(root, (int32_t)(i + a)), t = top(root, (int32_t)(j + b));
+                        root[s > t ? s : t] = s > t ? t : s;
+                    }
+        }
+    for (int64_t slot = 0; slot < PARENTS * n; slot++) {
+        int32_t s = root[slot] = top(root, (int32_t)slot);
+        if (s == slot || name[slot / PARENTS] < least[s]) /* a root is the first of its slots */
+            least[s] = name[slot / PARENTS];
+    }
+}
+
 /* ---- the Galerkin product --------------------------------------------------------------------------------------
  * Blocks are found by (stored row, column) in a table with open addressing; a row's places begin near each other,
  * so that what one fine row needs lies in a few lines of memory. */

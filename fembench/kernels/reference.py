@@ -23,7 +23,7 @@ from fembench.kernels.reference_assembly import (
     stiffness,
 )
 from fembench.kernels.reference_blocks import Blocks, Gather, SharedSum
-from fembench.kernels.reference_multigrid import Transfer, galerkin
+from fembench.kernels.reference_multigrid import Transfer, galerkin, pieces
 from fembench.kernels.reference_operations import OPERATIONS, operation
 from fembench.kernels.reference_precond import Chebyshev, RigidModes, Scale
 from fembench.kernels.reference_products import BsrProduct, CsrProduct, DenseProduct, EbeProduct, SymProduct
@@ -60,6 +60,7 @@ __all__ = [
     "incidence",
     "operation",
     "pattern",
+    "pieces",
     "reorder",
     "stiffness",
     "zeros",

@@ -34,6 +34,37 @@ class Transfer:
             self.fine += weight[:, None] * self.coarse[parent]
 
 
+def pieces(
+    indptr: NDArray[np.int64],
+    rows: Index,
+    columns: Index,
+    kind: NDArray[np.uint8],
+    name: NDArray[np.int64],
+    corner: NDArray[np.int64],
+    weight: Vector,
+) -> tuple[Index, NDArray[np.int64]]:
+    """Which children of the same parents are connected by the pattern of a symmetric matrix: (root, least).
+
+    kind (n,): only nodes of one kind are. corner, weight (n, 8): numbers of parents, and weights, zeros last.
+    root (n, 8): the first slot 8 i + k connected to each. least (n, 8): at roots, the least name of a piece.
+    """
+    root = np.arange(8 * len(rows)).reshape(-1, 8)
+    row = np.repeat(rows, np.diff(indptr))
+    alike = kind[row] == kind[columns]
+    i, j = row[alike], columns[alike]
+    common = (corner[i][:, :, None] == corner[j][:, None, :]) & (weight[i] > 0)[:, :, None]
+    edge, a, b = np.nonzero(common & (weight[j] > 0)[:, None, :])
+    before = np.full_like(root, -1)
+    while not np.array_equal(root, before):
+        before = root.copy()
+        low = np.minimum(root[i[edge], a], root[j[edge], b])
+        np.minimum.at(root, (i[edge], a), low)
+        np.minimum.at(root, (j[edge], b), low)
+    least = np.full(root.size, np.iinfo(np.int64).max)
+    np.minimum.at(least, root.ravel(), np.repeat(name, 8))
+    return root.astype(np.int32), least.reshape(root.shape)
+
+
 def galerkin(
     indptr: NDArray[np.int64],
     rows: Index,

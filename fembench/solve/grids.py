@@ -5,6 +5,11 @@ cells around it. The prolongator P holds the trilinear weights of each fine node
 for all three displacement components, so it reproduces all linear displacements, rigid motions among them.
 The next grid coarsens the one before in the same way.
 
+A slit or a soft layer may divide the body around a grid node. If one node served both sides, each would move
+with the other. So a grid node is there once for each piece of the body around it: fine nodes of one kind that
+are connected within the grid cells around it. A piece has the least name of its nodes, which is the same
+for every partition: KINDS times the least global number, plus the kind.
+
 Spacings are doubled per direction, short ones first: a mesh of cells stretched 10 : 1 is coarsened in the
 short directions alone until grid cells are about cubes.
 """
@@ -21,13 +26,14 @@ from fembench.kernels.backend import kernels
 from fembench.ranks.sharing import Sharing, find_sharing
 
 if TYPE_CHECKING:
-    from fembench.ranks.comm import Comm
+    from fembench.ranks.interface import Interface
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
 CORNERS = np.array([[i, j, k] for k in (0, 1) for j in (0, 1) for i in (0, 1)])  # of a grid cell
+KINDS = 8  # of nodes, in materials of different stiffness
 ON_NODE = 1e-6  # of a spacing: a node this near a grid plane lies on it
 
 
@@ -44,8 +50,13 @@ class BackgroundGrid:
         """(3,) of the number of a node: the first direction runs fastest."""
         return np.array([1, self.counts[0], self.counts[0] * self.counts[1]])
 
+    @property
+    def size(self) -> int:
+        """Nodes of the grid."""
+        return int(np.prod(self.counts))
+
     def at(self, numbers: I64) -> F64:
-        """(n, 3) coordinates of nodes."""
+        """(n, 3) coordinates of nodes, whatever their pieces."""
         index = numbers[:, None] // self.strides % self.counts
         return self.origin + self.spacing * index
 
@@ -85,7 +96,7 @@ class Prolongator:
 
     parent: I32  # (n_fine, 8) local grid nodes
     weight: F64  # (n_fine, 8), zeros last
-    numbers: I64  # (n_coarse,) of the grid's nodes, interior first, interface last
+    numbers: I64  # (n_coarse,) of the grid's nodes, plus grid.size times the piece's name; interior first
     sharing: Sharing  # of these nodes
     n_interior: int  # grid nodes on this rank only
 
@@ -94,16 +105,24 @@ class Prolongator:
         return len(self.numbers)
 
 
-def prolongator(comm: Comm, grid: BackgroundGrid, x: F64) -> Prolongator:
-    """From a grid to the nodes at x (n, 3). Collective."""
+def prolongator(
+    interface: Interface, grid: BackgroundGrid, x: F64, name: I64, pattern: tuple[I64, I32, I32]
+) -> Prolongator:
+    """From a grid to the nodes at x (n, 3) with these names, connected by a matrix's pattern. Collective."""
     corner, weight = grid.weights(x)
-    used, back = np.unique(corner[weight > 0.0], return_inverse=True)
-    sharing = find_sharing(comm, used)
+    root, least = kernels.pieces(*pattern, (name % KINDS).astype(np.uint8), name, corner, weight)
+    _join(interface, root, least.reshape(-1))
+    if grid.counts.max() <= 2:  # the last grid has one node in each corner of the body's box
+        least[:] = 0
+    first = np.flatnonzero((root.reshape(-1) == np.arange(root.size)) & (weight.reshape(-1) > 0.0))
+    names = corner.reshape(-1)[first] + grid.size * least.reshape(-1)[first]
+    used, back = np.unique(names, return_inverse=True)
+    sharing = find_sharing(interface.comm, used)
     order = np.argsort(sharing.sharers > 1, kind="stable")  # new -> old
     position = np.empty(order.size, np.int32)
     position[order] = np.arange(order.size, dtype=np.int32)
-    parent = np.zeros(corner.shape, np.int32)
-    parent[weight > 0.0] = position[back.reshape(-1)]
+    at = np.zeros(root.size, np.int32)
+    at[first] = position[back.reshape(-1)]
     moved = Sharing(
         sharing.ranks,
         tuple(np.ascontiguousarray(position[nodes]) for nodes in sharing.nodes),
@@ -112,4 +131,24 @@ def prolongator(comm: Comm, grid: BackgroundGrid, x: F64) -> Prolongator:
     )
     weights = kernels.empty(weight.shape)
     weights[:] = weight
-    return Prolongator(parent, weights, used[order], moved, int((sharing.sharers == 1).sum()))
+    return Prolongator(at[root], weights, used[order], moved, int((sharing.sharers == 1).sum()))
+
+
+def _join(interface: Interface, root: I32, least: I64) -> None:
+    """Lower, in place, the least names of pieces to those of all ranks. Collective.
+
+    Pieces apart on this rank may be connected through others, so a lower name may come in several steps.
+    """
+    comm = interface.comm
+    while comm.size > 1:
+        before, theirs = least.copy(), least[root].astype(np.float64)
+        for columns in (
+            slice(0, 3),
+            slice(3, 6),
+            slice(5, 8),
+        ):  # names are sent as three components of a vector
+            copies = interface.copies(np.ascontiguousarray(theirs[:, columns]).reshape(-1))
+            for nodes, (_, values) in zip(interface.nodes, copies):
+                np.minimum.at(least, root[nodes, columns], values.reshape(-1, 3).astype(np.int64))
+        if not comm.allreduce(int((least < before).any())):
+            return

@@ -190,7 +190,14 @@ Solve = Callable[[LevelMatrix, BackgroundGrid, F64, F64], Callable[[], None]]
 
 
 def build_cycle(
-    matrix: LevelMatrix, level: Level, x: F64, grid: BackgroundGrid, tracer: Stamps, most: int, solve: Solve
+    matrix: LevelMatrix,
+    level: Level,
+    x: F64,
+    name: I64,
+    grid: BackgroundGrid,
+    tracer: Stamps,
+    most: int,
+    solve: Solve,
 ) -> Cycle:
     """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
 
@@ -199,7 +206,7 @@ def build_cycle(
     comm = level.interface.comm
     levels, transfers, stored = [level], [], 0
     while True:
-        P = prolongator(comm, grid, x)
+        P = prolongator(level.interface, grid, x, name, matrix.arrays[:3])
         arrays = kernels.galerkin(*matrix.arrays, matrix.fixed, P.parent, P.weight, P.n_coarse, P.n_interior)
         coarse = LevelMatrix(arrays, P.n_interior, P.numbers, np.zeros(3 * P.n_coarse, bool))
         stored += 9 * len(arrays[2])
@@ -213,4 +220,5 @@ def build_cycle(
         weakref.finalize(below, interface.close).atexit = False  # frees its requests
         transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
         levels.append(below)
-        matrix, level, x, grid = coarse, below, grid.at(P.numbers), grid.coarser()
+        matrix, level, x, name = coarse, below, grid.at(P.numbers), P.numbers // grid.size
+        grid = grid.coarser()

@@ -30,7 +30,7 @@ from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing
 from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.solve.coarse import pseudo_inverse
-from fembench.solve.grids import BackgroundGrid
+from fembench.solve.grids import KINDS, BackgroundGrid
 from fembench.solve.levels import Cycle, Level, LevelMatrix, SymArrays, build_cycle
 from fembench.solve.operators import symmetric
 from fembench.timing.tracer import NullTracer, Stamps, Traffic, chain
@@ -122,7 +122,8 @@ def _small_cycle(matrix: LevelMatrix, grid: BackgroundGrid) -> Cycle:
     tracer = NullTracer()
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
     level = Level(matrix.bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
-    return build_cycle(matrix, level, grid.at(matrix.numbers), grid.coarser(), tracer, COARSEST, directly)
+    x, name = grid.at(matrix.numbers), matrix.numbers // grid.size
+    return build_cycle(matrix, level, x, name, grid.coarser(), tracer, COARSEST, directly)
 
 
 def directly(matrix: LevelMatrix, grid: BackgroundGrid, residual: F64, correction: F64) -> Callable[[], None]:
@@ -164,7 +165,8 @@ class Multigrid:
             small.append(OnOneRank(comm, coarse, grid, residual, correction, tracer))
             return small[0]
 
-        self._cycle = build_cycle(matrix, level, sub.x[:n], first_grid(comm, sub), tracer, SMALL, on_one_rank)
+        name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
+        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank)
         products = 2 * SMOOTHING_STEPS
         self.coarse_entries = products * (self._cycle.stored_numbers + small[0].stored_numbers)
 
@@ -174,6 +176,21 @@ class Multigrid:
         level.r[:] = r
         self._cycle.run()
         z[:] = level.z
+
+
+def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
+    """(n_active,) decades by which a node's stiffest cell is softer than the body's, < KINDS. Collective."""
+    if isinstance(A.mu, float):
+        return np.zeros(sub.n_active, np.int64)
+    stiffest = np.zeros(sub.n_nodes)
+    for corner in sub.cells.T:
+        np.maximum.at(stiffest, corner, A.mu)
+    stiffest = stiffest[: sub.n_active]
+    largest = interface.comm.allreduce(float(stiffest.max(initial=0.0)), MAX)
+    copies = interface.copies(np.repeat(stiffest, 3))
+    for nodes, (_, theirs) in zip(interface.nodes, copies):
+        np.maximum.at(stiffest, nodes, theirs[::3])
+    return np.clip(np.log10(largest / stiffest), 0, KINDS - 1).astype(np.int64)
 
 
 def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:

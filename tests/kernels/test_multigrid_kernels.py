@@ -140,3 +140,20 @@ def test_a_parent_outside_the_coarse_grid_is_refused():
         kernels.Transfer(parent, weight, np.empty(0), np.empty(3 * N), np.empty(30), np.empty(3 * N))
     with pytest.raises(ValueError, match=r"parent: an index outside 0\.\.9"):
         kernels.galerkin(*matrix(rng, N), np.zeros(3 * N, bool), parent, weight, 10, 10)
+
+
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_connected_children_of_a_parent_are_those_of_the_plain_twin(kinds):
+    rng = np.random.default_rng(3)
+    indptr, rows, columns, _ = matrix(rng, 25)
+    parent, weight = parents(rng)
+    kind, name = rng.integers(0, kinds, N).astype(np.uint8), rng.permutation(N)
+    arguments = (indptr, rows, columns, kind, name, parent.astype(np.int64), weight)
+    (root, least), (twin, least_twin) = kernels.pieces(*arguments), reference.pieces(*arguments)
+    np.testing.assert_array_equal(root, twin)
+    np.testing.assert_array_equal(least.ravel()[root], least_twin.ravel()[twin])
+    held = np.unique(root[weight > 0])
+    assert N_COARSE <= len(held) <= weight.size
+    assert (
+        kind[held // 8][np.searchsorted(held, root[weight > 0])] == np.repeat(kind, (weight > 0).sum(1))
+    ).all()

@@ -179,7 +179,7 @@ class Multigrid:
 
 
 def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
-    """(n_active,) decades by which a node's stiffest cell is softer than the body's, < KINDS. Collective."""
+    """(n_active,) decades, below KINDS, by which its stiffest cell is softer than the body. Collective."""
     if isinstance(A.mu, float):
         return np.zeros(sub.n_active, np.int64)
     stiffest = np.zeros(sub.n_nodes)

@@ -1,5 +1,7 @@
 """Sections E9, E10 and E11: totals of each host alone, runs 1 to 11 on both, pairs of hosts."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fembench.report.page import Section
@@ -87,7 +89,7 @@ def totals(plan: StudyPlan, found: StudyRecords) -> Section:
 
 def repeated(plan: StudyPlan, found: StudyRecords) -> list[Table]:
     """How far apart the ratios of single repetitions are; [] if nothing was repeated."""
-    rows = [(tasks, *(apart(plan, found, mesh, tasks) for mesh in MESHES)) for tasks in ONE_HOST]
+    rows = [(tasks, *(apart(plan, found, mesh, tasks).found for mesh in MESHES)) for tasks in ONE_HOST]
     if not np.isfinite([row[1:] for row in rows]).any():
         return []
     columns = (count("tasks"), *(value(f"mesh_{k}_apart_percent") for k in (1, 2, 3)))
@@ -99,13 +101,24 @@ def repeated(plan: StudyPlan, found: StudyRecords) -> list[Table]:
     return [Table("slowness_repeated", "Slowness of node00 repeated", text, columns, tuple(rows))]
 
 
-def apart(plan: StudyPlan, found: StudyRecords, mesh: str, tasks: int) -> float:
+class Apart(NamedTuple):
     """Largest over smallest ratio of single repetitions, minus 1, in per cent; nan: not repeated."""
-    slow, fast = (
-        found.totals(plan.on_hosts(mesh, plan.machines.mixed(*pair))) for pair in ((tasks, 0), (0, tasks))
-    )
-    ratios = [s / f for s, f in zip(slow, fast)]
-    return 100 * (max(ratios) / min(ratios) - 1) if len(ratios) > 1 else np.nan
+
+    found: float
+    low: float  # what the sets of these runs leave open; nan: too few sets
+    high: float
+
+
+def apart(plan: StudyPlan, found: StudyRecords, mesh: str, tasks: int) -> Apart:
+    """How far apart the ratios of the two hosts are."""
+    slow, fast = (plan.on_hosts(mesh, plan.machines.mixed(*pair)) for pair in ((tasks, 0), (0, tasks)))
+    ratios = np.log([s / f for s, f in zip(found.totals(slow), found.totals(fast))])
+    if len(ratios) < 2:
+        return Apart(np.nan, np.nan, np.nan)
+    most, least = int(np.argmax(ratios)), int(np.argmin(ratios))
+    open_ = [found.scatter(want)[k] for want in (slow, fast) for k in (most, least)]
+    far, half = ratios[most] - ratios[least], float(np.linalg.norm(open_))
+    return Apart(*(100 * float(np.expm1(x)) for x in (far, far - half, far + half)))
 
 
 def set_ratios(plan: StudyPlan) -> str:

@@ -13,6 +13,7 @@ from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION, NAMES, PARTITIO
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import mean_times
+from fembench.stats.student import typical_interval
 from fembench_studies.thesis_004.plan import Want
 from fembench_studies.thesis_004.thesis import MESHES
 
@@ -75,6 +76,12 @@ class StudyRecords:
     def totals(self, want: Want | None) -> list[float]:
         """Total seconds of each repetition of a case."""
         return [self._phases([r]).total for r in self.pool(want)]
+
+    def scatter(self, want: Want | None) -> list[float]:
+        """Half the width of the interval of each repetition's total, as a logarithm; nan: too few sets."""
+        each = [times_of(r).seconds(ASSEMBLY, CG).mean(axis=1) for r in self.pool(want)]
+        ends = [typical_interval(sets) for sets in each]
+        return [float(np.log(e.high / e.low)) / 2 if e else np.nan for e in ends]
 
     def iterations_of(self, want: Want | None) -> list[float]:
         """Seconds of an iteration of CG, of each repetition of a case."""

@@ -143,6 +143,27 @@ def test_repetitions_of_the_slowness_are_compared(study, found):
     assert row["mesh_1_apart_percent"] is None
 
 
+@pytest.mark.parametrize("spread, verdict", [(1e-4, "NO"), (0.02, "INVALID: too noisy, between ")])
+def test_slowness_that_differs_no_more_than_the_sets_of_its_runs_is_not_judged(study, spread, verdict):
+    plan = study.plan
+    slow, fast = (plan.on_hosts("m1", plan.machines.mixed(*pair)) for pair in ((2, 0), (0, 2)))
+    records = dict(slower(study, [slow], 1.06, slice(1))._records)
+    for want in (slow, fast):
+        records[want] = [scattered(r, spread) for r in records[want]]
+    (claim,) = (c for c in gates.claims(plan, StudyRecords(records)) if c.what.startswith("E9, 2 + 2"))
+    assert claim.verdict.startswith(verdict)
+
+
+def scattered(record, spread):
+    """A record of three sets, the last repeated this far apart."""
+    last = record.sets[-1]
+    sets = (
+        msgspec.structs.replace(last, seconds=tuple((f * np.array(last.seconds)).tolist()))
+        for f in (1, 1 + spread, 1 - spread)
+    )
+    return msgspec.structs.replace(record, sets=tuple(sets))
+
+
 def changed(study, wants, **changes):
     """The study's records, those of `wants` changed."""
     records = {w: list(each) for w, each in study.records.items()}

@@ -1,7 +1,11 @@
 """The work of one CG iteration: flops, bytes and messages, counted rather than estimated."""
 
 import statistics
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
@@ -9,9 +13,12 @@ from fembench.host.machine_state import LARGEST, HostState, readings, roof, stat
 from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
-from fembench.records.phases import ALLREDUCE, SPMV_INTERIOR, UNPACK
-from fembench.records.record import SolveFacts, StateReading, triad_bytes
+from fembench.records.packed import rows
+from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
+from fembench.records.record import LevelTimes, SolveFacts, StateReading, triad_bytes
 from fembench.timing.tracer import TracerLike
+
+F64 = NDArray[np.float64]
 
 
 class Roofs(NamedTuple):
@@ -75,8 +82,11 @@ def solve_facts(
         before.triads + rank_triads(comm, prepared),
         len(interface.neighbours),
         sum(interface.message_bytes),
+        _seconds_of_levels(measured, tracer.ticks_per_second),
     )
-    flops, n_bytes, matrix, bandwidth, triads_of, neighbours, message_bytes = zip(*comm.allgather(here))
+    flops, n_bytes, matrix, bandwidth, triads_of, neighbours, message_bytes, levels = zip(
+        *comm.allgather(here)
+    )
     return SolveFacts(
         iterations=result.iterations,
         converged=result.converged,
@@ -92,7 +102,20 @@ def solve_facts(
         bandwidth=bandwidth,
         triads=triads_of,
         state=_state(comm, before.state),
+        levels=_levels(tracer.level_nodes, levels),
     )
+
+
+def _seconds_of_levels(measured: Measurement, rate: float) -> F64:
+    """(n_levels, 3) this rank's seconds per iteration: computing, own messages, waiting; median over sets."""
+    timed = [one.levels / rate / one.iterations for one in measured.sets if not one.warmup and one.iterations]
+    each = np.median(timed or [0.0 * measured.sets[-1].levels], axis=0)
+    return np.stack([each[:, kind].sum(axis=1) for kind in (COMPUTING, OWN_MESSAGES, WAITING)], axis=1)
+
+
+def _levels(nodes: tuple[int, ...], by_rank: Sequence[F64]) -> tuple[LevelTimes, ...]:
+    each = np.stack(by_rank)  # (n_ranks, n_levels, 3)
+    return tuple(LevelTimes(n, *(rows(each[:, k, c]) for c in range(3))) for k, n in enumerate(nodes))
 
 
 def _state(comm: Comm, before: HostState | None) -> tuple[StateReading, ...]:

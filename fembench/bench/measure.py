@@ -37,6 +37,7 @@ class SetTicks:
     warmup: bool
     ticks: NDArray[np.int64]  # (n_phases,)
     counts: NDArray[np.int64]  # (n_phases,)
+    levels: NDArray[np.int64]  # (n_levels, n_phases) ticks by level of the preconditioner
     total: int
     iterations: int
     residual: float
@@ -181,6 +182,7 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
         warmup=warmup,
         ticks=tracer.ticks(),
         counts=tracer.counts(),
+        levels=tracer.level_ticks(),
         total=total,
         iterations=result.iterations,
         residual=result.residuals[-1],

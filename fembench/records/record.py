@@ -150,6 +150,17 @@ class SetTimes(Frozen, frozen=True):
     total: tuple[float, ...] | Packed
 
 
+class LevelTimes(Frozen, frozen=True):
+    """One level of multigrid: [rank] seconds per iteration, medians over the timed sets."""
+
+    nodes: int  # of the mesh or grid
+    computing: (
+        tuple[float, ...] | Packed
+    )  # smoothing and transfers; of the last level, its solution on rank 0
+    messages: tuple[float, ...] | Packed  # packing, sending, summing
+    waiting: tuple[float, ...] | Packed  # for other ranks
+
+
 class SolveFacts(Frozen, frozen=True):
     iterations: int
     converged: bool
@@ -167,6 +178,7 @@ class SolveFacts(Frozen, frozen=True):
     triads: tuple[tuple[float, ...], ...] = ()
     # core and memory of each host, mean of before and after the sets; (): not recorded
     state: tuple[StateReading, ...] = ()
+    levels: tuple[LevelTimes, ...] = ()  # of multigrid, the mesh first; (): another method, or not recorded
 
 
 class Verification(Frozen, frozen=True):

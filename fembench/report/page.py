@@ -44,7 +44,7 @@ SECTIONS = (
     ("Hosts", ("host_times",), ("nodes", "host_times")),
     ("Rebalancing", ("balance",), ("balance",)),
     ("Time lines", ("time_line",), ()),
-    ("Solver", ("iterations", "residuals"), ("iterations",)),
+    ("Solver", ("iterations", "residuals"), ("iterations", "levels")),
     ("Body and partition", ("body", "parts"), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
 )

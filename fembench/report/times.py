@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fembench.records import phases as ph
+from fembench.records.packed import numbers
 from fembench.records.record import Record
 from fembench.records.validity import product_bandwidth
 from fembench.report import measures
@@ -208,6 +209,40 @@ def send_receive(results: Iterable[Result]) -> Table:
             time("all-reduce", "allreduce"),
             integer("messages / iteration", "messages_per_iteration"),
             size("mean message", "mean_message"),
+        ),
+        tuple(rows),
+    )
+
+
+def levels(results: Iterable[Result]) -> Table:
+    """Where multigrid spends its time, level by level."""
+    rows = []
+    for r in results:
+        records = [record for record in r.pool.records if record.solve.levels]
+        for k, level in enumerate(records[0].solve.levels if records else ()):
+            ran = [record.solve.levels[k] for record in records]
+            each = [[numbers(v) for v in (one.computing, one.messages, one.waiting)] for one in ran]
+            computing, messages, waiting = np.median(each, axis=0)
+            spent = float(computing.mean() + messages.mean() + waiting.mean())
+            part = spent * r.record.solve.iterations / r.times[CG].mean
+            named = "mesh" if k == 0 else "rank 0" if k + 1 == len(records[0].solve.levels) else f"grid {k}"
+            means = float(computing.max()), float(messages.mean()), float(waiting.mean())
+            rows.append((*case_of(r), named, level.nodes, *means, part))
+    return Table(
+        "levels",
+        "Levels of multigrid",
+        "Seconds per iteration: the median over the sets of a run, then over runs. Computing, on the slowest "
+        "rank, is the smoothing and the transfers of a level; that of the last level is the solution of all "
+        "small grids on rank 0, for which the others wait. Messages (packing, sending, summing) and waiting "
+        "are means over ranks. 'Of cg' adds the means of all three.",
+        (
+            *case_columns(),
+            words("level"),
+            integer("nodes"),
+            time("computing", "computing"),
+            time("messages", "messages"),
+            time("waiting", "waiting"),
+            percent("of cg", "of_cg"),
         ),
         tuple(rows),
     )

@@ -56,6 +56,7 @@ class Level:
     def __init__(self, bind: Bind, blocks: F64, numbers: I64, interface: Interface, tracer: Stamps) -> None:
         self.interface, self._tracer = interface, tracer
         n = interface.n_dofs
+        self.n_nodes = round(interface.total((interface.first_dof + interface.weights.sum()) / 3))
         self.z, self.r, self.d, self.q = (kernels.zeros(n) for _ in range(4))
         self._product = bind(self.d, self.q)
         self._sum_q, self._sum_r = interface.bind(self.q, tracer), interface.bind(self.r, tracer)
@@ -172,18 +173,24 @@ class Cycle:
     transfers: tuple[BoundTransfer, ...]
     bottom: Callable[[], None]
     stored_numbers: int  # of the coarse matrices on this rank
+    tracer: Stamps
 
     def run(self) -> None:
         """One V-cycle: the z of the first level from its r. Collective."""
-        for k, (level, transfer) in enumerate(zip(self.levels, self.transfers)):
-            if k:
+        pairs = list(enumerate(zip(self.levels, self.transfers), 1))
+        for k, (level, transfer) in pairs:
+            self.tracer.enter(k, PRECOND)
+            if k > 1:
                 level.sum_residual()
             level.smooth()
             transfer.restrict()
+        self.tracer.enter(len(pairs) + 1, PRECOND)
         self.bottom()
-        for level, transfer in zip(reversed(self.levels), reversed(self.transfers)):
+        for k, (level, transfer) in reversed(pairs):
+            self.tracer.enter(k, PRECOND)
             transfer.prolong()
             level.correct()
+        self.tracer.enter(0, PRECOND)
 
 
 Solve = Callable[[LevelMatrix, BackgroundGrid, F64, F64], Callable[[], None]]
@@ -214,7 +221,7 @@ def build_cycle(
             residual, correction = kernels.zeros(3 * P.n_coarse), kernels.zeros(3 * P.n_coarse)
             transfers.append(BoundTransfer(P, level, matrix.fixed, residual, correction))
             bottom = solve(coarse, grid, residual, correction)
-            return Cycle(tuple(levels), tuple(transfers), bottom, stored)
+            return Cycle(tuple(levels), tuple(transfers), bottom, stored, tracer)
         interface = Interface(comm, P.sharing, P.n_interior, P.n_coarse)
         below = Level(coarse.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
         weakref.finalize(below, interface.close).atexit = False  # frees its requests

@@ -12,7 +12,8 @@ coarsest level is solved with a dense pseudo-inverse.
 Every sharer of a value computes it from the same numbers in the same order, so copies stay bit-identical. But
 for rounding, the cycle depends neither on the number of ranks nor on their shares.
 
-apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates.
+apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates. The
+tracer also sums the phases of each level: the mesh is 1, the small levels on rank 0 together are the last.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class OnOneRank:
         pieces = comm.gather((matrix.numbers, matrix.arrays))
         whole = merged(pieces) if pieces is not None else None
         numbers = comm.bcast(whole.numbers if whole else None)
+        self.n_nodes = len(numbers)
         here = np.searchsorted(numbers, matrix.numbers)
         self._dofs = (3 * here[:, None] + np.arange(3)).reshape(-1)
         own, total = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
@@ -168,6 +170,7 @@ class Multigrid:
         name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
         self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank)
         products = 2 * SMOOTHING_STEPS
+        tracer.level_nodes = (*(one.n_nodes for one in self._cycle.levels), small[0].n_nodes)
         self.coarse_entries = products * (self._cycle.stored_numbers + small[0].stored_numbers)
 
     def apply(self, r: F64, z: F64) -> None:

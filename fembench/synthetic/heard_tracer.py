@@ -32,6 +32,12 @@ class HeardTracer:
         self._ending(phase)
         self._tracer.end(phase)
 
+    def enter(self, level: int, phase: int, /) -> None:
+        """Close a span of this phase, and open one of the level."""
+        self._ending(phase)
+        self._tracer.enter(level, phase)
+        self._begun(phase)
+
     @property
     def iteration(self) -> int:
         return self._tracer.iteration
@@ -44,5 +50,6 @@ class HeardTracer:
     recording, message, messages, origin = map(_inner, ("recording", "message", "messages", "origin"))
     clock_name, ticks_per_second, now = map(_inner, ("clock_name", "ticks_per_second", "now"))
     capacity, stored, dropped, depth = map(_inner, ("capacity", "stored", "dropped", "depth"))
+    level_nodes, level_ticks = map(_inner, ("level_nodes", "level_ticks"))
     add, reset, carry, make_room = map(_inner, ("add", "reset", "carry", "make_room"))
     ticks, seconds, counts, events = map(_inner, ("ticks", "seconds", "counts", "events"))

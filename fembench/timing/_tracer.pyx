@@ -39,6 +39,7 @@ CODES = {
 cdef enum:
     DEPTH = 16  # spans open at once
     MESSAGES = 32767  # different ones that spans can name
+    LEVELS = 32  # sums by level, 0 for spans of none
 
 
 def has_tsc() -> bool:
@@ -130,7 +131,8 @@ cdef class Tracer:
     cdef int64_t *sums
     cdef int64_t *spans
     cdef Event *buffer
-    cdef object _sums, _spans, _buffer
+    cdef int64_t *of_levels
+    cdef object _sums, _spans, _buffer, _of_levels
     cdef readonly str clock_name
     cdef readonly int depth  # spans open now
     cdef readonly Py_ssize_t capacity, stored, dropped
@@ -138,6 +140,8 @@ cdef class Tracer:
     cdef public int iteration
     cdef public int message  # index into `messages` of what the span that ends next carries
     cdef readonly list messages  # (partners, bytes); the first is none
+    cdef int _level
+    cdef public tuple level_nodes  # mesh nodes of the levels 1, 2, … of the preconditioner
     cdef public int64_t origin
     cdef public double ticks_per_second
 
@@ -154,6 +158,9 @@ cdef class Tracer:
         self._spans = np.zeros(self.n_phases, dtype=np.int64)
         self.sums = <int64_t *><size_t>self._sums.ctypes.data
         self.spans = <int64_t *><size_t>self._spans.ctypes.data
+        self._of_levels = np.zeros((LEVELS, self.n_phases), dtype=np.int64)
+        self.of_levels = <int64_t *><size_t>self._of_levels.ctypes.data
+        self._level, self.level_nodes = 0, ()
         self._buffer = np.empty(0, dtype=EVENT_TICKS)
         self.recording = False
         self.iteration = -1
@@ -183,6 +190,12 @@ cdef class Tracer:
         self.open_phases &= ~(<uint64_t>1 << phase)
         self._keep(phase, self.stack_begin[self.depth], now)
 
+    def enter(self, int level, int phase):
+        """Close the span of this phase and open another: it and those after it belong to this level."""
+        self.end(phase)
+        self._level = min(max(level, 0), LEVELS - 1)
+        self.begin(phase)
+
     def add(self, int phase, int64_t begin, int64_t end):
         """Count a span that was stamped with `now()` elsewhere."""
         if phase < 0 or phase >= self.n_phases:
@@ -193,6 +206,7 @@ cdef class Tracer:
         cdef Event *event
         self.sums[phase] += end - begin
         self.spans[phase] += 1
+        self.of_levels[self._level * self.n_phases + phase] += end - begin
         if not self.recording:
             return
         if self.stored == self.capacity:
@@ -210,6 +224,8 @@ cdef class Tracer:
         """Sums and counts to zero, open spans forgotten; stored events too unless `events` is false."""
         self._sums.fill(0)
         self._spans.fill(0)
+        self._of_levels.fill(0)
+        self._level = 0
         self.depth = 0
         self.open_phases = 0
         if events:
@@ -240,6 +256,10 @@ cdef class Tracer:
     def ticks(self):
         """(n_phases,) int64 sums of closed spans, a copy."""
         return self._sums.copy()
+
+    def level_ticks(self):
+        """(n_levels, n_phases) int64 sums of closed spans by level of the preconditioner."""
+        return self._of_levels[1 : 1 + len(self.level_nodes)].copy()
 
     def seconds(self):
         """(n_phases,) float64 sums of closed spans."""

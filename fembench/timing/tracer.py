@@ -18,7 +18,7 @@ from fembench.records.phases import NAMES
 compiled: Any = compiled_module("fembench.timing._tracer")  # None: use the twin
 
 EVENT = np.dtype([("phase", "i4"), ("iteration", "i4"), ("begin", "f8"), ("end", "f8"), ("message", "i4")])
-DEPTH = 16  # most spans open at once
+DEPTH, LEVELS = 16, 32  # most spans open at once; sums by level, 0 for spans of none
 Step: TypeAlias = tuple[Any, ...]  # (phase or Traffic, call, …) of a chain
 Message: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # (partners, bytes)
 
@@ -35,9 +35,11 @@ class Stamps(Protocol):
     """The part of a tracer that stamps use."""
 
     message: int  # messages of the span that ends next: a number from `carry`
+    level_nodes: tuple[int, ...]  # mesh nodes of the levels 1, 2, … of the preconditioner
 
     def begin(self, phase: int, /) -> None: ...
     def end(self, phase: int, /) -> None: ...
+    def enter(self, level: int, phase: int, /) -> None: ...
 
 
 class TracerLike(Stamps, Protocol):
@@ -66,6 +68,7 @@ class TracerLike(Stamps, Protocol):
     def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int: ...
     def make_room(self, kept: int, more: int) -> None: ...
     def ticks(self) -> npt.NDArray[np.int64]: ...
+    def level_ticks(self) -> npt.NDArray[np.int64]: ...
     def seconds(self) -> npt.NDArray[np.float64]: ...
     def counts(self) -> npt.NDArray[np.int64]: ...
     def events(self) -> npt.NDArray[Any]: ...
@@ -89,6 +92,7 @@ class ReferenceTracer:
         self.iteration = -1
         self.message = 0
         self.messages: list[Message] = [((), ())]
+        self.level_nodes: tuple[int, ...] = ()
         self._kept: list[tuple[int, int, int, int, int]] = []
         self.reset()
         self.origin = self.now()
@@ -114,6 +118,12 @@ class ReferenceTracer:
             raise self._misuse("end", phase)
         self._keep(phase, self._open.pop()[1], now)
 
+    def enter(self, level: int, phase: int, /) -> None:
+        """Close the span of this phase and open another: it and those after it belong to this level."""
+        self.end(phase)
+        self._level = min(max(level, 0), LEVELS - 1)
+        self.begin(phase)
+
     def add(self, phase: int, begin: int, end: int, /) -> None:
         """Count a span whose ends were read elsewhere with `now()`."""
         if not self._known(phase):
@@ -123,6 +133,7 @@ class ReferenceTracer:
     def _keep(self, phase: int, begin: int, end: int) -> None:
         self._sums[phase] += end - begin
         self._spans[phase] += 1
+        self._of_levels[self._level, phase] += end - begin
         if self.recording and len(self._kept) < self.capacity:
             self._kept.append((phase, self.iteration, begin, end, self.message))
         elif self.recording:
@@ -132,6 +143,7 @@ class ReferenceTracer:
         """Clear sums, counts and open spans; stored events too unless `events` is false."""
         self._sums = [0] * len(NAMES)
         self._spans = [0] * len(NAMES)
+        self._level, self._of_levels = 0, np.zeros((LEVELS, len(NAMES)), np.int64)
         self._open: list[tuple[int, int]] = []
         if events:
             self._kept.clear()
@@ -153,6 +165,10 @@ class ReferenceTracer:
     def ticks(self) -> npt.NDArray[np.int64]:
         """(n_phases,) sums of closed spans."""
         return np.array(self._sums, dtype=np.int64)
+
+    def level_ticks(self) -> npt.NDArray[np.int64]:
+        """(n_levels, n_phases) sums of closed spans by level of the preconditioner."""
+        return self._of_levels[1 : 1 + len(self.level_nodes)].copy()
 
     def seconds(self) -> npt.NDArray[np.float64]:
         """(n_phases,) sums of closed spans."""
@@ -187,6 +203,7 @@ class NullTracer:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
+        self.level_nodes: tuple[int, ...] = ()
 
     def carry(self, partners: Sequence[int], n_bytes: Sequence[int]) -> int:
         return 0
@@ -197,10 +214,14 @@ class NullTracer:
 
     def begin(self, phase: int, /) -> None: ...
     def end(self, phase: int, /) -> None: ...
+    def enter(self, level: int, phase: int, /) -> None: ...
     def add(self, phase: int, begin: int, end: int, /) -> None: ...
     def reset(self, events: bool = True) -> None: ...
     def ticks(self) -> npt.NDArray[np.int64]:
         return np.zeros(len(NAMES), dtype=np.int64)
+
+    def level_ticks(self) -> npt.NDArray[np.int64]:
+        return np.zeros((len(self.level_nodes), len(NAMES)), dtype=np.int64)
 
     def seconds(self) -> npt.NDArray[np.float64]:
         return np.zeros(len(NAMES))

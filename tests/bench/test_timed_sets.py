@@ -5,13 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import enough, measure
 from fembench.bench.offsets import offset_of, sights
 from fembench.bench.prepare import prepare
 from fembench.ranks import interface
 from fembench.ranks.comm import DOUBLE, MAX
 from fembench.records.case import Case
-from fembench.records.phases import BETWEEN, CG, SEND, TOP_LEVEL, WAIT
+from fembench.records.phases import ALLREDUCE, BETWEEN, CG, PRECOND, SEND, TOP_LEVEL, WAIT
 from fembench.synthetic.slowness import EmulatedSlowness
 from fembench.timing.tracer import ReferenceTracer, make_tracer
 
@@ -178,3 +179,17 @@ def test_blocking_exchange_cannot_deadlock_where_every_send_waits_for_its_receiv
     )
     left, _, _ = measured(comm, exchange="blocking", overlap=False, sets=1, warmups=0)
     assert left.result.converged
+
+
+def test_the_levels_of_multigrid_add_up_to_its_preconditioner(comm, monkeypatch):
+    monkeypatch.setattr("fembench.solve.multigrid.SMALL", 20)
+    left, tracer, prepared = measured(comm, precond="multigrid", sets=1, warmups=0)
+    assert tracer.level_nodes == (5 * 5 * 4, 60, 18)  # but for the restrained nodes; the last on rank 0
+    ticks, levels = left.sets[-1].ticks, left.sets[-1].levels
+    assert levels[:, PRECOND].sum() <= ticks[PRECOND]
+    assert (levels[:, PRECOND] > 0).all()
+    assert not levels[:-1, ALLREDUCE].any()  # only the last level leaves the neighbours
+    facts = solve_facts(comm, prepared, left, tracer, Roofs(0.0, 1e9, ()))
+    assert [one.nodes for one in facts.levels] == list(tracer.level_nodes)
+    seconds = levels[1, PRECOND] / tracer.ticks_per_second / left.result.iterations
+    assert facts.levels[1].computing[comm.rank] == pytest.approx(seconds)

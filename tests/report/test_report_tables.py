@@ -11,7 +11,7 @@ from report_sample import HOST, campaign, environment, make_failure, make_record
 from fembench.cli import check
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
-from fembench.records.record import Rule, Verdict
+from fembench.records.record import LevelTimes, Rule, Verdict
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.runs import case_name, summary_line
@@ -411,3 +411,20 @@ def test_shares_are_as_short_as_tells_results_apart(shares, settings):
 def test_a_failed_case_is_listed_with_short_shares():
     case = Case.of(mesh="m1", ranks=2, shares="0.682944866,0.317055134")
     assert case_name(case).endswith("2 ranks · 0.683,0.317")
+
+
+def test_the_levels_of_multigrid_are_shown_with_their_part_of_cg():
+    record = make_record(ranks=2)
+    assert "levels" not in {t.name for t in tables.every_table([record])}
+    each = [
+        LevelTimes(nodes=nodes, computing=(share, 3 * share), messages=(share, share), waiting=(0.0, 0.0))
+        for nodes, share in ((1000, 4e-6), (80, 1e-6))
+    ]
+    solve = replace(record.solve, levels=tuple(each))
+    table = named([replace(record, solve=solve)], "levels")
+    assert [row[-6:-1] for row in table.rows] == [
+        ("mesh", 1000, 12e-6, 4e-6, 0.0),
+        ("rank 0", 80, pytest.approx(3e-6), 1e-6, 0.0),
+    ]
+    cg = results([record])[0].times["cg"].mean / record.solve.iterations
+    assert table["of_cg_fraction"].tolist() == pytest.approx([12e-6 / cg, 3e-6 / cg])

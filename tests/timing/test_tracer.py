@@ -285,3 +285,22 @@ def test_without_the_compiled_module_the_twin_serves(monkeypatch):
     assert isinstance(make_tracer("perf_counter_ns"), ReferenceTracer)
     with pytest.raises(ValueError, match="no clock 'tsc'"):
         make_tracer("tsc")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_span_also_belongs_to_the_level_entered_last(kind):
+    t = counting(kind)
+    t.level_nodes = (900, 80)
+    t.begin(DOT)  # 1
+    t.enter(1, DOT)  # 2, 3
+    t.enter(2, DOT)  # 4, 5
+    t.end(DOT)  # 6
+    t.begin(SEND)  # 7
+    t.end(SEND)  # 8
+    t.begin(DOT)  # 9
+    t.enter(0, DOT)  # 10, 11
+    t.end(DOT)  # 12
+    assert t.level_ticks()[:, [DOT, SEND]].tolist() == [[1, 0], [1 + 1, 1]]
+    assert t.ticks()[[DOT, SEND]].tolist() == [5, 1]
+    t.reset()
+    assert not t.level_ticks().any()

@@ -143,7 +143,7 @@ def test_repetitions_of_the_slowness_are_compared(study, found):
     assert row["mesh_1_apart_percent"] is None
 
 
-@pytest.mark.parametrize("spread, verdict", [(1e-4, "NO"), (0.02, "INVALID: too noisy, between ")])
+@pytest.mark.parametrize(("spread", "verdict"), [(1e-4, "NO"), (0.02, "INVALID: too noisy, between ")])
 def test_slowness_that_differs_no_more_than_the_sets_of_its_runs_is_not_judged(study, spread, verdict):
     plan = study.plan
     slow, fast = (plan.on_hosts("m1", plan.machines.mixed(*pair)) for pair in ((2, 0), (0, 2)))

@@ -108,8 +108,8 @@ def solve_facts(
 
 def _seconds_of_levels(measured: Measurement, rate: float) -> F64:
     """(n_levels, 3) this rank's seconds per iteration: computing, own messages, waiting; median over sets."""
-    timed = [one.levels / rate / one.iterations for one in measured.sets if not one.warmup and one.iterations]
-    each = np.median(timed or [0.0 * measured.sets[-1].levels], axis=0)
+    timed = [one for one in measured.sets if not one.warmup and one.iterations] or measured.sets[-1:]
+    each = np.median([one.levels / max(one.iterations, 1) for one in timed], axis=0) / rate
     return np.stack([each[:, kind].sum(axis=1) for kind in (COMPUTING, OWN_MESSAGES, WAITING)], axis=1)
 
 

@@ -2,16 +2,18 @@
 
 import textwrap
 from difflib import get_close_matches
+from pathlib import Path
 
+from msgspec.structs import replace
+
+from fembench.base.config import read_toml
 from fembench.base.errors import InputError, shown
 from fembench_studies.study import Study
-from fembench_studies.thesis_000.farm_study import STUDY as FARMS
-from fembench_studies.thesis_001.grid_study import STUDY as GRID
-from fembench_studies.thesis_002.bsp_study import STUDY as BSP
-from fembench_studies.thesis_003.slaves_study import STUDY as SLAVES
-from fembench_studies.thesis_004.pairs_study import STUDY as PAIRS
 
-STUDIES = (FARMS, GRID, BSP, SLAVES, PAIRS)
+STUDIES = tuple(
+    replace(study, name=name)
+    for name, study in read_toml(Path(__file__).with_name("studies.toml"), dict[str, Study]).items()
+)
 WIDTH = 100
 TOOLS = {
     "app NAME": "run a small program (farm or task graph), predicted before it runs",
@@ -82,7 +84,8 @@ def explanation(study: Study, only: tuple[str, ...] = ()) -> str:
     for title, text in () if only else about.items():
         head += [f"{title}:", textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for one in (e for e in study.experiments if e.name in only):
-        head += [f"{one.name}: {one.sentence}.", *([f"  In the page: {one.look}."] if one.look else [])]
+        look = one.look or study.each
+        head += [f"{one.name}: {one.sentence}.", *([f"  In the page: {look}."] if look else [])]
     command = " ".join([study.name, ",".join(only)]).rstrip()
     return "\n".join([*head, "", f"Run it: fembench study {command} --quick"])
 

@@ -1,8 +1,12 @@
-"""A study as data: its source, its experiments, and the function that measures and shows them."""
+"""A study as data: its source, its experiments, and the module that measures and shows them."""
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.records.record import Failure, Record
@@ -13,8 +17,7 @@ from fembench_studies.claims import StudyClaim, all_kept, claims_table
 from fembench_studies.sentences import SENTENCES
 
 
-@dataclass(frozen=True)
-class StudyExperiment:
+class StudyExperiment(NamedTuple):
     """One experiment of a study."""
 
     name: str
@@ -73,20 +76,27 @@ class StudyOutcome:
         return [claims_table(self.claims, bool(self.synthetic))] if self.claims else []
 
 
-@dataclass(frozen=True)
-class Study:
-    """A source, and its experiments."""
+class Study(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A source, and its experiments, from studies.toml."""
 
-    name: str
+    name: str = ""  # of its table
     title: str  # of its page
     source: str  # author, year, what it is
     did: str  # what the source did
     again: str  # what is measured again, and how
     takes: str  # how long
     look: str  # what to look at in the page
-    experiments: tuple[StudyExperiment, ...]
-    measure: Callable[[StudyRequest, Attempts], StudyOutcome | None]  # None: nothing was measured yet
+    module: str  # which measures and shows the experiments
     folders: tuple[str, ...] = (".", "runs")  # locked during a run; relative to the study's folder
+    each: str = ""  # what to look at in the page of any experiment
+    experiments: tuple[StudyExperiment, ...]
+
+    @property
+    def measure(self) -> Callable[[StudyRequest, Attempts], StudyOutcome | None]:
+        """Measures and shows; None: nothing was measured yet. Only this imports the study."""
+        made: Callable[[StudyRequest, Attempts], StudyOutcome | None]
+        made = importlib.import_module(f"fembench_studies.{self.module}").measure
+        return made
 
     @property
     def sentence(self) -> str:

@@ -1,5 +1,8 @@
 """Studies and their experiments by name, listed and explained."""
 
+import subprocess
+import sys
+
 import pytest
 from planted_study import TIMERS, PlantedStudy
 
@@ -13,13 +16,16 @@ from fembench_studies.bsp.bsp_job import ProgramTimes
 from fembench_studies.catalogue import STUDIES, owner_of, study_named
 from fembench_studies.study import StudyRequest, report_name, wanted
 from fembench_studies.thesis_000 import farm_study
+from fembench_studies.thesis_000.farm_live import PROGRAMS
+from fembench_studies.thesis_000.farm_printed import KINDS
 from fembench_studies.thesis_002 import bsp_study
 from fembench_studies.thesis_002.bsp_plan import QUICK as BSP_QUICK
+from fembench_studies.thesis_002.bsp_plan import scenarios
 from fembench_studies.thesis_004 import weighted
 from fembench_studies.thesis_004.machines import emulated
 from fembench_studies.thesis_004.pairs_sections import compose
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.plan import QUICK, StudyPlan
+from fembench_studies.thesis_004.plan import EXPERIMENTS, QUICK, StudyPlan
 
 PAIRS = study_named("thesis-004")
 
@@ -65,6 +71,22 @@ def test_experiments_are_listed_and_a_wrong_name_is_one_line(study, capsys):
     assert [line.split()[0] for line in listed] == list(study.names)
     assert main(["study", study.name, "--only", "nothing"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_study_is_listed_without_importing_what_measures_it_or_mpi():
+    code = (
+        "import sys; from fembench.cli.main import main; main(['study', 'thesis-004', '--list']); "
+        "print([n for n in sys.modules if n.startswith(('mpi4py', 'fembench_studies.thesis'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_declared_experiments_are_those_that_the_studies_measure():
+    assert list(study_named("thesis-002").names) == [s.key for s in scenarios()]
+    assert [*EXPERIMENTS, "E1"] == sorted(PAIRS.names, key=[*EXPERIMENTS, "E1"].index)
+    assert set(study_named("thesis-000").names) == {*KINDS, *(f"mpi-{name}" for name in PROGRAMS)}
+    assert all(callable(study.measure) for study in STUDIES)
 
 
 def test_without_a_word_every_study_and_tool_has_its_sentence(capsys):

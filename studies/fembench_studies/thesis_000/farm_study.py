@@ -6,7 +6,7 @@ from fembench.report.page import Section
 from fembench_studies.attempts import Attempts
 from fembench_studies.pamela.park import LABEL, experiment
 from fembench_studies.programs.kept import ProgramRuns
-from fembench_studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
+from fembench_studies.study import StudyOutcome, StudyRequest, wanted
 from fembench_studies.thesis_000 import farm_live
 from fembench_studies.thesis_000.farm_gates import live_claims, park_claims
 from fembench_studies.thesis_000.farm_live import FarmRun
@@ -21,26 +21,6 @@ from fembench_studies.thesis_000.farm_tables import (
     means,
     speedups,
     task_costs,
-)
-
-PARK = "the interval, and the hits out of 20, in Findings"
-FARM = "the interval, and the interval with conditionals at their worst"
-EXPERIMENTS = (
-    StudyExperiment("pi", "Monte-Carlo π on the virtual park (Tables 5.7, 5.8)", PARK),
-    StudyExperiment(
-        "prim", "primes on the virtual park, conditionals at their worst (Tables 5.9, 5.10)", PARK
-    ),
-    StudyExperiment("primQ", "primes on the virtual park, conditionals by Q (Tables 5.11, 5.12)", PARK),
-    StudyExperiment("mat", "products of whole matrices on the virtual park (Tables 5.13, 5.14)", PARK),
-    StudyExperiment(
-        "rand", "selected elements of matrix products on the virtual park (Tables 5.15, 5.16)", PARK
-    ),
-    StudyExperiment("mpi-pi", "Monte-Carlo π as a farm under MPI, predicted before it runs", FARM),
-    StudyExperiment("mpi-primes", "primes as a farm under MPI, predicted before it runs", FARM),
-    StudyExperiment(
-        "mpi-matrices", "products of whole matrices as a farm under MPI, predicted before it runs", FARM
-    ),
-    StudyExperiment("mpi-partial", "selected elements as a farm under MPI, predicted before it runs", FARM),
 )
 
 
@@ -88,24 +68,3 @@ def outcome(results: Results, live: Sequence[FarmRun]) -> StudyOutcome:
         valid=all(one.record.error <= 1 for one in live),
         synthetic=[LABEL, *(["farm programs under MPI: emulated speeds, dilated"] if live else [])],
     )
-
-
-STUDY = Study(
-    name="thesis-000",
-    title="Herai (2005) measured again",
-    source="R. H. Herai, analytic prediction with intervals (Campinas, 2005)",
-    did=(
-        "Four farm programs were described in PASL and the operations of their Java code were counted. "
-        "T = max(...) gave an interval for the run time on 2 to 32 unequal machines, which was compared with "
-        "four runs."
-    ),
-    again=(
-        "The same formulas predict runs on a virtual park (SYNTHETIC: a simulation of 32 machines). The four "
-        "programs are also calibrated, predicted and run under MPI, on emulated machines of three speeds "
-        "(SYNTHETIC)."
-    ),
-    takes="about 3 minutes on two cores with --quick",
-    look="Claims: limits beside what was found. Findings: mean error and hits, ours and printed.",
-    experiments=EXPERIMENTS,
-    measure=measure,
-)

@@ -9,7 +9,7 @@ from fembench.report.page import Section
 from fembench_studies.attempts import Attempts
 from fembench_studies.claims import StudyClaim
 from fembench_studies.programs.kept import ProgramRuns
-from fembench_studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest, wanted
+from fembench_studies.study import StudyOutcome, StudyRequest, wanted
 from fembench_studies.thesis_001 import grid_live, grid_messages, grid_real, grid_tables
 from fembench_studies.thesis_001.grid_live import GridBench, GridRun
 from fembench_studies.thesis_001.grid_messages import (
@@ -30,48 +30,6 @@ from fembench_studies.thesis_001.grid_tables import (
 )
 
 REAL = ("ring", "fork", "join")
-EXPERIMENTS = (
-    StudyExperiment(
-        "ring",
-        "rings with real messages, predicted from this machine's measured network",
-        "the signed error of the median, with its interval",
-    ),
-    StudyExperiment(
-        "fork",
-        "fork with real messages, predicted likewise: how much sends delay their sender (6.1)",
-        "the row 'messages': the sum of the send overheads",
-    ),
-    StudyExperiment(
-        "join",
-        "join with real messages, predicted likewise: how much receives delay their receiver (6.1)",
-        "the row 'messages': the sum of the receive overheads",
-    ),
-    StudyExperiment(
-        "held",
-        "rings, fork and join with the thesis' own Os, L and Or: tests the executor, not the model",
-        "errors near zero: ranks follow the prescribed times",
-    ),
-    StudyExperiment(
-        "diamond",
-        "schedules of a diamond of 25 tasks on ten hosts (6.2)",
-        "HEFT under the latency model predicts too little, because overheads keep processors busy",
-    ),
-    StudyExperiment(
-        "fork-join",
-        "schedules of a fork-join of 14 tasks on ten hosts (7)",
-        "predicted and executed makespan",
-    ),
-    StudyExperiment(
-        "messages",
-        "cost of messages between two ranks here (Tables 4.15, 5.1, 5.2)",
-        "L, Os and Or by size, the cost of waiting; MPI_Send takes as long as MPI_Isend (3.2)",
-    ),
-    StudyExperiment(
-        "slowness",
-        "slowness H of loaded hosts, from the thesis' own loads and clocks (Tables 4.27 to 4.29)",
-        "the recomputed mean error of each formula; messages between loaded hosts (Tables 4.39 to 4.41)",
-    ),
-)
 
 
 def compose(
@@ -139,26 +97,3 @@ def outcome(
         valid=all(one.record.error <= 1 for one in found),
         synthetic=list(dict.fromkeys(r.record.environment.synthetic for r in found)),
     )
-
-
-STUDY = Study(
-    name="thesis-001",
-    title="Mendes (2004) measured again",
-    source="H. de A. Mendes, HLogP (Niteroi, 2004)",
-    did=(
-        "HLogP describes a grid by the slowness H of its hosts and by L, Os and Or of every message size. It "
-        "predicted the times of rings, forks and joins, and the makespans of HEFT schedules, which were then "
-        "executed."
-    ),
-    again=(
-        "Rings, fork and join run with real messages and are predicted from the network measured here. "
-        "Schedules run on emulated hosts, with messages that cost the source's Os, L and Or (SYNTHETIC)."
-    ),
-    takes="about 5 minutes on two cores with --quick",
-    look=(
-        "Claims: limits beside what was found. Rings, fork and join: the error of the median. Schedules: "
-        "predicted and executed makespans."
-    ),
-    experiments=EXPERIMENTS,
-    measure=measure,
-)

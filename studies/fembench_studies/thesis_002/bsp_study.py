@@ -11,7 +11,7 @@ from fembench.launch.scratch import writable
 from fembench.report.page import Section
 from fembench_studies.attempts import Attempts
 from fembench_studies.bsp.bsp_job import ProgramJob, ProgramTimes, launch_program
-from fembench_studies.study import Study, StudyExperiment, StudyOutcome, StudyRequest
+from fembench_studies.study import StudyOutcome, StudyRequest
 from fembench_studies.thesis_002.bsp_gates import claims
 from fembench_studies.thesis_002.bsp_plan import (
     FULL,
@@ -30,15 +30,6 @@ from fembench_studies.thesis_002.bsp_tables import (
     summary,
     text_table,
     times_table,
-)
-
-EXPERIMENTS = tuple(
-    StudyExperiment(
-        s.key,
-        f"{s.program} in {s.n_blocks} blocks (Table {s.table}, column {s.name})",
-        "the gain of MigBSP, MigBSP++ and our default over no balancing",
-    )
-    for s in scenarios()
 )
 
 
@@ -99,26 +90,3 @@ def outcome(found: Found) -> StudyOutcome:
         valid=all(cell.agrees for times in found.values() for cell in times.cells),
         synthetic=[f"seven emulated machines of speeds {speeds} (a guess), dilated"],
     )
-
-
-STUDY = Study(
-    name="thesis-002",
-    title="Gomes (2014) measured again",
-    source="R. de Q. Gomes, MigBSP++, balancing of programs in phases (Sao Leopoldo, 2014)",
-    did=(
-        "A shear sort and a fractal image compression ran in 20 scenarios on seven unequal machines: without "
-        "balancing, and with strategies that move blocks between machines, for three values of alpha and of "
-        "the tolerance D."
-    ),
-    again=(
-        "Both programs run on seven emulated machines (SYNTHETIC: their speeds are a guess from the "
-        "processors that the source lists), with its strategies and with fembench's own policies."
-    ),
-    takes="about 10 minutes on two cores with --quick (two scenarios); without it, all twenty",
-    look=(
-        "Claims: limits beside what was found. Findings: the best gain of each strategy. Compare gains, not "
-        "seconds: the picture is smaller here."
-    ),
-    experiments=EXPERIMENTS,
-    measure=measure,
-)

@@ -353,12 +353,9 @@ def _plain(item) -> dict:
 def _texts() -> list[Reader]:
     """What has a syntax of its own."""
     from fembench.launch.hosts import host_slots
-    from fembench.model.modeller import read_hosts, read_model
 
     return [
         Reader("host files", lambda path: host_slots(str(path)), [text.encode() for text in (*HOSTS, RANKS)]),
-        Reader("hosts of a modeller", read_hosts, [b"a /bin\nb\n"]),
-        Reader("models", read_model, [MODEL.encode()]),
         Reader("options", _options, [text.encode() for text in OPTIONS]),
     ]
 
@@ -372,6 +369,7 @@ def _of_studies() -> list[Reader]:
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
     from fembench_studies.binaries.instructions import ROWS, load_costs
+    from fembench_studies.graphs.modeller import read_model
     from fembench_studies.pamela import machine_model, pamela_text, pasl
     from fembench_studies.pamela.expressions import Registered
     from fembench_studies.pamela.series_parallel import steps
@@ -408,6 +406,7 @@ def _of_studies() -> list[Reader]:
         messages={"64": ((1e-6,), (1e-6,))},
     )
     return [
+        Reader("models", read_model, [MODEL.encode()]),
         Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
         Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),

@@ -14,7 +14,6 @@ from fembench.bench.campaign import read_campaign
 from fembench.fem.problem import ProblemSpec
 from fembench.launch.hosts import host_slots
 from fembench.mesh.io import read
-from fembench.model.modeller import read_model
 from fembench.partition.shares import parse_shares
 from fembench.records.contest import load_peers
 from fembench.records.store import load
@@ -61,8 +60,6 @@ def problem(path):
         (read_campaign, "x.toml", 'name = "c"\nrepetitions = 2147483647\n[[cases]]\nranks = 1\n'),
         (read_campaign, "x.toml", f'name = "c"\n[[cases]]\nranks = {MANY}\nseed = {MANY}\n'),
         (lambda path: host_slots(str(path)), "hosts", f"node1 slots={DIGITS}\n"),
-        (read_model, "x.model", f"2\n{'(' * 3000}\n"),
-        (read_model, "x.model", "1\nnan a 1 1 linux\n0\n"),
     ],
 )  # fmt: skip
 def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text):

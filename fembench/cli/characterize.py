@@ -41,8 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--hosts",
         default="",
         metavar="HOSTS",
-        help="hosts with their number of ranks, as in fast:4,slow:2; or a file of hosts with their paths, "
-        "in the format of Mendes 2004, Fig. 4.1",
+        help="hosts with their number of ranks, as in fast:4,slow:2",
     )
     where.add_argument("--hostfile", default="", metavar="FILE", help="a host file of any launcher")
     launcher_options(parser)
@@ -81,7 +80,6 @@ def run(options: argparse.Namespace) -> int:
     from fembench.characterize.start import needs_two
     from fembench.cli.shared import typed_command
     from fembench.launch.scratch import occupied, shared_folder, writable_file
-    from fembench.model.modeller import model_of, write_model
     from fembench.records.profile import load_profile, save_profile
     from fembench.workflows.characterize import measured_speeds, with_network
 
@@ -123,8 +121,6 @@ def run(options: argparse.Namespace) -> int:
             )
     if output:
         save_profile(profile, output)
-    if options.model:
-        write_model(model_of(profile, options.bytes), options.model)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode())
         return 0
@@ -158,15 +154,11 @@ def _next(profile, output: str) -> str:
 def _hostfile(options: argparse.Namespace, folder: Path) -> str:
     """The host file given, or one written from --hosts."""
     from fembench.characterize.start import hosts_file
-    from fembench.model.modeller import read_hosts
 
     if not options.hosts:
         return options.hostfile
-    named = options.hosts
-    if Path(named).is_file():
-        named = ",".join(host.name for host in read_hosts(named))
     path = folder / "hosts"
-    path.write_text(hosts_file(named))
+    path.write_text(hosts_file(options.hosts))
     return str(path)
 
 

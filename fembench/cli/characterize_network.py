@@ -58,12 +58,6 @@ def network_arguments(parser: argparse.ArgumentParser) -> None:
         default="both",
         help="MPI call timed by --method pingpong; with both, the model uses MPI_Isend",
     )
-    network.add_argument(
-        "--model", default="", metavar="FILE", help="also write an HLogP file (Mendes 2004, Fig. 4.2)"
-    )
-    network.add_argument(
-        "--bytes", type=whole(0), default=65536, metavar="N", help="message size of the HLogP file"
-    )
 
 
 def check_network(options: argparse.Namespace) -> None:
@@ -74,7 +68,6 @@ def check_network(options: argparse.Namespace) -> None:
     usual = {
         "pairs": "",
         "sites": "",
-        "model": "",
         "sizes": "",
         "repetitions": 0,
         "method": "both",
@@ -84,8 +77,6 @@ def check_network(options: argparse.Namespace) -> None:
         if (given := getattr(options, name)) != value and not network:
             raise InputError(f"--{name} {given} without a network; expected --network or --add-to FILE")
     network_settings(options)
-    if options.bytes < 0:
-        raise InputError(f"--bytes {options.bytes}; expected 0 or more")
 
 
 def network_settings(options: argparse.Namespace) -> "NetworkSettings":

@@ -8,7 +8,6 @@ Examples:
   fembench simulate graph.json
   fembench simulate graph.json --machine machine.json
   fembench simulate graph.json --link 50e-6,125e6 --speeds 1,1,0.5,1 --chrome timeline.json
-  fembench simulate graph.json --link 50e-6,125e6 --smpi replay --goal graph.goal
 """
 
 import argparse
@@ -19,22 +18,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("graph", metavar="GRAPH", help="execution graph made by fembench trace")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--machine", metavar="FILE", help="machine profile with a network, or an HLogP file (Mendes 2004)"
-    )
+    where.add_argument("--machine", metavar="FILE", help="machine profile with a network")
     where.add_argument(
         "--link",
         default="",
         metavar="SECONDS,BYTES/S[,SECONDS]",
         help="latency, bandwidth and overhead of messages between all ranks",
     )
-    parser.add_argument("--base", metavar="GRAPH", help="the graph of one rank, for speedup and efficiency")
     parser.add_argument(
         "--against",
         metavar="RECORD",
         help="print the errors relative to the CG times of this run, without and with the residual of the "
         "run that the graph is of",
     )
+    parser.add_argument("--chrome", metavar="FILE", help="write the timeline, for ui.perfetto.dev")
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
 
     if_ = parser.add_argument_group("what if")
@@ -61,16 +58,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     if_.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
 
-    files = parser.add_argument_group("export")
-    files.add_argument("--chrome", metavar="FILE", help="timeline for ui.perfetto.dev")
-    files.add_argument("--smpi", metavar="DIR", help="time-independent trace and platform for SimGrid")
-    files.add_argument("--goal", metavar="FILE", help="schedule for LogGOPSim")
-
 
 def run(options: argparse.Namespace) -> int:
     import json
 
-    from fembench.workflows.simulate import exported, result_tree, simulated, text_of
+    from fembench.workflows.simulate import result_tree, simulated, text_of, write_chrome
 
     found = simulated(
         options.graph,
@@ -82,11 +74,10 @@ def run(options: argparse.Namespace) -> int:
         overlap=not options.no_overlap,
         period=not options.every_turn,
     )
-    replay = exported(found, chrome=options.chrome, goal=options.goal, smpi=options.smpi)
+    if options.chrome:
+        write_chrome(found, options.chrome)
     if options.json:
         print(json.dumps(result_tree(found.plan, found.outcome), indent=1))
         return 0
-    print(text_of(found, base=options.base, against=options.against))
-    if replay:
-        print(f"replay: {replay}")
+    print(text_of(found, against=options.against))
     return 0

@@ -21,19 +21,10 @@ from fembench.base.plugins import STUDIES, needed, plugin
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
-
     parser.add_argument("source", nargs="?", metavar="RECORD", help="record of a run, or an execution graph")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the graph (JSON)")
     parser.add_argument(
         "--dot", metavar="FILE", help="write the graph, or the flow chart of --blocks, for Graphviz"
-    )
-    parser.add_argument(
-        "--level",
-        type=whole(0, 3),
-        default=0,
-        metavar="N",
-        help="reduce the graph, or the blocks of --blocks, by this level, 0 to 3 (default: 0)",
     )
     parser.add_argument("--show", action="store_true", help="print the events")
     parser.add_argument(
@@ -57,7 +48,6 @@ def run(options: argparse.Namespace) -> int:
     from fembench.base.units import plural
     from fembench.model.graph import count, length, save_graph
     from fembench.model.measures import residual_text
-    from fembench.model.reduce import reduced
     from fembench.model.show import as_table, write_dot
 
     if bool(options.source) == bool(options.binary):
@@ -66,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     if binary and options.blocks:
         return int(binary.print_blocks(options))
     found = binary.expected(options) if binary else None
-    graph = reduced(found.graph(options.binary) if found else _graph(options), options.level)
+    graph = found.graph(options.binary) if found else _graph(options)
+    extension = plugin("options", "trace")
+    graph = extension.smaller(graph, options) if extension else graph
     if options.output:
         save_graph(graph, options.output)
     if options.dot:

@@ -1,4 +1,4 @@
-"""A simulation compared with the same job on one rank, and with a real run."""
+"""A simulation compared with a real run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,30 +6,12 @@ from typing import NamedTuple
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural
-from fembench.model.engine import SimulationOutcome, simulate
+from fembench.model.engine import SimulationOutcome
 from fembench.model.graph import ExecutionGraph
-from fembench.model.machine import Machine, even_machine
-from fembench.model.measures import (
-    ParallelMeasures,
-    makespan_error,
-    mean_error,
-    operations,
-    parallel,
-    process_error,
-)
-from fembench.model.planner import make_plan
+from fembench.model.measures import makespan_error, mean_error, process_error
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
 from fembench.records.times import times_of
-
-
-def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationOutcome) -> ParallelMeasures:
-    """Measures of a simulation relative to the same job on one rank of speed 1. Raises InputError."""
-    if base.ranks != 1:
-        raise InputError(f"{base.source}: a graph of {base.ranks} ranks; expected one rank")
-    alone = simulate(make_plan(base, even_machine(1, latency=0.0, per_byte=0.0, overhead=0.0)))
-    work = operations(alone, (1.0,)), operations(result, machine.speeds)
-    return parallel(alone.makespan, work[0], result.makespan, work[1], machine.ranks)
 
 
 class RunErrors(NamedTuple):

@@ -4,12 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.model.forecast import with_collectives
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, checked_speeds, even_machine
-from fembench.model.modeller import machine_of_model, read_model
 from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
 from fembench.records.hlogp import GivenLink
 from fembench.records.profile import load_profile
@@ -42,13 +40,10 @@ def even_machine_for(
 def machine_in_file(
     path: Path | str, graph: ExecutionGraph, speeds: Sequence[float] = (), contention: bool | None = None
 ) -> Machine:
-    """The machine of a profile, or of a file of the HLogP modeller (Mendes 2004). Raises InputError.
+    """The machine of a profile. Raises InputError.
 
     If the graph was not recorded on that machine, waiting ranks slow down others on the same core.
     """
-    if not read_text(path).lstrip().startswith("{"):
-        machine = machine_of_model(read_model(path), graph.ranks)
-        return dataclasses.replace(machine, speeds=checked_speeds(speeds, graph.ranks)) if speeds else machine
     profile = load_profile(path)
     slots = chosen(slots_of(profile, "sym"), graph.ranks)
     machine = with_collectives(machine_of(profile, slots, None, contention), profile)

@@ -1,9 +1,4 @@
-"""Measures of a simulated parallel program (Calzeta and de Souza 2008, 2.3 and 3.3.5).
-
-    S = T(1) / T(n)     E = S / n     R = O(n) / O(1)     U = R E     Q = S E / R
-
-O is the work of all processors (computing and message overheads), in seconds of a rank of speed 1.
-"""
+"""Measures of a simulated parallel program (Calzeta and de Souza 2008, 3.3.5)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,33 +13,11 @@ from fembench.model.path import by_phase, by_rank, critical_path
 from fembench.model.plan import SimulationPlan
 
 
-class ParallelMeasures(NamedTuple):
-    """Measures of n ranks relative to one."""
-
-    speedup: float
-    efficiency: float
-    redundancy: float
-    utilisation: float
-    quality: float
-
-
 class LoopCount(NamedTuple):
     rank: int
     depth: int
     turns: int  # in total
     events: int  # in the body
-
-
-def parallel(T1: float, O1: float, Tn: float, On: float, n: int) -> ParallelMeasures:
-    """The five measures, Eqs 2.3 to 2.6."""
-    s = T1 / Tn
-    e, r = s / n, On / O1
-    return ParallelMeasures(s, e, r, r * e, s * e / r)
-
-
-def operations(result: SimulationOutcome, speeds: Sequence[float]) -> float:
-    """O(n): work of all ranks, in seconds of a rank of speed 1."""
-    return float((result.busy.sum(axis=1) * np.asarray(speeds)).sum() + result.overhead.sum())
 
 
 def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.base.units import seconds
-from fembench.model.against import against_one_rank, errors_text
+from fembench.model.against import errors_text
 from fembench.model.configuration import not_invalid
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.events import simulate_events
-from fembench.model.exports import write_goal, write_smpi, write_timeline
+from fembench.model.exports import write_timeline
 from fembench.model.graph import ExecutionGraph, load_graph
 from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.machine import Machine, faster_network
@@ -28,7 +28,7 @@ from fembench.model.planner import make_plan
 from fembench.records.hlogp import parse_link
 from fembench.records.store import load
 
-__all__ = ["Simulated", "exported", "result_tree", "simulated", "text_of"]
+__all__ = ["Simulated", "result_tree", "simulated", "text_of", "write_chrome"]
 
 AS_SEEN = (
     "network: message costs are those observed in the run, which include waiting and interruptions; "
@@ -59,7 +59,7 @@ def simulated(
 ) -> Simulated:
     """Simulate the graph in a file. Raises InputError.
 
-    machine: file of a profile with a network, or an HLogP file; link: SECONDS,BYTES/S[,SECONDS] in its place;
+    machine: file of a profile with a network; link: SECONDS,BYTES/S[,SECONDS] in its place;
     without both, messages cost what they did in the graph's run
     speeds: '1,1,0.5' of the ranks, relative to those recorded; network: how many times faster it is
     contention: messages of a host one after another; None: as far as the machine was measured to do so
@@ -86,27 +86,19 @@ def _machine(graph: ExecutionGraph, machine: str, link: str, speeds: str, conten
     return even_machine_for(graph, given, numbers, bool(contention))
 
 
-def exported(found: Simulated, *, chrome: str | None, goal: str | None, smpi: str | None) -> str:
-    """Write the files asked for; the command that replays the trace for SimGrid, "" without one."""
-    if chrome:
-        write_timeline(timeline(found.outcome), found.plan.phases, found.machine, chrome)
-    if goal:
-        write_goal(found.graph, found.machine, goal)
-    return write_smpi(found.graph, found.machine, smpi) if smpi else ""
+def write_chrome(found: Simulated, path: Path | str) -> None:
+    """Write the timeline for ui.perfetto.dev."""
+    write_timeline(timeline(found.outcome), found.plan.phases, found.machine, path)
 
 
-def text_of(found: Simulated, *, base: Path | str | None = None, against: Path | str | None = None) -> str:
-    """The tables; with `base`, the graph of one rank, speedup and efficiency, and with `against`, a record,
-    the errors. Raises InputError."""
+def text_of(found: Simulated, *, against: Path | str | None = None) -> str:
+    """The tables; with `against`, a record, also the errors. Raises InputError."""
     graph, plan, outcome = found.graph, found.plan, found.outcome
     each = f", {seconds(outcome.makespan / graph.iterations)} per iteration" if graph.iterations else ""
     parts = [f"{graph.source}: {seconds(outcome.makespan)}{each}"]
     parts += [residual_text(graph)] if graph.residual else []
     parts += [graph.note] if graph.note else []
     parts += [rank_table(plan, outcome), phase_table(plan, outcome), loop_table(graph)]
-    if base:
-        measures = against_one_rank(load_graph(base), found.machine, outcome)._asdict()
-        parts.append("\n".join(f"{name} {value:.3g}" for name, value in measures.items()))
     if against:
         parts.append(errors_text(not_invalid([load(against)])[0][0], graph, outcome))
     last = list(bottlenecks(plan, outcome, [found.machine.names[h] for h in found.machine.host]))

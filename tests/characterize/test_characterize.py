@@ -2,7 +2,6 @@
 
 import argparse
 import platform
-from pathlib import Path
 
 import pytest
 from planted_profile import planted_profile
@@ -13,7 +12,6 @@ from fembench.characterize.probes import STORAGES
 from fembench.characterize.start import hosts_file, measure_hosts
 from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
-from fembench.model.modeller import read_model
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
 from fembench.weights.from_profile import by_profile
@@ -96,7 +94,7 @@ def known(tmp_path):
 def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     speeds = load_profile(known).speeds
-    assert main(["characterize", "--add-to", str(known), "--quick", "--model", "model.txt"]) == 0
+    assert main(["characterize", "--add-to", str(known), "--quick"]) == 0
     told = capsys.readouterr()
     assert "network: messages, same host (1 of 1): ranks 0 and 1" in told.err
     assert f"fembench predict m3 --machine {known} --ranks 2" in told.out
@@ -104,7 +102,6 @@ def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path
     assert profile.speeds == speeds
     assert [c.name for c in profile.network.classes] == ["same host"]
     assert {s.mode for s in profile.network.samples} == {"isend", "send"}
-    assert len(read_model("model.txt").hosts) == 1
     assert main(["predict", "m1", "--machine", str(known), "--ranks", "2"]) == 0
     assert "bound by" in capsys.readouterr().out
 
@@ -118,13 +115,7 @@ def test_a_network_of_other_hosts_is_not_added(known, capsys):
     assert load_profile(known).network is None
 
 
-def test_hosts_may_be_those_of_a_file_of_the_modeller(tmp_path):
-    (tmp_path / "list").write_text("caju.ic.uff.br\nn01.puc.br /home/x\n")
-    options = argparse.Namespace(hosts=str(tmp_path / "list"), hostfile="")
-    path = cli_characterize._hostfile(options, tmp_path)
-    assert Path(path).read_text() == "caju.ic.uff.br slots=1\nn01.puc.br slots=1\n"
-
-
+@pytest.mark.row("001:F2")
 def test_hosts_are_read(tmp_path):
     assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
     path = tmp_path / "hosts"
@@ -148,14 +139,12 @@ def test_hosts_are_read(tmp_path):
         (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
         (["--pairs", "all"], "--pairs all without a network; expected --network"),
         (["--sites", "a=b"], "--sites a=b without a network"),
-        (["--model", "m"], "--model m without a network"),
         (["--sizes", "8,64,512"], "--sizes 8,64,512 without a network"),
         (["--method", "trains"], "--method trains without a network"),
         (["--network", "--sizes", "8,64K"], "expected at least three different sizes"),
         (["--network", "--sizes", "8,64K,2G"], "from 1 byte to 1G"),
         (["--network", "--sizes", "8,64K,1.5M"], "'1.5M': expected bytes such as 8, 64K or 4M"),
         (["--network", "--repetitions", "-3"], "--repetitions -3: expected a whole number"),
-        (["--network", "--bytes", "-1"], "--bytes -1: expected a whole number"),
         (["--add-to", "none.json"], "none.json"),
     ],
 )

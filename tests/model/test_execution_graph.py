@@ -1,8 +1,7 @@
-"""The execution graph: its file, its reductions, its pictures, and what is measured on it."""
+"""The execution graph: its file, its pictures, and what is measured on it."""
 
-import msgspec
 import pytest
-from known_programs import cg_chain, graph_of, master_slaves, ping_pong
+from known_programs import cg_chain, graph_of, master_slaves
 
 from fembench.base.errors import InputError
 from fembench.model.engine import simulate
@@ -14,7 +13,6 @@ from fembench.model.graph import (
     Send,
     Wait,
     count,
-    flat,
     length,
     load_graph,
     save_graph,
@@ -26,25 +24,14 @@ from fembench.model.measures import (
     loop_table,
     makespan_error,
     mean_error,
-    operations,
-    parallel,
     phase_table,
     process_error,
     rank_table,
 )
 from fembench.model.planner import make_plan
-from fembench.model.reduce import reduced
 from fembench.model.show import as_table, write_dot
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
-
-
-def unrolled(graph):
-    return msgspec.structs.replace(graph, programs=tuple(tuple(flat(p)) for p in graph.programs))
-
-
-def makespan(graph):
-    return simulate(make_plan(graph, even_machine(graph.ranks, **NET)), period=False).makespan
 
 
 def test_a_graph_survives_its_file(tmp_path):
@@ -76,38 +63,6 @@ def test_another_file_is_no_graph(tmp_path):
         load_graph(tmp_path / "graph.json")
 
 
-def test_a_reduced_graph_is_smaller_and_takes_the_same_time():
-    body = [Compute(0, 1e-3), Compute(0, 2e-3), Send(1, 8, 1, blocking=True), Receive(1, 8, 1, blocking=True)]
-    other = [Receive(0, 8, 1, blocking=True), Compute(0, 1e-3), Send(0, 8, 1, blocking=True)]
-    graph = graph_of([body * 6, other * 6])
-    sizes = [sum(map(count, reduced(graph, level).programs)) for level in (0, 1, 2, 3)]
-    assert sizes == [42, 36, 8, 8]
-    for level in (1, 2, 3):
-        assert makespan(reduced(graph, level)) == pytest.approx(makespan(graph), rel=1e-12)
-
-
-def test_folding_finds_the_loops_that_were_unrolled():
-    graph = cg_chain([0.01] * 3, 50, 2400)
-    assert reduced(unrolled(graph), 2).programs == graph.programs or all(
-        len(p) == 1 and p[0].turns == 50 for p in reduced(unrolled(graph), 2).programs
-    )
-    assert makespan(reduced(unrolled(graph), 2)) == pytest.approx(makespan(graph), rel=1e-12)
-
-
-def test_iterations_that_differ_in_time_alone_fold_into_their_mean():
-    program = [e for t in (1e-3, 2e-3, 3e-3) for e in (Compute(0, t), Collective("allreduce", 8, 2))]
-    graph = graph_of([program, program])
-    assert sum(map(count, reduced(graph, 2).programs)) == 12
-    folded = reduced(graph, 3).programs[0]
-    assert folded == (Loop(3, (Compute(0, 2e-3), Collective("allreduce", 8, 2))),)
-    assert makespan(reduced(graph, 3)) == pytest.approx(makespan(graph), rel=1e-12)
-
-
-def test_a_level_that_is_none_is_refused():
-    with pytest.raises(InputError, match="expected 0 to 3"):
-        reduced(ping_pong(1, 8), 4)
-
-
 def test_lengths_count_loops_once_and_unrolled():
     program = (Loop(3, (Wait(1), Loop(2, (Wait(1),)))),)
     assert count(program) == 4
@@ -125,16 +80,6 @@ def test_dot_joins_each_message_with_its_receive(tmp_path):
     text = (tmp_path / "graph.dot").read_text()
     assert text.count("color=blue") == 6
     assert text.count("{") == text.count("}")
-
-
-@pytest.mark.row("003:2.3-2.6", "003:A10")
-def test_speedup_and_its_kin_follow_from_times_and_operations():
-    found = parallel(T1=8.0, O1=8.0, Tn=2.5, On=9.0, n=4)
-    assert found.speedup == 3.2
-    assert found.efficiency == 0.8
-    assert found.redundancy == 1.125
-    assert found.utilisation == pytest.approx(9 / (4 * 2.5))
-    assert found.quality == pytest.approx(8**3 / (4 * 2.5**2 * 9))
 
 
 REAL = (3.11, 2.95, 2.45, 2.09, 1.76, 1.33, 0.93, 0.64)
@@ -174,7 +119,6 @@ def test_what_ranks_did_is_told_in_tables_and_lines():
     on = even_machine(4, speeds=(1, 1, 0.5, 1), **NET)
     plan = make_plan(graph, on)
     result = simulate(plan)
-    assert operations(result, on.speeds) == pytest.approx(4 * 50 * 0.01 + result.overhead.sum())
     assert rank_table(plan, result).count("\n") == 5
     assert "allreduce" in phase_table(plan, result)
     lines = bottlenecks(plan, result, ("a", "b", "c", "d"))

@@ -758,23 +758,15 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     graph = str(tmp_path / "graph.json")
     assert main(["trace", str(DATA / "record.json"), "-o", graph, "--dot", str(tmp_path / "g.dot")]) == 0
     assert "execution graph of" in capsys.readouterr().out
-    assert main(["trace", graph, "--level", "2", "--show", "--ranks", "0"]) == 0
+    assert main(["trace", graph, "--show", "--ranks", "0"]) == 0
     shown = capsys.readouterr().out
     assert "loop" in shown
-    assert main(["trace", graph, "--level", "2", "--show", "--ranks", "0,0"]) == 0
+    assert main(["trace", graph, "--show", "--ranks", "0,0"]) == 0
     assert capsys.readouterr().out == shown
-    exports = [
-        "--chrome",
-        str(tmp_path / "c.json"),
-        "--smpi",
-        str(tmp_path / "smpi"),
-        "--goal",
-        str(tmp_path / "g"),
-    ]
-    assert main(["simulate", graph, *exports, "--against", str(DATA / "record.json")]) == 0
+    chrome = ["--chrome", str(tmp_path / "c.json")]
+    assert main(["simulate", graph, *chrome, "--against", str(DATA / "record.json")]) == 0
     text = capsys.readouterr().out
     assert "critical path" in text
-    assert "replay: smpirun" in text
     assert "per rank, absolute" in text
     assert main(["simulate", graph, "--link", "50e-6,125e6", "--contention", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -787,7 +779,6 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys):
     ("words", "message"),
     [
         (["trace"], "one of them"),
-        (["trace", "GRAPH", "--level", "7"], "expected a number from 0 to 3"),
         (["trace", "GRAPH", "--show", "--ranks", "5"], "expected ranks of the graph, 0 to 1"),
         (["trace", "GRAPH", "--show", "--ranks", "x"], "expected ranks of the graph, 0 to 1"),
         (["trace", "--binary", "x", "--ranks", "²"], "expected a number of ranks"),

@@ -15,7 +15,6 @@ from fembench.model.closed_form_prices import bounded
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, ExecutionGraph, Receive, Send, Wait, save_graph
 from fembench.model.heterogeneity import brought_up_to_date, slowness_rows
-from fembench.model.modeller import machine_of_model, model_of, read_model, write_model
 from fembench.model.planner import make_plan
 from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of, slowed
@@ -347,25 +346,6 @@ def test_the_samples_of_the_load_widen_the_interval_around_their_median(method):
     (low, middle, high), (lower, same, higher) = ends
     assert same == middle
     assert (lower, higher) == pytest.approx((low / 2, high * 2), rel=1e-6)
-
-
-def test_a_profile_becomes_a_file_of_the_modeller_and_that_a_machine(tmp_path, capsys):
-    profile = with_kernels(planted_machine([1.0, 0.5], ("a", "b"), network=planted_network(2)))
-    model = model_of(profile, 1000)
-    assert [h.H for h in model.hosts] == [100, 200]
-    assert [(h.send, h.receive) for h in model.hosts] == [(1.0, 1.0)] * 2
-    assert model.latency == ((0.0, 58.0), (58.0, 0.0))
-    write_model(model, tmp_path / "model")
-    assert read_model(tmp_path / "model") == model
-    machine = machine_of_model(model, 3)
-    assert machine.host == (0, 1, 0)
-    assert machine.speeds == (1.0, 0.5, 1.0)
-    assert machine.cost(0, 1, 10**6).total == pytest.approx(60e-6)
-    graph = ExecutionGraph(phases=("x",), programs=((Compute(0, 1.0),),) * 2)
-    save_graph(graph, tmp_path / "graph.json")
-    assert makespan(capsys, str(tmp_path / "graph.json"), "--machine", str(tmp_path / "model")) == 2.0
-    with pytest.raises(InputError, match="characterize --network"):
-        model_of(msgspec.structs.replace(profile, network=None), 8)
 
 
 def test_the_report_shows_every_part_of_a_network():

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 
 from fembench.base.errors import InputError
-from fembench.characterize.pingpong import BySize, half_round_trips
 from fembench.characterize.speeds import doze
 from fembench.host.others import OthersShare, others_meter
 from fembench.host.where import host_names
@@ -16,6 +15,7 @@ from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm
 from fembench_studies.pamela.operations_job import OperationsFound, OperationsJob
+from fembench_studies.programs.round_trips import BySize, half_round_trips
 
 SECONDS = 0.01  # per sample of an operation
 CHAIN = 16  # operations per turn of a kernel

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fembench.characterize.pingpong import BySize, half_round_trips
 from fembench.ranks.comm import alone
 from fembench_studies.programs import farm, graphs
 from fembench_studies.programs.compute import Worker
 from fembench_studies.programs.kernels import Do
+from fembench_studies.programs.round_trips import BySize, half_round_trips
 from fembench_studies.programs.user_task import is_farm, kernel_of
 
 SIZES = (8, 4096, 65536, 524288)  # bytes

@@ -12,6 +12,13 @@ def binary_options(parser: argparse.ArgumentParser) -> None:
     """What is known about a program, in named groups."""
     from fembench.cli.shared import real, whole
 
+    parser.add_argument(
+        "--level",
+        type=whole(0, 3),
+        default=0,
+        metavar="N",
+        help="reduce the graph, or the blocks of --blocks, by this level, 0 to 3 (default: 0)",
+    )
     binary = parser.add_argument_group("from a program")
     binary.add_argument("--binary", metavar="FILE", help="x86 executable that uses MPI (needs objdump)")
     binary.add_argument("--args", default="", metavar="WORDS", help="the arguments of the program, in quotes")
@@ -105,6 +112,13 @@ def binary_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="seed of the random numbers of loops and branches",
     )
+
+
+def smaller(graph, options: argparse.Namespace):
+    """The graph, reduced by the level asked for."""
+    from fembench_studies.graphs.reduce import reduced
+
+    return reduced(graph, options.level)
 
 
 def ranks_of(options: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ from typing import Any
 from fembench_studies.sentences import SENTENCES
 
 ON_HOSTS = "thesis-004"  # the only study whose experiments can run on given hosts
-TOOLS = ("app", "pasl", "schedule")  # modules beside this one
+TOOLS = ("app", "pasl", "schedule", "graph", "modeller")  # modules beside this one
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

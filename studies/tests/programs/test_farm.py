@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 
-from fembench.characterize.pingpong import half_round_trips
 from fembench.synthetic import slowness, waits
 from fembench_studies.programs import calibrate, compute, graphs
 from fembench_studies.programs.calibrate import samples
@@ -15,6 +14,7 @@ from fembench_studies.programs.job import AppJob, Span, makespan, run_job
 from fembench_studies.programs.kernels import KERNELS, just
 from fembench_studies.programs.real_messages import KINDS, case_of_messages
 from fembench_studies.programs.record import AppCase
+from fembench_studies.programs.round_trips import half_round_trips
 from fembench_studies.programs.tasks import deal_tasks
 from fembench_studies.scheduling.program_graphs import hosts_in_turn
 from fembench_studies.scheduling.task_graph import diamond, fork, fork_join, join, ring

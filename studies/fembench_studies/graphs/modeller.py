@@ -1,11 +1,8 @@
-"""Files of the HLogP modeller of Mendes (2004, Figs 4.1 and 4.2): hosts to model, and their model.
+"""Files of the HLogP modeller of Mendes (2004, Fig. 4.2), from a profile, and such a file as a machine.
 
-hosts   name [folder of the executables]                                 one per line
-model   n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies
-
-A machine profile as a file of the HLogP modeller (Mendes 2004, Fig. 4.2), and such a file as a machine.
-
-A file describes messages of one size: one Os and one Or per host, one L per ordered pair of hosts."""
+n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies: one Os and one Or per host, one
+L per ordered pair of hosts, for messages of one size.
+"""
 
 import math
 import statistics
@@ -25,13 +22,6 @@ from fembench.records.network import CurvePiece, PairClass, class_of
 from fembench.records.profile import Profile
 
 
-class HostLine(NamedTuple):
-    """One host to model."""
-
-    name: str
-    folder: str = ""
-
-
 class ModelHost(NamedTuple):
     """One host at one message size; times in microseconds."""
 
@@ -48,11 +38,6 @@ class ModellerFile(NamedTuple):
 
     hosts: tuple[ModelHost, ...]
     latency: tuple[tuple[float, ...], ...]  # [origin][destination], microseconds
-
-
-def read_hosts(path: Path | str) -> tuple[HostLine, ...]:
-    """The host list in a file. Raises InputError."""
-    return tuple(HostLine(*line.split(maxsplit=1)) for line in _lines(path))
 
 
 def read_model(path: Path | str) -> ModellerFile:

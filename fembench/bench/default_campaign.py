@@ -1,9 +1,12 @@
-"""The campaign of `fembench sweep` without a file, made for the hosts of the job.
+"""The campaigns of `fembench sweep` without a file, made for the hosts of the job.
 
 One host: strong and weak scaling from one rank to all cores, and a small mesh to a tolerance: two
 minutes. Several hosts: from one core over 1, 2, 4, … hosts to all; if their measured speeds differ, also
 with shares by speed, and without the slow hosts. Tables come in the order of their importance: if time is
 limited, the last go first.
+
+The campaign `solution`: strong and weak scaling of whole solutions by multigrid, set-up included, on meshes
+large enough for grids on all ranks and for grids on rank 0.
 """
 
 import math
@@ -17,14 +20,17 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.launch.hosts import folded
 from fembench.mesh.presets import box_named
 
-NAME = "default"
+NAME, SOLUTION = "default", "solution"
 Table = dict[str, Any]
 EFFORT = {"sets": 10, "warmups": 2, "seconds": 2.5, "precision": 2.0, "max_seconds": 8.0}
 FEWEST_SECONDS, MOST_SECONDS = 4.0, 30.0  # limits of max_seconds where the time is given
 MEASURING = 0.5  # of the time of a run: spent in timed sets at most, the rest in starting and verifying
 ITERATIONS = {"m": 100, "l": 50, "xl": 25}  # fixed work; of m and l, references are shipped
 USUAL, LEAST, MOST = 20_000, 1_000, 640_000  # equations per rank of strong scaling
+MOST_SOLVED = 2 * MOST  # of a whole solution
 WEAK = 50_000  # equations per rank
+WEAK_SOLUTION = 200_000  # so that the first grid is spread over the ranks
+SOLVED = {"precond": "multigrid", "tolerance": 1e-7, "tolerance_kind": "relative"}
 
 
 def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float = 0.0) -> Campaign:
@@ -33,6 +39,19 @@ def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float =
     if minutes:
         name, effort = f"{NAME}-{minutes:g}-minutes", effort | {"max_seconds": _most_seconds(there, minutes)}
     return Campaign(name=name, timeout=900.0, cases=tuple(table | effort for table in _tables(there, shares)))
+
+
+def solution_campaign(there: CampaignHosts) -> Campaign:
+    """Strong and weak scaling of whole solutions, from one core to all."""
+    n_equations, rungs = USUAL * there.job.slots, ladder(len(there.job.hosts)) or ["half"]
+    large = {"mesh": f"box:{n_equations}", "partitioner": "blocks"}
+    strong = large if n_equations > _equations("l") else {"mesh": "l"}
+    n_equations = max(n_equations, _equations("l"))
+    words: list[int | str] = [1, *rungs, "all"]
+    fitting = [word for word in words if n_equations <= MOST_SOLVED * _ranks(there, word)]
+    weak = {"equations_per_rank": WEAK_SOLUTION, "partitioner": "blocks", "ranks": words}
+    tables = (strong | {"ranks": fitting}, weak)
+    return Campaign(name=SOLUTION, timeout=900.0, cases=tuple(table | SOLVED | EFFORT for table in tables))
 
 
 def _tables(there: CampaignHosts, shares: str) -> list[Table]:

@@ -1,8 +1,8 @@
 """How long a run will take, before it starts: from earlier records, or from stated rates if there is none.
 
 The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that an iteration moves
-per rank, by iterations and by sets. The number of iterations to a tolerance grows with the cube root of the
-number of equations. Times are in seconds.
+per rank, by iterations and by sets. The number of iterations to a tolerance grows with the equations as the
+preconditioner declares. Times are in seconds.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.mesh.presets import box_named
-from fembench.methods.lookup import storage_of
+from fembench.methods.lookup import precond_of, storage_of
 from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
 from fembench.methods.recipe import recipe
 from fembench.methods.work import DOUBLE
@@ -29,7 +29,6 @@ ASSEMBLY = 5e-7  # per set and equation of a rank
 SETUP = 1e-5  # once, per equation of a rank
 START = 2.0  # once: Python and its imports, bandwidth of memory, verification
 LAUNCH = 1.0  # from the launcher's start to the first line of the program, and from its end
-ITERATIONS = 25.0  # to the tolerance, times the cube root of the number of equations
 PATIENCE = 0.5  # of the time between --seconds and --max-seconds, until the median is precise
 VECTORS = 10  # read or written per iteration, where the cost of a method is not known
 STATED = f"at {RATE / 1e9:g} GB/s per rank"
@@ -136,7 +135,7 @@ def _iterations(case: Case, n: int, near: Record | None) -> float:
     """Iterations of a set."""
     if case.stop.iterations:
         return case.stop.iterations
-    factor = ITERATIONS
+    factor, power = precond_of(case.method.precond).iterations
     if near is not None and near.solve.converged and not near.case.stop.iterations:
         mine, theirs = case, near.case
         if (mine.question, mine.stop, mine.method.precond) == (
@@ -144,8 +143,8 @@ def _iterations(case: Case, n: int, near: Record | None) -> float:
             theirs.stop,
             theirs.method.precond,
         ):
-            factor = near.solve.iterations / near.mesh.n_equations ** (1 / 3)
-    found = factor * n ** (1 / 3)
+            factor = near.solve.iterations / near.mesh.n_equations**power
+    found = factor * n**power
     return min(found, case.stop.max_iterations or found)
 
 
@@ -155,7 +154,7 @@ def _bytes(case: Case, n: int) -> float:
     storage = storage_of(case.method.storage, case.method.solver)
     try:
         steps = recipe(case.method)
-        vectors = (steps.updates + steps.dots + steps.applied).bytes
+        vectors = (steps.updates + steps.dots + steps.applied).bytes + DOUBLE * steps.precond.coarse_per_dof
         products = 1.0 + steps.precond_products
     except InputError:  # its cost is not known
         vectors, products = float(VECTORS * DOUBLE), 1.0

@@ -7,8 +7,12 @@ refused. Without a file, it runs the default campaign, which is made for the hos
 weak scaling from one core to all. On several hosts, it first finds the slow ones, as `fembench nodes` does,
 and measures the network; if speeds differ, it adds runs with shares by speed and runs without the slow hosts.
 
+`fembench sweep solution` measures whole solutions by multigrid instead: equations solved per second, set-up
+included, strongly and weakly scaled.
+
 Examples:
   fembench sweep
+  fembench sweep solution
   fembench sweep --minutes 10
   fembench sweep campaign.toml --dry-run
   fembench sweep campaign.toml --hostfile hosts --results results/cluster
@@ -31,7 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.shared import hosts_option, real
 
     parser.add_argument(
-        "campaign", nargs="?", metavar="CAMPAIGN.toml", help="campaign file (default: the default campaign)"
+        "campaign",
+        nargs="?",
+        metavar="CAMPAIGN.toml",
+        help="campaign file, or solution (default: the default campaign)",
     )
     parser.add_argument(
         "--results", metavar="DIR", help="folder for records and report (default: results/NAME)"

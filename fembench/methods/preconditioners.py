@@ -26,6 +26,8 @@ class PreconditionerMethod:
     inverse: StoredInverse = NOT_STORED
     coarse: int = 0  # entries of its coarse matrix, per kind of node and rank
     coarse_per_dof: float = 0.0  # entries of coarse matrices that an application reads, per entry of a vector
+    # a, b: a n^b iterations for n equations, measured on boxes, to the default tolerance
+    iterations: tuple[float, float] = (25.0, 1 / 3)
     node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
     block_inverse: str = ""  # "module:function" of the summed diagonal blocks, for --balance; "": not there
     uses_parts: bool = False  # built from the parts: a different M on every number of ranks
@@ -68,6 +70,7 @@ PRECONDITIONERS = (
         solvers=("own", "petsc"),
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=1, flops=1),
+        iterations=(21.0, 1 / 3),
         block_inverse="fembench.balance.session:reciprocals",
     ),
     PreconditionerMethod(
@@ -76,6 +79,7 @@ PRECONDITIONERS = (
         build="fembench.solve.precond:block_jacobi",
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=2, flops=5),
+        iterations=(19.0, 1 / 3),
         block_inverse="fembench.balance.session:inverse_blocks",
     ),
     PreconditionerMethod(
@@ -89,6 +93,7 @@ PRECONDITIONERS = (
             Pass("d", "z"),
             *_CHEBYSHEV_STEP * (CHEBYSHEV_DEGREE - 1),
         ),
+        iterations=(5.8, 1 / 3),
     ),
     PreconditionerMethod(
         name="two-level",
@@ -96,6 +101,7 @@ PRECONDITIONERS = (
         build="fembench.solve.precond:two_level",
         application=(Pass("x r", flops=6), Gathering(6), Pass("x r D", "z", flops=7)),
         coarse=36,
+        iterations=(10.0, 1 / 3),
         uses_parts=True,
     ),
     PreconditionerMethod(
@@ -112,6 +118,7 @@ PRECONDITIONERS = (
             Pass("z", "r"),
         ),
         coarse_per_dof=40.0,  # tetrahedral boxes: 0.28 x 22 numbers of storage sym, each read six times
+        iterations=(9.0, 0.0),
         node_bytes=1000,
     ),
     PreconditionerMethod(

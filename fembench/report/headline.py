@@ -1,10 +1,11 @@
 """The headline of a campaign: what the machine is worth, in a few numbers that two campaigns have in common.
 
-figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks
+figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks; of a
+                   solution by multigrid: equations / seconds of assembly, set-up and CG
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -39,13 +40,13 @@ class HeadlineRow:
 
 def headline(
     found: Sequence[Result],
-    speedups: Sequence[Speedup],
+    speedups: Mapping[str, Sequence[Speedup]],
     weak: Sequence[WeakPoint],
     unequal: Sequence[Unequal],
     speeds: HostSpeeds,
     left_out: int = 0,
 ) -> list[HeadlineRow]:
-    """The rows, the verdict first; `speedups` of cg. None where nothing was measured.
+    """The rows, the verdict first; `speedups` by quantity. None where nothing was measured.
 
     `speeds`: of the hosts. `left_out`: cases that there was no time for.
     """
@@ -60,7 +61,7 @@ def headline(
         *rows,
         _merit(full),
         *_limits(full),
-        *([_strong(full, speedups), _weak(weak)] if len(found) > 1 else []),
+        *([_strong(full, speedups[_rated(full)]), _weak(weak)] if len(found) > 1 else []),
         *_of_unequal(full, unequal),
         _slowest(speeds),
         *_gain(usable, unequal),
@@ -69,12 +70,18 @@ def headline(
 
 
 def merit(result: Result) -> float:
-    """Figure of merit: equations x iterations per second of CG."""
-    return _work(result) / result.times[CG].median
+    """Figure of merit: equations x iterations per second of CG; by multigrid, equations solved per second."""
+    return _work(result) / result.times[_rated(result)].median
 
 
 def _work(result: Result) -> float:
-    return float(result.record.mesh.n_equations * result.record.solve.iterations)
+    iterations = result.record.solve.iterations if _rated(result) == CG else 1
+    return float(result.record.mesh.n_equations * iterations)
+
+
+def _rated(result: Result) -> str:
+    """The time by which a result is rated: of the iterations, or of a whole solution by multigrid."""
+    return SOLVE if result.solved and result.record.solve.levels else CG
 
 
 def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
@@ -92,15 +99,16 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
 
 
 def _merit(full: Result) -> HeadlineRow:
-    cg, work = full.times[CG], _work(full) / 1e6
+    took, work = full.times[_rated(full)], _work(full) / 1e6
+    done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
     where = f"{full.mesh} · {full.variant}, ranks {full.setting}, {full.pool.status}"
     return HeadlineRow(
         "figure of merit",
-        work / cg.median,
-        work / cg.high,
-        work / cg.low,
+        work / took.median,
+        work / took.high,
+        work / took.low,
         "MDOF/s",
-        f"million equations x iterations / s: {where}",
+        f"million {done}: {where}",
         full,
     )
 
@@ -144,7 +152,7 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
         return HeadlineRow(what, unit="%", remark=f"not available: {why.removeprefix('not available: ')}")
     s = max(based, key=lambda s: (np.isfinite(s.efficiency), s.result is full, *_scale(s.result)))
     assert s.base is not None
-    ends = f"cg on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
+    ends = f"{_rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     slower = [note for note in s.notes if note.startswith(SLOWER)]
     if not np.isfinite(s.efficiency):
         remark = "; ".join([f"not available: {s.notes[0]}", f"speedup {s.ratio:.2f}: {ends}", *slower])
@@ -180,9 +188,11 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
         )
         return HeadlineRow("weak scaling efficiency", unit="%", remark=f"not available: {why}")
     p = max(grown, key=lambda p: _scale(p.result))
-    value, low, high = (100 * v for v in p.efficiency[ITERATION])
+    whole = _rated(p.result) != CG
+    value, low, high = (100 * v for v in p.efficiency[SOLVE if whole else ITERATION])
     size = f"{units.count(per_rank(p.result))} equations per rank"
-    ends = f"iteration of cg, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
+    timed = SOLVE if whole else "iteration of cg"
+    ends = f"{timed}, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
     return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends, p.result)
 
 
@@ -235,8 +245,10 @@ def _advice(usable: Sequence[Result], speeds: HostSpeeds) -> list[HeadlineRow]:
 NOTE = (
     "MDOF counts equations, in millions: restrained degrees of freedom do not count. "
     "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
-    "x iterations / seconds of cg. The next lines show what limits it: how much of the measured memory "
-    "bandwidth the product uses, and the shares of cg that ranks spend waiting for each other and handling "
+    "x iterations / seconds of cg; of solutions by multigrid, the equations solved per second, set-up "
+    "included, to which the efficiencies then refer as well. The next lines show what limits it: how much of "
+    "the measured memory bandwidth the product uses, and the shares of cg that ranks spend waiting for each "
+    "other and handling "
     "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
     "that grows with the ranks. If hosts are slow, the last line names the fastest way to run, and what the "
     "other ways cost. Compare two machines by this table only if they solved the same meshes with the same "

@@ -40,7 +40,7 @@ SECTIONS = (
     ("Weak scaling", ("weak",), ("weak",)),
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
-    ("Rates", ("roofline",), ("rates", "roofline")),
+    ("Rates", ("roofline",), ("solutions", "rates", "roofline")),
     ("Hosts", ("host_times",), ("nodes", "host_times")),
     ("Rebalancing", ("balance",), ("balance",)),
     ("Time lines", ("time_line",), ()),

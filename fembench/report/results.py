@@ -51,6 +51,11 @@ class Result:
         return f"{self.ranks} · {self.placement}" if self.placement else str(self.ranks)
 
     @property
+    def solved(self) -> bool:
+        """Whether it iterated until the residual met the tolerance."""
+        return self.record.solve.converged and not self.pool.case.stop.iterations
+
+    @property
     def record(self) -> Record:
         """The record that represents the pool in everything but times."""
         return self.pool.first

@@ -48,6 +48,7 @@ TERMINAL = (
     "speedup_factors",
     "speedup_unequal",
     "communication",
+    "solutions",
     "levels",
     "partitions",
     "balance",
@@ -110,7 +111,7 @@ def every_table(
     hosts = {name: speedups_by_hosts(found, name) for name in speedup.BY_PHASE}
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
     made = [
-        headline_table(headline(found, speedups[CG], weak, unequal, speeds, len(left_out)), *_other(against)),
+        headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out)), *_other(against)),
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failed),
@@ -134,6 +135,7 @@ def every_table(
         times.communication(found),
         times.send_receive(found),
         times.levels(found),
+        times.solutions(found),
         times.rates(found),
         roofline_table(roofline_points(found)),
         report_table(nodes),
@@ -162,7 +164,7 @@ def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
     if against is None:
         return (), ""
     found = results(against.records, against.nodes)
-    speedups, unequal = all_speedups(found, CG), unequal_results(found)
+    speedups, unequal = {name: all_speedups(found, name) for name in (CG, SOLVE)}, unequal_results(found)
     speeds = found[0].speeds if found else HostSpeeds()
     return headline(found, speedups, weak_points(found), unequal, speeds), against.name
 

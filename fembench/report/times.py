@@ -1,6 +1,6 @@
 """Tables of times: phases, their means over ranks, communication, rates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -243,6 +243,35 @@ def levels(results: Iterable[Result]) -> Table:
             time("messages", "messages"),
             time("waiting", "waiting"),
             percent("of cg", "of_cg"),
+        ),
+        tuple(rows),
+    )
+
+
+def solutions(results: Sequence[Result]) -> Table:
+    """Equations solved per second, if multigrid is among the methods."""
+    rows = []
+    for r in results if any(r.record.solve.levels for r in results) else ():
+        if r.solved and measures.SOLVE in r.times:
+            n, took = r.record.mesh.n_equations, r.times[measures.SOLVE]
+            parts = _median(r, ASSEMBLY), _median(r, CG), took.median, (took.low, took.high)
+            rate = n / took.median / 1e6
+            rows.append((*case_of(r), n, r.record.solve.iterations, *parts, rate, rate / r.ranks))
+    return Table(
+        "solutions",
+        "Time to the solution",
+        "Runs that iterated until the residual met the tolerance. Set-up is assembly with the set-up of the "
+        f"preconditioner; the whole is set-up and cg together, on the slowest rank. {INTERVAL}",
+        (
+            *case_columns(),
+            integer("equations"),
+            integer("iterations"),
+            time("set-up", "setup"),
+            time("cg", "cg"),
+            time("whole", "whole"),
+            interval("whole"),
+            ratio("Mequations/s", "million_equations_per_s"),
+            ratio("per rank", "million_equations_per_s_and_rank"),
         ),
         tuple(rows),
     )

@@ -16,7 +16,7 @@ from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.bench.default_campaign import as_toml, default_campaign
+from fembench.bench.default_campaign import SOLUTION, as_toml, default_campaign, solution_campaign
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.launch.hosts import same_host
 from fembench.records.case import Case
@@ -42,7 +42,7 @@ QUARTER = 0.25  # of the minutes, after which a launch that looks for them is en
 class SweepAsked:
     """What to run, where, and for how long."""
 
-    campaign: str | Campaign | None = None  # a file; None: the default campaign
+    campaign: str | Campaign | None = None  # a file, or "solution"; None: the default campaign
     results: str | None = None  # folder; None: results/NAME
     weights: str | None = None  # file with the shares of all cases with its number of ranks
     hostfile: str = ""
@@ -96,9 +96,11 @@ def source_of(
     path: str | Campaign | None, there: CampaignHosts, minutes: float, results: str | None
 ) -> SweepSource:
     """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
+    if path == SOLUTION:
+        path = solution_campaign(there)
     if isinstance(path, Campaign):
         return SweepSource(
-            path, as_toml(path, "Made in Python."), path.name, cases_of(path, path.name, there)
+            path, as_toml(path, f"Campaign {path.name}."), path.name, cases_of(path, path.name, there)
         )
     if path:
         text = read_text(path)

@@ -5,9 +5,10 @@ import pytest
 from fembench.base.config import from_toml
 from fembench.bench.campaign_file import Campaign, cases_of, expand
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.bench.default_campaign import as_toml, default_campaign, ladder
+from fembench.bench.default_campaign import as_toml, default_campaign, ladder, solution_campaign
 from fembench.bench.duration import equations_of, expected_seconds
 from fembench.launch.hosts import Allocation, HostSlots
+from fembench.solve.multigrid import SMALL
 
 
 def hosts(*slots, speeds=None):
@@ -118,3 +119,18 @@ def test_a_ladder_of_hosts_doubles():
     assert ladder(2) == ["node"]
     assert ladder(3) == ["node", "2 nodes"]
     assert ladder(8) == ["node", "2 nodes", "4 nodes"]
+
+
+@pytest.mark.parametrize("slots", [(1,), (2,), (64,), (2, 2, 2), (128,) * 40])
+def test_whole_solutions_scale_strongly_and_weakly_on_meshes_with_grids_on_all_ranks(slots):
+    there = hosts(*slots)
+    found = cases_of(solution_campaign(there), "here", there)
+    assert {(c.method.precond, c.stop.iterations, c.stop.tolerance) for c in found} == {
+        ("multigrid", 0, 1e-7)
+    }
+    meshes = [c.question.mesh for c in found]
+    strong = [c for c in found if meshes.count(c.question.mesh) > 1 or sum(slots) == 1]
+    for series in (strong, [c for c in found if c not in strong] or strong):
+        assert max(c.placement.ranks for c in series) == sum(slots)
+    assert all(equations_of(c) / 3 / 8 > SMALL for c in found if c.placement.ranks > 1)
+    assert all(equations_of(c) <= 1.3e6 * c.placement.ranks for c in found)

@@ -6,7 +6,6 @@ from planted_records import planted
 
 from fembench.bench.duration import (
     ASSEMBLY,
-    ITERATIONS,
     LAUNCH,
     RATE,
     SETUP,
@@ -108,7 +107,7 @@ def test_ranks_that_share_cores_take_turns():
 def test_iterations_to_a_tolerance_grow_with_the_cube_root_of_the_equations_and_have_a_maximum():
     free = {"mesh": "m", "sets": 1, "warmups": 0}
     whole, few = (expected_seconds(Case.of(**free, max_iterations=most)) for most in (0, 10))
-    fixed = expected_seconds(Case.of(**free, iterations=round(ITERATIONS * M ** (1 / 3))))
+    fixed = expected_seconds(Case.of(**free, iterations=round(25.0 * M ** (1 / 3))))
     assert whole == pytest.approx(fixed, rel=1e-3)
     assert few == pytest.approx(expected_seconds(Case.of(**free, iterations=10)))
     converged = record(iterations=0)
@@ -122,3 +121,8 @@ def test_a_mesh_file_is_as_large_as_in_its_record_and_else_unknown():
     assert equations_of(Case.of(mesh="part.vtu"), [known]) == M
     assert expected_seconds(Case.of(mesh="part.vtu")) is None
     assert expected_seconds(Case.of(ranks=2, **FIXED | {"mesh": "part.vtu"}), [known])
+
+
+def test_a_solution_by_multigrid_is_expected_to_take_seconds_on_a_mesh_that_takes_plain_cg_a_minute():
+    plain, multigrid = (Case.of(mesh="l", precond=name, sets=10) for name in ("none", "multigrid"))
+    assert expected_seconds(plain) > 10 * expected_seconds(multigrid) > 200

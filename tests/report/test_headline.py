@@ -9,6 +9,7 @@ from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, campaign, environment, make_record
 
 from fembench.records import phases as ph
+from fembench.records.record import LevelTimes
 from fembench.report import tables
 from fembench.report.table import to_json
 
@@ -348,3 +349,22 @@ def test_unequal_hosts_that_were_not_measured_alone_are_listed_with_the_run_that
 
 def test_a_campaign_of_invalid_runs_has_a_verdict_and_no_number():
     assert list(rows_of([make_record(status="INVALID")])) == ["verdict"]
+
+
+def solved_by_multigrid(mesh, ranks):
+    record = make_record(mesh, ranks, noise=0.0)
+    level = LevelTimes(nodes=9, computing=(1e-6,) * ranks, messages=(0.0,) * ranks, waiting=(0.0,) * ranks)
+    return replace(record, solve=replace(record.solve, levels=(level,)))
+
+
+def test_solutions_by_multigrid_are_rated_by_equations_solved_per_second_with_their_set_up():
+    records = [solved_by_multigrid("m1", 1), solved_by_multigrid("m1", 4)]
+    took = [max(s[ph.ASSEMBLY] + s[ph.CG] for s in r.sets[-1].seconds) for r in records]
+    rows, made = rows_of(records), {t.name: t for t in tables.every_table(records)}
+    n = records[0].mesh.n_equations
+    assert rows["figure of merit"]["value"] == pytest.approx(n / took[1] / 1e6)
+    assert rows["figure of merit"]["remarks"].startswith("million equations solved / s, set-up included: m1")
+    assert rows["strong scaling efficiency"]["value"] == pytest.approx(100 * took[0] / took[1] / 4)
+    assert rows["strong scaling efficiency"]["remarks"].startswith("assembly + cg on m1")
+    assert made["solutions"]["whole_s"].tolist() == pytest.approx(took)
+    assert "solutions" not in {t.name for t in tables.every_table([make_record("m1")])}

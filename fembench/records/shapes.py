@@ -22,6 +22,9 @@ def check_shapes(record: Record, where: str) -> None:
         raise InputError(f"{where}: sets = []: expected at least one set")
     if record.solve.iterations < 0:
         raise InputError(f"{where}: solve.iterations = {record.solve.iterations}: expected 0 or more")
+    for name, amounts in _amounts(record):
+        if not len(amounts) or min(amounts) <= 0:
+            raise InputError(f"{where}: {name} = {list(amounts)}: expected numbers above 0")
     for name, rows in _by_rank(record):
         if len(rows) != ranks:
             raise InputError(
@@ -49,12 +52,27 @@ def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any] | Packed]]:
     yield "environment.affinity", record.environment.affinity
     for name in BY_RANK:
         yield f"partition.{name}", getattr(part, name)
+    for name in ("flops", "bytes", "matrix_bytes"):
+        yield f"solve.{name}", getattr(record.solve, name)
+    for name in ("bandwidth", "triads"):
+        if measured := getattr(record.solve, name):
+            yield f"solve.{name}", measured
     yield "setup", record.setup
     yield "total", record.total
     for k, one in enumerate(record.sets):
         yield f"sets[{k}].seconds", one.seconds
         yield f"sets[{k}].counts", one.counts
         yield f"sets[{k}].total", one.total
+
+
+def _amounts(record: Record) -> Iterator[tuple[str, Sequence[float]]]:
+    """(name, numbers) of all amounts by which others are divided."""
+    yield "mesh.n_equations", (record.mesh.n_equations,)
+    yield "partition.targets", record.partition.targets
+    yield "partition.cells, their sum", (sum(record.partition.cells),)
+    yield "solve.bandwidth", record.solve.bandwidth or (1.0,)
+    for rank, triads in enumerate(record.solve.triads):
+        yield f"solve.triads[{rank}]", triads
 
 
 def _by_phase(record: Record) -> Iterator[tuple[str, Rows | Packed]]:

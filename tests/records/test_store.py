@@ -145,9 +145,27 @@ def an_event_elsewhere(tree):
     tree["events"][0][0] = -1
 
 
+def put(part, name, value):
+    """Spoils one entry of a record."""
+    return lambda tree: tree[part].__setitem__(name, value)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
+        (put("solve", "flops", []), "solve.flops of 0 ranks; expected 2, as in its case"),
+        (put("solve", "bytes", [1.0]), "solve.bytes of 1 rank; expected 2, as in its case"),
+        (put("solve", "matrix_bytes", [1]), "solve.matrix_bytes of 1 rank; expected 2, as in its case"),
+        (put("solve", "bandwidth", [1.0]), "solve.bandwidth of 1 rank; expected 2, as in its case"),
+        (put("solve", "triads", [[1.0]] * 3), "solve.triads of 3 ranks; expected 2, as in its case"),
+        (put("solve", "triads", [[1.0], []]), "solve.triads[1] = []: expected numbers above 0"),
+        (put("solve", "bandwidth", [1.0, 0.0]), "solve.bandwidth = [1.0, 0.0]: expected numbers above 0"),
+        (
+            put("partition", "targets", [1.5, -0.5]),
+            "partition.targets = [1.5, -0.5]: expected numbers above 0",
+        ),
+        (put("partition", "cells", [9, -9]), "partition.cells, their sum = [0]: expected numbers above 0"),
+        (put("mesh", "n_equations", -1), "mesh.n_equations = [-1]: expected numbers above 0"),
         (three_ranks, "environment.rank_host of 2 ranks; expected 3, as in its case"),
         (a_rank_less, "partition.shared_dofs_all of 1 rank; expected 2, as in its case"),
         (iterations_below_zero, "solve.iterations = -1: expected 0 or more"),

@@ -7,9 +7,9 @@ Turns are simulated until they repeat. Once the clocks of all ranks advance by t
 
 import functools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -88,8 +88,10 @@ def outcome(plan: SimulationPlan, clock: Array, wait: Array, runs: list[SegmentR
     )
 
 
-class _Level(NamedTuple):
-    """Nodes that are simulated at once, and the messages that they wait for."""
+@dataclass
+class _Level:
+    """Nodes that are simulated at once, and the messages that they wait for, in the order in which they
+    arrived in the turn before: few change places from turn to turn."""
 
     nodes: Ints  # (n,)
     before: Ints  # (n,) index into ends
@@ -100,9 +102,36 @@ class _Level(NamedTuple):
     post_offsets: Array
     receive: Array  # (k, n) Or
     numbers: Ints  # (k, n) messages; -1 where there is none
+    columns: Ints  # (k, n) their places in the node's list of messages
+
+    def arrivals(self, ends: Array) -> Array:
+        """(k, n) of the first, second, … message to arrive at each node; equal ones as in its list."""
+        found = self._arrivals(ends)
+        if len(found) > 1:
+            earlier, later = found[:-1], found[1:]
+            wrong = (earlier > later) | ((earlier == later) & (self.columns[:-1] > self.columns[1:]))
+            moved = np.flatnonzero(wrong.any(axis=0))
+            if len(moved):
+                self._sort(moved, found[:, moved])
+                found = self._arrivals(ends)
+        return found
+
+    def _arrivals(self, ends: Array) -> Array:
+        found = ends[self.sources] + self.offsets
+        if self.posts is not None:
+            found = np.maximum(found, ends[self.posts] + self.post_offsets)
+        return found
+
+    def _sort(self, moved: Ints, arrivals: Array) -> None:
+        """Put the messages of some nodes in order."""
+        order = np.lexsort((self.columns[:, moved], arrivals), axis=0)
+        for rows in (self.sources, self.offsets, self.posts, self.post_offsets, self.receive, self.numbers,
+                     self.columns):  # fmt: skip
+            if rows is not None:
+                rows[:, moved] = np.take_along_axis(rows[:, moved], order, 0)
 
 
-Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nodes, arrivals, their columns
+Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nodes, arrivals, messages
 
 
 class _Runner:
@@ -146,6 +175,7 @@ class _Runner:
             post_offsets,
             receive,
             numbers,
+            np.arange(shape[0])[:, None] + np.zeros(shape, np.int64),
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
@@ -197,9 +227,9 @@ class _Runner:
         ends[: self._ranks] = clock
         for level in self._levels:
             t = ends[level.before] + level.work
-            for arrival, receive, column in _in_order(level, ends) if len(level.sources) else ():
+            for arrival, receive, number in zip(level.arrivals(ends), level.receive, level.numbers):
                 if arrive:
-                    arrive(level, t, arrival, column)
+                    arrive(level, t, arrival, number)
                 t = np.maximum(t, arrival) + receive
             ends[self._ranks + level.nodes] = t
         return ends
@@ -209,10 +239,10 @@ class _Runner:
         bound = np.full(len(self._segment.nodes), -1, np.int64)
         arrived = np.zeros(len(self._segment.nodes))
 
-        def arrive(level: _Level, t: Array, arrival: Array, column: Ints) -> None:
+        def arrive(level: _Level, t: Array, arrival: Array, number: Ints) -> None:
             late = arrival > t
             nodes = level.nodes[late]
-            bound[nodes] = np.take_along_axis(level.numbers, column[None], 0)[0][late]
+            bound[nodes] = number[late]
             arrived[nodes] = arrival[late]
 
         ends = self._ends(clock, arrive)
@@ -235,18 +265,6 @@ class LazyTurns(Sequence[Turn]):
     def __getitem__(self, k: slice) -> "LazyTurns": ...
     def __getitem__(self, k: int | slice) -> "Turn | LazyTurns":
         return LazyTurns(self._runner, self._clocks[k]) if isinstance(k, slice) else self._turn(k)
-
-
-def _in_order(level: _Level, ends: Array) -> Iterator[tuple[Array, Array, Ints]]:
-    """The first, second, … message to arrive at each node: (arrivals, Or, their columns), each (n,)."""
-    arrivals = ends[level.sources] + level.offsets
-    if level.posts is not None:
-        arrivals = np.maximum(arrivals, ends[level.posts] + level.post_offsets)
-    columns = np.argsort(arrivals, axis=0, kind="stable")
-    if len(columns) > 1:
-        arrivals = np.take_along_axis(arrivals, columns, 0)
-    receive = np.take_along_axis(level.receive, columns, 0) if len(columns) > 1 else level.receive
-    return zip(arrivals, receive, columns)
 
 
 def _period(clocks: list[Array]) -> int:

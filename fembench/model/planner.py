@@ -34,12 +34,16 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of objects are made and none becomes garbage: looking for it would double the time."""
+    """Millions of objects are made and none becomes garbage: looking for it would double the time. They are
+    old at the end, or all would be looked through at once then."""
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if was and not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if was:
             gc.enable()
 

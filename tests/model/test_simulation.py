@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import gc
 import itertools
 import math
 import re
@@ -408,3 +409,16 @@ def test_a_message_that_arrives_while_its_receiver_computes_is_received_after_co
     receiver = (Receive(0, 8, 0), Compute(0, 0.02), Wait(0))
     found = both(graph_of([sender, receiver]), cold_machine(0.5, 0.25))
     assert found.finish[1] == pytest.approx(1.25 * 0.02 + O)
+
+
+def test_what_is_planned_is_not_looked_through_for_garbage():
+    young = []
+    gc.callbacks.append(lambda phase, _: phase == "start" and young.append(len(gc.get_objects(generation=0))))
+    try:
+        machine_of_500 = even_machine(500, latency=1e-6, per_byte=1e-9, overhead=1e-6)
+        plan = make_plan(cg_chain([0.01] * 500, 10, 2400), machine_of_500)
+        due = [[] for _ in range(gc.get_threshold()[0] + 1)]  # then a collection is due
+    finally:
+        gc.callbacks.pop()
+    assert len(plan.segments[0].nodes) > 5000
+    assert 0 < max(young) < 5000 and due

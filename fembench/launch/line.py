@@ -207,7 +207,8 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
-    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container.
+    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container, and opens
+    no component for one-sided messages over fabrics, which we do not send: closing it takes a second.
 
     PETSc gets huge pages, which our own kernels request themselves. Beyond the cores, waiting ranks yield
     where the launcher takes that from the environment. `asleep`: they yield as well, as dilated ranks must
@@ -223,6 +224,8 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
     if line.launcher.name == "openmpi" and hasattr(os, "geteuid") and os.geteuid() == 0:
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         variables.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    if line.launcher.name == "openmpi":
+        variables.setdefault("OMPI_MCA_btl", "^ofi")
     if line.launcher.name == "openmpi" and asleep:
         variables.update(ASLEEP)
     if line.crowded:

@@ -534,6 +534,14 @@ def test_every_rank_has_one_blas_thread(using, monkeypatch):
     assert (found["OMP_NUM_THREADS"], found["OPENBLAS_NUM_THREADS"]) == ("1", "1")
 
 
+def test_open_mpi_opens_no_component_that_sleeps_as_it_closes_unless_the_user_chooses(using, monkeypatch):
+    monkeypatch.delenv("OMPI_MCA_btl", raising=False)
+    using("openmpi")
+    assert environment(job_line(1))["OMPI_MCA_btl"] == "^ofi"
+    monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
+    assert environment(job_line(1))["OMPI_MCA_btl"] == "tcp,self"
+
+
 def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, using, tmp_path):
     using("openmpi")
     monkeypatch.setattr(lines, "usable_cores", lambda: 2)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add
+from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add, shape_integral
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
 from fembench.fem.material import Material
@@ -73,13 +73,22 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
             scatter_add(f, facets, areas[:, :, None] * np.array(pull.traction))
     for material, here in cells_by_material(spec, geometry):
         density = body_density(spec, material, extent)
-        if density is None:
-            continue
-        cells = geometry.cells[here]
-        for chunk in chunks(len(cells)):
-            nodes = cells[chunk]
-            scatter_add(f, nodes, body_integral(geometry.x[nodes], geometry.element, density))
+        if density is not None:
+            f += _body_load(geometry, geometry.cells[here], density, constant=spec.body.field is None)
     return f
+
+
+def _body_load(geometry: Geometry, cells: Facets, density: Field, *, constant: bool) -> Array:
+    """f (n_nodes, 3) in N of the body force in these cells; a constant one needs only their volumes."""
+    x, element = geometry.x, geometry.element
+    f = np.zeros((len(x), 1 if constant else 3))
+    for chunk in chunks(len(cells)):
+        nodes = cells[chunk]
+        if constant:
+            scatter_add(f, nodes, shape_integral(x[nodes], element)[:, :, None])
+        else:
+            scatter_add(f, nodes, body_integral(x[nodes], element, density))
+    return f * density(x[:1]) if constant else f
 
 
 def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:

@@ -38,12 +38,12 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
 
 
 def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
-    """Add terms (n, npc, 3) to target (n_nodes, 3) at nodes (n, npc), in place; repeated nodes sum."""
+    """Add terms (n, npc, k) to target (n_nodes, k) at nodes (n, npc), in place; repeated nodes sum."""
     if not nodes.size:
         return
     first, last = int(nodes.min()), int(nodes.max()) + 1
     index = (nodes.T - first).ravel()
-    for i in range(3):
+    for i in range(target.shape[1]):
         target[first:last, i] += np.bincount(index, terms[:, :, i].T.ravel(), minlength=last - first)
 
 
@@ -117,6 +117,12 @@ def body_integral(x_cells: Array, element: str, density: Callable[[Array], Array
     x = interpolated(x_cells, element, rule)
     b = density(x.reshape(-1, 3)).reshape(x.shape)
     return element_named(element).shape(rule.points).T @ (b * measures(x_cells, element, rule)[:, :, None])
+
+
+def shape_integral(x_cells: Array, element: str) -> Array:
+    """(n, npc) the integral of each N_a over its cell, m³; its sum over a is the volume."""
+    rule = element_named(element).load_rule
+    return measures(x_cells, element, rule) @ element_named(element).shape(rule.points)
 
 
 def facet_shape_integral(x_facets: Array) -> Array:

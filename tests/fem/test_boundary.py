@@ -3,6 +3,7 @@ import pytest
 from fem_meshes import ELEMENTS, distorted, parts_of
 
 from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
+from fembench.fem.elements import body_integral, scatter_add
 from fembench.fem.extent import extent_of
 from fembench.fem.fields import manufactured_body_force
 from fembench.fem.parts import whole_mesh
@@ -133,6 +134,15 @@ def test_a_body_force_is_the_sum_of_its_field_its_constant_and_its_weight():
     wave = manufactured_body_force(extent, spec.material.lam, spec.material.mu)(geometry.x)
     density = body_density(spec, spec.material, extent)(geometry.x)
     np.testing.assert_allclose(density - wave, np.tile([1, 2, 3 - 2 * 7850.0], (len(wave), 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("element", ["tet4", "hex8"])
+def test_a_constant_body_force_is_the_integral_of_a_field_that_is_constant(element):
+    geometry, extent = prepared(CANTILEVER, element)
+    density = body_density(CANTILEVER, CANTILEVER.material, extent)
+    expected = np.zeros_like(geometry.x)
+    scatter_add(expected, geometry.cells, body_integral(geometry.x[geometry.cells], element, density))
+    np.testing.assert_allclose(local_load(CANTILEVER, geometry, extent), expected, rtol=1e-13)
 
 
 def summed(parts, arrays, n_nodes):

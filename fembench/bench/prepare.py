@@ -6,6 +6,7 @@ Facts about the resulting partition, gathered from the ranks; no rank needs the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -135,9 +136,11 @@ def _prepare_sliced(
         mesh = together(comm, lambda: Sliced(case.question.mesh))
         steps = read_slice(comm, mesh)
     with span(tracer, PARTITION):
-        part = together(comm, lambda: cut_slice(comm, mesh, steps, targets))
+        part = together(comm, partial(cut_slice, comm, mesh, steps, targets))
+        del steps
     with span(tracer, DISTRIBUTE):
         cells = migrate(comm, mesh, part)
+        del part
         piece = sliced_piece(comm, mesh, cells)
     origin = Origin(mesh.manifest.name, mesh.manifest.hash, targets, None)
     prepared = _prepare_piece(comm, case, spec, piece, origin, tracer)

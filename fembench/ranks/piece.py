@@ -23,7 +23,7 @@ class Piece:
     x: NDArray[np.float64]  # (n_nodes, 3)
     cells: NDArray[np.int32]  # (n_cells, nodes_per_cell)
     global_nodes: NDArray[np.int64]  # (n_nodes,)
-    global_cells: NDArray[np.int64]  # (n_cells,)
+    global_cells: NDArray[np.integer]  # (n_cells,)
     node_tags: Mapping[str, NDArray[np.bool_]]  # name -> (n_nodes,) mask; facet tags' nodes too
     facet_tags: Mapping[str, NDArray[np.int32]]  # name -> (n, 3|4) facets of this piece's own cells
     cell_tags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # name -> (n_cells,) mask

@@ -21,7 +21,7 @@ from fembench.ranks.piece import Piece
 from fembench.ranks.sharing import I64, exchange, find_sharing
 
 I32 = NDArray[np.int32]
-BATCH = 4 * BLOCK  # cells that a rank reads and sends at once
+BATCH = BLOCK  # cells or nodes that a rank reads and sends at once: whole blocks
 SPREAD = 4  # entries of a table of nodes for each entry of the cells; beyond, nodes are sorted
 
 
@@ -54,7 +54,7 @@ class RanksWorld:
 class Cells:
     """The cells of this rank's part, ascending, with what travels with them."""
 
-    numbers: I64  # (n,)
+    numbers: I32  # (n,)
     nodes: I32  # (n, nodes of the element) global numbers; `sliced_piece` replaces them by local ones
     facets: I32  # (k, 3) cell, local facet, tag; ascending
     kinds: I32  # (k, 2) cell, cell tag
@@ -81,7 +81,7 @@ def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
     place = np.cumsum([0, *received[:-1]])  # slices ascend with ranks, so cells from each rank are together
     n = int(received.sum())
     several = mesh.manifest.n_parts > 1
-    numbers, nodes = np.empty(n, np.int64), np.empty((n, mesh.columns), np.int32)
+    numbers, nodes = np.empty(n, np.int32), np.empty((n, mesh.columns), np.int32)
     parts = np.zeros(n if several else 1, np.int32)
     for at in range(0, int(comm.allreduce(high - low, MAX)), BATCH):
         first, last = min(low + at, high), min(low + at + BATCH, high)
@@ -167,24 +167,35 @@ def _numbering(cells: I32) -> tuple[I64, I32]:
 
 
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
-    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending. Collective."""
-    starts = [mesh.share("nodes", rank, comm.size)[0] for rank in range(1, comm.size)]
-    low, high = mesh.share("nodes", comm.rank, comm.size)
-    wanted = np.diff([0, *np.searchsorted(nodes, starts), len(nodes)])
-    asked, counts = exchange(comm, nodes, wanted)
-    sent = together(comm, lambda: _marked_nodes(mesh, low, high)[asked - low])
-    width = sent.shape[1]
-    answer, _ = exchange(comm, sent.ravel(), width * counts)
-    rows = answer.reshape(-1, width)
-    return np.ascontiguousarray(rows[:, :3]).view(np.float64), rows[:, 3:]
+    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending; a batch at a time. Collective."""
+    slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
+    x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
+    for at in range(0, max(high - low for low, high in slices), BATCH):
+        ranges = [(min(low + at, high), min(low + at + BATCH, high)) for low, high in slices]
+        first, last = np.searchsorted(nodes, ranges).T
+        here = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
+        asked, counts = exchange(comm, nodes[here], last - first)
+        rows = together(comm, partial(_marked_nodes, mesh, *ranges[comm.rank]))[asked - ranges[comm.rank][0]]
+        answer, _ = exchange(comm, rows.ravel(), rows.shape[1] * counts)
+        rows = answer.reshape(-1, rows.shape[1])
+        x[here], marks[here] = rows[:, :3].view(np.float64), rows[:, 3:]
+    return x, marks
+
+
+def _words(mesh: Sliced) -> int:
+    """Whole numbers that hold one bit for each mark: names of nodes and facets, and the boundary."""
+    return -(-_n_marks(mesh) // 63)
 
 
 def _marked_nodes(mesh: Sliced, low: int, high: int) -> I64:
     """Rows of coordinates (the bits of float64) and of bits, one for each mark."""
     marks = mesh.rows_between("marks", low, high)
-    n_marks = len(mesh.manifest.node_tags) + len(mesh.manifest.facet_tags) + 1
-    rows = np.zeros((high - low, 3 + -(-n_marks // 63)), np.int64)
+    rows = np.zeros((high - low, 3 + _words(mesh)), np.int64)
     rows[:, :3] = mesh.rows("nodes", low, high).view(np.int64)
-    for k in range(n_marks):
+    for k in range(_n_marks(mesh)):
         rows[marks[marks[:, 1] == k, 0] - low, 3 + k // 63] |= 1 << (k % 63)
     return rows
+
+
+def _n_marks(mesh: Sliced) -> int:
+    return len(mesh.manifest.node_tags) + len(mesh.manifest.facet_tags) + 1

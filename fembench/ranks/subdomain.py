@@ -31,7 +31,7 @@ class Subdomain:
     n_interior: int  # nodes [0, n_interior) are on this rank only
     n_active: int  # nodes [n_interior, n_active) are shared; the rest is fully restrained
     global_nodes: NDArray[np.int64]  # (n_nodes,)
-    global_cells: NDArray[np.int64]  # (n_cells,)
+    global_cells: NDArray[np.integer]  # (n_cells,)
     node_tags: Mapping[str, NDArray[np.bool_]]
     facet_tags: Mapping[str, NDArray[np.int32]]
     cell_tags: Mapping[str, NDArray[np.bool_]]
@@ -84,10 +84,12 @@ def build_subdomain(
     position = _inverse(order)  # old -> new
     cells = position[piece.cells]
     by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
+    for column in cells.T:  # one at a time: a second array of all takes as much memory as the part
+        column[:] = column[by_node]
     sub = Subdomain(
         element=piece.element,
         x=np.ascontiguousarray(piece.x[order]),
-        cells=cells[by_node],
+        cells=cells,
         n_interior=n_interior,
         n_active=n_active,
         global_nodes=piece.global_nodes[order],

@@ -64,7 +64,7 @@ def main() -> None:
 def print_shares(options: argparse.Namespace) -> None:
     """What a rank holds of a mesh in a folder, for each number of ranks."""
     with tempfile.TemporaryDirectory() as folder:
-        fembench("mesh", "convert", options.mesh, f"{folder}/slices.mesh", capture=True)
+        fembench("mesh", "convert", options.mesh, f"{folder}/slices.mesh/", capture=True)
         found = [of_slices(Path(folder), int(ranks)) for ranks in options.ranks.split(",")]
     if options.json:
         print(json.dumps(found, indent=1))

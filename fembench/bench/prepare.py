@@ -141,12 +141,14 @@ def _prepare_sliced(
     with span(tracer, DISTRIBUTE):
         cells = migrate(comm, mesh, part)
         del part
-        piece = sliced_piece(comm, mesh, cells)
+        piece = [sliced_piece(comm, mesh, cells)]
     origin = Origin(mesh.manifest.name, mesh.manifest.hash, targets, None)
-    prepared = _prepare_piece(comm, case, spec, piece, origin, tracer)
+    prepared = _prepare_piece(comm, case, spec, piece.pop(), origin, tracer)  # which uses it up
     with span(tracer, VERIFY):
-        own = cells.parts, RanksWorld(comm), piece.global_nodes
-        together(comm, lambda: check_parts(spec, piece, prepared.extent, *own))
+        sub = prepared.sub
+        parts = cells.parts[np.searchsorted(cells.numbers, sub.global_cells)]
+        own = parts, RanksWorld(comm), sub.global_nodes
+        together(comm, lambda: check_parts(spec, sub, prepared.extent, *own))
     return prepared
 
 
@@ -158,6 +160,7 @@ def _prepare_piece(
         extent = _extent(comm, piece.x)
         restrained, prescribed = fixed_dofs(spec, piece, extent)
         sub, active = build_subdomain(piece, sharing, restrained, prescribed, rows_in_space)
+        del piece
         blocking = case.method.exchange == "blocking"
         interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
     with span(tracer, VERIFY):

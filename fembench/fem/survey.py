@@ -43,12 +43,13 @@ def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
     items = _items(spec)
     near = [_nearest(on, geometry.x, extent) for on, _ in items]
     fixed, _ = fixed_dofs(spec, geometry, extent)
-    modes = rigid_modes(geometry.x, extent.centre, extent.diagonal)
+    own = fixed & geometry.owned_nodes[:, None]
+    held = np.flatnonzero(own.any(axis=1))  # few: modes take 144 bytes a node
     return Survey(
         counts=np.array([_count(on, on_facets, geometry, extent) for on, on_facets in items], dtype=np.int64),
         distance=np.array([distance for distance, _ in near], dtype=np.float64),
         nearest=np.array([x for _, x in near], dtype=np.float64).reshape(-1, 3),
-        restrained_gram=gram(modes, fixed & geometry.owned_nodes[:, None]),
+        restrained_gram=gram(rigid_modes(geometry.x[held], extent.centre, extent.diagonal), own[held]),
         n_free=int(np.count_nonzero(~fixed[geometry.owned_nodes])),
         node_tags=frozenset(geometry.node_tags),
         facet_tags=frozenset(geometry.facet_tags),

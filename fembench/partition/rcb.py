@@ -76,6 +76,7 @@ def _split(
         for mask, at, v, last in zip(lower, level, values, limit):
             mask[at[v < last]] = True
         level = [at[v == last] for at, v, last in zip(level, values, limit)]
+    del along  # all that is left is the mask
     for mask, at in zip(lower, level):  # the last cell
         mask[at] = True
     return [(cells[mask], cells[~mask]) for cells, mask in zip(regions, lower)]

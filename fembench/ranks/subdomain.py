@@ -66,7 +66,8 @@ def build_subdomain(
     prescribed: NDArray[np.float64],
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
-    """Number the nodes of a piece; `restrained`, `prescribed` are (n_nodes, 3) in piece order.
+    """Number the nodes of a piece, whose cells are renumbered in place, so that no rank holds them twice;
+    `restrained`, `prescribed` are (n_nodes, 3) in piece order.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active node, keeping each
     within its range, so that neighbours come to lie near each other in memory. Interior nodes beside the
@@ -82,9 +83,11 @@ def build_subdomain(
         move[:n_active] = reorder(piece.x[order], n_inside, n_interior, n_active)
         order = order[_inverse(move)]
     position = _inverse(order)  # old -> new
-    cells = position[piece.cells]
+    cells = piece.cells
+    for column in cells.T:
+        column[:] = position[column]
     by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
-    for column in cells.T:  # one at a time: a second array of all takes as much memory as the part
+    for column in cells.T:
         column[:] = column[by_node]
     sub = Subdomain(
         element=piece.element,

@@ -23,7 +23,7 @@ def built(reorder=rows_in_space):
     n, z = len(x), rank_of(x[:, 2])
     top = z == 5
     shared = np.flatnonzero(top).astype(np.int32)
-    piece = Piece("hex8", x, cells, np.arange(n), np.arange(len(cells)), {}, {})
+    piece = Piece("hex8", x, cells.copy(), np.arange(n), np.arange(len(cells)), {}, {})
     sharing = Sharing((1,), (shared,), np.where(top, 2, 1).astype(np.int32), np.ones(n, bool))
     held = np.repeat(z[:, None] == 0, 3, axis=1)
     return build_subdomain(piece, sharing, held, np.zeros((n, 3)), reorder)

@@ -48,8 +48,7 @@ MAY_IMPORT = {
     "report": "base stats methods records mesh weights model",
     # roof: the only places that see both
     "workflows": f"{LAB} weights model report",
-    "cli": "base records methods timing mesh ranks host synthetic launch characterize peers weights model "
-    "report workflows",
+    "cli": "base records report workflows",
 }
 DOORS = {  # third-party package -> the one module, or room, that may import it
     "mpi4py": "ranks/comm",

@@ -26,6 +26,9 @@ A scenario file:
 
 import argparse
 
+from fembench.cli.options import declare
+from fembench.cli.shared import case_option
+
 SETTINGS = (  # options of a case that hold on the virtual clock as well
     "look_every",
     "first_look",
@@ -38,26 +41,27 @@ SETTINGS = (  # options of a case that hold on the virtual clock as well
     "net",
 )
 
+OPTIONS = """
+what SCENARIO|RECORD+: scenarios (name or file), or records
+--virtual: run scenarios on a virtual clock
+--json: print JSON instead of tables
+"""
+VIRTUAL = """
+--policies NAME,…: only these policies (default: all)
+"""
+MORE = """
+--drain RANK@N: take all work from a rank, from iteration N on
+--looks: also print every look
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_option
-
-    parser.add_argument(
-        "what", nargs="+", metavar="SCENARIO|RECORD", help="scenarios (name or file), or records"
-    )
-    parser.add_argument("--virtual", action="store_true", help="run scenarios on a virtual clock")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-
+    declare(parser, OPTIONS)
     virtual = parser.add_argument_group("scenarios")
-    virtual.add_argument(
-        "--policies", default="", metavar="NAME,…", help="only these policies (default: all)"
-    )
+    declare(virtual, VIRTUAL)
     for name in SETTINGS:
         case_option(virtual, name)
-    virtual.add_argument(
-        "--drain", default="", metavar="RANK@N", help="take all work from a rank, from iteration N on"
-    )
-    virtual.add_argument("--looks", action="store_true", help="also print every look")
+    declare(virtual, MORE)
 
 
 def run(options: argparse.Namespace) -> int:

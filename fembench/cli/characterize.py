@@ -26,158 +26,85 @@ Next: fembench weights machine.json --rule rate -o weights.json
 """
 
 import argparse
-import tempfile
-from pathlib import Path
 
+from fembench.base.config import json_text
+from fembench.base.errors import InputError
 from fembench.base.plugins import STUDIES, needed, plugin
-from fembench.cli.characterize_network import check_network, network_arguments, network_settings
+from fembench.cli.options import call, declare, real, typed_command, whole
+from fembench.cli.shared import LAUNCHER
+
+OPTIONS = f"""
+| --hosts HOSTS: hosts with their number of ranks, as in fast:4,slow:2
+| --hostfile FILE: a host file of any launcher
+{LAUNCHER}--ranks N: number of ranks (default: one per slot)
+--quick: fewer and shorter measurements, and messages of up to 1 MiB
+-o, --output FILE: write the machine profile (JSON)
+--json: print the profile as JSON instead of tables
+
+[network]
+--network: also measure messages between the ranks
+--add-to FILE: measure only the network, and add it to this profile of the same ranks (or to -o)
+--pairs all|classes: measure every ordered pair of hosts, or one pair within each site and one between each
+    two sites (default: all, for up to 4 hosts)
+--sites SITES: sites, as in a=n1,n2;b=n3 (default: by domain name)
+--sizes BYTES,…: message sizes, as in 8,64K,4M (default: 8 to 4M, doubling; with --quick to 1M)
+--repetitions N: round trips per size (default: as many as fit into 4 s per pair, or 1.2 s with --quick)
+--method trains|pingpong|both = both: trains: trains of messages, for L and g (Kielmann 2000); pingpong:
+    ping-pongs, for Os, L and Or (Mendes 2004)
+--send isend|send|both = both: MPI call timed by --method pingpong; with both, the model uses MPI_Isend
+"""
+SYNTHETIC = """
+[synthetic]
+--emulate SPEEDS: speed of each rank, as in 1,1,0.5,0.25
+--dilate FACTOR = 1: slow all ranks down by this factor, so that several can share a core
+"""
+OF_NETWORK = {
+    "pairs": "",
+    "sites": "",
+    "sizes": "",
+    "repetitions": 0,
+    "method": "both",
+    "send": "both",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import launcher_options, real, whole
-
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--hosts",
-        default="",
-        metavar="HOSTS",
-        help="hosts with their number of ranks, as in fast:4,slow:2",
-    )
-    where.add_argument("--hostfile", default="", metavar="FILE", help="a host file of any launcher")
-    launcher_options(parser)
-    parser.add_argument(
-        "--ranks", type=whole(0), default=0, metavar="N", help="number of ranks (default: one per slot)"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer and shorter measurements, and messages of up to 1 MiB"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the machine profile (JSON)")
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON instead of tables")
-
-    network_arguments(parser)
+    declare(parser, OPTIONS, repetitions=whole(1))
     extension = plugin("options", "characterize")
     if extension:
         extension.operations_arguments(parser)
     else:
-        parser.add_argument("--operations", action="store_true", help=f"single operations: needs {STUDIES}")
-
-    synthetic = parser.add_argument_group("synthetic")
-    synthetic.add_argument(
-        "--emulate", default="", metavar="SPEEDS", help="speed of each rank, as in 1,1,0.5,0.25"
-    )
-    synthetic.add_argument(
-        "--dilate",
-        type=real(1),
-        default=1.0,
-        metavar="FACTOR",
-        help="slow all ranks down by this factor, so that several can share a core",
-    )
+        declare(parser, f"--operations: single operations: needs {STUDIES}")
+    declare(parser, SYNTHETIC, dilate=real(1))
 
 
 def run(options: argparse.Namespace) -> int:
-    import msgspec
+    from fembench.workflows import characterize as workflow
 
-    from fembench.characterize.start import needs_two
-    from fembench.cli.shared import typed_command
-    from fembench.launch.scratch import occupied, shared_folder, writable_file
-    from fembench.records.profile import load_profile, save_profile
-    from fembench.workflows.characterize import measured_speeds, with_network
-
-    check_network(options)
+    for name, usual in OF_NETWORK.items():
+        if (given := getattr(options, name)) != usual and not (options.network or options.add_to):
+            raise InputError(f"--{name} {given} without a network; expected --network or --add-to FILE")
+    settings = call(workflow.network_settings, options)
     extension = plugin("options", "characterize")
     if extension:
         extension.check_operations(options)
+        if options.operations:
+            with workflow.hosts_of_job(options.output, options.hosts, options.hostfile) as (folder, hostfile):
+                ranks = workflow.ranks_of_job(options.ranks, hostfile, options.emulate)
+                return int(extension.run_operations(options, ranks, hostfile, folder))
     elif options.operations:
         needed("options", "characterize", "--operations")
-    output = options.output or options.add_to
-    folder = shared_folder(Path(output or "here"))
-    if output:
-        writable_file(Path(output))
-    old = load_profile(options.add_to) if options.add_to else None
-    with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
-        hostfile = _hostfile(options, Path(scratch))
-        if extension and options.operations:
-            return int(extension.run_operations(options, _ranks(options, hostfile), hostfile, folder))
-        if options.network and not old:
-            needs_two(_ranks(options, hostfile))
-        profile = old or measured_speeds(
-            _ranks(options, hostfile),
-            quick=options.quick,
-            emulate=options.emulate,
-            dilate=options.dilate,
-            hostfile=hostfile,
-            command=typed_command(),
-            scratch=folder,
-        )
-        if options.network or options.add_to:
-            profile = with_network(
-                profile,
-                quick=options.quick,
-                pairs=options.pairs,
-                sites=options.sites,
-                settings=network_settings(options),
-                hostfile=hostfile,
-                scratch=folder,
-            )
-    if output:
-        save_profile(profile, output)
+    profile = call(workflow.characterized, options, settings=settings, command=typed_command())
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode())
+        print(json_text(profile))
         return 0
-    print(_text(profile, network_alone=old is not None))
-    if output:
+    print(workflow.as_text(profile, network_alone=bool(options.add_to)))
+    if output := options.output or options.add_to:
         print(f"profile: {output}; next: {_next(profile, output)}")
     return 0
-
-
-def _text(profile, *, network_alone: bool) -> str:
-    from fembench.model.heterogeneity import shares_text, slowness_rows
-    from fembench.records.profile import network_disturbed
-    from fembench.report import network, profiles
-
-    speeds = [] if network_alone else _relative(profile)
-    parts = [profiles.as_text(profile, speeds)] if speeds else []
-    if len(speeds) > 1:
-        parts.append(shares_text([1 / speed for speed in speeds]))
-    if profile.network is not None:
-        said = slowness_rows(profile), profile.environment.synthetic, network_disturbed(profile)
-        parts.append(network.as_text(profile.network, *said))
-    return "\n\n".join(parts)
 
 
 def _next(profile, output: str) -> str:
     if profile.network is None:
         return f"fembench weights {output} --rule rate -o weights.json"
     return f"fembench predict m3 --machine {output} --ranks {len(profile.environment.rank_host)}"
-
-
-def _hostfile(options: argparse.Namespace, folder: Path) -> str:
-    """The host file given, or one written from --hosts."""
-    from fembench.characterize.start import hosts_file
-
-    if not options.hosts:
-        return options.hostfile
-    path = folder / "hosts"
-    path.write_text(hosts_file(options.hosts))
-    return str(path)
-
-
-def _ranks(options: argparse.Namespace, hostfile: str) -> int:
-    """--ranks; else one per emulated speed, or per slot of the hosts."""
-    from fembench.base.errors import InputError
-    from fembench.launch.allocation import allocation
-
-    if options.ranks < 0:
-        raise InputError(f"ranks = {options.ranks}: expected at least 1")
-    if options.ranks:
-        return options.ranks
-    where = allocation(hostfile)
-    return options.emulate.count(",") + 1 if options.emulate and not where.order else where.slots
-
-
-def _relative(profile) -> list[float]:
-    """Speeds of the ranks in a CG run, relative to the fastest."""
-    from fembench.weights.from_profile import by_profile
-
-    shares = [r.share for r in by_profile(profile, "").ranks]
-    return [share / max(shares) for share in shares]

@@ -14,11 +14,17 @@ Examples:
 import argparse
 from collections import Counter
 
+from fembench.cli.options import declare
+
+OPTIONS = """
+records RECORD+: record, or folder of records
+--all: print every rule of every record
+--json: print the verdicts as JSON instead of tables
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", nargs="+", metavar="RECORD", help="record, or folder of records")
-    parser.add_argument("--all", action="store_true", help="print every rule of every record")
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON instead of tables")
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,50 +14,21 @@ Examples:
 
 import argparse
 import json
-import sys
 
-from fembench.host.finding import Finding
+from fembench.cli.options import declare
+from fembench.cli.shared import HOSTS
+
+OPTIONS = f"""{HOSTS}--json: print JSON instead of a table
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import hosts_option
-
-    hosts_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.progress import working
+    from fembench.workflows.doctor import as_text, nothing_runs, whole_examination
 
-    try:
-        from fembench.workflows.doctor import examine
-
-        with working("doctor: checking"):
-            findings = list(examine(options.hostfile))
-    except ModuleNotFoundError as error:  # a library that the check-up itself needs
-        how = f"{sys.executable} -m pip install {error.name}"
-        findings = [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
-    if options.json:
-        print(json.dumps([f._asdict() for f in findings], indent=1))
-    else:
-        print(as_text(findings))
-    return 1 if any(f.required and f.status == "problem" for f in findings) else 0
-
-
-def as_text(findings: list[Finding]) -> str:
-    """A table, then what to do, required steps first."""
-    from fembench.base.tables import table
-
-    lines = [table(["item", "status", "found"], [[f.item, f.status, f.found] for f in findings], align="lll")]
-    todo = sorted(
-        (f for f in findings if f.status != "ok"), key=lambda f: (not f.required, f.status != "problem")
-    )
-    if any(f.required for f in todo):
-        lines += ["", "Nothing runs until this is fixed:"]
-        lines += [f"  {f.item}: {f.advice}" for f in todo if f.required]
-    if any(not f.required for f in todo):
-        lines += ["", "Could be better:"]
-        lines += [f"  {f.item}: {f.advice}" for f in todo if not f.required]
-    if not todo:
-        lines += ["", "Nothing is missing."]
-    return "\n".join(lines)
+    findings = whole_examination(options.hostfile)
+    print(json.dumps([f._asdict() for f in findings], indent=1) if options.json else as_text(findings))
+    return int(nothing_runs(findings))

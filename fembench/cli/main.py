@@ -86,7 +86,7 @@ def _run(words: list[str]) -> int:
     end = words.index("--") if "--" in words else len(words)
     options = verb_parser(words[0]).parse_args(_spelled_out(words[:end])[1:])
     options.after = words[end + 1 :]  # what follows `--` is passed on, for example to PETSc
-    from fembench.launch.launchers import use_settings
+    from fembench.workflows.command import use_settings
 
     use_settings(vars(options))
     with signals_raised():
@@ -109,7 +109,7 @@ def _without_verb(words: list[str]) -> int:
         return 0
     options = top_parser().parse_args(words)
     if options.version:
-        from fembench.host.build import version_text
+        from fembench.workflows.command import version_text
 
         print(version_text())
     if options.completion:

@@ -13,47 +13,34 @@ Examples:
 """
 
 import argparse
+import json
+
+from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
+from fembench.cli.options import call, declare
+
+OPTIONS = """
+record RECORD: record of a run on this number of ranks
+| --machine FILE: machine profile with a network
+| --hosts HOSTS: NAME:SLOTS[:CORES[:SPEED]],…; speed 1 is that of the hosts of the record
+--link SECONDS,BYTES/S = 50e-6,118e6: network between hosts
+--inside SECONDS,BYTES/S = 1e-6,5e9: messages inside a host
+--format rankfile|hostfile|mpich|slurm = rankfile: format of the file for the launcher
+-o, --output FILE: write the file for the launcher
+--json: print the placement as JSON instead of tables
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("record", metavar="RECORD", help="record of a run on this number of ranks")
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--machine", default="", metavar="FILE", help="machine profile with a network")
-    where.add_argument(
-        "--hosts",
-        default="",
-        metavar="HOSTS",
-        help="NAME:SLOTS[:CORES[:SPEED]],…; speed 1 is that of the hosts of the record",
-    )
-    parser.add_argument(
-        "--link", default="50e-6,118e6", metavar="SECONDS,BYTES/S", help="network between hosts"
-    )
-    parser.add_argument(
-        "--inside", default="1e-6,5e9", metavar="SECONDS,BYTES/S", help="messages inside a host"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("rankfile", "hostfile", "mpich", "slurm"),
-        default="rankfile",
-        help="format of the file for the launcher",
-    )
-    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write the file for the launcher")
-    parser.add_argument("--json", action="store_true", help="print the placement as JSON instead of tables")
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:
-    import json
-
-    from fembench.base.files import write_atomic
     from fembench.workflows.place import placed
 
-    found = placed(
-        options.record,
-        machine=options.machine,
-        hosts=options.hosts,
-        link=options.link,
-        inside=options.inside,
-    )
+    if not (options.machine or options.hosts):
+        raise InputError("missing --machine or --hosts; see fembench place --help")
+    found = call(placed, options)
     text, how = found.file(options.format, options.output)
     if options.output:
         write_atomic(options.output, text)

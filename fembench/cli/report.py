@@ -13,29 +13,20 @@ import argparse
 import json
 from pathlib import Path
 
+from fembench.cli.options import declare
+
+OPTIONS = """
+folder DIR: results of a campaign: holds runs/*.json
+--out DIR: folder for the report (default: DIR/report)
+--base N: number of ranks that speedups refer to (default: the smallest)
+--peers FILE: result of `fembench peers` (default: DIR/peers.json)
+--against DIR: results of another campaign, whose headline is shown next to this one's
+--json: print every table as JSON
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
-
-    parser.add_argument("folder", metavar="DIR", type=Path, help="results of a campaign: holds runs/*.json")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the report (default: DIR/report)")
-    parser.add_argument(
-        "--base",
-        metavar="N",
-        type=whole(0),
-        default=0,
-        help="number of ranks that speedups refer to (default: the smallest)",
-    )
-    parser.add_argument(
-        "--peers", metavar="FILE", type=Path, help="result of `fembench peers` (default: DIR/peers.json)"
-    )
-    parser.add_argument(
-        "--against",
-        metavar="DIR",
-        type=Path,
-        help="results of another campaign, whose headline is shown next to this one's",
-    )
-    parser.add_argument("--json", action="store_true", help="print every table as JSON")
+    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path, against=Path)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,66 +1,28 @@
-"""Options and messages that several verbs share."""
+"""Options that several verbs share: those of a case, of its hosts, and of a job."""
 
 import argparse
-import math
-import re
-import shlex
-import sys
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from fembench.base.errors import shown
-from fembench.launch.launchers import LAUNCHERS, MAP_BY
-from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.records.case import FIELDS, Case, CaseField, new_case
-from fembench.records.case_fields import LARGEST
+from fembench.cli.options import declare, real, whole
+from fembench.records.case import FIELDS, Case, CaseField
+from fembench.workflows.command import LAUNCHER_NAMES
 
-
-def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
-    """The type of an option that takes a whole number."""
-
-    def number(text: str) -> int:
-        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not least <= int(text) <= most:
-            limits = (
-                f"number from {least} to {most}" if most < LARGEST else f"whole number {_limit(text, least)}"
-            )
-            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {limits}")
-        return int(text)
-
-    return number
-
-
-def _limit(text: str, least: int) -> str:
-    """The limit that a text exceeds: the largest count, or the least one where it is no number at all."""
-    digits = re.fullmatch(r"\+?0*([0-9]+)", text)
-    return f"up to {LARGEST}" if digits and len(digits[1]) >= len(str(LARGEST)) else f"of at least {least}"
-
-
-def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:
-    """The type of an option that takes a finite number; `above`: the least itself is too small."""
-
-    def number(text: str) -> float:
-        value = _float(text)
-        if value is None or not least <= value <= most or math.isinf(value) or (above and value == least):
-            limits = f"above {least:g}" if above else f"of at least {least:g}"
-            limits += f" and at most {most:g}" if most < math.inf else ""
-            kind = "number" if value is None or math.isfinite(value) else "finite number"
-            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {kind} {limits}")
-        return value
-
-    return number
-
-
-def _float(text: str) -> float | None:
-    """The number in a text, also nan and inf; None if there is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+LAUNCHER = f"""
+--map-by core|numa|host: the next rank goes to the next core of a host (default), NUMA node, or host
+--launcher NAME: {LAUNCHER_NAMES}, or the path of one (default: the mpiexec of this installation, or srun)
+--launcher-options OPTIONS: more options for the launcher, in quotes
+"""
+HOSTS = f"""
+--hostfile, --rankfile FILE: a host file of any launcher, or a rankfile for Open MPI; fembench place writes
+    both (default: the batch system's allocation, or this machine)
+{LAUNCHER}"""
+JOB = f"""{HOSTS}--timeout SECONDS: end a run after this time (default: no limit)
+"""
 
 
 def case_options(parser: argparse.ArgumentParser) -> None:
     """An option for every field of a case, in named groups; the mesh is the positional argument."""
-    parser.add_argument("mesh", metavar="MESH", help=FIELDS["mesh"].option.help)
+    declare(parser, f"mesh MESH: {FIELDS['mesh'].option.help}")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for field in FIELDS.values():
         if field.name == "mesh":
@@ -93,61 +55,10 @@ def _option(field: CaseField) -> dict[str, Any]:
     return found | {"metavar": said.metavar}
 
 
-def hosts_option(parser: argparse.ArgumentParser) -> None:
-    """The hosts of a job, and how ranks are started there."""
-    parser.add_argument(
-        "--hostfile",
-        "--rankfile",
-        default="",
-        metavar="FILE",
-        help="a host file of any launcher, or a rankfile for Open MPI; fembench place writes both "
-        "(default: the batch system's allocation, or this machine)",
-    )
-    launcher_options(parser)
-
-
-def launcher_options(parser: argparse.ArgumentParser) -> None:
-    """How ranks are started and mapped. `use_settings` puts them where `launch` reads them."""
-    parser.add_argument(
-        "--map-by",
-        default="",
-        choices=MAP_BY,
-        metavar="|".join(MAP_BY),
-        help="the next rank goes to the next core of a host (default), NUMA node, or host",
-    )
-    parser.add_argument(
-        "--launcher",
-        default="",
-        metavar="NAME",
-        help=f"{', '.join(one.name for one in LAUNCHERS)}, or the path of one (default: the mpiexec of this "
-        "installation, or srun)",
-    )
-    parser.add_argument(
-        "--launcher-options", default="", metavar="OPTIONS", help="more options for the launcher, in quotes"
-    )
-
-
-def job_options(parser: argparse.ArgumentParser, timeout: float) -> None:
-    """Where a job runs and how long it may take; `timeout` in seconds, 0: no limit."""
-    hosts_option(parser)
-    limit = f"default: {timeout:g}" if timeout else "default: no limit"
-    parser.add_argument(
-        "--timeout",
-        type=real(0),
-        default=timeout,
-        metavar="SECONDS",
-        help=f"end a run after this time ({limit})",
-    )
-
-
 def case_from(options: argparse.Namespace) -> Case:
     """The case that the options describe. Raises InputError."""
+    from fembench.workflows.cases import case_of
+
     values = {name: getattr(options, name) for name in FIELDS}
-    values["storage"] = options.storage or DEFAULT_STORAGE[options.solver]
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
-    return new_case(values, "options")
-
-
-def typed_command(arguments: Sequence[str] | None = None) -> str:
-    """The command as typed, quoted for a shell."""
-    return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
+    return case_of(values, "options")

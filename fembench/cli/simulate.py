@@ -11,69 +11,36 @@ Examples:
 """
 
 import argparse
+import json
+
+from fembench.cli.options import call, declare, real
+
+OPTIONS = """
+graph GRAPH: execution graph made by fembench trace
+| --machine FILE: machine profile with a network
+| --link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of messages between all ranks
+--against RECORD: print the errors relative to the CG times of this run, without and with the residual of the
+    run that the graph is of
+--chrome FILE: write the timeline, for ui.perfetto.dev
+--json: print the result as JSON instead of tables
+
+[what if]
+--speeds SPEEDS: speed of each rank relative to the recorded one
+--network FACTOR = 1: a network that is faster by this factor
+--[no-]contention: send a host's messages one after another (default: as far as --machine measured it)
+--no-overlap: messages above the switch size progress only while both ranks wait
+--every-turn: simulate every turn of every loop
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real
-
-    parser.add_argument("graph", metavar="GRAPH", help="execution graph made by fembench trace")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--machine", metavar="FILE", help="machine profile with a network")
-    where.add_argument(
-        "--link",
-        default="",
-        metavar="SECONDS,BYTES/S[,SECONDS]",
-        help="latency, bandwidth and overhead of messages between all ranks",
-    )
-    parser.add_argument(
-        "--against",
-        metavar="RECORD",
-        help="print the errors relative to the CG times of this run, without and with the residual of the "
-        "run that the graph is of",
-    )
-    parser.add_argument("--chrome", metavar="FILE", help="write the timeline, for ui.perfetto.dev")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
-
-    if_ = parser.add_argument_group("what if")
-    if_.add_argument(
-        "--speeds", default="", metavar="SPEEDS", help="speed of each rank relative to the recorded one"
-    )
-    if_.add_argument(
-        "--network",
-        type=real(0, above=True),
-        default=1.0,
-        metavar="FACTOR",
-        help="a network that is faster by this factor",
-    )
-    if_.add_argument(
-        "--contention",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="send a host's messages one after another (default: as far as --machine measured it)",
-    )
-    if_.add_argument(
-        "--no-overlap",
-        action="store_true",
-        help="messages above the switch size progress only while both ranks wait",
-    )
-    if_.add_argument("--every-turn", action="store_true", help="simulate every turn of every loop")
+    declare(parser, OPTIONS, network=real(0, above=True))
 
 
 def run(options: argparse.Namespace) -> int:
-    import json
-
     from fembench.workflows.simulate import result_tree, simulated, text_of, write_chrome
 
-    found = simulated(
-        options.graph,
-        machine=options.machine or "",
-        link=options.link,
-        speeds=options.speeds,
-        network=options.network,
-        contention=options.contention,
-        overlap=not options.no_overlap,
-        period=not options.every_turn,
-    )
+    found = call(simulated, options, overlap=not options.no_overlap, period=not options.every_turn)
     if options.chrome:
         write_chrome(found, options.chrome)
     if options.json:

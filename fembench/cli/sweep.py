@@ -30,116 +30,75 @@ A campaign file:
 import argparse
 import json
 
+from fembench.cli.options import call, declare, real, typed_command
+from fembench.cli.shared import HOSTS
+
+OPTIONS = f"""
+campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campaign)
+--results DIR: folder for records and report (default: results/NAME)
+--weights FILE: shares for all cases with this number of ranks and without shares; without --machine, also the
+    speeds for hosts = "fast"
+{HOSTS}--machine FILE: profile made by characterize, for hosts = "fast" and memory = "25%%" in the campaign
+--minutes MINUTES = 0: end after this time: cases are repeated as often as it allows, and the last ones of the
+    campaign are left out if it is short (default: each run of the campaign once)
+--dry-run: list the runs, their hosts and how long they take, and stop
+--no-report: do not build the report
+--json: print JSON instead of tables
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import hosts_option, real
-
-    parser.add_argument(
-        "campaign",
-        nargs="?",
-        metavar="CAMPAIGN.toml",
-        help="campaign file, or solution (default: the default campaign)",
-    )
-    parser.add_argument(
-        "--results", metavar="DIR", help="folder for records and report (default: results/NAME)"
-    )
-    parser.add_argument(
-        "--weights",
-        metavar="FILE",
-        help="shares for all cases with this number of ranks and without shares; without --machine, also the "
-        'speeds for hosts = "fast"',
-    )
-    hosts_option(parser)
-    parser.add_argument(
-        "--machine",
-        metavar="FILE",
-        help='profile made by characterize, for hosts = "fast" and memory = "25%%" in the campaign',
-    )
-    parser.add_argument(
-        "--minutes",
-        type=real(0, 10_000, above=True),
-        default=0.0,
-        metavar="MINUTES",
-        help="end after this time: cases are repeated as often as it allows, and the last ones of the "
-        "campaign are left out if it is short (default: each run of the campaign once)",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="list the runs, their hosts and how long they take, and stop"
-    )
-    parser.add_argument("--no-report", action="store_true", help="do not build the report")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    declare(parser, OPTIONS, minutes=real(0, 10_000, above=True))
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.cli.shared import typed_command
     from fembench.cli.sweep_plan import as_text, as_tree
-    from fembench.launch.launchers import SETTINGS
-    from fembench.workflows.sweep import invalid, planned, swept
-    from fembench.workflows.sweep_source import SweepAsked
+    from fembench.workflows.sweep import SweepAsked, planned, swept
 
-    asked = SweepAsked(
-        campaign=options.campaign,
-        results=options.results,
-        weights=options.weights,
-        hostfile=options.hostfile,
-        machine=options.machine or "",
-        minutes=options.minutes,
-        report=not options.no_report,
-        command=typed_command(),
-        **{name: getattr(options, name) for name in SETTINGS},
-    )
+    given = {
+        "campaign": options.campaign or None,
+        "report": not options.no_report,
+        "command": typed_command(),
+    }
+    asked = call(SweepAsked, options, **given)
     if options.dry_run:
         plan = planned(asked)
         print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
         return 0
     with swept(asked) as sweep:
-        _report(sweep, options)
-    return 1 if sweep.failed or invalid(sweep.measured) else 0
+        found = _report(sweep, options)
+    return int(bool(sweep.failed or found.invalid))
 
 
-def _report(sweep, options: argparse.Namespace) -> None:
+def _report(sweep, options: argparse.Namespace):
     """Print the tables, then build the page, whose packages are optional."""
-    from fembench.base.progress import working
-    from fembench.records.nodes import FOLDER, nodes_of_campaign
-    from fembench.records.store import failures
-    from fembench.report.results import results
-    from fembench.report.slow_hosts import host_advice
     from fembench.report.table import to_json
     from fembench.report.tables import every_table, terminal
-    from fembench.weights.host_speed import host_speeds
-    from fembench.weights.stale import disturbance
-    from fembench.workflows.sweep import invalid
+    from fembench.workflows.sweep import build_page, findings_of
 
-    records, folder, left_out = sweep.measured, sweep.folder.path, sweep.left_out
-    nodes = nodes_of_campaign(folder)
-    speeds = host_speeds(nodes, records)
-    advice = host_advice(results(records), speeds) if records else None
-    tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": invalid(records)}
-    disturbed = disturbance([record.environment for record in records], "times")
-    tree |= {"disturbed": disturbed}
+    found, folder, left_out = findings_of(sweep), sweep.folder.path, sweep.left_out
+    shown, nodes, advice = (sweep.measured, found.failures), found.nodes, found.advice
+    tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": found.invalid}
+    tree |= {"disturbed": found.disturbed}
     tree |= {"left_out": left_out} if options.minutes else {}
     tree |= {"slow_hosts": {"do": advice.do, "why": advice.why}} if advice else {}
     if options.json:
-        made = every_table(records, list(failures(folder)), nodes=nodes)
-        tree["tables"] = {table.name: to_json(table) for table in made}
+        tree["tables"] = {table.name: to_json(table) for table in every_table(*shown, nodes=nodes)}
     else:
-        print(f"{disturbed}\n\n" if disturbed else "", end="")
-        print(terminal(records, list(failures(folder)), nodes=nodes))
+        print(f"{found.disturbed}\n\n" if found.disturbed else "", end="")
+        print(terminal(*shown, nodes=nodes))
         if advice:
             print(f"slow hosts: {advice.do} ({advice.why})")
-        if advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}:
-            without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good"
-            print(f"to run without them: {without} and another --results")
+        if found.without:
+            print(f"to run without them: {found.without}")
         print(f"records: {folder / 'runs'}")
     if not options.no_report:
-        from fembench.report.page import build
-
-        with working("sweep: building the report"):
-            tree["report"] = str(build(folder))
+        tree["report"] = build_page(folder)
         if not options.json:
             print(f"report:  {tree['report']}")
     if options.json:
         print(json.dumps(tree))
     else:
         print("".join(f"left out (no time): {name}\n" for name in left_out), end="")
-        print("".join(f"INVALID: {id}\n" for id in invalid(records)), end="")
+        print("".join(f"INVALID: {id}\n" for id in found.invalid), end="")
+    return found

@@ -4,7 +4,6 @@ from typing import Any
 
 from fembench.base.tables import table
 from fembench.base.units import count, plural
-from fembench.launch.allocation import in_words
 from fembench.records.case import FIELDS, Case
 from fembench.report.results import short_shares
 from fembench.workflows.sweep_plan import PlannedJob, SweepPlan
@@ -33,8 +32,7 @@ def _row(k: int, job: PlannedJob) -> tuple[object, ...]:
     case = job.run.case
     minutes = "recorded" if job.recorded else None if job.seconds is None else _minutes(job.seconds)
     equations = None if job.equations is None else count(job.equations)
-    hosts = in_words(job.hosts)
-    place = case.question.mesh, equations, case.placement.ranks, hosts
+    place = case.question.mesh, equations, case.placement.ranks, job.place
     return (k, *place, _others(case), timed(case), minutes, job.run.id)
 
 

@@ -9,127 +9,27 @@ Examples:
 """
 
 import argparse
-import json
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fembench.records.record import ClockCertificate
-    from fembench.timing.experiment import Experiment
+from fembench.base.config import json_text
+from fembench.cli.options import declare, whole
 
-SOURCE = "Ferreira (2006), Tables 5.2 and 5.3"
+OPTIONS = """
+--calls N = 100: calls of each timer
+--json: print JSON instead of tables
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
-
-    parser.add_argument(
-        "--calls", type=whole(1, 1_000_000), default=100, metavar="N", help="calls of each timer"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    declare(parser, OPTIONS, calls=whole(1, 1_000_000))
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.timing.certificate import certify
-    from fembench.timing.experiment import run_experiment
+    from fembench.workflows.timers import as_text, as_tree, timed
 
-    try:
-        from fembench.ranks import comm
-
-        experiment = run_experiment(options.calls, comm.MPI.Wtime, comm.address("MPI_Wtime"))
-        note = ""
-    except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library raises RuntimeError
-        experiment = run_experiment(options.calls)
-        note = f"MPI_Wtime not measured, no MPI here: {str(error).splitlines()[0]}"
-    certificate = certify()
-    print(as_json(experiment, certificate) if options.json else as_text(experiment, certificate, note))
+    experiment, certificate, note = timed(options.calls)
+    print(
+        json_text(as_tree(experiment, certificate))
+        if options.json
+        else as_text(experiment, certificate, note)
+    )
     return 0
-
-
-def as_json(experiment: "Experiment", certificate: "ClockCertificate") -> str:
-    """The experiment, its certificate and the published tables, for JSON output."""
-    import msgspec
-
-    from fembench.timing import experiment as published
-
-    timers = [
-        {
-            **t._asdict(),
-            **{f"{k}_ns": experiment.nanoseconds(getattr(t, k)) for k in ("best", "worst", "mean", "median")},
-        }
-        for t in experiment.timers
-    ]
-    tree = {
-        "reference": experiment.reference,
-        "ticks_per_second": experiment.ticks_per_second,
-        "calls": experiment.calls,
-        "timers": timers,
-        "certificate": msgspec.to_builtins(certificate),
-        "published": {
-            "source": SOURCE,
-            "machines": published.PUBLISHED_MACHINES,
-            "cycles_best_worst_mean": published.PUBLISHED_CYCLES,
-            "mean_ms": published.PUBLISHED_MEAN_MS,
-        },
-    }
-    return json.dumps(tree, indent=1)
-
-
-def as_text(experiment: "Experiment", certificate: "ClockCertificate", note: str = "") -> str:
-    """Tables for a terminal or a Markdown page."""
-    unit = "ticks of the TSC" if experiment.reference == "tsc" else "nanoseconds of perf_counter_ns"
-    head = (
-        f"{experiment.calls} calls of each timer, in {unit} at {experiment.ticks_per_second / 1e6:.3f} MHz;"
-        " the cost of the reference's own reading is in every row."
-    )
-    verdict = "certified" if certificate.certified else "not certified"
-    clock = (
-        f"clock of a run: {certificate.name} ({verdict}: {certificate.reason};"
-        f" drift {certificate.drift:.1e}); quantum {certificate.quantum_ns:.3g} ns,"
-        f" a reading {certificate.read_ns:.3g} ns, a recorded span {certificate.span_ns:.3g} ns"
-    )
-    parts = [head, _ours(experiment), *([note] if note else []), clock, _published(experiment)]
-    return "\n\n".join(parts)
-
-
-def _ours(experiment: "Experiment") -> str:
-    from fembench.base.tables import table
-
-    rows = []
-    for timer in experiment.timers:
-        ticks = (timer.best, timer.worst, timer.mean)
-        rows.append(
-            [timer.timer, timer.language, *map(_short, (*ticks, *map(experiment.nanoseconds, ticks)))]
-        )
-    heads = ["timer", "called from", "best", "worst", "mean", "best ns", "worst ns", "mean ns"]
-    return table(heads, rows, align="llrrrrrr")
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _published(experiment: "Experiment") -> str:
-    """The published means beside ours, and the cost of one MPI_Wtime in rdtsc calls."""
-    from fembench.base.tables import table
-    from fembench.timing import experiment as published
-
-    ours = {t.timer: t.mean for t in experiment.timers if t.language == "C"}
-    rows = []
-    for timer, machines in published.PUBLISHED_CYCLES.items():
-        mean = ours.get(published.COUNTERPART[timer])
-        rows.append(
-            [
-                timer,
-                *(
-                    f"{m[2]:g} ({_short(ms * 1e6)} ns)"
-                    for m, ms in zip(machines, published.PUBLISHED_MEAN_MS[timer])
-                ),
-            ]
-            + ["–" if mean is None else f"{_short(mean)} ({_short(experiment.nanoseconds(mean))} ns)"]
-        )
-    rdtsc, wtime = published.PUBLISHED_CYCLES["rdtsc instruction"], published.PUBLISHED_CYCLES["MPI_Wtime()"]
-    ratios = [f"{w[2] / r[2]:.0f}" for w, r in zip(wtime, rdtsc)]
-    here = f"{ours['MPI_Wtime'] / ours['rdtsc']:.2g}" if {"MPI_Wtime", "rdtsc"} <= ours.keys() else "–"
-    rows.append(["MPI_Wtime / rdtsc", *ratios, here])
-    heads = ["mean of 100 calls from C, cycles", *published.PUBLISHED_MACHINES, "this machine"]
-    return f"{SOURCE}:\n\n" + table(heads, rows, align="lrrrr")

@@ -17,51 +17,35 @@ Next: fembench run l --ranks 8 --hostfile hosts --weights weights.json
 
 import argparse
 
+from fembench.base.config import json_text
+from fembench.base.progress import progress
+from fembench.cli.options import call, declare, typed_command, whole
+from fembench.cli.shared import HOSTS, case_from, case_options
+
+OPTIONS = f"""
+-o, --output FILE: file for the weights (default: DIR/weights.json)
+--results DIR: folder for records (default: results/tune-MESH)
+--rounds N = 2: maximum number of rounds that derive weights
+--pairs N = 6: pairs of equal and weighted runs (default: 6, the fewest that can prove a gain)
+{HOSTS}--timeout SECONDS = 600: end a run after this time (default: 600)
+--json: print the proof as JSON instead of tables
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import case_options, job_options, whole
-
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file for the weights (default: DIR/weights.json)"
-    )
-    parser.add_argument("--results", metavar="DIR", help="folder for records (default: results/tune-MESH)")
-    parser.add_argument(
-        "--rounds", type=whole(1), default=2, metavar="N", help="maximum number of rounds that derive weights"
-    )
-    parser.add_argument(
-        "--pairs",
-        type=whole(1),
-        default=6,
-        metavar="N",
-        help="pairs of equal and weighted runs (default: 6, the fewest that can prove a gain)",
-    )
-    job_options(parser, timeout=600.0)
-    parser.add_argument("--json", action="store_true", help="print the proof as JSON instead of tables")
+    declare(parser, OPTIONS, rounds=whole(1), pairs=whole(1))
     case_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.config import json_text
-    from fembench.base.progress import progress
-    from fembench.cli.shared import case_from, typed_command
-    from fembench.weights.proof_text import as_text, as_tree
     from fembench.workflows.tune import tune_case
 
-    found = tune_case(
-        case_from(options),
-        results=options.results,
-        output=options.output,
-        rounds=options.rounds,
-        pairs=options.pairs,
-        hostfile=options.hostfile,
-        timeout=options.timeout,
-        command=typed_command(),
-    )
+    found = call(tune_case, options, case=case_from(options), command=typed_command())
     if not options.json:
-        print(as_text(found.proof, found.weights))
+        print(found.as_text())
         print(f"\nweights: {found.output}\nrecords: {found.runs}")
         return 0
-    print(json_text(as_tree(found.proof, found.weights)))
+    print(json_text(found.as_tree()))
     if found.proof.disturbed:
         progress(f"tune: {found.proof.disturbed}")
     return 0

@@ -17,19 +17,17 @@ Examples:
 import argparse
 import sys
 
+from fembench.cli.options import declare
+
+OPTIONS = """
+grid GRID.toml|DIR: keys machine, training, held_out, predictions, apps; or a folder with records of programs
+--cases CAMPAIGN.toml: predict the configurations of this campaign
+--json: print errors and scores as JSON instead of tables
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "grid",
-        metavar="GRID.toml|DIR",
-        help="keys machine, training, held_out, predictions, apps; or a folder with records of programs",
-    )
-    parser.add_argument(
-        "--cases", metavar="CAMPAIGN.toml", help="predict the configurations of this campaign"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print errors and scores as JSON instead of tables"
-    )
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,11 +1,12 @@
 """The verbs in groups, in the order of the work, and the parser of each.
 
 A verb's module has a docstring (its first line is the help; what follows "Examples:" ends the help page),
-`arguments(parser)` and `run(options) -> exit status`. It imports what it needs inside these, so that
-`fembench --help` imports no numpy and builds no parser but its own.
+`arguments(parser)` and `run(options) -> exit status`. What needs numpy is imported inside `run`, so that a
+help page does not wait for it; `fembench --help` imports no module of a verb.
 """
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 from fembench.base import plugins
@@ -59,7 +60,10 @@ def one_line(verb: str) -> str:
     """What a verb does, in the imperative."""
     if verb in ELSEWHERE:
         return ELSEWHERE[verb]
-    return split(_module(verb).__doc__ or "")[0].partition("\n")[0].rstrip(".")
+    if verb not in own_verbs():
+        return split(_module(verb).__doc__ or "")[0].partition("\n")[0].rstrip(".")
+    with Path(__file__).with_name(f"{verb}.py").open(encoding="utf-8") as source:
+        return source.readline().strip('".\n')
 
 
 def top_parser() -> Parser:

@@ -16,89 +16,47 @@ Examples:
 import argparse
 import sys
 
-RULES = ("time", "rate", "comm", "tasks")
-FORMATS = ("metis", "petsc", "scotch", "hostfile", "pyfr", "shares")
+from fembench.base.config import json_text
+from fembench.base.progress import progress
+from fembench.cli.options import call, declare
+
+OPTIONS = """
+records RECORD+: records, folders of records, a machine profile, or a weights file
+--rule time|rate|comm|tasks: how shares follow from measurements (default: time; rate for a machine profile)
+-o, --output FILE: write the weights (JSON)
+--export metis|petsc|scotch|hostfile|pyfr|shares: print the shares in the format of another program
+--json: print the weights as JSON instead of a table
+
+[which records]
+--mesh MESH: only records of this mesh
+--ranks N: only records with this number of ranks; with rule tasks, the total number of tasks
+
+[rule comm]
+--link [HOST=]SECONDS,BYTES/S*: latency and bandwidth of messages between all hosts, or of one host; may be
+    repeated
+--machine FILE: machine profile with a network
+
+[from a machine profile]
+--storage STORAGE = sym: storage whose product speed is used
+--iterations N = 100: CG iterations per assembly
+--cells N: cells per rank (default: the largest measured number)
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
-
-    parser.add_argument(
-        "records",
-        nargs="+",
-        metavar="RECORD",
-        help="records, folders of records, a machine profile, or a weights file",
-    )
-    parser.add_argument(
-        "--rule",
-        choices=RULES,
-        help="how shares follow from measurements (default: time; rate for a machine profile)",
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the weights (JSON)")
-    parser.add_argument("--export", choices=FORMATS, help="print the shares in the format of another program")
-    parser.add_argument("--json", action="store_true", help="print the weights as JSON instead of a table")
-
-    chosen = parser.add_argument_group("which records")
-    chosen.add_argument("--mesh", default="", metavar="MESH", help="only records of this mesh")
-    chosen.add_argument(
-        "--ranks",
-        type=whole(0),
-        default=0,
-        metavar="N",
-        help="only records with this number of ranks; with rule tasks, the total number of tasks",
-    )
-
-    messages = parser.add_argument_group("rule comm")
-    messages.add_argument(
-        "--link",
-        action="append",
-        default=[],
-        metavar="[HOST=]SECONDS,BYTES/S",
-        help="latency and bandwidth of messages between all hosts, or of one host; may be repeated",
-    )
-    messages.add_argument("--machine", metavar="FILE", help="machine profile with a network")
-
-    profile = parser.add_argument_group("from a machine profile")
-    profile.add_argument(
-        "--storage", default="sym", metavar="STORAGE", help="storage whose product speed is used"
-    )
-    profile.add_argument(
-        "--iterations", type=whole(0), default=100, metavar="N", help="CG iterations per assembly"
-    )
-    profile.add_argument(
-        "--cells",
-        type=whole(0),
-        default=0,
-        metavar="N",
-        help="cells per rank (default: the largest measured number)",
-    )
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.config import json_text
-    from fembench.base.progress import progress
     from fembench.records.weights import save_weights
     from fembench.report.weight_tables import as_table
-    from fembench.weights.export import FORMATS as WRITERS
-    from fembench.workflows.weights import WeightsAsked, derived
+    from fembench.workflows.weights import WeightsAsked, derived, exported
 
-    weights = derived(
-        WeightsAsked(
-            sources=options.records,
-            rule=options.rule or "",
-            mesh=options.mesh,
-            ranks=options.ranks,
-            links=options.link,
-            machine=options.machine or "",
-            storage=options.storage,
-            iterations=options.iterations,
-            cells=options.cells,
-        )
-    )
+    weights = derived(call(WeightsAsked, options, sources=options.records, links=options.link))
     if options.output:
         save_weights(weights, options.output)
     if options.export:
-        sys.stdout.write(WRITERS[options.export](weights))
+        sys.stdout.write(exported(weights, options.export))
         for note in (n for n in weights.notes if n.startswith(("DISTURBED", "PROVISIONAL"))):
             progress(f"note: {note}")
     elif options.json:

@@ -10,17 +10,15 @@ from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import telling
 from fembench.bench.campaign_file import Campaign
 from fembench.host.finding import Finding
-from fembench.launch.allocation import allocation
-from fembench.launch.scratch import occupied, shared_folder, writable_file
-from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.records.case import FIELDS, Case, new_case
+from fembench.records.case import FIELDS, Case
 from fembench.records.prediction import Prediction
-from fembench.records.profile import Profile, save_profile
+from fembench.records.profile import Profile
 from fembench.records.record import Record
 from fembench.records.weights import Weights, save_weights
 from fembench.weights.make import by_time
-from fembench.workflows.characterize import measured_speeds, with_network
-from fembench.workflows.doctor import examine
+from fembench.workflows import cases
+from fembench.workflows.characterize import characterized, ranks_of_job
+from fembench.workflows.doctor import whole_examination
 from fembench.workflows.notebook import Runs
 from fembench.workflows.run import run_case
 from fembench.workflows.sweep import swept
@@ -161,17 +159,16 @@ def machine(
 
     Raises InputError or RunFailedError.
     """
-    folder = shared_folder(Path(path))
-    writable_file(Path(path))
-    count = ranks or allocation(hostfile).slots
-    with telling(tell), occupied(folder, shared=True):
-        found = measured_speeds(
-            count, quick=quick, hostfile=hostfile, command="fembench.machine()", scratch=folder
+    count = ranks_of_job(ranks, hostfile)
+    with telling(tell):
+        return characterized(
+            count,
+            output=str(path),
+            network=network and count > 1,
+            quick=quick,
+            hostfile=hostfile,
+            command="fembench.machine()",
         )
-        if network and count > 1:
-            found = with_network(found, quick=quick, hostfile=hostfile, scratch=folder)
-    save_profile(found, str(path))
-    return found
 
 
 def tune(
@@ -238,7 +235,7 @@ def predict(
 
 def doctor(hostfile: str = "") -> list[Finding]:
     """What this machine and the hosts of its job have, and what is missing."""
-    return list(examine(hostfile))
+    return whole_examination(hostfile)
 
 
 def case_of(mesh: Path | str, fields: Mapping[str, Any]) -> Case:
@@ -246,9 +243,7 @@ def case_of(mesh: Path | str, fields: Mapping[str, Any]) -> Case:
     unknown = [name for name in fields if name not in FIELDS]
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
-    solver = str(fields.get("solver", FIELDS["solver"].default))
-    storage = DEFAULT_STORAGE.get(solver, FIELDS["storage"].default)
-    return new_case({"storage": storage, **fields, "mesh": str(mesh)}, "run")
+    return cases.case_of({**fields, "mesh": str(mesh)}, "run")
 
 
 def _campaign(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:

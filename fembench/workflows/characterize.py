@@ -1,16 +1,140 @@
 """Measure the speeds of the ranks and the messages between them: the profile of a machine."""
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
-from fembench.base.units import plural
+from fembench.base.units import bytes_of, plural
 from fembench.characterize.estimate import estimated
 from fembench.characterize.jobs import NetworkSettings
-from fembench.characterize.start import USUAL, measure_hosts, measure_links, needs_two
-from fembench.records.profile import PROFILE_SCHEMA, Profile
+from fembench.characterize.start import USUAL, hosts_file, measure_hosts, measure_links, needs_two
+from fembench.launch.allocation import allocation
+from fembench.launch.scratch import occupied, shared_folder, writable_file
+from fembench.model.heterogeneity import shares_text, slowness_rows
+from fembench.records.network import Method
+from fembench.records.profile import PROFILE_SCHEMA, Profile, load_profile, network_disturbed, save_profile
+from fembench.report import network as network_report
+from fembench.report import profiles
+from fembench.weights.from_profile import by_profile
+
+MOST = 1 << 30  # bytes of a message
+METHODS: dict[str, tuple[Method, ...]] = {"trains": ("I",), "pingpong": ("II",), "both": ("I", "II")}
+
+
+def characterized(
+    ranks: int = 0,
+    *,
+    output: str = "",
+    add_to: str = "",
+    network: bool = False,
+    quick: bool = False,
+    hosts: str = "",
+    hostfile: str = "",
+    emulate: str = "",
+    dilate: float = 1.0,
+    pairs: str = "",
+    sites: str = "",
+    settings: NetworkSettings = USUAL,
+    command: str,
+) -> Profile:
+    """The speeds of the ranks and, with `network`, the messages between them; written to `output`, if given.
+
+    ranks: 0: one per slot of the hosts
+    add_to: file of a profile of the same ranks, of which only the network is measured; also the output
+    quick: fewer and shorter measurements
+    hosts: 'fast:4,slow:2'; hostfile: the same, as a file for launchers
+    emulate, dilate: speeds of ranks, and how much slower all are, SYNTHETIC
+    pairs, sites, settings: which messages are measured, and how
+
+    Raises InputError or RunFailedError.
+    """
+    old = load_profile(add_to) if add_to else None
+    with hosts_of_job(output or add_to, hosts, hostfile) as (folder, file):
+        count = ranks_of_job(ranks, file, emulate)
+        if network and not old:
+            needs_two(count)
+        profile = old or measured_speeds(
+            count,
+            quick=quick,
+            emulate=emulate,
+            dilate=dilate,
+            hostfile=file,
+            command=command,
+            scratch=folder,
+        )
+        if network or add_to:
+            profile = with_network(
+                profile,
+                quick=quick,
+                pairs=pairs,
+                sites=sites,
+                settings=settings,
+                hostfile=file,
+                scratch=folder,
+            )
+    if output or add_to:
+        save_profile(profile, output or add_to)
+    return profile
+
+
+@contextlib.contextmanager
+def hosts_of_job(output: str, hosts: str, hostfile: str) -> Iterator[tuple[Path, str]]:
+    """(the folder of a measurement, which is held, its host file). Raises InputError."""
+    folder = shared_folder(Path(output or "here"))
+    if output:
+        writable_file(Path(output))
+    with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
+        if hosts:
+            hostfile = str(Path(scratch) / "hosts")
+            Path(hostfile).write_text(hosts_file(hosts))
+        yield folder, hostfile
+
+
+def ranks_of_job(ranks: int, hostfile: str, emulate: str = "") -> int:
+    """The number given; else one per emulated speed, or per slot of the hosts."""
+    if ranks:
+        return ranks
+    where = allocation(hostfile)
+    return emulate.count(",") + 1 if emulate and not where.order else where.slots
+
+
+def network_settings(
+    sizes: str = "", repetitions: int = 0, method: str = "both", send: str = "both"
+) -> NetworkSettings:
+    """How messages are measured. Raises InputError.
+
+    sizes: '8,64K,4M' bytes; repetitions: round trips per size; method: trains, pingpong or both; send: isend,
+    send or both
+    """
+    try:
+        found = sorted({bytes_of(word) for word in sizes.split(",")} if sizes else ())
+    except ValueError as error:
+        raise InputError(f"--sizes {sizes}: {error}") from error
+    if found and (len(found) < 3 or not 1 <= found[0] <= found[-1] <= MOST):
+        raise InputError(f"--sizes {sizes}: expected at least three different sizes, from 1 byte to 1G")
+    modes = USUAL.modes if send == "both" else (send,)
+    return msgspec.convert(
+        {"sizes": found, "repetitions": repetitions, "methods": METHODS[method], "modes": modes},
+        NetworkSettings,
+    )
+
+
+def as_text(profile: Profile, *, network_alone: bool = False) -> str:
+    """The tables of the speeds, unless the network was measured alone, and of the network."""
+    shares = [] if network_alone else [rank.share for rank in by_profile(profile, "").ranks]
+    speeds = [share / max(shares) for share in shares]  # of a CG run
+    parts = [profiles.as_text(profile, speeds)] if speeds else []
+    if len(speeds) > 1:
+        parts.append(shares_text([1 / speed for speed in speeds]))
+    if profile.network is not None:
+        said = slowness_rows(profile), profile.environment.synthetic, network_disturbed(profile)
+        parts.append(network_report.as_text(profile.network, *said))
+    return "\n\n".join(parts)
 
 
 def measured_speeds(

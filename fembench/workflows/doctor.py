@@ -5,15 +5,50 @@ Libraries are imported where they are needed: a missing one is a finding.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fembench.base.progress import working
+from fembench.base.tables import table
 from fembench.host.finding import Finding, ok
 
 if TYPE_CHECKING:
     from fembench.launch.hosts import HostSlots
     from fembench.launch.probed import ProbedHost
+
+
+def whole_examination(hostfile: str = "") -> list[Finding]:
+    """Every finding. A library that the check-up itself needs and does not find is the only one then."""
+    try:
+        with working("doctor: checking"):
+            return list(examine(hostfile))
+    except ModuleNotFoundError as error:
+        how = f"{sys.executable} -m pip install {error.name}"
+        return [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
+
+
+def nothing_runs(findings: Sequence[Finding]) -> bool:
+    """Whether something is missing that every run needs."""
+    return any(f.required and f.status == "problem" for f in findings)
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """A table, then what to do, required steps first."""
+    lines = [table(["item", "status", "found"], [[f.item, f.status, f.found] for f in findings], align="lll")]
+    todo = sorted(
+        (f for f in findings if f.status != "ok"), key=lambda f: (not f.required, f.status != "problem")
+    )
+    if any(f.required for f in todo):
+        lines += ["", "Nothing runs until this is fixed:"]
+        lines += [f"  {f.item}: {f.advice}" for f in todo if f.required]
+    if any(not f.required for f in todo):
+        lines += ["", "Could be better:"]
+        lines += [f"  {f.item}: {f.advice}" for f in todo if not f.required]
+    if not todo:
+        lines += ["", "Nothing is missing."]
+    return "\n".join(lines)
 
 
 def examine(hostfile: str = "") -> Iterator[Finding]:

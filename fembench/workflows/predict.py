@@ -13,8 +13,7 @@ from fembench.base.units import plural
 from fembench.characterize.load_now import loads_of
 from fembench.launch.hosts import hosts_of
 from fembench.mesh.presets import resolve
-from fembench.methods.lookup import storage_of
-from fembench.methods.storages import DEFAULT_STORAGE
+from fembench.methods import lookup
 from fembench.model.answers import (
     Answers,
     bounded_answers,
@@ -36,6 +35,7 @@ from fembench.records.prediction import add_outcome, load_prediction
 from fembench.records.record import Record
 from fembench.records.store import load, load_each
 from fembench.report.plots.lines import write_times
+from fembench.workflows.cases import storage_of
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
     study = open_study(
         asked.machine,
         link=parse_link(asked.link, overhead=True) if asked.link else None,
-        storage=storage_of(_storage(asked)).priced_as,
+        storage=lookup.storage_of(storage_of(asked.fields)).priced_as,
         contention=asked.contention,
     )
     records = [one for one in asked.learn if isinstance(one, Record)]
@@ -161,10 +161,6 @@ def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
     return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
 
 
-def _storage(asked: PredictAsked) -> str:
-    return asked.fields.get("storage") or DEFAULT_STORAGE[asked.fields.get("solver", "own")]
-
-
 def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
     counts = list(dict.fromkeys(asked.ranks or [ranks_of_profile]))
     shares = "" if asked.shares == "equal" else asked.shares
@@ -173,5 +169,5 @@ def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
             f"--shares {shares} with --ranks {','.join(map(str, counts))}: expected equal or balanced "
             "shares, or one number of ranks"
         )
-    values = {**asked.fields, "mesh": asked.mesh, "storage": _storage(asked), "shares": shares}
+    values = {**asked.fields, "mesh": asked.mesh, "storage": storage_of(asked.fields), "shares": shares}
     return [flat_case(values | {"ranks": n}, "options") for n in counts]

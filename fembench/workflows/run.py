@@ -17,7 +17,8 @@ from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
 from fembench.records.store import save
-from fembench.workflows.weighted import warn_if_stale, weighted
+from fembench.weights.stale import disturbance
+from fembench.workflows.cases import warn_if_stale, weighted
 
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
@@ -28,6 +29,16 @@ class CaseOutcome:
 
     job: JobOutcome
     path: Path | None  # of the record
+
+    @property
+    def refused(self) -> bool:
+        """Whether there is no record because the case cannot run here."""
+        return self.job.kind in REFUSED
+
+    @property
+    def disturbed(self) -> str:
+        """A line on other work that disturbed the times; "" if none is known of."""
+        return disturbance([self.job.record.environment], "times") if self.job.record else ""
 
 
 def run_case(

@@ -4,9 +4,11 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from fembench.base.errors import RunFailedError
-from fembench.base.progress import progress
+from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
@@ -14,7 +16,13 @@ from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.line import check_settings
 from fembench.launch.scratch import occupied
-from fembench.records.record import Record
+from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
+from fembench.records.record import Failure
+from fembench.records.store import failures
+from fembench.report.results import results
+from fembench.report.slow_hosts import HostAdvice, host_advice
+from fembench.weights.host_speed import host_speeds
+from fembench.weights.stale import disturbance
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
 from fembench.workflows.sweep_source import (
@@ -68,9 +76,41 @@ def planned(asked: SweepAsked) -> SweepPlan:
     return plan_of(source.campaign, runs, folder, there, sweep.left_out, hostfile=file, first=first)
 
 
-def invalid(records: Sequence[Record]) -> list[str]:
-    """The names of the records that are INVALID."""
-    return [record.id for record in records if record.verdict.status == "INVALID"]
+class SweepFindings(NamedTuple):
+    """What the runs of a sweep say."""
+
+    failures: list[Failure]
+    nodes: NodesRecord | None  # of the campaign
+    invalid: list[str]  # names of INVALID records
+    disturbed: str  # a line on other work that disturbed the times; "": none
+    advice: HostAdvice | None  # whether to do without the slow hosts
+    without: str  # how to run without them; "" unless they are those that the nodes show
+
+
+def findings_of(sweep: Sweep) -> SweepFindings:
+    """Validity, disturbances and slow hosts, of a sweep that has ended."""
+    records, folder = sweep.measured, sweep.folder.path
+    nodes = nodes_of_campaign(folder)
+    speeds = host_speeds(nodes, records)
+    advice = host_advice(results(records), speeds) if records else None
+    faulty = advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}
+    without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good and another --results"
+    return SweepFindings(
+        list(failures(folder)),
+        nodes,
+        [record.id for record in records if record.verdict.status == "INVALID"],
+        disturbance([record.environment for record in records], "times"),
+        advice,
+        without if faulty else "",
+    )
+
+
+def build_page(folder: Path) -> str:
+    """Build the report of a results folder; the path of its page. Its packages are optional."""
+    from fembench.report.page import build
+
+    with working("sweep: building the report"):
+        return str(build(folder))
 
 
 def _prepared(asked: SweepAsked) -> tuple[SweepSource, CampaignHosts, Folder]:

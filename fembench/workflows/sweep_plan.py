@@ -14,7 +14,7 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.bench.inputs import gone
-from fembench.launch.allocation import check_not_a_step, is_open, layout
+from fembench.launch.allocation import check_not_a_step, in_words, is_open, layout
 from fembench.launch.hosts import HostSlots, merged
 
 
@@ -27,6 +27,11 @@ class PlannedJob:
     hosts: tuple[HostSlots, ...]
     recorded: bool  # it will not be started again
     seconds: float | None  # expected
+
+    @property
+    def place(self) -> str:
+        """'n1:2, n2:2', or 'n1 … n50: 50 hosts, 200 ranks'."""
+        return in_words(self.hosts)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import load_weights
 from fembench.report.runs import case_name, summary_line
+from fembench.workflows.cases import weighted
 from fembench.workflows.sweep_plan import cores_of
 from fembench.workflows.sweep_source import SweepAsked, SweepSource, made, nodes_in, say_unequal, speeds_from
-from fembench.workflows.weighted import weighted
 
 REPORT = 8.0  # seconds that tables and page take
 LEFT_OUT = "left out (no time)"

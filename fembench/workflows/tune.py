@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
@@ -17,9 +18,9 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import save
 from fembench.records.weights import Weights, save_weights
+from fembench.weights import proof_text
 from fembench.weights.observe import run_seconds
 from fembench.weights.proof import Proof, prove
-from fembench.weights.proof_text import as_tree
 from fembench.weights.tune import close_the_loop
 
 ITERATIONS = 50  # fixed work, by default
@@ -34,6 +35,14 @@ class Tuned:
     proof: Proof
     output: Path  # file of the weights
     runs: Path  # folder of the records
+
+    def as_text(self) -> str:
+        """Shares, times, gain, imbalance, the slowest host or rank, and the verdict."""
+        return proof_text.as_text(self.proof, self.weights)
+
+    def as_tree(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return proof_text.as_tree(self.proof, self.weights)
 
 
 def tune_case(
@@ -73,7 +82,7 @@ def tune_case(
         )
         found = Tuned(trail.weights, prove(trail), file, runs)
         save_weights(found.weights, found.output)
-        write_atomic(folder / "tuning.json", json_text(as_tree(found.proof, found.weights)))
+        write_atomic(folder / "tuning.json", json_text(found.as_tree()))
     return found
 
 

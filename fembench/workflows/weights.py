@@ -17,6 +17,7 @@ from fembench.records.record import Record
 from fembench.records.store import load_each
 from fembench.records.weights import Weights, load_weights
 from fembench.weights import make
+from fembench.weights.export import FORMATS
 from fembench.weights.from_profile import by_profile
 from fembench.weights.links import Wire, communication_seconds, parse_link, wire_of_links, wire_of_network
 from fembench.weights.observe import observe, pooled
@@ -56,6 +57,11 @@ def derived(asked: WeightsAsked) -> Weights:
     if rule == "comm":
         return make.by_finish(records, communication_of(records, _wire(asked)))
     return make.by_time(records) if rule == "time" else make.by_rate(records)
+
+
+def exported(weights: Weights, form: str) -> str:
+    """The shares in the format of another program: metis, petsc, scotch, hostfile, pyfr, shares."""
+    return FORMATS[form](weights)
 
 
 def _from_profile(asked: WeightsAsked, path: Path) -> Weights:

@@ -1,6 +1,5 @@
 """`fembench characterize` from end to end: what a short one finds, tells and refuses."""
 
-import argparse
 import platform
 
 import pytest
@@ -10,11 +9,11 @@ from fembench.base.errors import RunFailedError
 from fembench.characterize import start
 from fembench.characterize.probes import STORAGES
 from fembench.characterize.start import hosts_file, measure_hosts
-from fembench.cli import characterize as cli_characterize
 from fembench.cli.main import main
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
 from fembench.weights.from_profile import by_profile
+from fembench.workflows import characterize as workflow
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +119,7 @@ def test_hosts_are_read(tmp_path):
     assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
     path = tmp_path / "hosts"
     path.write_text("# mine\na slots=2\nb:3\nc\n\n")
-    options = argparse.Namespace(ranks=0, emulate="")
-    assert cli_characterize._ranks(options, str(path)) == 6
+    assert workflow.ranks_of_job(0, str(path)) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Help pages: verbs in groups, own options first, one style; nothing heavy is imported for them."""
 
 import argparse
+import importlib
 import re
 import shlex
 import subprocess
@@ -12,7 +13,7 @@ from fembench.base.plugins import plugin
 from fembench.cli.main import _spelled_out, main
 from fembench.cli.parser import page
 from fembench.cli.shared import case_from
-from fembench.cli.verbs import GROUPS, listing, one_line, verb_parser, verbs
+from fembench.cli.verbs import GROUPS, listing, one_line, own_verbs, verb_parser, verbs
 from fembench.host.provenance import version_of
 
 
@@ -99,15 +100,22 @@ def imported(*words):
     return set(done.stderr.split())
 
 
-def test_the_list_of_verbs_imports_nothing_heavy():
-    assert not imported("--help") & set(HEAVY)
+def test_the_list_of_verbs_imports_nothing_heavy_and_no_module_of_a_verb():
+    found = imported("--help")
+    assert not found & {*HEAVY, *(f"fembench.cli.{verb}" for verb in own_verbs())}
+
+
+@pytest.mark.parametrize("verb", own_verbs())
+def test_the_list_shows_the_first_line_of_a_verb(verb):
+    module = importlib.import_module(f"fembench.cli.{verb}")
+    assert module.__doc__.splitlines()[0] == f"{one_line(verb)}."
 
 
 def test_a_page_imports_neither_numpy_nor_another_verb():
     found = imported("run", "--help")
     assert "numpy" not in found
     assert {name for name in found if name.startswith("fembench.cli.")} <= {
-        f"fembench.cli.{name}" for name in ("main", "parser", "progress", "renamed", "run", "shared", "verbs")
+        f"fembench.cli.{name}" for name in ("main", "options", "parser", "run", "shared", "verbs")
     }
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fembench.cli import lab as lab_verb
 from fembench.cli.main import main
 from fembench.cli.verbs import verb_parser, verbs
 from fembench.synthetic import lab
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
+from fembench.workflows import lab as lab_workflow
 
 RECORD = str(Path(__file__).parents[1] / "data" / "record.json")
 NO_TABLE = {"mesh box", "mesh convert", "lab run", "lab down"}
@@ -70,6 +70,6 @@ def test_a_graph_prints_its_ranks_and_its_events(capsys):
 def test_a_lab_prints_its_hosts(monkeypatch, capsys):
     cluster = LabCluster(hosts=(LabHost(name="node8", cpus=(0,)),), name="pair")
     monkeypatch.setattr(lab, "set_speed", lambda *_: cluster)
-    monkeypatch.setattr(lab_verb, "as_table", lambda state: "no JSON")
+    monkeypatch.setattr(lab_workflow, "as_table", lambda state: "no JSON")
     found = printed(capsys, "lab", "speed", "node8", "0.5", "--name", "pair", "--json")
     assert found["hosts"][0]["name"] == "node8"

@@ -28,7 +28,7 @@ GRAPHS = ("ring", "fork", "join", "diamond", "fork-join")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
+    from fembench.cli.options import whole
 
     _program(parser)
     _machine(parser)
@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _program(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real, whole
+    from fembench.cli.options import real, whole
 
     parser.add_argument("program", metavar="NAME|FILE", help=f"{', '.join(FARMS + GRAPHS)}; or a file")
     parser.add_argument(
@@ -79,7 +79,7 @@ def _program(parser: argparse.ArgumentParser) -> None:
 
 
 def _machine(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real
+    from fembench.cli.options import real
 
     parser.add_argument("--emulate", default="", metavar="S,S,...", help="SYNTHETIC: speed of each rank")
     parser.add_argument(
@@ -99,7 +99,7 @@ def _machine(parser: argparse.ArgumentParser) -> None:
 
 
 def _prediction(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
+    from fembench.cli.options import whole
 
     parser.add_argument("--calibrate", action="store_true", help="sample the operations instead of running")
     parser.add_argument("--samples", type=whole(1), default=20, metavar="N", help="samples of each operation")
@@ -146,7 +146,7 @@ def _prediction(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.base.config import json_text
     from fembench.base.progress import progress
-    from fembench.cli.shared import typed_command
+    from fembench.cli.options import typed_command
     from fembench_studies.programs.program_session import ProgramPlace, run_program, run_with_network
     from fembench_studies.programs.program_text import as_text
 

@@ -10,7 +10,7 @@ TOP = "\n\n"
 
 def binary_options(parser: argparse.ArgumentParser) -> None:
     """What is known about a program, in named groups."""
-    from fembench.cli.shared import real, whole
+    from fembench.cli.options import real, whole
 
     parser.add_argument(
         "--level",

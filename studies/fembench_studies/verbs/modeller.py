@@ -8,7 +8,7 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
+    from fembench.cli.options import whole
 
     parser.add_argument("profile", metavar="PROFILE", help="machine profile from characterize --network")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")

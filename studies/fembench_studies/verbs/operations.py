@@ -7,7 +7,7 @@ from pathlib import Path
 
 def operations_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the group of options."""
-    from fembench.cli.shared import real, whole
+    from fembench.cli.options import real, whole
 
     group = parser.add_argument_group(
         "operations", "the file of -o is then a machine model, for `study pasl` and `study app`"

@@ -25,7 +25,7 @@ SEND_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import whole
+    from fembench.cli.options import whole
 
     parser.add_argument(
         "file", metavar="FILE", help="PASL file: batches, cardinalities, links; or a PAMELA model (.pam)"

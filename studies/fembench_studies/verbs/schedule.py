@@ -20,7 +20,7 @@ import argparse
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.shared import real
+    from fembench.cli.options import real
 
     parser.add_argument("graph", metavar="GRAPH", help="task graph: a .json, .dot or .gv file")
     where = parser.add_mutually_exclusive_group(required=True)

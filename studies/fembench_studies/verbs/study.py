@@ -58,7 +58,7 @@ def _tool(name: str) -> Any:
 
 
 def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
-    from fembench.cli.shared import real
+    from fembench.cli.options import real
 
     parser.add_argument(
         "experiments", nargs="?", default="", metavar="NAME,…", help="only these experiments (default: all)"
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
 def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     """Run the study and print the path of its page. Raises InputError."""
     from fembench.base.progress import progress, working
-    from fembench.cli.shared import typed_command
+    from fembench.cli.options import typed_command
     from fembench.launch.allocation import allocation
     from fembench_studies.runner import run_study
     from fembench_studies.study import StudyRequest

@@ -1,12 +1,27 @@
-"""Cases with the shares of a weights file."""
+"""Cases: from the values of their fields, and with the shares of a weights file."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress
 from fembench.base.units import plural
-from fembench.records.case import Case
+from fembench.methods.storages import DEFAULT_STORAGE
+from fembench.records.case import FIELDS, Case, new_case
 from fembench.records.record import Record
 from fembench.records.weights import as_text, load_weights
 from fembench.weights.stale import warning
+
+
+def case_of(fields: Mapping[str, Any], where: str) -> Case:
+    """The case with these fields, the others at their defaults. Raises InputError about `where`."""
+    return new_case({**fields, "storage": storage_of(fields)}, where)
+
+
+def storage_of(fields: Mapping[str, Any]) -> Any:
+    """The storage among the fields of a case, or the default one of its solver."""
+    usual = DEFAULT_STORAGE.get(str(fields.get("solver", "own")), FIELDS["storage"].default)
+    return fields.get("storage") or usual
 
 
 def weighted(case: Case, path: str | None) -> Case:

@@ -1,0 +1,146 @@
+"""How a verb declares its options, and hands them to a workflow."""
+
+import argparse
+import inspect
+import math
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from fembench.base.errors import shown
+from fembench.records.case_fields import LARGEST
+
+T = TypeVar("T")
+ROW = re.compile(
+    r"(?P<names>-\S*?(?:, -\S*?)*|\w+)(?: (?P<value>.+?)(?P<mark>[+*!])?(?: = (?P<default>\S+))?)?"
+    r": (?P<help>.*)"
+)
+MARKS: dict[str, dict[str, Any]] = {
+    "+": {"nargs": "+", "default": []},
+    "*": {"action": "append", "default": []},
+    "!": {"required": True},
+}
+
+
+def declare(parser: argparse._ActionsContainer, text: str, **kinds: Any) -> None:
+    """Add the options and arguments in a text, which reads like the help page:
+
+        records RECORD+: an argument of one word or more; [RECORD]: of one or none
+        -o, --output FILE = out.json: an option with a default; FILE*: may be repeated; FILE!: is required
+        --ranks N: a whole number of at least 0, which is the default; SECONDS: the same for a finite number
+        --element tet4|hex8: one of these
+        --json: a flag; --[no-]json: true, false, or not given
+        | --link LINK: excludes the other options that begin so
+        [title] note: begins a group
+
+    kinds: by name, the type of the value, or its choices
+    """
+    container, either = parser, None
+    for line in filter(None, re.sub(r"\n +", " ", text).splitlines()):
+        if head := re.fullmatch(r"\[(.*?)\] ?(.*)", line):
+            container = parser.add_argument_group(head[1], head[2])
+        elif line.startswith("| "):
+            either = either or container.add_mutually_exclusive_group()
+            _add(either, line[2:], kinds)
+        else:
+            _add(container, line, kinds)
+
+
+def declare_actions(parser: argparse.ArgumentParser, text: str, **kinds: Any) -> None:
+    """Add the actions in a text, a paragraph each: "up: build a lab", then options as in `declare`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for paragraph in text.strip().split("\n\n"):
+        head, _, options = paragraph.partition("\n")
+        name, _, help = head.partition(": ")
+        declare(actions.add_parser(name, help=help), options, **kinds)
+
+
+def _add(container: argparse._ActionsContainer, line: str, kinds: Mapping[str, Any]) -> None:
+    """Add what one line of such a text declares."""
+    row = ROW.fullmatch(line)
+    if row is None:
+        raise ValueError(f"not the declaration of an option: {line}")
+    names = row["names"].replace("[no-]", "").split(", ")
+    kind = kinds.get(names[-1].lstrip("-").replace("-", "_"))
+    settings = _settings(row["value"] or "", row["default"], kind) | MARKS.get(row["mark"] or "", {})
+    if "[no-]" in row["names"]:
+        settings = {"action": argparse.BooleanOptionalAction, "default": None}
+    if names[0][0] != "-" and settings.get("nargs") != "?":
+        del settings["default"]
+    container.add_argument(*names, help=row["help"], **settings)
+
+
+def _settings(value: str, default: str | None, kind: Any) -> dict[str, Any]:
+    """Those of `add_argument` for a value, as it is declared; without one, for a flag."""
+    if isinstance(kind, tuple) or re.fullmatch(r"[a-z0-9-]+(\|[a-z0-9-]+)+", value):
+        return {"choices": kind or tuple(value.split("|")), "default": default or ""}
+    if not value:
+        return {"action": "store_true", "default": False}
+    number = int if value == "N" else float
+    if value in USUAL:
+        kind, default = kind or USUAL[value], default or "0"
+    found = {"type": kind, "default": default if kind else default or ""}
+    if kind and default:
+        found["default"] = number(default)
+    if re.fullmatch(r"\[[^]]*\]", value):
+        return found | {"metavar": value[1:-1], "nargs": "?"}
+    return found | {"metavar": value} | ({"nargs": argparse.REMAINDER} if value.endswith(" ...") else {})
+
+
+def call(workflow: Callable[..., T], options: argparse.Namespace, **others: Any) -> T:
+    """What a workflow returns for the options that bear the names of its parameters, and for others."""
+    known = inspect.signature(workflow).parameters
+    return workflow(**{name: value for name, value in vars(options).items() if name in known} | others)
+
+
+def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
+    """The type of an option that takes a whole number."""
+
+    def number(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not least <= int(text) <= most:
+            limits = (
+                f"number from {least} to {most}" if most < LARGEST else f"whole number {_limit(text, least)}"
+            )
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {limits}")
+        return int(text)
+
+    return number
+
+
+def _limit(text: str, least: int) -> str:
+    """The limit that a text exceeds: the largest count, or the least one where it is no number at all."""
+    digits = re.fullmatch(r"\+?0*([0-9]+)", text)
+    return f"up to {LARGEST}" if digits and len(digits[1]) >= len(str(LARGEST)) else f"of at least {least}"
+
+
+def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:
+    """The type of an option that takes a finite number; `above`: the least itself is too small."""
+
+    def number(text: str) -> float:
+        value = _float(text)
+        if value is None or not least <= value <= most or math.isinf(value) or (above and value == least):
+            limits = f"above {least:g}" if above else f"of at least {least:g}"
+            limits += f" and at most {most:g}" if most < math.inf else ""
+            kind = "number" if value is None or math.isfinite(value) else "finite number"
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {kind} {limits}")
+        return value
+
+    return number
+
+
+def _float(text: str) -> float | None:
+    """The number in a text, also nan and inf; None if there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def typed_command(arguments: Sequence[str] | None = None) -> str:
+    """The command as typed, quoted for a shell."""
+    return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
+
+
+USUAL = {"N": whole(0), "SECONDS": real(0)}

@@ -1,0 +1,82 @@
+"""The same system solved by other packages, which take turns."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from fembench.base.errors import InputError
+from fembench.base.progress import progress, working
+from fembench.launch.scratch import occupied
+from fembench.peers.catalog import Entry, chosen, find_dolfinx
+from fembench.peers.peers_job import PeersJob
+from fembench.peers.start import launch_peers
+from fembench.records.case import new_case
+from fembench.records.contest import PeersRecord, save_peers
+
+PAUSE = 2.0  # seconds, at least, between lines of progress
+
+
+def contested(
+    mesh: str,
+    *,
+    problem: str = "",
+    ranks: int = 1,
+    shares: str = "",
+    only: Sequence[str] = (),
+    precond: Sequence[str] = (),
+    tolerance: float = 1e-8,
+    repetitions: int = 5,
+    iterations: int = 0,
+    parity: Literal["solution", "iterate"] = "solution",
+    export: str = "",
+    dolfinx_python: str = "",
+    results: Path | str = "results/peers",
+    hostfile: str = "",
+    timeout: float = 0.0,
+    command: str,
+) -> tuple[PeersRecord, Path]:
+    """Time each package whose solution agrees: (record, its file in `results`).
+
+    only, precond: names of packages and preconditioners; (): all
+    tolerance: of the relative, unpreconditioned residual; repetitions: solves per package
+    iterations: after one solve to the tolerance, repeat only so many; 0: all
+    parity: what must agree, the solution or the last iterate
+    export: folder for K, f and u; dolfinx_python: a Python that has dolfinx; "": search for one
+
+    Raises InputError, or RunFailedError if there is no result.
+    """
+    entries = chosen(only, precond)
+    if parity == "iterate":
+        _iterates_alike(iterations, entries)
+    values = {"mesh": mesh, "problem": problem, "ranks": ranks, "shares": shares, "tolerance": tolerance}
+    job = PeersJob(
+        case=new_case(values | {"tolerance_kind": "relative"}, "options"),
+        names=tuple(e.name for e in entries),
+        repetitions=repetitions,
+        iterations=iterations,
+        parity=parity,
+        export=str(Path(export).resolve()) if export else "",
+        dolfinx_python=find_dolfinx(dolfinx_python) if any(e.peer == "dolfinx" for e in entries) else "",
+        command=command,
+    )
+    folder, last = Path(results), time.monotonic()
+
+    def sometimes(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > PAUSE:
+            last = time.monotonic()
+            progress(f"peers: {text}")
+
+    with occupied(folder), working("peers: solving"):
+        record = launch_peers(job, scratch=folder, hostfile=hostfile, timeout=timeout, progress=sometimes)
+        return record, save_peers(record, folder)
+
+
+def _iterates_alike(iterations: int, entries: Sequence[Entry]) -> None:
+    """Raises InputError if the iterates of the entries differ from those of numpy."""
+    if not iterations:
+        raise InputError("--parity iterate: expected --iterations N, too")
+    other = next((e.precond for e in entries if e.precond not in ("none", "jacobi")), None)
+    if other:
+        raise InputError(f"--parity iterate: expected --precond none jacobi, got '{other}' too")

@@ -15,6 +15,7 @@ Examples:
 import argparse
 import json
 
+from fembench.base.progress import working
 from fembench.cli.options import declare
 from fembench.cli.shared import HOSTS
 
@@ -29,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows.doctor import as_text, nothing_runs, whole_examination
 
-    findings = whole_examination(options.hostfile)
+    with working("doctor: checking"):
+        findings = whole_examination(options.hostfile)
     print(json.dumps([f._asdict() for f in findings], indent=1) if options.json else as_text(findings))
     return int(nothing_runs(findings))

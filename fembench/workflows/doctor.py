@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fembench.base.progress import working
 from fembench.base.tables import table
 from fembench.host.finding import Finding, ok
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 def whole_examination(hostfile: str = "") -> list[Finding]:
     """Every finding. A library that the check-up itself needs and does not find is the only one then."""
     try:
-        with working("doctor: checking"):
-            return list(examine(hostfile))
+        return list(examine(hostfile))
     except ModuleNotFoundError as error:
         how = f"{sys.executable} -m pip install {error.name}"
         return [Finding(error.name or str(error), "problem", "not installed", how, required=True)]

@@ -170,7 +170,7 @@ def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
     if not len(speeds):
         return Equality(0, fewest_for(level))
     relative = np.median(speeds / speeds.mean(axis=1, keepdims=True), axis=0)
-    fast, slow = int(relative.argmax()), int(relative.argmin())
+    slow, *_, fast = relative.argsort(kind="stable").tolist()  # two ranks, even if all have the same median
     ratios = speeds[:, fast] / speeds[:, slow]
     interval = median_interval(ratios, level)
     low, high = (interval.low, interval.high) if interval else (nan, nan)

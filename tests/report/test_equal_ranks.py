@@ -10,7 +10,7 @@ from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, environment, make_record
 
 from fembench.report import tables
-from fembench.report.equality import equality, unequal_ranks
+from fembench.report.equality import equality, unequal_ranks, why_unequal
 from fembench.report.results import results
 from fembench.report.speedup import speedup
 from fembench.report.table import to_json
@@ -69,6 +69,34 @@ def test_ranks_within_a_quarter_of_each_other_in_every_run_are_equal():
     assert (found.judged, found.remark) == ("equal", "")
 
 
+@pytest.mark.parametrize(("ratio", "judgement"), [(1.25, "equal"), (1.3, "unequal")])
+def test_a_ratio_of_one_and_a_quarter_is_the_largest_of_equal_ranks(ratio, judgement):
+    assert judged(runs_of([(8e9 * ratio, 8e9)] * 6)).judged == judgement
+
+
+def test_enough_runs_that_disagree_are_said_to_disagree_and_not_to_be_too_few():
+    found = judged(runs_of([(8e9, 4e9)] * 3 + [(4e9, 8e9)] * 3))
+    assert found.remark == "ranks not shown to be equal: triads differ by a factor of 0.50 to 2.00"
+
+
+def test_two_kinds_of_processor_and_narrow_quotas_are_known_to_be_unequal():
+    kinds = (HOST, replace(HOST, name="n2", cpu_model="Other CPU"))
+    assert "(2 CPU models)" in why_unequal(make_record(ranks=2, environment=environment(2, hosts=kinds)))
+    narrow = [replace(HOST, name=f"n{k}", cpu_quota=0.5, quota_group="job") for k in range(5)]
+    why = why_unequal(make_record(ranks=5, environment=environment(5, hosts=narrow)))
+    assert why.count("a quota of 0.5 CPUs") == 3
+    assert why.endswith(" and 2 more): no efficiency")
+
+
+def test_two_hosts_are_compared_by_their_stated_speed_on_whatever_cores_and_one_rank_with_none():
+    hosts = tuple(replace(HOST, name=name) for name in ("n1", "n2"))
+    here = environment(2, hosts=hosts)
+    records = runs_of([(8e9, 8e9)], environment=here)
+    records += runs_of([(8e9, 8e9)], environment=replace(here, affinity=((4,), (5,))), storage="sym")
+    (row,) = to_json(tables.equality.rank_speeds(results([*records, *runs_of([(8e9,)])])))
+    assert (row["ranks"], row["judged"], row["hosts"]) == (None, "not known", "n1, n2")
+
+
 def test_a_run_is_one_sample_however_many_triads_it_holds():
     assert judged([with_triads([[8e9] * 100, [4e9] * 100])]).runs == 1
 
@@ -117,7 +145,7 @@ def test_runs_on_the_same_cores_count_together_and_runs_on_others_do_not():
     assert equality(others[0], found).runs == 3
 
 
-@pytest.mark.parametrize(("ranks", "needed"), [(2, 6), (64, 17)])
+@pytest.mark.parametrize(("ranks", "needed"), [(2, 6), (3, 7), (64, 17)])
 def test_the_more_pairs_of_ranks_the_more_runs_it_takes(ranks, needed):
     """Smallest n with 2 / 2^n <= 0.05 / pairs: the extremes of n runs miss the median so often."""
     pairs = ranks * (ranks - 1) // 2

@@ -112,6 +112,13 @@ def accounted(record):
     return msgspec.structs.replace(record, total=tuple((-left).tolist()))
 
 
+def solve_on(solve, n, **changes):
+    """The facts of a solve with numbers for n ranks, of its first ones or repeated."""
+    names = ("flops", "bytes", "matrix_bytes", "bandwidth", "triads")
+    by_rank = {name: (getattr(solve, name) * n)[:n] for name in names}
+    return msgspec.structs.replace(solve, **by_rank, **changes)
+
+
 def on_ranks(record, n):
     """The record as if its first n ranks had been all."""
     part = record.partition
@@ -130,6 +137,7 @@ def on_ranks(record, n):
             affinity=record.environment.affinity[:n],
         ),
         partition=msgspec.structs.replace(part, **cut),
+        solve=solve_on(record.solve, n),
         setup=record.setup[:n],
         total=record.total[:n],
         sets=tuple(

@@ -4,7 +4,7 @@ import dataclasses
 
 import msgspec
 import numpy as np
-from planted_records import accounted
+from planted_records import accounted, solve_on
 from thesis_001 import DATA
 
 from fembench.model.cg import Price, cg_graph
@@ -58,7 +58,7 @@ def planted_run(
         setup=((0.0,) * len(NAMES),) * case.placement.ranks,
         total=(1.0,) * case.placement.ranks,
         sets=sets,
-        solve=msgspec.structs.replace(record.solve, iterations=ITERATIONS),
+        solve=solve_on(record.solve, case.placement.ranks, iterations=ITERATIONS),
         events=tuple(_events(result, case.placement.ranks)),
     )
     return accounted(made), result

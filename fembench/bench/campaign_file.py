@@ -25,6 +25,7 @@ from fembench.base.errors import InputError, shown
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
 from fembench.bench.enough_memory import check_memory
+from fembench.bench.fastest import settled
 from fembench.launch.allocation import HostsError
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case, fields_of
@@ -140,7 +141,8 @@ def _product(table: dict[str, Any], where: str, there: CampaignHosts) -> list[Pl
             if several_ranks and placement.shares:  # one row of the product; others may match
                 continue
             raise
-        cases.append(sized(found, row, there, where))
+        placed = sized(found, row, there, where)
+        cases.append(placed._replace(case=settled(placed.case)))
         try:
             check_memory(cases[-1].case, there)
         except InputError as error:

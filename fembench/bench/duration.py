@@ -66,7 +66,7 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
     pace = _pace(case, n, near) if near else _stated(case, n)
     turns = max(1.0, case.placement.ranks / cores) if cores else 1.0
     slower = turns * case.synthetic.dilate
-    cg = pace.iterations * _bytes(case, n) / pace.rate * slower
+    cg = pace.iterations * bytes_moved(case, n) / pace.rate * slower
     least, most = _measuring(case.effort, cg)
     timed = least + (_needed(near) if near else PATIENCE) * (most - least)
     sets = max(case.effort.sets, math.ceil(timed / cg) if cg > 0 else 0) + case.effort.warmups
@@ -112,7 +112,7 @@ class Expectations:
 def _stated(case: Case, n: int) -> ExpectedPace:
     """From the stated rates."""
     each = n / case.placement.ranks
-    return ExpectedPace(START + SETUP * each, ASSEMBLY * each, RATE, _iterations(case, n, None))
+    return ExpectedPace(START + SETUP * each, ASSEMBLY * each, RATE, iterations_of(case, n))
 
 
 def _pace(case: Case, n: int, near: Record) -> ExpectedPace:
@@ -125,13 +125,15 @@ def _pace(case: Case, n: int, near: Record) -> ExpectedPace:
     dilate = near.case.synthetic.dilate
     once = max(0.0, float(times.program.max()) - float(walls.sum()))
     rest = max(0.0, float(np.median(times.walls.max(axis=1) - cg))) / dilate
-    moved = _bytes(near.case, near.mesh.n_equations) * float(np.median(times.all_iterations[~times.warmups]))
+    moved = bytes_moved(near.case, near.mesh.n_equations) * float(
+        np.median(times.all_iterations[~times.warmups])
+    )
     rate = moved / (float(np.median(cg)) / dilate)
     once = max(min(once, START), once + SETUP * each * (1 - 1 / scale))
-    return ExpectedPace(once, rest * scale, rate, _iterations(case, n, near))
+    return ExpectedPace(once, rest * scale, rate, iterations_of(case, n, near))
 
 
-def _iterations(case: Case, n: int, near: Record | None) -> float:
+def iterations_of(case: Case, n: int, near: Record | None = None) -> float:
     """Iterations of a set."""
     if case.stop.iterations:
         return case.stop.iterations
@@ -148,7 +150,7 @@ def _iterations(case: Case, n: int, near: Record | None) -> float:
     return min(found, case.stop.max_iterations or found)
 
 
-def _bytes(case: Case, n: int) -> float:
+def bytes_moved(case: Case, n: int) -> float:
     """Bytes that a rank moves per iteration."""
     each = n / case.placement.ranks
     storage = storage_of(case.method.storage, case.method.solver)

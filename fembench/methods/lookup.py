@@ -16,6 +16,7 @@ from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMeth
 from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 from fembench.methods.variants import VARIANTS, VariantMethod
 
+AUTO = "auto"  # as a preconditioner: the one that is expected to reach the solution first
 Method: TypeAlias = StorageMethod | PreconditionerMethod | VariantMethod
 
 
@@ -119,12 +120,15 @@ def mismatch(choice: MethodChoice) -> str:
     """Whether the solver has the storage, the preconditioner and the variant."""
     solver = choice.solver
     try:
-        storage, precond = storage_of(choice.storage), precond_of(choice.precond)
+        storage, precond = (
+            storage_of(choice.storage),
+            precond_of("none" if choice.precond == AUTO else choice.precond),
+        )
     except InputError as error:
         return str(error)
     if storage.solver != solver:
         return f"storage '{choice.storage}': solver {solver} has {', '.join(names(storages(solver)))}"
-    if solver not in precond.solvers:
+    if solver not in precond.solvers or (choice.precond == AUTO and solver != "own"):
         return f"precond '{choice.precond}': solver {solver} has {', '.join(names(preconds(solver)))}"
     try:
         variant_of(choice.variant, solver)
@@ -149,7 +153,7 @@ def mismatch_balance(choice: MethodChoice) -> str:
     if choice.solver != "own" or choice.variant not in balanced:
         expected = f"expected solver own, variant {one_of(balanced)}"
         return f"solver {choice.solver}, variant '{choice.variant}': {expected}"
-    if not precond_of(choice.precond).balances:
+    if choice.precond != AUTO and not precond_of(choice.precond).balances:
         known = one_of(names(p for p in preconds() if p.balances))
         return f"precond '{choice.precond}': expected {known}"
     return ""

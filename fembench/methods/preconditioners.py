@@ -6,6 +6,7 @@ from fembench.methods.steps import Gathering, Multiplication, Pass, Step, Stored
 from fembench.methods.storages import Solver
 
 CHEBYSHEV_DEGREE = 4  # products of an application, plus one
+SMALL_LEVEL = 4000  # nodes of a level of multigrid that lives on rank 0
 SMOOTHING_STEPS = 3  # of multigrid, before and after each coarse correction
 NOT_STORED = StoredInverse()
 

@@ -21,7 +21,7 @@ from fembench.model.cg import Correction, Factor, Power, Price, inside_product, 
 from fembench.model.configuration import by_configuration
 from fembench.model.forecast import allreduce_seconds, forecast
 from fembench.model.graph import Collective
-from fembench.model.iteration import events_of
+from fembench.model.iteration import coarse_exchanges, coarse_grids, events_of
 from fembench.model.machine import Machine
 from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
@@ -148,7 +148,13 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
         _kept(work, machine, rank, inside_product(work, priced[rank], rank)) for rank in range(work.ranks)
     ]
     n_bytes = exchanges * np.array([sum(row) for row in work.parts.message_bytes], float)
-    sending = exchanges * np.array([_overheads(work, machine, rank) for rank in range(work.ranks)])
+    sending = exchanges * np.array(
+        [_overheads(machine, rank, work.exchange(rank)) for rank in range(work.ranks)]
+    )
+    for rank in range(work.ranks):
+        for exchange in coarse_exchanges(work, rank):
+            n_bytes[rank] += sum(m for _, m in exchange)
+            sending[rank] += _overheads(machine, rank, exchange)
     rest = found.phases[:, CG] - found.phases[:, CG_PARTS].sum(axis=1)
     assembly = found.phases[:, ASSEMBLY]
     dofs, k = work.parts.dofs, company(slots)
@@ -173,14 +179,16 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
 
 
 def _reducing(work: Workload, price: Price, machine: Machine) -> float:
-    """Predicted seconds of an iteration's all-reduces."""
+    """Predicted seconds of an iteration's all-reduces; 0 where ranks wait in them for the grids on rank 0."""
+    if coarse_grids(work):
+        return 0.0
     sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
     return sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0
 
 
-def _overheads(work: Workload, machine: Machine, rank: int) -> float:
-    """Seconds of Os per exchange with the neighbours."""
-    return sum(machine.cost(rank, q, m).send for q, m in work.exchange(rank))
+def _overheads(machine: Machine, rank: int, exchange: Sequence[tuple[int, int]]) -> float:
+    """Seconds of Os of one exchange with the neighbours."""
+    return sum(machine.cost(rank, q, m).send for q, m in exchange)
 
 
 def _kept(work: Workload, machine: Machine, rank: int, computing: float) -> float:

@@ -1,7 +1,8 @@
 """The events of one rank in one iteration: the declared steps of its method as computing and messages.
 
 A product consists of the interface rows, the messages to all neighbours, the interior rows, the wait, and the
-sum. A product inside a preconditioner sends messages too.
+sum. A product inside a preconditioner sends messages too, and so does each grid of multigrid: fewer nodes, an
+eighth per grid in the volume and a quarter on interfaces, and in the end one sum and one broadcast of rank 0.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fembench.methods.preconditioners import SMALL_LEVEL, SMOOTHING_STEPS
 from fembench.methods.recipe import recipe
 from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction
 from fembench.methods.work import DOUBLE
@@ -36,6 +38,26 @@ def events_of(work: Workload, rank: int, price: Price) -> Program:
     """The events of one rank in one iteration, without computing that takes no time."""
     found = _Rank(work, rank, price).iteration()
     return tuple(e for e in found if not (isinstance(e, Compute) and e.seconds == 0))
+
+
+def coarse_exchanges(work: Workload, rank: int) -> list[list[tuple[int, int]]]:
+    """The neighbour sums of multigrid's grids in one application, each as Workload.exchange. As on boxes of
+    cubes: every grid has twice the spacing of the one above it."""
+    found = []
+    for k in range(1, coarse_grids(work)):
+        each = [(q, max(m // 4**k, 3 * DOUBLE)) for q, m in work.exchange(rank)]
+        found += [each] * (2 * SMOOTHING_STEPS + 1)  # each product, and the restricted residual
+    return found
+
+
+def coarse_grids(work: Workload) -> int:
+    """Grids of multigrid down to the first one on rank 0; 0 for other preconditioners."""
+    nodes, grids = work.n_equations / 3, 0
+    if recipe(work.case.method).precond.coarse_per_dof:
+        grids = 1
+        while nodes / 8**grids > SMALL_LEVEL:
+            grids += 1
+    return grids
 
 
 class _Rank:
@@ -78,6 +100,11 @@ class _Rank:
                 yield from self._messages([Compute(PRECOND, (1 - part) * price.precond_product)])
             elif isinstance(step, Gathering):
                 yield Collective("allgather", DOUBLE * step.numbers, ALLREDUCE)
+        for exchange in coarse_exchanges(self._work, self._rank):
+            yield from self._messages([], exchange)
+        if grids := coarse_grids(self._work):
+            m = DOUBLE * round(self._work.n_equations / 8**grids)
+            yield from (Collective("reduce", m, ALLREDUCE), Collective("bcast", m, ALLREDUCE))
 
     def _reduction(self, step: Reduction) -> Iterator[Event]:
         whole = Collective("allreduce", DOUBLE * step.numbers, ALLREDUCE)
@@ -103,15 +130,20 @@ class _Rank:
             yield from (outer, inside)
             yield from self._messages([])
 
-    def _messages(self, meanwhile: list[Event]) -> Iterator[Event]:
-        """Messages to and from all neighbours, with the events of `meanwhile` before the wait."""
-        if not self._exchange:
+    def _messages(
+        self, meanwhile: list[Event], exchange: list[tuple[int, int]] | None = None
+    ) -> Iterator[Event]:
+        """Messages to and from all neighbours (by default those of a product), with the events of `meanwhile`
+        before the wait."""
+        exchange = exchange or self._exchange
+        if not exchange:
             yield from meanwhile
             return
-        pack, unpack = self._price.pack
-        yield from (Receive(q, m, SEND) for q, m in self._exchange)
+        part = sum(m for _, m in exchange) / sum(m for _, m in self._exchange)
+        pack, unpack = (part * seconds for seconds in self._price.pack)
+        yield from (Receive(q, m, SEND) for q, m in exchange)
         yield Compute(SEND, pack)
-        yield from (Send(q, m, SEND) for q, m in self._exchange)
+        yield from (Send(q, m, SEND) for q, m in exchange)
         yield from meanwhile
         yield Wait(WAIT, 0)  # does not wait for pending all-reduces
         yield Compute(UNPACK, unpack)

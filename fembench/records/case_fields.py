@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fembench.base.plugins import Kind
-from fembench.methods.lookup import default_storages, described, names, preconds, storages, variants
+from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
 from fembench.methods.storages import Solver
 
 POLICIES = (
@@ -112,11 +112,11 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     precond: Annotated[
         str,
         Option(
-            f"preconditioner: {described(preconds())}",
+            f"preconditioner: {described(preconds())}; {AUTO}: the one that should reach the solution first",
             role="question",
             varied=True,
             short="{}",
-            choices=names(preconds()),
+            choices=(*names(preconds()), AUTO),
             more="preconditioners",
         ),
     ] = "none"

@@ -57,6 +57,9 @@ def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any] | Packed]]:
     for name in ("bandwidth", "triads"):
         if measured := getattr(record.solve, name):
             yield f"solve.{name}", measured
+    for k, level in enumerate(record.solve.levels):
+        for name in ("computing", "messages", "waiting"):
+            yield f"solve.levels[{k}].{name}", getattr(level, name)
     yield "setup", record.setup
     yield "total", record.total
     for k, one in enumerate(record.sets):

@@ -10,6 +10,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.units import plural
+from fembench.bench.fastest import settled
 from fembench.characterize.load_now import loads_of
 from fembench.launch.hosts import hosts_of
 from fembench.mesh.presets import resolve
@@ -170,4 +171,4 @@ def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
             "shares, or one number of ranks"
         )
     values = {**asked.fields, "mesh": asked.mesh, "storage": storage_of(asked.fields), "shares": shares}
-    return [flat_case(values | {"ranks": n}, "options") for n in counts]
+    return [settled(flat_case(values | {"ranks": n}, "options")) for n in counts]

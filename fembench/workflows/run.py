@@ -9,6 +9,7 @@ from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.bench.enough_memory import check_memory
+from fembench.bench.fastest import settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.job import REFUSED
@@ -61,7 +62,10 @@ def run_case(
 
     Raises InputError.
     """
-    case, folder = weighted(case, weights), Path(results) / "runs"
+    asked, folder = weighted(case, weights), Path(results) / "runs"
+    case = settled(asked)
+    if case != asked:
+        progress(f"run: {case.output.label}")
     ranks = plural(case.placement.ranks, "rank")
     each = ranks_per_core(case.placement.ranks, hostfile)
     if MANY_PER_CORE < each <= MOST_PER_CORE:

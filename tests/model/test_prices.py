@@ -51,6 +51,30 @@ def test_two_levels_gather_six_numbers_of_every_rank():
     assert [e for e in found if isinstance(e, Collective)][1] == Collective("allgather", 48, ALLREDUCE)
 
 
+@pytest.mark.parametrize(("mesh", "grids"), [("m1", 1), ("m", 2)])
+def test_each_grid_of_multigrid_sends_messages_of_a_quarter_and_rank_0_sums_and_broadcasts(mesh, grids):
+    """66 300 nodes of m: the first grid, 8288, is on all ranks; the second, 1036, on rank 0."""
+    plain, found = (body(Case.of(mesh=mesh, ranks=2, precond=name)) for name in ("none", "multigrid"))
+    (size,) = {e.m for e in plain if isinstance(e, Send)}
+    sent = [e.m for e in found if isinstance(e, Send)]
+    assert sent == [size] * 7 + [size // 4] * 7 * (grids - 1)
+    kinds = [e.kind for e in found if isinstance(e, Collective)]
+    assert sorted(kinds) == ["allreduce", "allreduce", "bcast", "reduce"]
+
+
+def test_runs_by_multigrid_teach_what_they_cost():
+    s = study(planted_machine([1.0, 1.0]))
+    case = Case.of(mesh="m", ranks=2, precond="multigrid")
+    slots, machine, _ = s.place(2)
+    slow = [
+        dataclasses.replace(p, precond=2 * p.precond, precond_product=2 * p.precond_product)
+        for p in prices(workload(case), slots, s.rates)
+    ]
+    record, result = planted_run(case, machine, slow)
+    taught = dataclasses.replace(s, correction=learn([record], s.rates, s.place))
+    assert taught.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
 def test_an_allgather_brings_every_rank_all_parts(ranks):
     event = Collective("allgather", 48, 0)

@@ -157,6 +157,10 @@ def put(part, name, value):
         (put("solve", "bytes", [1.0]), "solve.bytes of 1 rank; expected 2, as in its case"),
         (put("solve", "matrix_bytes", [1]), "solve.matrix_bytes of 1 rank; expected 2, as in its case"),
         (put("solve", "bandwidth", [1.0]), "solve.bandwidth of 1 rank; expected 2, as in its case"),
+        (
+            put("solve", "levels", [{"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}]),
+            "solve.levels[0].computing of 1 rank; expected 2, as in its case",
+        ),
         (put("solve", "triads", [[1.0]] * 3), "solve.triads of 3 ranks; expected 2, as in its case"),
         (put("solve", "triads", [[1.0], []]), "solve.triads[1] = []: expected numbers above 0"),
         (put("solve", "bandwidth", [1.0, 0.0]), "solve.bandwidth = [1.0, 0.0]: expected numbers above 0"),

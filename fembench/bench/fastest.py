@@ -1,0 +1,64 @@
+"""`precond = "auto"`: the preconditioner that is expected to reach the solution first.
+
+Expected are set-up and iterations. The methods declare bytes, messages and number of iterations; set-up was
+measured on boxes. The rates are stated ones, as for runs without records (duration.py).
+"""
+
+import math
+from collections.abc import Sequence
+
+from fembench.bench.duration import RATE, bytes_moved, equations_of, iterations_of
+from fembench.methods.lookup import AUTO, preconds
+from fembench.methods.preconditioners import SMALL_LEVEL
+from fembench.methods.recipe import recipe
+from fembench.records.case import Case
+from fembench.records.record import Record
+
+CACHED, FASTER = 16e6, 3.0  # bytes per iteration of a rank that caches hold, and how much faster they are
+MESSAGE = 1e-5  # seconds of a neighbour sum or of an all-reduce
+# seconds, and the number of its iterations that take as long
+GRIDS_SET_UP, SET_UP = (0.05, 6.0), {"chebyshev": (0.001, 8.0), "two-level": (0.003, 3.0)}
+CERTAIN = "multigrid"  # where the size of the mesh is not known: its iterations hardly depend on it
+
+
+def settled(case: Case, records: Sequence[Record] = ()) -> Case:
+    """The case with the preconditioner that `auto` stands for, and why in its label; others unchanged."""
+    if case.method.precond != AUTO:
+        return case
+    name, why = _chosen(case, equations_of(case, records))
+    label = f"{case.output.label}; " if case.output.label else ""
+    return case.with_(precond=name, label=f"{label}precond auto: {name}, {why}")
+
+
+def _chosen(case: Case, n: int | None) -> tuple[str, str]:
+    """(name, why)."""
+    if case.stop.iterations:
+        return "none", "since fixed iterations reach no solution"
+    able = [case.with_(precond=p.name) for p in preconds("own") if _fits(case, p.name)]
+    if n is None:
+        sure = next((c for c in able if c.method.precond == CERTAIN), case.with_(precond="none"))
+        return sure.method.precond, "since the mesh is read only by the run, and its size decides the others"
+    times = sorted((solution_seconds(one, n), one.method.precond) for one in able)
+    (first, name), *others = times
+    beside = f", {others[0][1]} {others[0][0]:.2g} s" if others else ""
+    return name, f"expected to solve {n} equations in {first:.2g} s{beside}"
+
+
+def _fits(case: Case, name: str) -> bool:
+    """Whether the other fields of the case allow it."""
+    try:
+        case.with_(precond=name)
+    except ValueError:
+        return False
+    return True
+
+
+def solution_seconds(case: Case, n: int) -> float:
+    """Seconds of set-up and iterations, for n equations."""
+    one, ranks, moved = recipe(case.method), case.placement.ranks, bytes_moved(case, n)
+    grids = max(0.0, math.log(n / 3 / SMALL_LEVEL, 8)) if one.precond.coarse_per_dof else 0.0
+    messages = one.exchanges * (1 + grids) + len(one.reductions) + 2 * (grids > 0) + (one.gathered > 0)
+    rate = RATE * (FASTER if moved / (1 + one.precond_products) < CACHED else 1.0)
+    iteration = moved / rate + (MESSAGE * messages if ranks > 1 else 0.0)
+    start, more = GRIDS_SET_UP if one.precond.coarse_per_dof else SET_UP.get(one.precond.name, (0.0, 0.0))
+    return start + (more + iterations_of(case, n)) * iteration

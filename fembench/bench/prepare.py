@@ -164,8 +164,8 @@ def _prepare_piece(
         blocking = case.method.exchange == "blocking"
         interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
     with span(tracer, VERIFY):
-        surveys = comm.allgather(survey(spec, sub, extent))
-        together(comm, lambda: check(spec, merge(surveys)))
+        found = comm.allreduce(survey(spec, sub, extent), lambda a, b: merge((a, b)))
+        together(comm, lambda: check(spec, found))
         cut = origin.cut if origin.cut is not None else count_cut_of_box(comm, sub)
         mesh_facts = _mesh_facts(comm, origin, sub)
         part_facts = partition_facts(comm, case, sub, interface, origin.targets, cut)

@@ -5,6 +5,7 @@ import pytest
 
 from fembench.bench.prepare import prepare, prepare_parts
 from fembench.fem.problem import load_problem
+from fembench.fem.survey import Survey
 from fembench.mesh.box_part import box_region
 from fembench.mesh.presets import box_named, resolve
 from fembench.partition.partition import Partition
@@ -32,6 +33,18 @@ def test_it_is_the_whole_box_cut_the_same_way(comm, mesh, problem):
     np.testing.assert_array_equal(mine.sub.x, other.sub.x)
     np.testing.assert_array_equal(mine.rhs, other.rhs)
     np.testing.assert_array_equal(mine.sub.restrained, other.sub.restrained)
+
+
+def test_what_ranks_find_of_supports_and_loads_is_merged_on_its_way_to_them(comm):
+    """Bytes that arrive at a rank do not grow with the number of ranks."""
+
+    class NoneGathered(type(comm)):
+        def allgather(self, sendobj):
+            assert not isinstance(sendobj, Survey)
+            return super().allgather(sendobj)
+
+    case = Case.of(mesh="box:4x3x5", partitioner="blocks", shares=SHARES[comm.size], problem="corner-load")
+    assert prepare(NoneGathered(comm), case, NullTracer()).mesh.n_fixed == 3 * 4 * 6
 
 
 def parts_of(grid, counts, targets):

@@ -149,32 +149,39 @@ class _Runner:
         self._own = np.array([node.work + sum(o for _, o in node.waits) for node in nodes])
 
     def _level(self, level: Ints) -> _Level:
-        segment, ranks = self._segment, self._ranks
-        nodes = [segment.nodes[k] for k in level]
-        shape = max(len(node.waits) for node in nodes), len(nodes)
-        numbers, receive = np.full(shape, -1, np.int64), np.zeros(shape)
-        sources, posts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        offsets, post_offsets = np.full(shape, -np.inf), np.full(shape, -np.inf)
-        for i, node in enumerate(nodes):
-            for j, (number, overhead) in enumerate(node.waits):
-                message = segment.messages[number]
-                numbers[j, i], receive[j, i] = number, overhead
-                sources[j, i] = segment.before[message.sent[0]] + ranks
-                offsets[j, i] = message.sent[1] + message.latency
-                if message.posted is not None:
-                    posts[j, i] = segment.before[message.posted[0]] + ranks
-                    post_offsets[j, i] = message.posted[1] + message.latency
-        two_sided = bool(np.isfinite(post_offsets).any())
+        nodes, before = [self._segment.nodes[k] for k in level.tolist()], self._segment.before
+        counts = np.array([len(node.waits) for node in nodes])
+        number = np.array([number for node in nodes for number, _ in node.waits], np.int64)
+        messages = [self._segment.messages[k] for k in number.tolist()]
+        latency = np.array([m.latency for m in messages])
+        posts = [m.posted or (0, -np.inf) for m in messages]
+        column = np.repeat(np.arange(len(nodes)), counts)
+        row = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts)
+        shape = int(counts.max()), len(nodes)
+
+        def spread(values: npt.ArrayLike, empty: float, kind: type = np.float64) -> npt.NDArray:
+            table: npt.NDArray = np.full(shape, empty, kind)
+            table[row, column] = values
+            return table
+
+        def ends(sides: Sequence[tuple[int, float]]) -> tuple[Ints, Array]:
+            """Where a node begins, and how long after that the message arrives."""
+            node = np.array([node for node, _ in sides], np.int64)
+            offset = np.array([offset for _, offset in sides]) + latency
+            return spread(before[node] + self._ranks, 0, np.int64), spread(offset, -np.inf)
+
+        sources, offsets = ends([m.sent for m in messages])
+        posted, post_offsets = ends(posts)
         return _Level(
             level,
-            segment.before[level] + ranks,
+            before[level] + self._ranks,
             np.array([node.work for node in nodes]),
             sources,
             offsets,
-            posts if two_sided else None,
+            posted if any(m.posted for m in messages) else None,
             post_offsets,
-            receive,
-            numbers,
+            spread([overhead for node in nodes for _, overhead in node.waits], 0.0),
+            spread(number, -1, np.int64),
             np.arange(shape[0])[:, None] + np.zeros(shape, np.int64),
         )
 

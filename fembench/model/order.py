@@ -17,42 +17,40 @@ NEVER = -(1 << 40)  # a dependency that is never met
 
 def levels_of(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -> list[Ints]:
     """Levels of nodes, each depending only on earlier levels. Raises DeadlockError."""
-    needs: list[list[int]] = []
-    for k, node in enumerate(nodes):
-        on = [int(before[k])]
-        for number, _ in node.waits:
-            if number < 0:
-                on.append(NEVER)  # a message that is never sent
-                continue
-            message = messages[number]
-            on.append(int(before[message.sent[0]]))
-            if message.posted is not None:
-                on.append(int(before[message.posted[0]]) if message.posted[0] >= 0 else NEVER)
-        needs.append(on)
-    left = [sum(1 for n in on if n >= 0) + (1 << 20) * any(n == NEVER for n in on) for on in needs]
-    users: list[list[int]] = [[] for _ in nodes]
-    for k, on in enumerate(needs):
-        for n in on:
-            if n >= 0:
-                users[n].append(k)
-    level = [k for k, count in enumerate(left) if not count]
-    found, done = [], 0
-    while level:
-        found.append(np.array(level, np.int64))
-        done += len(level)
-        following = []
-        for k in level:
-            for user in users[k]:
-                left[user] -= 1
-                if not left[user]:
-                    following.append(user)
-        level = following
-    if done < len(nodes):
+    users, on = _dependencies(nodes, messages, before)
+    left = np.bincount(users[on >= 0], minlength=len(nodes))
+    left[users[on == NEVER]] += 1 << 20
+    users, on = users[on >= 0], on[on >= 0]
+    users = users[np.argsort(on, kind="stable")]  # of the first node, of the second, …
+    ends = np.append(0, np.cumsum(np.bincount(on, minlength=len(nodes))))
+    level, found = np.flatnonzero(left == 0), []
+    while len(level):
+        found.append(level)
+        n = ends[level + 1] - ends[level]
+        freed = users[np.repeat(ends[level] - np.cumsum(n) + n, n) + np.arange(n.sum())]
+        np.subtract.at(left, freed, 1)
+        level = np.unique(freed[left[freed] == 0])
+    if sum(map(len, found)) < len(nodes):
         raise DeadlockError(_blocked(nodes, messages, left))
     return found
 
 
-def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: list[int]) -> str:
+def _dependencies(nodes: list[Node], messages: list[PlannedMessage], before: Ints) -> tuple[Ints, Ints]:
+    """Pairs (node, earlier node that it depends on; negative: none, NEVER: one that does not exist)."""
+    sent = np.array([*(message.sent[0] for message in messages), -1], np.int64)
+    eager = NEVER - 1
+    posted = np.array([*(m.posted[0] if m.posted else eager for m in messages), eager], np.int64)
+    every = np.arange(len(nodes))
+    waiting = np.repeat(every, [len(node.waits) for node in nodes])
+    numbers = np.array([number for node in nodes for number, _ in node.waits], np.int64)
+    numbers = np.where(numbers < 0, len(messages), numbers)  # a message that is never sent
+    met = posted[numbers] != eager
+    ends = np.concatenate((sent[numbers], posted[numbers][met]))
+    on = np.where(ends < 0, NEVER, before[np.maximum(ends, 0)]) if len(ends) else ends
+    return np.concatenate((every, waiting, waiting[met])), np.concatenate((before, on))
+
+
+def _blocked(nodes: list[Node], messages: list[PlannedMessage], left: Ints) -> str:
     """The ranks that wait for ever, and their partners."""
     first: dict[int, Node] = {}
     for k, node in enumerate(nodes):

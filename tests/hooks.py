@@ -28,6 +28,15 @@ def pytest_configure(config):
         config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
 
 
+def pytest_ignore_collect(collection_path, config):
+    """A session of one mark imports only the files that mention it: others would cost every rank time."""
+    wanted = {"mpi", "alone"}.intersection(config.option.markexpr.split(" and "))
+    if wanted and collection_path.suffix == ".py":
+        text = collection_path.read_text()
+        return any(f"mark.{mark}" not in text for mark in wanted) or None
+    return None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs, also inside MPI, ends the session with the place where it hangs."""
@@ -66,6 +75,33 @@ def settings_of_one_test():
     for name in [name for name in os.environ if name.startswith("FEMBENCH_") and name not in before]:
         del os.environ[name]
     os.environ.update(before)
+
+
+@pytest.fixture
+def output(capsys):
+    """A function: what a command prints; its exit status is 0."""
+    return lambda *words: _told(capsys, words, 0).out
+
+
+@pytest.fixture
+def refusal(capsys):
+    """A function: the one line with which a command is refused; its exit status is 2."""
+
+    def line(*words):
+        told = _told(capsys, words, 2).err
+        assert told.count("\n") == 1, told
+        return told
+
+    return line
+
+
+def _told(capsys, words, expected):
+    from fembench.cli.main import main
+
+    capsys.readouterr()
+    status, told = main([*words]), capsys.readouterr()
+    assert status == expected, told.err
+    return told
 
 
 @pytest.fixture

@@ -65,9 +65,8 @@ def test_names_come_in_the_order_of_the_study_and_unknown_ones_are_refused():
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_experiments_are_listed_and_a_wrong_name_is_one_line(study, capsys):
-    assert main(["study", study.name, "--list"]) == 0
-    listed = capsys.readouterr().out.splitlines()
+def test_experiments_are_listed_and_a_wrong_name_is_one_line(study, capsys, output):
+    listed = output("study", study.name, "--list").splitlines()
     assert [line.split()[0] for line in listed] == list(study.names)
     assert main(["study", study.name, "--only", "nothing"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -89,18 +88,16 @@ def test_declared_experiments_are_those_that_the_studies_measure():
     assert all(callable(study.measure) for study in STUDIES)
 
 
-def test_without_a_word_every_study_and_tool_has_its_sentence(capsys):
-    assert main(["study"]) == 0
-    told = capsys.readouterr().out
+def test_without_a_word_every_study_and_tool_has_its_sentence(output):
+    told = output("study")
     for study in STUDIES:
         assert f"  {study.name}  {study.sentence}\n" in told
     assert all(f"\n  {tool} " in told for tool in ("app NAME", "pasl FILE", "schedule GRAPH"))
 
 
 @pytest.mark.parametrize("words", [("thesis-004", "--explain"), ("explain", "thesis-004")])
-def test_an_explanation_says_on_one_screen_what_was_done_what_is_done_how_long_it_takes(words, capsys):
-    assert main(["study", *words]) == 0
-    told = capsys.readouterr().out
+def test_an_explanation_says_on_one_screen_what_was_done_what_is_done_how_long_it_takes(words, output):
+    told = output("study", *words)
     assert [
         told.index(text) for text in ("What the source did:", "What is measured again", "How long it takes")
     ]
@@ -108,10 +105,9 @@ def test_an_explanation_says_on_one_screen_what_was_done_what_is_done_how_long_i
     assert told.count("\n") <= 24
 
 
-def test_an_experiment_is_explained_by_its_name_alone(capsys):
+def test_an_experiment_is_explained_by_its_name_alone(output):
     for words in (("explain", "E7"), ("explain", "thesis-004", "E7"), ("E7", "--explain")):
-        assert main(["study", *words]) == 0
-        told = capsys.readouterr().out
+        told = output("study", *words)
         assert "E7: communication inside CG" in told
         assert "fembench study thesis-004 E7" in told
         assert "What the source did" not in told

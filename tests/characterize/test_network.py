@@ -12,7 +12,7 @@ from fembench.characterize.estimate import estimated
 from fembench.characterize.exchange import measure_exchange
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import SIZES as USUAL
-from fembench.characterize.messages import Measuring, measure_network, rank_pairs, taken_by_host
+from fembench.characterize.messages import Measuring, measure_network, rank_pairs, sizes_of, taken_by_host
 from fembench.characterize.pingpong import MOST, PingPongEffort, measure_pair
 from fembench.characterize.progress import LONGER, overlap_left, polling_factor
 from fembench.characterize.trains import SIZES as TRAIN_SIZES
@@ -220,15 +220,12 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     if separate:  # ranks on hosts of their own, as far as they can tell
         monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
     monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
-    told = []
+    told, asked = [], NetworkSettings(sizes=(8, 1024, 16384))
+    pairs = "classes" if separate else ""
     job = NetworkJob(
-        ranks=comm.size,
-        quick=True,
-        pairs="classes" if separate else "",
-        sites="",
-        emulate="",
-        dilate=1.0,
+        ranks=comm.size, quick=True, pairs=pairs, sites="", emulate="", dilate=1.0, settings=asked
     )
+    assert sizes_of(msgspec.structs.replace(job, settings=NetworkSettings())) == USUAL[:18]
     found = measure_network(comm, job, told.append)
     if comm.rank:
         assert found is None
@@ -236,7 +233,7 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
         return
     assert any("messages" in line for line in told)
     network = estimated(found.network, found.rank_host)
-    assert network.settings == NetworkSettings(sizes=USUAL[:18])
+    assert network.settings == asked
     check_network(network, len(found.hosts), len(found.rank_host), "measured")
     assert len(found.hosts) == (comm.size if separate else 1)
     assert len(network.blocking) == len(network.classes) == len(network.class_names)

@@ -122,9 +122,8 @@ def test_wrong_hosts_are_refused_before_anything_starts(tmp_path, capsys, text, 
         ["--launcher-options", "--bind-to none"],
     ],
 )
-def test_options_of_a_measurement_do_not_go_with_a_record(tmp_path, capsys, words):
-    assert main(["nodes", str(tmp_path), *words]) == 2
-    assert f"{words[0]} with the record {tmp_path}" in capsys.readouterr().err
+def test_options_of_a_measurement_do_not_go_with_a_record(tmp_path, refusal, words):
+    assert f"{words[0]} with the record {tmp_path}" in refusal("nodes", str(tmp_path), *words)
 
 
 @pytest.fixture
@@ -204,10 +203,11 @@ def test_of_two_nodes_the_one_with_a_quota_of_its_own_is_slow_and_left_out(model
     assert found["costs"]["left_out"] == pytest.approx(0.5, abs=1e-2)
 
 
-def test_no_host_file_is_written_if_every_node_is_slow(tmp_path, capsys):
+def test_no_host_file_is_written_if_every_node_is_slow(tmp_path, refusal):
     save_nodes(planted_nodes(1, {0: Planted(core={1: 0.5})}), tmp_path / "one.json")
-    assert main(["nodes", str(tmp_path / "one.json"), "--without", str(tmp_path / "good")]) == 2
-    assert "every node is slow" in capsys.readouterr().err
+    assert "every node is slow" in refusal(
+        "nodes", str(tmp_path / "one.json"), "--without", str(tmp_path / "good")
+    )
     assert not (tmp_path / "good").exists()
 
 
@@ -219,10 +219,9 @@ def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
     )
 
 
-def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, capsys):
+def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, output):
     save_nodes(planted_nodes(2, {1: Planted(host={"others_percent": 30.0})}), tmp_path / "nodes-r1.json")
-    assert main(["nodes", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
+    text = output("nodes", str(tmp_path))
     assert text.startswith("2 nodes, none compared")
     assert text.split("\n\n")[1].startswith("DISTURBED: others used up to 30 % of the CPU time on n2: ")
 
@@ -374,9 +373,8 @@ def test_of_emulated_equal_nodes_none_is_slow(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_single_host_is_described_and_not_compared(tmp_path, capsys):
+def test_a_single_host_is_described_and_not_compared(tmp_path, output):
     words = ["nodes", "--ranks-per-node", "1", "--rounds", "6", "--results", str(tmp_path)]
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = output(*words)
     assert text.startswith("1 node, none compared: that takes 3 nodes of a kind.")
     assert f"| {platform.node()} " in text

@@ -7,16 +7,14 @@ import sys
 import pytest
 
 from fembench.cli.completion import completion
-from fembench.cli.main import main
 from fembench.cli.parser import option_strings
 from fembench.cli.verbs import SHELLS, verb_parser, verbs
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_completion_of_a_shell_names_every_verb_and_option(shell, capsys):
+def test_the_completion_of_a_shell_names_every_verb_and_option(shell, output):
     pytest.importorskip("shtab")
-    assert main(["--completion", shell]) == 0
-    text = capsys.readouterr().out
+    text = output("--completion", shell)
     for verb in verbs():
         assert verb in text
         for option in option_strings(verb_parser(verb)):
@@ -41,7 +39,6 @@ def test_bash_completes_a_verb_and_an_option(tmp_path):
     assert done.stdout.split("\n")[:3] == ["sweep", "--tolerance --tolerance-kind", "petsc"], done.stderr
 
 
-def test_without_shtab_the_answer_says_how_to_get_it(monkeypatch, capsys):
+def test_without_shtab_the_answer_says_how_to_get_it(monkeypatch, refusal):
     monkeypatch.setitem(sys.modules, "shtab", None)
-    assert main(["--completion", "bash"]) == 2
-    assert "-m pip install shtab\n" in capsys.readouterr().err
+    assert "-m pip install shtab\n" in refusal("--completion", "bash")

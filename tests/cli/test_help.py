@@ -35,9 +35,8 @@ def test_the_list_of_verbs_fits_a_terminal(width):
     assert max(map(len, lines)) <= width + 2
 
 
-def test_every_verb_stands_in_one_group_with_its_line(capsys):
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
+def test_every_verb_stands_in_one_group_with_its_line(output):
+    text = output("--help")
     for verb in verbs():
         assert len(re.findall(rf"^  {verb} +{re.escape(one_line(verb))}$", text, re.M)) == 1
     assert all(f"{group} (" in text for group in GROUPS)
@@ -119,9 +118,8 @@ def test_a_page_imports_neither_numpy_nor_another_verb():
     }
 
 
-def test_the_version_is_that_of_the_package_with_its_commit(capsys):
-    assert main(["--version"]) == 0
-    text = capsys.readouterr().out
+def test_the_version_is_that_of_the_package_with_its_commit(output):
+    text = output("--version")
     assert re.fullmatch(r"fembench \S+( \(commit [0-9a-f]{12}(, modified)?\))?\n", text)
     assert text.split()[1] == version_of("fembench")
 

@@ -27,13 +27,12 @@ def ended_on(**facts):
     [(LOUD, True), ({}, False), ({"throttled_percent": 60.0, "cpu_quota": 0.5}, False)],
 )
 def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
-    tmp_path, capsys, monkeypatch, facts, disturbed
+    tmp_path, capsys, output, monkeypatch, facts, disturbed
 ):
     ended = ended_on(**facts)
     monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **options: ended)
     words = ["run", "m1", "--ranks", "1", "--results", str(tmp_path)]
-    assert main(words) == 0
-    opening = capsys.readouterr().out.splitlines()[0]
+    opening = output(*words).splitlines()[0]
     said = "DISTURBED: others used up to 75 % of the CPU time on node8: times may be far off"
     assert opening.startswith(said) is disturbed
     assert main([*words, "--json"]) == 0

@@ -73,9 +73,8 @@ def test_json_has_every_finding(only, capsys):
 
 
 @pytest.mark.slow
-def test_this_machine_can_run_what_its_tests_run(capsys):
-    assert main(["doctor"]) == 0
-    text = capsys.readouterr().out
+def test_this_machine_can_run_what_its_tests_run(output):
+    text = output("doctor")
     assert "Nothing runs until" not in text
     for item in ("MPI library", "two ranks", "clock", "affinity", "CPU quota", "disk", "kernels", "governor"):
         assert f"| {item} " in text

@@ -58,15 +58,6 @@ def test_a_uniform_strain_gives_the_energy_of_the_material_law():
         assert found == pytest.approx(2 * energy, rel=1e-13)
 
 
-@every_sample
-@both_halves
-def test_assembled_values_are_those_of_the_reference_twin(s, upper):
-    indptr, rows, columns = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
-    arguments = (s.x, s.cells, LAM, MU, s.n_interior, upper, s.fixed, indptr, rows, columns)
-    ours, twin = kernels.assemble(*arguments), reference.assemble(*arguments)
-    np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
-
-
 def moduli(s):
     """Lamé parameters of three materials: most cells of a node have one, some have two or three."""
     kind = (s.x[s.cells].mean(axis=1)[:, :2] > 1.5).sum(axis=1)
@@ -75,9 +66,10 @@ def moduli(s):
 
 @every_sample
 @both_halves
-def test_assembled_values_of_several_materials_are_those_of_the_reference_twin(s, upper):
+@pytest.mark.parametrize("modulus", [lambda s: (LAM, MU), moduli], ids=["one material", "several"])
+def test_assembled_values_are_those_of_the_reference_twin(s, upper, modulus):
     pattern = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
-    arguments = (s.x, s.cells, *moduli(s), s.n_interior, upper, s.fixed, *pattern)
+    arguments = (s.x, s.cells, *modulus(s), s.n_interior, upper, s.fixed, *pattern)
     ours, twin = kernels.assemble(*arguments), reference.assemble(*arguments)
     np.testing.assert_allclose(ours, twin, rtol=0, atol=1e-13 * max(np.abs(twin).max(initial=0), 1))
 

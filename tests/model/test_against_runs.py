@@ -8,7 +8,6 @@ import pytest
 from planted_records import accounted
 from planted_runs import ITERATIONS, even_prices, planted_run
 
-from fembench.cli.main import main
 from fembench.model.against import errors_text, run_errors
 from fembench.model.engine import simulate
 from fembench.model.from_record import graph_of_record
@@ -57,13 +56,12 @@ def test_the_correction_of_one_run_by_the_residual_of_another_is_named_after_the
     assert run_errors(other, *simulated(one))[1].makespan > 10
 
 
-def test_simulate_prints_the_error_without_residuals_first(tmp_path, capsys):
+def test_simulate_prints_the_error_without_residuals_first(tmp_path, output):
     record = delayed(5e-4)
     save_graph(graph_of_record(record), tmp_path / "graph.json")
     path = save(record, tmp_path)
     words = ["simulate", str(tmp_path / "graph.json"), "--against", str(path)]
-    assert main(words) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = output(*words).splitlines()
     assert any(line.startswith("residual: ") and "per iteration of planted" in line for line in lines)
     head = next(line for line in lines if "after correction by this run's own residuals" in line)
     row = next(line for line in lines if line.startswith("| makespan"))

@@ -111,11 +111,10 @@ def test_what_is_said_is_sealed_with_its_method(study, tmp_path):
         load_prediction(tmp_path / "said.json")
 
 
-def test_the_verb_answers_with_expression_interval_and_terms(machine_file, capsys):
+def test_the_verb_answers_with_expression_interval_and_terms(machine_file, capsys, output):
     words = ["predict", "m3", "--machine", machine_file, "--link", "2e-8,1e12,1e-8", "--ranks", "2"]
     words += ["--method", "analytic", "--iterations", "50"]
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = output(*words)
     assert "T = max(" in text
     assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     assert "T_core_1" in text

@@ -77,7 +77,7 @@ def test_a_profile_of_an_earlier_schema_predicts_and_places_as_one_of_today(
     assert answers(str(old)) == answers(str(machine))
 
 
-def test_a_profile_of_schema_1_has_speeds_and_no_network(tmp_path, capsys, machine):
+def test_a_profile_of_schema_1_has_speeds_and_no_network(tmp_path, capsys, refusal, machine):
     old = tmp_path / "old.json"
     shutil.copy(machine, old)
     outdate_profile(old, 1)
@@ -91,5 +91,6 @@ def test_a_profile_of_schema_1_has_speeds_and_no_network(tmp_path, capsys, machi
         printed(capsys, "predict", "box:3x3x3", "--machine", str(path), *words) for path in (old, machine)
     )
     assert first["predicted"]["iteration"] == second["predicted"]["iteration"]
-    assert main(["place", RECORD, "--machine", str(old)]) == 2
-    assert "expected a profile of fembench characterize --network" in capsys.readouterr().err
+    assert "expected a profile of fembench characterize --network" in refusal(
+        "place", RECORD, "--machine", str(old)
+    )

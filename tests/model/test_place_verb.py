@@ -23,9 +23,8 @@ def test_parts_that_talk_stay_on_one_host(tmp_path, capsys):
     assert "--distribution=arbitrary -n 2" in capsys.readouterr().out
 
 
-def test_hosts_of_one_slot_part_them(capsys):
-    assert main(["place", RECORD, "--hosts", "a:1,b:1:1:0.5", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_hosts_of_one_slot_part_them(output):
+    found = json.loads(output("place", RECORD, "--hosts", "a:1,b:1:1:0.5", "--json"))
     assert sorted(found["hosts"]) == ["a", "b"]
     # one message each way and two all-reduces over a link of 50 microseconds
     assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
@@ -56,19 +55,14 @@ def profile():
     )
     near = msgspec.structs.replace(far, name="near", latency=(CurvePiece(first=0, coefficients=(0.0,)),))
     network = Network(
-        send_mode="isend",
-        pairs="all",
-        sites=("x", "x"),
-        classes=(near, far),
-        pair_class=((0, 1), (1, 0)),
+        send_mode="isend", pairs="all", sites=("x", "x"), classes=(near, far), pair_class=((0, 1), (1, 0))
     )
     return planted_profile([1.0, 0.5], hosts=("a", "b"), network=network)
 
 
-def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
+def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys, output, refusal):
     save_profile(profile, tmp_path / "machine.json")
-    assert main(["place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("place", RECORD, "--machine", str(tmp_path / "machine.json"), "--json"))
     assert sorted(found["hosts"]) == ["a", "b"]
     assert found["iteration_seconds"] == pytest.approx(3 * 50e-6 + 2 * 7e-6, rel=0.15)
     assert "provisional" not in found
@@ -78,8 +72,7 @@ def test_a_profile_gives_hosts_and_messages(profile, tmp_path, capsys):
     assert main(["place", RECORD, "--machine", str(tmp_path / "disturbed.json")]) == 0
     assert capsys.readouterr().out.startswith("PROVISIONAL: others used 66.0 %")
     save_profile(msgspec.structs.replace(profile, network=None), tmp_path / "bare.json")
-    assert main(["place", RECORD, "--machine", str(tmp_path / "bare.json")]) == 2
-    assert "characterize --network" in capsys.readouterr().err
+    assert "characterize --network" in refusal("place", RECORD, "--machine", str(tmp_path / "bare.json"))
 
 
 @pytest.mark.row("001:7.3.7")
@@ -145,7 +138,8 @@ def test_wrong_hosts_are_named(hosts, message, capsys):
 @pytest.mark.parametrize(
     "link", ["nan,1e9", "1e-6,nan", "inf,1e9", "1e-6,inf", "-1,1e9", "1e-6,0", "1", "1,2,3"]
 )
-def test_links_are_finite_numbers(link, capsys):
+def test_links_are_finite_numbers(link, refusal):
     for option in ("--link", "--inside"):
-        assert main(["place", RECORD, "--hosts", "a:1,b:1", f"{option}={link}"]) == 2
-        assert f"link '{link}': expected" in capsys.readouterr().err
+        assert f"link '{link}': expected" in refusal(
+            "place", RECORD, "--hosts", "a:1,b:1", f"{option}={link}"
+        )

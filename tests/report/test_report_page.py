@@ -269,28 +269,24 @@ def test_equal_records_give_an_equal_page(folder, tmp_path):
     assert page.build(folder, tmp_path / "a").read_text() == page.build(folder, tmp_path / "b").read_text()
 
 
-def test_the_verb_prints_tables_and_the_path(folder, capsys):
-    assert main(["report", str(keep(folder, make_record()))]) == 0
-    printed = capsys.readouterr().out
+def test_the_verb_prints_tables_and_the_path(folder, output):
+    printed = output("report", str(keep(folder, make_record())))
     assert "| m1   | csr" in printed
     assert printed.rstrip().endswith("index.html")
 
 
-def test_the_verb_prints_json(folder, capsys):
+def test_the_verb_prints_json(folder, output):
     keep(folder, *campaign((1, 2), ("m1",)))
-    assert main(["report", str(folder), "--json", "--out", str(folder / "elsewhere")]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(output("report", str(folder), "--json", "--out", str(folder / "elsewhere")))
     assert printed["report"] == str(folder / "elsewhere" / "index.html")
     assert printed["tables"]["speedup_cg"][0]["ranks"] == 2
 
 
-def test_a_comparison_with_peers_may_lie_elsewhere(folder, tmp_path, capsys):
+def test_a_comparison_with_peers_may_lie_elsewhere(folder, tmp_path, output, refusal):
     keep(folder, ONE, TWO)
     path = save_peers(peers_record(), tmp_path)
-    assert main(["report", str(folder), "--peers", str(path)]) == 0
-    assert "petsc jacobi, solve" in capsys.readouterr().out
-    assert main(["report", str(folder), "--peers", str(tmp_path / "none.json")]) == 2
-    assert "none.json" in capsys.readouterr().err
+    assert "petsc jacobi, solve" in output("report", str(folder), "--peers", str(path))
+    assert "none.json" in refusal("report", str(folder), "--peers", str(tmp_path / "none.json"))
 
 
 def test_the_headline_of_another_campaign_is_shown_next_to_this_one(folder, tmp_path, capsys):
@@ -314,7 +310,7 @@ def test_a_base_that_was_never_run_is_one_line_and_status_two(folder, capsys):
 
 
 @pytest.mark.parametrize("what", ["absent", "empty", "garbage", "a file"])
-def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, capsys, what):
+def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, refusal, what):
     target = tmp_path / "target"
     if what in ("empty", "garbage"):
         (target / "runs").mkdir(parents=True)
@@ -322,10 +318,7 @@ def test_a_folder_without_records_is_one_line_and_status_two(tmp_path, capsys, w
         (target / "runs" / "x.json").write_text('{"schema": 1, "id"')
     if what == "a file":
         target.write_text("")
-    assert main(["report", str(target)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert str(target) in error
+    assert str(target) in refusal("report", str(target))
     assert not (target / "report").exists()
 
 

@@ -64,20 +64,17 @@ def links():
     return subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
 
 
-def test_without_root_a_lab_is_refused_in_one_line(monkeypatch, capsys, tmp_path):
+def test_without_root_a_lab_is_refused_in_one_line(monkeypatch, refusal, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for action in (["up", "x.toml"], ["down"]):
-        assert main(["lab", *action]) == 2
-        error = capsys.readouterr().err
+        error = refusal("lab", *action)
         assert error.startswith("fembench: a lab needs root")
-        assert error.count("\n") == 1
 
 
-def test_a_missing_tool_is_named_with_its_package(monkeypatch, capsys):
+def test_a_missing_tool_is_named_with_its_package(monkeypatch, refusal):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda tool: None)
-    assert main(["lab", "down"]) == 2
-    assert "apt install iproute2" in capsys.readouterr().err
+    assert "apt install iproute2" in refusal("lab", "down")
 
 
 def test_of_several_labs_none_is_removed_without_its_name(monkeypatch, capsys):
@@ -222,11 +219,9 @@ def test_names_of_all_hosts_and_of_the_head_resolve_on_each(state):
 
 
 @real
-def test_status_shows_the_lab_and_what_is_broken(state, capsys):
-    assert main(["lab", "status"]) == 0
-    assert state.cluster.label in capsys.readouterr().out
-    assert main(["lab", "status", "--json"]) == 0
-    tree = json.loads(capsys.readouterr().out)
+def test_status_shows_the_lab_and_what_is_broken(state, output):
+    assert state.cluster.label in output("lab", "status")
+    tree = json.loads(output("lab", "status", "--json"))
     assert NAME in [one["cluster"]["name"] for one in tree["labs"]]
 
 
@@ -273,9 +268,8 @@ def test_hosts_get_the_cpu_time_of_their_speeds_while_both_run(cluster, tmp_path
 
 @real
 @pytest.mark.slow
-def test_a_host_is_given_another_speed_while_it_runs(state, tmp_path, capsys):
-    assert main(["lab", "speed", "node00", "0.5", "--name", NAME]) == 0
-    assert "0.5" in capsys.readouterr().out
+def test_a_host_is_given_another_speed_while_it_runs(state, tmp_path, output):
+    assert "0.5" in output("lab", "speed", "node00", "0.5", "--name", NAME)
     assert lab.state_of(NAME).cluster.hosts[1].speed == 0.5
     assert cpu_time_of_node00(tmp_path) == pytest.approx(0.5, rel=0.1)
     lab.set_speed(NAME, "node00", 1.0)

@@ -7,12 +7,7 @@ import pytest
 
 from fembench.cli.main import main
 from fembench.timing import clocks, experiment, tracer
-from fembench.timing.experiment import (
-    COUNTERPART,
-    PUBLISHED_CYCLES,
-    PUBLISHED_MEAN_MS,
-    run_experiment,
-)
+from fembench.timing.experiment import COUNTERPART, PUBLISHED_CYCLES, PUBLISHED_MEAN_MS, run_experiment
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
 
@@ -77,18 +72,16 @@ def test_every_published_timer_has_a_counterpart():
     assert set(COUNTERPART.values()) <= set(experiment._IN_C)
 
 
-def test_the_verb_prints_tables_that_paste_into_markdown(capsys):
-    assert main(["timers", "--calls", "5"]) == 0
-    text = capsys.readouterr().out
+def test_the_verb_prints_tables_that_paste_into_markdown(output):
+    text = output("timers", "--calls", "5")
     assert text.startswith("5 calls of each timer")
     assert "| MPI_Wtime / rdtsc " in text
     bars = [line.count("|") for line in text.splitlines() if line.startswith("|")]
     assert set(bars) == {9, 6}
 
 
-def test_the_verb_speaks_json(capsys):
-    assert main(["timers", "--calls", "5", "--json"]) == 0
-    tree = json.loads(capsys.readouterr().out)
+def test_the_verb_speaks_json(output):
+    tree = json.loads(output("timers", "--calls", "5", "--json"))
     assert tree["calls"] == 5
     assert tree["certificate"]["name"] in clocks.CLOCKS
     assert {"timer", "best", "best_ns", "worst", "mean"} <= set(tree["timers"][0])

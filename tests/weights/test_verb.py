@@ -32,10 +32,9 @@ def record(tmp_path):
     return str(save(scaled, tmp_path / "runs"))
 
 
-def test_weights_are_printed_and_written(record, tmp_path, capsys):
+def test_weights_are_printed_and_written(record, tmp_path, output):
     out = tmp_path / "w.json"
-    assert main(["weights", record, "-o", str(out)]) == 0
-    text = capsys.readouterr().out
+    text = output("weights", record, "-o", str(out))
     assert "|    2 | b    |" in text
     assert "rule time, from 1 record of m1" in text
     assert [r.share for r in load_weights(out).ranks] == pytest.approx([0.4, 0.4, 0.2], rel=0.01)
@@ -94,10 +93,11 @@ def test_a_replicated_run_gives_the_comm_rule_what_any_other_does(record, capsys
     assert shares[0] == shares[1]
 
 
-def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, capsys):
+def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, refusal):
     path = changed(record, {"partitioner": "blocks"}, method="blocks")
-    assert main(["weights", path, "--rule", "comm", "--link", "2e-5,1e9"]) == 2
-    assert "partitioner blocks works only under MPI" in capsys.readouterr().err
+    assert "partitioner blocks works only under MPI" in refusal(
+        "weights", path, "--rule", "comm", "--link", "2e-5,1e9"
+    )
 
 
 @pytest.mark.row("001:7.3.2")
@@ -124,16 +124,12 @@ def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
         (["--rule", "tasks"], "several hosts"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_in_one_line(record, options, message, capsys):
-    assert main(["weights", record, *options]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+def test_options_that_do_not_fit_are_refused_in_one_line(record, options, message, refusal):
+    assert message in refusal("weights", record, *options)
 
 
-def test_a_missing_file_is_refused(capsys):
-    assert main(["weights", "no-such-file.json"]) == 2
-    assert "no-such-file.json" in capsys.readouterr().err
+def test_a_missing_file_is_refused(refusal):
+    assert "no-such-file.json" in refusal("weights", "no-such-file.json")
 
 
 def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys):
@@ -151,12 +147,11 @@ def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys
     assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
 
 
-def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(record, tmp_path, capsys):
+def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(record, tmp_path, capsys, output):
     made, replace = load(Path(record)), msgspec.structs.replace
     hosts = tuple(replace(h, others_percent=80.6, others_resolution=0.8) for h in made.environment.hosts)
     path = save(replace(made, environment=replace(made.environment, hosts=hosts)), tmp_path / "loud")
-    assert main(["weights", str(path)]) == 0
-    text = capsys.readouterr().out
+    text = output("weights", str(path))
     (line,) = [x for x in text.splitlines() if x.startswith("DISTURBED")]
     assert text.index(line) < text.index("| rank")
     assert "others used up to 80.6 % of the CPU time on" in line
@@ -166,22 +161,19 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
     assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)
 
 
-def test_a_record_that_is_named_twice_counts_once(record, capsys):
-    assert main(["weights", record, record, str(Path(record).parent)]) == 0
-    assert "from 1 record of m1" in capsys.readouterr().out
+def test_a_record_that_is_named_twice_counts_once(record, output):
+    assert "from 1 record of m1" in output("weights", record, record, str(Path(record).parent))
 
 
-def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, capsys):
+def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, capsys, refusal):
     runs = tmp_path / "runs"
     other = msgspec.structs.replace(planted([1.0]).mesh, name="m2", hash="other")
     for id, speeds in (("p1", [1.0]), ("p2", [1.0, 0.5])):
         save(planted(speeds, id=id), runs)
     made = planted([1.0, 0.5], id="m2", mesh=other)
     save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
-    assert main(["weights", str(runs)]) == 2
-    assert "several meshes (m1, m2): choose one with --mesh" in capsys.readouterr().err
-    assert main(["weights", str(runs), "--mesh", "m1"]) == 2
-    assert "choose one number of ranks with --ranks" in capsys.readouterr().err
+    assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
+    assert "choose one number of ranks with --ranks" in refusal("weights", str(runs), "--mesh", "m1")
     assert main(["weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr"]) == 0
     assert capsys.readouterr().out == "2:1\n"
 

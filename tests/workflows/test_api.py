@@ -15,7 +15,6 @@ from planted_profile import planted_profile
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
-from fembench.cli.main import main
 from fembench.launch.case_job import JobOutcome
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
@@ -143,7 +142,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(me
     assert not started
 
 
-def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, capsys):
+def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, output):
     slower = {("product", "csr"): [1.0, 0.25]}
     save_profile(planted_profile([1.0, 1.0], network=planted_network(), slower=slower), "planted.json")
     words = [
@@ -157,8 +156,7 @@ def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_sto
         "balanced",
         "--json",
     ]
-    assert main(["predict", "m1", *words]) == 0
-    by_command = json.loads(capsys.readouterr().out)[0]["predicted"]["iteration"]
+    by_command = json.loads(output("predict", "m1", *words))[0]["predicted"]["iteration"]
     found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
     assert found[0].predicted.iteration == by_command
     with pytest.raises(InputError, match="ranks = 0"):

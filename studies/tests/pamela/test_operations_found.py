@@ -3,7 +3,6 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.cli.main import main
 from fembench.host.others import UNKNOWN, OthersShare
 from fembench_studies.pamela import operations_rank as operations
 from fembench_studies.pamela.history import load_history
@@ -26,11 +25,10 @@ def test_hosts_that_do_not_report_the_use_by_others_cannot_be_called_idle():
 
 
 @pytest.mark.row("000:F7", "000:F11")
-def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, capsys):
+def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, output):
     file = tmp_path / "park.txt"
     words = ["characterize", "--operations", "--quick", "--ranks", "2", "-o", str(file)]
-    assert main([*words, "--keep", "5", "--times", "2"]) == 0
-    assert "| sum_double" in capsys.readouterr().out
+    assert "| sum_double" in output(*words, "--keep", "5", "--times", "2")
     history = load_history(tmp_path / "park.samples.json")
     assert {len(s.samples) for s in history.series} == {5}
     model = load(file)
@@ -66,6 +64,5 @@ def test_samples_of_all_ranks_are_gathered_unless_the_hosts_were_disturbed(comm,
         (["--operations", "--dilate", "2", "-o", "x"], "cannot be combined with --dilate"),
     ],
 )
-def test_options_that_do_not_fit_together_are_named(words, message, capsys):
-    assert main(["characterize", *words]) == 2
-    assert message in capsys.readouterr().err
+def test_options_that_do_not_fit_together_are_named(words, message, refusal):
+    assert message in refusal("characterize", *words)

@@ -223,13 +223,11 @@ def unsteady(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_verb_calibrates_predicts_and_runs(tmp_path, capsys, unsteady):
+def test_the_verb_calibrates_predicts_and_runs(tmp_path, output, unsteady):
     common = ["--ranks", "3", "--tasks", "6", "--size", "600000", "--results", str(tmp_path)]
     model = str(tmp_path / "machine.json")
-    assert main(["study", "app", "pi", *common, "--calibrate", "--samples", "4", "-o", model]) == 0
-    assert "pi_point" in capsys.readouterr().out
-    assert main(["study", "app", "pi", *common, "--model", model]) == 0
-    out = capsys.readouterr().out
+    assert "pi_point" in output("study", "app", "pi", *common, "--calibrate", "--samples", "4", "-o", model)
+    out = output("study", "app", "pi", *common, "--model", model)
     assert "(right)" in out
     assert "mean error" in out
     (record,) = (load_app(p) for p in (tmp_path / "runs").glob("*.json"))

@@ -104,18 +104,14 @@ def test_a_shared_library_gives_inputs_and_results(tmp_path):
         ("own.so", "no library", "expected a shared library with a function work"),
     ],
 )
-def test_a_file_without_a_task_is_refused_in_one_line(tmp_path, name, text, message, capsys):
+def test_a_file_without_a_task_is_refused_in_one_line(tmp_path, name, text, message, refusal):
     (tmp_path / name).write_text(text)
-    assert main(["study", "app", str(tmp_path / name), "--results", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    assert message in refusal("study", "app", str(tmp_path / name), "--results", str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["own.txt", "nothing", "missing.py"])
-def test_what_is_neither_a_program_nor_a_file_with_one_is_refused(tmp_path, name, capsys):
-    assert main(["study", "app", str(tmp_path / name)]) == 2
-    assert "expected" in capsys.readouterr().err
+def test_what_is_neither_a_program_nor_a_file_with_one_is_refused(tmp_path, name, refusal):
+    assert "expected" in refusal("study", "app", str(tmp_path / name))
 
 
 def test_a_result_of_another_length_is_refused(tmp_path):

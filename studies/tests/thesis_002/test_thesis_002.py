@@ -11,7 +11,6 @@ import pytest
 
 from fembench.balance.policies import POLICIES
 from fembench.base.files import write_atomic
-from fembench.cli.main import main
 from fembench.records.ledger import Ledger, Look
 from fembench.report.balance_tables import prediction_errors
 from fembench.report.table import to_json
@@ -226,22 +225,22 @@ def test_both_numbers_stand_side_by_side():
 
 @pytest.mark.row("002:Fig48-70")
 @pytest.mark.slow
-def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, capsys, unrendered):
+def test_the_page_is_made_of_what_was_measured(tmp_path, monkeypatch, output, unrendered):
     monkeypatch.setattr(bsp_study, "launch_program", lambda job, folder: None)
     for s in bsp_study.chosen(QUICK):
         path = tmp_path / f"table-{s.table}-{s.name}.json"
         write_atomic(path, msgspec.json.encode(planted(s, QUICK)))
     monkeypatch.setattr("fembench.launch.allocation.usable_cores", lambda: 2)
-    assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 0
-    assert "thesis" in capsys.readouterr().out
+    assert "thesis" in output("study", "thesis-002", "--quick", "--page", "--results", str(tmp_path))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "MigBSPLB-B" in page
     assert "<svg" in page
 
 
-def test_nothing_measured_is_said(tmp_path, capsys):
-    assert main(["study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)]) == 2
-    assert "nothing measured" in capsys.readouterr().err
+def test_nothing_measured_is_said(tmp_path, refusal):
+    assert "nothing measured" in refusal(
+        "study", "thesis-002", "--quick", "--page", "--results", str(tmp_path)
+    )
 
 
 def test_a_claim_of_predictions_is_missed_if_the_median_superstep_is_off_by_more_than_its_limit():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fembench.base.errors import AllocationLostError, FembenchError, RunFailedError
+from fembench.errors import AllocationLostError, FembenchError, RunFailedError
 
 Made = TypeVar("Made")
 Tell = Callable[[str], None]

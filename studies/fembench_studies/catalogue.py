@@ -7,7 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from fembench.base.config import read_toml
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
+from fembench.errors import InputError
 from fembench_studies.study import Study
 
 STUDIES = tuple(

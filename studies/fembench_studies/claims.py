@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fembench.report.table import Table, words
+from fembench.report.table import Table
 from fembench.stats.student import typical_interval
-from fembench_studies.layout import value
+from fembench_studies.layout import columns
 
 KEPT, MISSED = "yes", "NO"
 
@@ -96,15 +96,8 @@ def all_kept(claims: Sequence[StudyClaim]) -> bool:
 
 def claims_table(claims: Sequence[StudyClaim], synthetic: bool) -> Table:
     """One row per claim: the limit beside what was found."""
-    columns = (
-        words("claim"),
-        value("most", "at most"),
-        value("least", "at least"),
-        value("found"),
-        value("from"),
-        value("to"),
-        words("unit"),
-        words("kept"),
+    heads = columns(
+        "claim words; most value at most; least value at least; found; from; to; unit words; kept words"
     )
     note = (
         "Found: the median repetition, and its interval. An error is in per cent of the measured time. "
@@ -118,4 +111,4 @@ def claims_table(claims: Sequence[StudyClaim], synthetic: bool) -> Table:
         )
         for c in claims
     )
-    return Table("claims", "Claims", f"SYNTHETIC: {note}" if synthetic else note, columns, rows)
+    return Table("claims", "Claims", f"SYNTHETIC: {note}" if synthetic else note, heads, rows)

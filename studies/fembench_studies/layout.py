@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fembench.report.table import Column, Table, words
+from fembench.report.table import Column, Table, integer, percent, time, words
 
 THESIS = "thesis_"
 
@@ -35,6 +35,18 @@ def count(name: str, head: str = "") -> Column:
     return Column(head or name.replace("_", " "), name, lambda v: f"{v:.0f}", number=True)
 
 
+def _column(key: str, kind: str = "value", head: str = "") -> Column:
+    head = head or key.replace("_", " ")
+    numbers = {"value": value, "count": count}
+    others = {"words": words, "integer": integer, "percent": percent, "time": time}
+    return numbers[kind](key, head) if kind in numbers else others[kind](head, key)
+
+
+def columns(texts: str) -> tuple[Column, ...]:
+    """The columns of 'key [kind [head]]; …': a value unless said otherwise, headed by its key in words."""
+    return tuple(_column(*text.split(" ", 2)) for text in texts.split("; "))
+
+
 def beside(
     name: str,
     title: str,
@@ -44,8 +56,8 @@ def beside(
     rows: Iterable[tuple[Sequence[object], Sequence[float], Sequence[float]]],
 ) -> Table:
     """A table of (keys, our values, printed values), each of our columns followed by the printed one."""
-    columns = [words(k) if k == "platform" else count(k) for k in keys]
+    heads = [words(k) if k == "platform" else count(k) for k in keys]
     for m in measures:
-        columns += [value(m), value(f"{THESIS}{m}", "thesis")]
+        heads += [value(m), value(f"{THESIS}{m}", "thesis")]
     pairs = ((k, [v for pair in zip(ours, theirs) for v in pair]) for k, ours, theirs in rows)
-    return Table(name, title, note, tuple(columns), tuple((*k, *values) for k, values in pairs))
+    return Table(name, title, note, tuple(heads), tuple((*k, *values) for k, values in pairs))

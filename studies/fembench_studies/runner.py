@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import NamedTuple
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.launch.scratch import occupied
 from fembench.report import table
 from fembench_studies.attempts import Attempts, Tell

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.records.record import Failure, Record
 from fembench.report.page import Section
 from fembench.report.table import Table

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.graph import Compute, ExecutionGraph, Program
 from fembench_studies.binaries import mpi_calls
 from fembench_studies.binaries.blocks import Function, Instruction, Vertex, functions_of, instructions

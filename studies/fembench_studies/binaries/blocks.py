@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import seconds
+from fembench.errors import InputError
 
 Kind = Literal["execute", "call", "jump", "branch", "return", "message"]
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*\t?(\S.*)?$")

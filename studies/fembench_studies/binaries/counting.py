@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import convert, read_json
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.errors import InputError
 from fembench_studies.binaries.binary import Executable
 from fembench_studies.binaries.walk import Given, Loops
 

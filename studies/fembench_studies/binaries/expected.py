@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from fembench.base.errors import InputError
 from fembench.base.units import plural, seconds
+from fembench.errors import InputError
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import Compute, ExecutionGraph
 from fembench.model.machine import Machine, even_machine

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 
 _NAMED = re.compile(r"^([0-9a-f]+) +R_\S+ +([A-Za-z_][\w]*)")
 _MOVED = re.compile(r"^([0-9a-f]+) +R_\S+_RELATIVE +\*ABS\*\+0x([0-9a-f]+)")

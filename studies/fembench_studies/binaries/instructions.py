@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import read_json
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.errors import InputError
 from fembench_studies.binaries.blocks import Instruction
 
 ROWS = {  # class -> (instructions, their number)

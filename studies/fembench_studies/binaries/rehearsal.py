@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.host.host import affinity, usable_cores
 from fembench.model.graph import (
     Collective,

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.graph import Event
 from fembench_studies.binaries import mpi_calls
 from fembench_studies.binaries.blocks import Function, Vertex

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from fembench.base.errors import RunFailedError
+from fembench.errors import RunFailedError
 from fembench.launch.line import environment, job_line
 from fembench.launch.run_job import rank_program, run_job
 from fembench.records.ledger import Ledger

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import msgspec
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.graph import Compute, Event, ExecutionGraph, Loop
 
 LEVELS = (0, 1, 2, 3)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.errors import InputError
 from fembench.model.collectives import expand
 from fembench.model.graph import (
     Collective,

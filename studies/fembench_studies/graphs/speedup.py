@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine, even_machine

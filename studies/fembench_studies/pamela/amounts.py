@@ -8,7 +8,8 @@ import ast
 import functools
 from collections.abc import Callable, Mapping
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
+from fembench.errors import InputError
 from fembench.model.interval import TimeRange, largest
 
 Value = TimeRange | float

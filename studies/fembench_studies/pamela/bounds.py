@@ -14,7 +14,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.closed_form import Compose
 from fembench.model.interval import ZERO, TimeRange, as_interval, largest
 from fembench_studies.pamela.amounts import Environment, Term, Value, evaluate, number, parts, tree

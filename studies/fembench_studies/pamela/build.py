@@ -7,7 +7,7 @@ machine p. The network is one bus (App. A) or one link per machine (4.4.3).
 from collections.abc import Mapping
 from typing import Literal
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela.pamela import (
     PATH,
     Node,

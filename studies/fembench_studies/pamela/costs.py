@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
+from fembench.errors import InputError
 from fembench.model.interval import TimeRange, largest
 from fembench_studies.pamela.amounts import names_in, number
 from fembench_studies.pamela.pamela import (

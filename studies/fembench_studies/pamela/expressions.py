@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela.known import OPERATORS, value_of
 from fembench_studies.pamela.names import matched
 from fembench_studies.pamela.pamela import NOTHING, Choice, Node, Operation, sequence

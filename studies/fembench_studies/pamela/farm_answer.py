@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
+from fembench.errors import InputError
 from fembench_studies.pamela import pamela
 from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench_studies.pamela.build import Network, build

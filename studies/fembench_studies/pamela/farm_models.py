@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela import pasl
 from fembench_studies.pamela.build import build
 from fembench_studies.pamela.expressions import Registered

@@ -10,10 +10,10 @@ from statistics import median
 import msgspec
 
 from fembench.base.config import json_text, read_json
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.base.units import seconds
+from fembench.errors import InputError
 from fembench.model.interval import TimeRange, shortest_window
 from fembench_studies.pamela.machine_model import MachineModel, Pair, as_text
 from fembench_studies.pamela.operations_job import OperationsFound

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
 from fembench.base.units import plural
+from fembench.errors import InputError
 from fembench.model.interval import TimeRange
 
 Pair = tuple[int, int]

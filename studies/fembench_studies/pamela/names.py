@@ -8,7 +8,7 @@ function binds is local to it, as in Python.
 import ast
 from collections.abc import Iterator
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela.known import value_of
 
 UNREADABLE = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)

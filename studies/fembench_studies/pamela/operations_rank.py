@@ -7,8 +7,8 @@ Then rank 0 exchanges messages with one rank after the other. A round yields one
 import time
 from collections.abc import Sequence
 
-from fembench.base.errors import InputError
 from fembench.characterize.speeds import doze
+from fembench.errors import InputError
 from fembench.host.others import OthersShare, others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels

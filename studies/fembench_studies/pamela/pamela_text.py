@@ -3,7 +3,8 @@
 import re
 from typing import Literal
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
+from fembench.errors import InputError
 from fembench_studies.pamela.pamela import (
     NOTHING,
     Choice,

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
+from fembench.errors import InputError
 
 _DECLARE = re.compile(r'(?![^"]*\()(\w+)\s*=\s*"?([^"<>«»]*?)"?\s*')
 _LINK = re.compile(

@@ -9,7 +9,7 @@ kilobytes, so taking a task and answering occupy the worker (`kept`).
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.interval import ZERO, TimeRange
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict

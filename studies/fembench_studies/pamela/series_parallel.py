@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela.pasl import BatchGraph
 
 SIGN = {"B": "𝔹", "L": "𝕃"}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fembench.base.config import convert
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.pamela.expressions import AS_INT, WIDTH, Expressions, Registry, Scope, operations
 from fembench_studies.pamela.known import Known, shortened, value_of
 from fembench_studies.pamela.names import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.interval import TimeRange
 from fembench.model.platform import Messages, Platform
 from fembench_studies.pamela.costs import Conditionals

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds, size
+from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.synthetic.speeds import parse_speeds

@@ -23,8 +23,8 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from fembench.base.errors import InputError
 from fembench.base.units import plural, seconds, size
+from fembench.errors import InputError
 from fembench.records.hlogp import NOTHING, Computed, MessageCost, message_cost
 from fembench.records.network import PairClass
 from fembench.records.prediction import MEASURED_NETWORK

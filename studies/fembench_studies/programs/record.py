@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from fembench.base.config import convert, read_json
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.errors import InputError
 from fembench.records.prediction import ANALYTIC
 from fembench.records.quiet import OTHERS
 from fembench.records.record import Environment, Frozen, check_id

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, Event, ExecutionGraph, Receive, Send, Wait
 from fembench.model.interval import TimeRange

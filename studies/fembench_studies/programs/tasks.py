@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 
 
 def factors(seconds: Sequence[float]) -> tuple[float, ...]:

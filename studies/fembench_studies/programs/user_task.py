@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.kernels.backend import kernels
 from fembench_studies.programs.kernels import KERNELS, Array, Do, Kernel, just
 

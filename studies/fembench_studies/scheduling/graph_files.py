@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.config import read_json, read_text
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench_studies.scheduling.task_graph import TaskGraph
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*", re.S | re.M)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.heterogeneity import from_product
 from fembench.model.iteration_time import CandidateHost
 from fembench.model.platform import Platform

@@ -5,9 +5,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from fembench.base.errors import InputError
 from fembench.base.tables import csv_cell, table
 from fembench.base.units import plural, seconds
+from fembench.errors import InputError
 from fembench.model.platform import Platform
 from fembench_studies.scheduling.execute import Schedule, timeline
 from fembench_studies.scheduling.graph_files import NamedGraph

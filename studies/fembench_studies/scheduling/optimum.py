@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.platform import Platform
 from fembench_studies.scheduling.execute import Schedule, makespan
 from fembench_studies.scheduling.task_graph import TaskGraph

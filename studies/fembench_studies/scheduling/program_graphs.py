@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.platform import Messages, Platform
 from fembench.records.hlogp import MessageCost
 from fembench_studies.scheduling.execute import makespan

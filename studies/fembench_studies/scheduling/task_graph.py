@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 
 MIB4 = 4 * 1024 * 1024
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fembench.model.interval import TimeRange
 from fembench.report.table import Table, words
-from fembench_studies.layout import beside, count, value
+from fembench_studies.layout import beside, columns, count, value
 from fembench_studies.pamela.farm_models import VERSIONS
 from fembench_studies.pamela.interval_score import IntervalScore
 from fembench_studies.pamela.park import COUNTS, LABEL, ParkOutcome, pooled, tasks_of_fastest
@@ -150,17 +150,9 @@ def live_table(live: Sequence[FarmRun]) -> Table:
                 100 * informed.half_width,
             )
         )
-    columns = (
-        words("program"),
-        words("thesis"),
-        count("workers"),
-        value("measured_s"),
-        value("predicted_from_s"),
-        value("predicted_to_s"),
-        value("mean_error_percent"),
-        value("mean_error_worst_case_percent"),
-        count("hits"),
-        value("half_width_percent"),
+    heads = columns(
+        "program words; thesis words; workers count; measured_s; predicted_from_s; predicted_to_s; "
+        "mean_error_percent; mean_error_worst_case_percent; hits count; half_width_percent"
     )
     label = live[0].record.environment.synthetic
     return Table(
@@ -169,7 +161,7 @@ def live_table(live: Sequence[FarmRun]) -> Table:
         f"SYNTHETIC ({label.split(',')[0]}, …: three speeds, all dilated). Seconds; the measured time is the "
         "median over the runs of a job. The machine model is a calibration made just before. Errors are "
         "given with conditionals weighted by Q and with conditionals at their worst.",
-        columns,
+        heads,
         tuple(rows),
     )
 
@@ -181,14 +173,8 @@ def machines() -> Table:
         (int(r["machine"]), f"{r['subnet']}:{r['name']}", r["cpu"], float(r["performance_factor_w"]), mine)
         for r, mine in zip(theirs, SPEEDS)
     )
-    columns = (
-        count("machine"),
-        words("name"),
-        words("cpu"),
-        value("thesis_w", "W, thesis"),
-        value("w", "W, here"),
-    )
-    return Table("machines", "Machines (Table 5.1)", f"Here: {LABEL}.", columns, rows)
+    heads = columns("machine count; name words; cpu words; thesis_w value W, thesis; w value W, here")
+    return Table("machines", "Machines (Table 5.1)", f"Here: {LABEL}.", heads, rows)
 
 
 def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:

@@ -17,7 +17,7 @@ from fembench_studies import charts
 from fembench_studies.attempts import output_of
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, most_claim
-from fembench_studies.layout import count, value
+from fembench_studies.layout import columns, count, value
 from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.record import used_by_others
 from fembench_studies.thesis_001.grid_plan import MICRO, Row, printed
@@ -143,18 +143,15 @@ def slowness_table() -> Table:
     for name, (number, mean, law) in H_LAWS.items():
         found = [error_percent(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
         rows.append((name, float(np.mean(found)), mean, max(found)))
-    columns = (
-        words("law"),
-        value("mean_error_percent"),
-        value("thesis_mean_error_percent", "thesis"),
-        value("largest_error_percent"),
+    heads = columns(
+        "law words; mean_error_percent; thesis_mean_error_percent value thesis; largest_error_percent"
     )
     return Table(
         "slowness",
         "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
         "The formulas of the thesis, evaluated with its own queue lengths, loads and clock times. Errors are "
         "in per cent of the measured H; the thesis divides some of them by the estimate.",
-        columns,
+        heads,
         tuple(rows),
     )
 

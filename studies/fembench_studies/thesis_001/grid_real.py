@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from fembench.launch.scratch import writable
 from fembench.records.profile import Profile
-from fembench.report.table import Table, words
+from fembench.report.table import Table
 from fembench_studies.attempts import Attempts, Tell
 from fembench_studies.claims import StudyClaim
-from fembench_studies.layout import value
+from fembench_studies.layout import columns
 from fembench_studies.programs.compared_messages import LIMIT, MESSAGES, REFUSED, ComparedTime, compared
 from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.kept import ProgramRuns
@@ -143,16 +143,9 @@ def real_table(found: Sequence[RealRun]) -> Table:
         for f in found
         for score in f.scores
     ]
-    columns = (
-        words("run"),
-        value("ranks"),
-        value("predicted_s"),
-        value("measured_s"),
-        value("error_percent"),
-        value("error_from_percent", "from %"),
-        value("error_to_percent", "to %"),
-        words("verdict"),
-        value("thesis_error_percent", "thesis' error %"),
+    heads = columns(
+        "run words; ranks; predicted_s; measured_s; error_percent; error_from_percent value from %; "
+        "error_to_percent value to %; verdict words; thesis_error_percent value thesis' error %"
     )
     return Table(
         "real_messages",
@@ -167,6 +160,6 @@ def real_table(found: Sequence[RealRun]) -> Table:
         "the prediction. Messages below 12 µs, and those whose two buffers do not fit in the L2 cache of a "
         "core, are refused: they cannot be predicted. The thesis gives the errors of whole rings, and of the "
         "delays of fork and join.",
-        columns,
+        heads,
         tuple(rows),
     )

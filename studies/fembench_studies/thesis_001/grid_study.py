@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fembench.base.errors import RunFailedError
+from fembench.errors import RunFailedError
 from fembench.records.network import Network
 from fembench.records.profile import Profile
 from fembench.report.page import Section

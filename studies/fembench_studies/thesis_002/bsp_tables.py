@@ -5,10 +5,10 @@ from statistics import median
 
 from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table, integer, percent, time, words
+from fembench.report.table import Table
 from fembench_studies.bsp.bsp_job import CellTimes, ProgramTimes
 from fembench_studies.charts import Panel, grouped
-from fembench_studies.layout import source_table
+from fembench_studies.layout import columns, source_table
 from fembench_studies.thesis_002.bsp_plan import (
     ALPHAS,
     BANDS,
@@ -84,20 +84,10 @@ def times_table(found: Found) -> Table:
         "Times (Tables 12 to 15)",
         "Gain is the time saved relative to no balancing, in the thesis and here. Compare gains, not "
         "seconds: here the picture is smaller, the local sort a different one, and processors are faster.",
-        (
-            words("table"),
-            words("scenario"),
-            integer("V / P", "blocks_per_rank"),
-            words("strategy"),
-            words("policy"),
-            integer("alpha"),
-            words("D", "band"),
-            time("ours", "ours"),
-            time("thesis", "thesis"),
-            percent("gain", "gain"),
-            percent("gain, thesis", "thesis_gain"),
-            integer("moves"),
-            words("same answer as without moves", "agrees"),
+        columns(
+            "table words; scenario words; blocks_per_rank integer V / P; strategy words; policy words; "
+            "alpha integer; band words D; ours time; thesis time; gain percent; thesis_gain percent gain, "
+            "thesis; moves integer; agrees words same answer as without moves"
         ),
         tuple(rows),
     )
@@ -118,13 +108,9 @@ def overhead_table(found: Found) -> Table:
         "thesis002_overhead",
         "Overhead of observing without moving (6.1)",
         "Smallest and largest overhead over the values of alpha and D that were run.",
-        (
-            words("table"),
-            words("scenario"),
-            percent("least", "least"),
-            percent("most", "most"),
-            percent("least, thesis", "thesis_least"),
-            percent("most, thesis", "thesis_most"),
+        columns(
+            "table words; scenario words; least percent; most percent; thesis_least percent least, thesis; "
+            "thesis_most percent most, thesis"
         ),
         tuple(rows),
     )
@@ -147,17 +133,10 @@ def best_table(found: Found) -> Table:
         "Best gain over no balancing",
         "Best over alpha and D. A is MigBSP (one move, detection per process), B is MigBSP++ as printed. "
         "'amortised' is fembench's default, run only with alpha 2 and D 0.3; the thesis lacks it.",
-        (
-            words("table"),
-            words("scenario"),
-            integer("V / P", "blocks_per_rank"),
-            percent("A", "a"),
-            percent("A, thesis", "thesis_a"),
-            percent("B", "b"),
-            percent("B, thesis", "thesis_b"),
-            percent("RefineComm", "refine"),
-            percent("RefineComm, thesis", "thesis_refine"),
-            percent("amortised", "amortised"),
+        columns(
+            "table words; scenario words; blocks_per_rank integer V / P; a percent A; thesis_a percent A, "
+            "thesis; b percent B; thesis_b percent B, thesis; refine percent RefineComm; thesis_refine "
+            "percent RefineComm, thesis; amortised percent"
         ),
         tuple(rows),
     )
@@ -179,9 +158,9 @@ def text_table(found: Found) -> Table:
         "Gains stated in the text (Section 6)",
         "Time saved by a strategy over another, each at its best alpha and D. Three statements contradict "
         "the tables: 15 vi, 15 iii over RefineCommLB, and 13 x.",
-        (
-            *(words("table"), words("scenario"), words("strategy"), words("against")),
-            *(percent("stated", "stated"), percent("from the tables", "printed"), percent("here", "here")),
+        columns(
+            "table words; scenario words; strategy words; against words; stated percent; printed percent "
+            "from the tables; here percent"
         ),
         tuple(rows),
     )

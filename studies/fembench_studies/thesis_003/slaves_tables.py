@@ -9,7 +9,7 @@ import numpy as np
 from fembench.model.graph import Receive, Send, flat
 from fembench.model.measures import makespan_error, mean_error, process_error
 from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table, words
+from fembench.report.table import Table
 from fembench_studies import charts
 from fembench_studies.binaries.binary import Executable, Prices, graph_of
 from fembench_studies.binaries.image import Image
@@ -17,7 +17,7 @@ from fembench_studies.binaries.instructions import ROWS
 from fembench_studies.binaries.walk import Given, Loops
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim
-from fembench_studies.layout import beside, count, source_table, value
+from fembench_studies.layout import beside, columns, source_table
 from fembench_studies.programs.record import unfit
 from fembench_studies.thesis_003.slaves_live import INTEGRAL, PRODUCT, SIMULATIONS, Floats, SlavesRun
 
@@ -97,21 +97,14 @@ def process_table(live: SlavesRun) -> Table:
     series = [live.real, live.graph, live.drawn.mean(axis=0), real or blank, simulated or blank]
     rows = [(str(p), *(float(s[p]) for s in series)) for p in range(len(live.real))]
     rows.append(("mean", *(float(np.mean(s)) for s in series)))
-    columns = (
-        words("process"),
-        value("real_s"),
-        value("graph_s"),
-        value("drawn_s"),
-        value("thesis_real_s", "thesis real s"),
-        value("thesis_simulated_s", "thesis simulated s"),
-    )
+    heads = columns("process words; real_s; graph_s; drawn_s; thesis_real_s; thesis_simulated_s")
     title = f"{live.name[0].upper()}{live.name[1:]}" + (f" (Table {number})" if number else "")
     return Table(
         f"times_{live.record.case.program}_{live.record.case.ranks}",
         title,
         "SYNTHETIC: our seconds are dilated. Process 0 is the master, timed until the last answer; the times "
         "of slaves are computing times.",
-        columns,
+        heads,
         tuple(rows),
     )
 
@@ -125,14 +118,9 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
         answered = 2.0 * float(np.median(np.array(live.record.done)[1:].sum(axis=0)))
         sends, receives = theirs.get(p, (np.nan, np.nan))
         rows.append((p, answered, float(sum(live.messages)), *executable_messages(p), sends, receives))
-    columns = (
-        count("processes"),
-        count("run"),
-        count("graph"),
-        count("executable_sends", "sends, executable"),
-        count("executable_receives", "receives, executable"),
-        count("thesis_sends", "thesis sends"),
-        count("thesis_receives", "thesis receives"),
+    heads = columns(
+        "processes count; run count; graph count; executable_sends count sends, executable; "
+        "executable_receives count receives, executable; thesis_sends count; thesis_receives count"
     )
     return Table(
         "messages",
@@ -140,7 +128,7 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
         "Run: tasks and answers sent by the matrix product (without the messages that end the slaves). "
         "Executable: messages on the walks of that many processes through the disassembly of the program in "
         "appendix B of the thesis.",
-        columns,
+        heads,
         tuple(rows),
     )
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.synthetic import lab, lab_groups
 from fembench_studies.thesis_004.machines import SLOW_SPEED
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.launch.hosts import hosts_of
 from fembench.records.case import Case
 

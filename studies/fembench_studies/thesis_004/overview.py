@@ -14,7 +14,7 @@ from fembench.report.results import results
 from fembench.report.table import Table, words
 from fembench_studies import charts
 from fembench_studies.charts import Panel
-from fembench_studies.layout import beside, count, value
+from fembench_studies.layout import beside, columns, count, value
 from fembench_studies.thesis_004 import thesis
 from fembench_studies.thesis_004.machines import Machines
 from fembench_studies.thesis_004.phase_means import StudyRecords
@@ -195,9 +195,9 @@ def iterations(plan: StudyPlan, found: StudyRecords) -> Section:
         "in a figure, which is lost. 'Expected' comes from an independent solver on the same boxes, whose "
         "displacement of the loaded node, along the load, is the last column. Reactions are those along y, "
         "summed over the supports.",
-        (
-            *(words("mesh"), count("equations"), count("iterations"), count("expected")),
-            *(value("reaction_n"), value("displacement_m"), value("expected_displacement_m")),
+        columns(
+            "mesh words; equations count; iterations count; expected count; reaction_n; displacement_m; "
+            "expected_displacement_m"
         ),
         tuple(rows),
     )

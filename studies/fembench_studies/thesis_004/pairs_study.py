@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from fembench.base.config import read_json, read_text
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
 from fembench.bench.campaign import Done
 from fembench.bench.schedule import Timekeeper
+from fembench.errors import InputError
 from fembench.records.store import failures
 from fembench.report.exports import fields_path
 from fembench.report.runs import summary_line

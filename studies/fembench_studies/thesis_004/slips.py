@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from fembench.report.page import Section
-from fembench.report.table import Table, words
-from fembench_studies.layout import count, value
+from fembench.report.table import Table
+from fembench_studies.layout import columns
 from fembench_studies.thesis_004 import thesis
 from fembench_studies.thesis_004.plausible import (
     TIMER_TOLERANCE,
@@ -35,13 +35,9 @@ def slips() -> Section:
         "(CG minus communication) falls at most by the square of the number of tasks, which is what "
         "splitting dense matrices can save; times of timers equal cycles / clock within "
         f"{TIMER_TOLERANCE:.0%}. The other tables of this page keep the printed numbers.",
-        (
-            words("table"),
-            words("where"),
-            count("tasks"),
-            words("what"),
-            value("printed"),
-            value("expected", "expected (computing: at most)"),
+        columns(
+            "table words; where words; tasks count; what words; printed; expected value expected "
+            "(computing: at most)"
         ),
         (*_totals(), *_computing(), *_timers()),
     )

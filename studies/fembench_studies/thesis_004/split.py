@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 
 
 class Split(NamedTuple):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from fembench.report.page import Section
-from fembench.report.table import Column, Table, words
+from fembench.report.table import Table
 from fembench_studies import charts
 from fembench_studies.charts import Panel
-from fembench_studies.layout import count, figure_of, value
+from fembench_studies.layout import columns
 from fembench_studies.thesis_004.phase_means import StudyRecords
 from fembench_studies.thesis_004.plan import StudyPlan
 from fembench_studies.thesis_004.weighted import Weighted, results
@@ -50,24 +50,12 @@ def _table(runs: list[Weighted]) -> Table:
         "processor (csr); ideal is 1 / (1/T + 1/T) of those two times. Gain is the speedup over the best of "
         "runs 1 to 11. In the thesis no run was faster than node8 alone: the best took 2.14, 1.76 and 2.04 "
         "times as long.",
-        (
-            words("mesh"),
-            words("storage"),
-            words("tasks"),
-            count("round"),
-            value("share_of_node00_percent", "share of node00, %"),
-            value("weighted_s"),
-            value("equal_s", "equal parts s"),
-            words("best run", "best_run"),
-            value("best_run_s"),
-            value("gain", "gain over best run"),
-            value("node8_alone_s"),
-            value("node00_alone_s"),
-            value("best_node8_alone_s"),
-            value("ideal_s"),
-            Column("weighted / ideal", "weighted_over_ideal", figure_of, number=True),
-            value("communication_percent", "communication, % of CG"),
-            words("verdict"),
+        columns(
+            "mesh words; storage words; tasks words; round count; share_of_node00_percent value share of "
+            "node00, %; weighted_s; equal_s value equal parts s; best_run words; best_run_s; gain value "
+            "gain over best run; node8_alone_s; node00_alone_s; best_node8_alone_s; ideal_s; "
+            "weighted_over_ideal value weighted / ideal; communication_percent value communication, % of "
+            "CG; verdict words"
         ),
         tuple(rows),
     )

@@ -175,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace):
     """The options as values. Raises InputError if they conflict with --machine."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench_studies.programs.settings import ProgramSettings
 
     held = options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn"
@@ -203,7 +203,7 @@ def _settings(options: argparse.Namespace):
 
 def _program_of(text: str) -> str:
     """A program's name, or the absolute path of a user's file. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench_studies.programs.user_task import is_code
     from fembench_studies.scheduling.graph_files import is_graph_file
 
@@ -218,7 +218,7 @@ def _program_of(text: str) -> str:
 
 
 def _count(entry: str) -> tuple[str, float]:
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     name, _, number = entry.partition("=")
     try:

@@ -123,7 +123,7 @@ def smaller(graph, options: argparse.Namespace):
 
 def ranks_of(options: argparse.Namespace) -> int:
     """The number of ranks. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
         raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
@@ -132,7 +132,7 @@ def ranks_of(options: argparse.Namespace) -> int:
 
 def expected(options: argparse.Namespace):
     """The walks of all ranks, priced. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench.host.host import usable_cores
     from fembench.records.hlogp import parse_link
     from fembench_studies.binaries.counting import count_run, save_profile, undecided
@@ -203,7 +203,7 @@ def _given(options: argparse.Namespace, program, *, counted: bool = True):
 
 def _pairs(option: str, words: Sequence[str], numbers: int):
     """(address, numbers) of ADDRESS=NUMBER[,NUMBER]."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     for word in words:
         number = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?"
@@ -222,7 +222,7 @@ def _pairs(option: str, words: Sequence[str], numbers: int):
 def _calls(text: str) -> dict[str, float]:
     """name -> seconds of a table in the command line or in a file."""
     from fembench.base.config import read_json
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     if text.endswith(".json"):
         table = read_json(text, dict[str, float])
@@ -242,8 +242,8 @@ def _calls(text: str) -> dict[str, float]:
 def print_blocks(options: argparse.Namespace) -> int:
     """The blocks of one function, as a table, as JSON, or as a flow chart. Raises InputError."""
     from fembench.base.config import encode
-    from fembench.base.errors import InputError
     from fembench.base.files import write_atomic
+    from fembench.errors import InputError
     from fembench_studies.binaries.block_reduce import reduce_blocks
     from fembench_studies.binaries.blocks import block_table, flow_chart
 
@@ -264,7 +264,7 @@ def print_blocks(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace, found) -> str:
     """What is printed about a program: the prediction, and the tables behind it."""
     from fembench.base.config import encode
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench_studies.binaries import expected_tables as tables
     from fembench_studies.binaries.expected import summary
 

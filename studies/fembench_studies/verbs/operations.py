@@ -48,7 +48,7 @@ def operations_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_operations(options: argparse.Namespace) -> None:
     """Raises InputError for options that do not fit together."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     usual = {"idle": False, "times": 1, "every": 0.0, "history": "", "keep": 0, "percent": 0.0}
     changed = [name for name, value in usual.items() if getattr(options, name) != value]

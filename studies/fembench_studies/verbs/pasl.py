@@ -116,7 +116,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench_studies.pamela import farm_answer
     from fembench_studies.pamela.costs import Conditionals
 
@@ -182,7 +182,7 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
 
 def _counts(text: str) -> list[int]:
     """The numbers of machines in '2,4,8'; [0] for '', which means all. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     words = text.split(",") if text else ["0"]
     if not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
@@ -192,7 +192,7 @@ def _counts(text: str) -> list[int]:
 
 def _tasks(entries: list[str]) -> dict[int, int]:
     """{batch: tasks} of --tasks. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     for entry in entries:
         if not re.fullmatch("[0-9]{1,9}=[0-9]{1,9}", entry):
@@ -210,7 +210,7 @@ def _model(options: argparse.Namespace, graph):
 
 
 def _pair(entry: str, option: str) -> tuple[str, str]:
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     name, sign, value = entry.partition("=")
     if not sign or not name or not value:
@@ -219,7 +219,7 @@ def _pair(entry: str, option: str) -> tuple[str, str]:
 
 
 def _probabilities(entries: list[str]) -> dict[str, float]:
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
 
     found = {}
     for entry in entries:

@@ -169,7 +169,7 @@ def _hosts(options: argparse.Namespace, name: str):
 
 def _in_lab(options: argparse.Namespace, only: tuple[str, ...]) -> int:
     """The same command inside a lab, which is removed afterwards. Raises InputError."""
-    from fembench.base.errors import InputError
+    from fembench.errors import InputError
     from fembench_studies.thesis_004.in_lab import run as run_in_lab
 
     if options.fast or options.slow or options.hostfile:

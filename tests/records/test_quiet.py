@@ -4,7 +4,17 @@ import msgspec
 import pytest
 from good_record import good_record
 
-from fembench.records.quiet import foreign, lost, narrow_quotas, quiet, quota_rules, stretch, withheld
+from fembench.records.quiet import (
+    foreign,
+    lost,
+    narrow_quotas,
+    others_note,
+    quiet,
+    quota_rules,
+    stretch,
+    withheld,
+)
+from fembench.records.validity import judge
 
 replace = msgspec.structs.replace
 RECORD = good_record()
@@ -101,3 +111,23 @@ def test_others_may_use_two_percent_and_what_cannot_be_told_is_not_judged(others
 @pytest.mark.parametrize(("resolution", "asked"), [(99.0, False), (100.0, True)])
 def test_a_run_that_did_not_measure_others_is_judged_by_no_rule(resolution, asked):
     assert ("D6" in rules(others_percent=-1.0, others_resolution=resolution)) is asked
+
+
+def test_of_several_hosts_that_is_judged_which_lost_most():
+    hosts = tuple(
+        replace(HOST, name=f"n{k}", steal_percent=share, others_percent=share, others_resolution=0.1)
+        for k, share in enumerate((0.5, 5.0, 1.0))
+    )
+    found = {rule.id: rule for rule in quiet(replace(RECORD, environment=on(*hosts)))}
+    assert found["D3"].value == "steal, % of CPU time = 5"
+    assert found["D6"].value.startswith("n1: others used 5 % ")
+
+
+@pytest.mark.parametrize(
+    ("others", "steal", "said"), [(40.0, 0.0, True), (0.0, 0.0, False), (0.0, 9.0, False)]
+)
+def test_a_run_is_noted_as_shared_with_others_only_if_they_used_its_cpus(others, steal, said):
+    host = replace(HOST, others_percent=others, others_resolution=0.1, steal_percent=steal)
+    record = replace(RECORD, environment=on(host))
+    note = others_note(replace(record, verdict=judge(record)))
+    assert note.startswith("PROVISIONAL: D6 fails: n1: others used 40 %") if said else note == ""

@@ -95,6 +95,7 @@ def test_two_hosts_are_compared_by_their_stated_speed_on_whatever_cores_and_one_
     records += runs_of([(8e9, 8e9)], environment=replace(here, affinity=((4,), (5,))), storage="sym")
     (row,) = to_json(tables.equality.rank_speeds(results([*records, *runs_of([(8e9,)])])))
     assert (row["ranks"], row["judged"], row["hosts"]) == (None, "not known", "n1, n2")
+    assert row["source"].startswith("2 runs on these hosts, and an interval")
 
 
 def test_a_run_is_one_sample_however_many_triads_it_holds():

@@ -35,9 +35,9 @@ cdef extern from "kernels.h" nogil:
     void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z)
     void fb_chebyshev_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse)
     void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                            const double *inverse)
+                            const float *inverse)
     void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d,
-                                  const double *inverse)
+                                  const float *inverse)
     void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
                       const double *inverse)
     double fb_read(int64_t n, const double *a)
@@ -50,14 +50,14 @@ cdef extern from "kernels.h" nogil:
                               const double *r, double *z)
     ctypedef struct fb_coarse:
         pass
-    void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
+    void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const float *weight,
                      const double *share, const double *r, int64_t n_coarse, double *coarse)
-    void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine)
+    void fb_prolong(int64_t n, const int32_t *parent, const float *weight, const double *coarse, double *fine)
     void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns, const uint8_t *kind,
-                   const int64_t *name, const int64_t *corner, const double *weight, int32_t *root, int64_t *least)
+                   const int64_t *name, const int64_t *corner, const float *weight, int32_t *root, int64_t *least)
     fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows,
                            const int32_t *columns, const double *values, const uint8_t *fixed,
-                           const int32_t *parent, const double *weight, int64_t n_coarse,
+                           const int32_t *parent, const float *weight, int64_t n_coarse,
                            int64_t n_coarse_interior, int64_t *n_blocks)
     void fb_coarse_take(const fb_coarse *m, int64_t *indptr, int32_t *rows, int32_t *columns, double *values,
                         int64_t *next)
@@ -91,10 +91,10 @@ cdef extern from "kernels.h" nogil:
     int FB_SYM_WINDOW
     ctypedef struct fb_sym:
         int64_t n, n_interior, n_touched
-        int far
+        int far, single
         const int64_t *indptr
         const int32_t *columns
-        const double *values
+        const void *values
         const uint16_t *length
         const int32_t *order
         const int32_t *ready
@@ -143,6 +143,10 @@ cdef double *doubles(object array, str name, Py_ssize_t size=-1) except? NULL:
 
 cdef const double *doubles_read(object array, str name, Py_ssize_t size=-1) except? NULL:
     return <const double *>address(array, name, "d", 8, size, False)
+
+
+cdef const float *floats_read(object array, str name, Py_ssize_t size=-1) except? NULL:
+    return <const float *>address(array, name, "f", 4, size, False)
 
 
 cdef lame_of(lam, mu, Py_ssize_t n_cells, fb_lame *out):
@@ -318,7 +322,7 @@ cdef class Scale:
 
 
 cdef class Chebyshev:
-    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors.
+    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as floats.
 
     start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d."""
     cdef object keep
@@ -329,23 +333,27 @@ cdef class Chebyshev:
     cdef double *d
     cdef const double *q
     cdef const double *inverse
+    cdef const float *inverse_blocks
 
     def __init__(self, z, r, d, q, inverse):
         self.keep = (z, r, d, q, inverse)
         self.n, self.blocks = z.size, inverse.ndim == 2
         self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
         self.q = doubles_read(q, "q", self.n)
-        self.inverse = doubles_read(inverse, "inverse", (2 if self.blocks else 1) * self.n)
+        if self.blocks:
+            self.inverse_blocks = floats_read(inverse, "inverse", 2 * self.n)
+        else:
+            self.inverse = doubles_read(inverse, "inverse", self.n)
 
     def start(self, double gain):
         if self.blocks:
-            fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse)
+            fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse_blocks)
         else:
             fb_chebyshev_start(self.n, gain, self.z, self.r, self.d, self.inverse)
 
     def run(self, double keep, double gain):
         if self.blocks:
-            fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+            fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse_blocks)
         else:
             fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
 
@@ -357,7 +365,7 @@ cdef class Transfer:
     cdef object keep
     cdef Py_ssize_t n, n_interior, n_coarse
     cdef const int32_t *parent
-    cdef const double *weight
+    cdef const float *weight
     cdef const double *share
     cdef const double *r
     cdef double *coarse
@@ -369,7 +377,7 @@ cdef class Transfer:
         self.keep = (parent, weight, share, r, coarse, fine)
         if self.n_interior < 0:
             raise ValueError("share: more values than nodes")
-        self.parent, self.weight = ints(parent, "parent", 8 * self.n), doubles_read(weight, "weight", 8 * self.n)
+        self.parent, self.weight = ints(parent, "parent", 8 * self.n), floats_read(weight, "weight", 8 * self.n)
         within(parent.reshape(-1), "parent", self.n_coarse)
         self.share, self.r = doubles_read(share, "share"), doubles_read(r, "r", 3 * self.n)
         self.coarse, self.fine = doubles(coarse, "coarse"), doubles(fine, "fine", 3 * self.n)
@@ -779,7 +787,7 @@ def pieces(indptr, rows, columns, kind, name, corner, weight):
     root, least = np.empty((n, 8), np.int32), np.empty((n, 8), np.int64)
     fb_pieces(n, longs(indptr, "indptr", n + 1), ints(rows, "rows"), ints(columns, "columns"),
               <const uint8_t *>address(kind, "kind", "B", 1, n, False), longs(name, "name", n),
-              longs(corner, "corner", 8 * n), doubles_read(weight, "weight", 8 * n),
+              longs(corner, "corner", 8 * n), floats_read(weight, "weight", 8 * n),
               <int32_t *>ints(root, "root"), <int64_t *>longs(least, "least"))
     return root, least
 
@@ -800,7 +808,7 @@ def galerkin(indptr, rows, columns, values, fixed, parent, weight, Py_ssize_t n_
         n, int(np.diff(indptr).max(initial=0)), longs(indptr, "indptr", n + 1), ints(rows, "rows"),
         ints(columns, "columns"), doubles_read(values, "values", 9 * columns.size),
         <const uint8_t *>address(fixed, "fixed", "?", 1, 3 * n, False), ints(parent, "parent", 8 * n),
-        doubles_read(weight, "weight", 8 * n), n_coarse, n_coarse_interior, &n_blocks)
+        floats_read(weight, "weight", 8 * n), n_coarse, n_coarse_interior, &n_blocks)
     if found is NULL:
         raise MemoryError("galerkin: no memory")
     try:
@@ -856,7 +864,10 @@ cdef class SymProduct(_Product):
         self.keep = (indptr, columns, values, length, order, ready, d, q)
         self.m.n, self.m.n_interior = self.n, n_interior
         self.m.indptr, self.m.columns = longs(indptr, "indptr", self.n + 1), ints(columns, "columns")
-        self.m.values = doubles_padded(values, "values", 9 * columns.size)
+        padded(values, "values", 9 * columns.size)
+        self.m.single = values.dtype == np.float32
+        self.m.values = address(values, "values", "f" if self.m.single else "d", 4 if self.m.single else 8,
+                                9 * columns.size, False)
         self.m.length = <const uint16_t *>address(length, "length", "H", 2, self.n, False)
         self.m.order, self.m.ready = ints(order, "order"), ints(ready, "ready")
         self.n_stored = columns.size

@@ -12,6 +12,8 @@
 #define LOAD4(p) (*(const v4 *)(p))
 #define LOAD4_ONCE(p) (*(const volatile v4 *)(p)) /* kept in a register: a second load costs more */
 
+typedef float f4 __attribute__((vector_size(16), aligned(4)));
+
 /* Two lines for every block of 72 bytes: one would leave every ninth line to be waited for. */
 #define PREFETCH(...) PREFETCH_(__VA_ARGS__) /* AHEAD is two arguments */
 #define PREFETCH_(a, ahead, level)                                 \

@@ -61,9 +61,9 @@ void fb_axpy(int64_t n, double alpha, const double *x, double *y);
 void fb_scale(int64_t n, const double *inverse, const double *r, double *z);
 void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z);
 void fb_chebyshev_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
-void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse);
+void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d, const float *inverse);
 void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                        const double *inverse);
+                        const float *inverse);
 void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
                   const double *inverse);
 double fb_read(int64_t n, const double *a);
@@ -92,13 +92,13 @@ void fb_jacobi_and_motion(int64_t n, int64_t n_interior, const double *x, const 
 
 /* multigrid.c: transfers and the Galerkin product; nodes have 8 parents each, those of weight 0 last */
 typedef struct fb_coarse fb_coarse;
-void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight, const double *share,
+void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const float *weight, const double *share,
                  const double *r, int64_t n_coarse, double *coarse);
-void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse, double *fine);
+void fb_prolong(int64_t n, const int32_t *parent, const float *weight, const double *coarse, double *fine);
 void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns, const uint8_t *kind,
-               const int64_t *name, const int64_t *corner, const double *weight, int32_t *root, int64_t *least);
+               const int64_t *name, const int64_t *corner, const float *weight, int32_t *root, int64_t *least);
 fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows, const int32_t *columns,
-                       const double *values, const uint8_t *fixed, const int32_t *parent, const double *weight,
+                       const double *values, const uint8_t *fixed, const int32_t *parent, const float *weight,
                        int64_t n_coarse, int64_t n_coarse_interior, int64_t *n_blocks);
 void fb_coarse_take(const fb_coarse *m, int64_t *indptr, int32_t *rows, int32_t *columns, double *values,
                     int64_t *next);
@@ -151,9 +151,10 @@ typedef struct {
     int64_t n, n_interior; /* nodes */
     int64_t n_touched;     /* interior windows that interface rows use */
     int far;               /* nothing near holds all that is multiplied between two uses of this matrix */
+    int single;            /* values are floats, else doubles */
     const int64_t *indptr;            /* (n+1,) by stored row */
     const int32_t *columns;
-    const double *values;
+    const void *values;
     const uint16_t *length; /* (n,) blocks of each stored row */
     const int32_t *order;   /* (windows,) interior windows by first use */
     const int32_t *ready;   /* (windows,) how many of them are in use when window w is done */

@@ -1,6 +1,7 @@
 /* Between the levels of a multigrid: transfers by up to 8 weights per node, and the Galerkin product P^T A P of a
  * symmetric matrix that stores every pair of nodes once (pattern.c). Node i has the parents parent[8 i + k] with
- * the weights weight[8 i + k], each for all three components; a weight of zero means no parent. */
+ * the weights weight[8 i + k], each for all three components; a weight of zero means no parent. Weights are in single
+ * precision: the transfers are the same all the same, for the Galerkin product has them too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #define PARENTS 8
 
 /* coarse = P^T (share r); share (3 (n - n_interior),): of the sharers of a value, what this one contributes. */
-CLONES void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const double *weight,
+CLONES void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, const float *weight,
                         const double *share, const double *r, int64_t n_coarse, double *restrict coarse)
 {
     memset(coarse, 0, (size_t)n_coarse * 3 * sizeof *coarse);
@@ -25,7 +26,7 @@ CLONES void fb_restrict(int64_t n, int64_t n_interior, const int32_t *parent, co
 }
 
 /* fine = P coarse */
-CLONES void fb_prolong(int64_t n, const int32_t *parent, const double *weight, const double *coarse,
+CLONES void fb_prolong(int64_t n, const int32_t *parent, const float *weight, const double *coarse,
                        double *restrict fine)
 {
     for (int64_t i = 0; i < n; i++, parent += PARENTS, weight += PARENTS) {
@@ -51,7 +52,7 @@ INLINE int32_t top(int32_t *root, int32_t slot)
 /* root (8 n,): of slots whose nodes, all of one kind, are connected by entries of the matrix between children of the
  * same parent, the first. least (8 n,): at a root, the least `name` of those nodes. corner: numbers of the parents. */
 CLONES void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, const int32_t *columns,
-                      const uint8_t *kind, const int64_t *name, const int64_t *corner, const double *weight,
+                      const uint8_t *kind, const int64_t *name, const int64_t *corner, const float *weight,
                       int32_t *root, int64_t *least)
 {
     for (int64_t slot = 0; slot < PARENTS * n; slot++)
@@ -175,7 +176,7 @@ INLINE int add_pair(fb_coarse *m, int64_t I, int64_t J, double w, const double *
 /* t: sum over the row's columns j of weight * a_ij by parent J of j, its own block halved and without the
  * diagonal of restrained dofs; returns how many J there are, in `found`. */
 INLINE int64_t collect(int64_t i, int64_t length, const int32_t *columns, const double *values, const uint8_t *fixed,
-                       const int32_t *parent, const double *weight, int64_t tag, int64_t *seen, int32_t *slot,
+                       const int32_t *parent, const float *weight, int64_t tag, int64_t *seen, int32_t *slot,
                        int32_t *found, double *t)
 {
     int64_t n = 0;
@@ -210,7 +211,7 @@ INLINE int64_t collect(int64_t i, int64_t length, const int32_t *columns, const 
 
 INLINE int product(fb_coarse *m, int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows,
                    const int32_t *columns, const double *values, const uint8_t *fixed, const int32_t *parent,
-                   const double *weight)
+                   const float *weight)
 {
     int64_t most = PARENTS * longest < m->n ? PARENTS * longest : m->n;
     int64_t *seen = calloc((size_t)m->n + 1, sizeof *seen);
@@ -240,7 +241,7 @@ void fb_coarse_free(fb_coarse *m)
  * in which every coarse node has a block of its own. */
 CLONES fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr, const int32_t *rows,
                               const int32_t *columns, const double *values, const uint8_t *fixed,
-                              const int32_t *parent, const double *weight, int64_t n_coarse,
+                              const int32_t *parent, const float *weight, int64_t n_coarse,
                               int64_t n_coarse_interior, int64_t *n_blocks)
 {
     fb_coarse *m = calloc(1, sizeof *m);

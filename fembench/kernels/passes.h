@@ -9,12 +9,16 @@
 #define LOAD(p) (*(const v4 *)(p))
 #define LANES(a) (((a)[0] + (a)[2]) + ((a)[1] + (a)[3]))
 
-/* inverse: per node the 6 entries xx yy zz xy yz zx of a symmetric 3x3 block */
-INLINE void apply_block(const double *p, const double *e, double *z)
-{
-    z[0] = p[0] * e[0] + p[3] * e[1] + p[5] * e[2];
-    z[1] = p[3] * e[0] + p[1] * e[1] + p[4] * e[2];
-    z[2] = p[5] * e[0] + p[4] * e[1] + p[2] * e[2];
-}
+/* z = p e; p: per node the 6 entries xx yy zz xy yz zx of a symmetric 3x3 block, as doubles or floats */
+#define APPLY_BLOCK(p, e, z)                                    \
+    do {                                                        \
+        (z)[0] = p[0] * e[0] + p[3] * e[1] + p[5] * e[2];       \
+        (z)[1] = p[3] * e[0] + p[1] * e[1] + p[4] * e[2];       \
+        (z)[2] = p[5] * e[0] + p[4] * e[1] + p[2] * e[2];       \
+    } while (0)
+
+INLINE void apply_block(const double *p, const double *e, double *z) { APPLY_BLOCK(p, e, z); }
+
+INLINE void apply_single(const float *p, const double *e, double *z) { APPLY_BLOCK(p, e, z); }
 
 #endif

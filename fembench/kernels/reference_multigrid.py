@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.int32]
+Weights = NDArray[np.float32]
 Pattern = tuple[NDArray[np.int64], Index, Index, Vector]
 
 
@@ -15,7 +16,7 @@ class Transfer:
     """
 
     def __init__(
-        self, parent: Index, weight: Vector, share: Vector, r: Vector, coarse: Vector, fine: Vector
+        self, parent: Index, weight: Weights, share: Vector, r: Vector, coarse: Vector, fine: Vector
     ) -> None:
         self.parent, self.weight, self.share = parent, weight, share
         self.r, self.coarse, self.fine = r, coarse.reshape(-1, 3), fine.reshape(-1, 3)
@@ -41,7 +42,7 @@ def pieces(
     kind: NDArray[np.uint8],
     name: NDArray[np.int64],
     corner: NDArray[np.int64],
-    weight: Vector,
+    weight: Weights,
 ) -> tuple[Index, NDArray[np.int64]]:
     """Which children of the same parents are connected by the pattern of a symmetric matrix: (root, least).
 
@@ -72,7 +73,7 @@ def galerkin(
     values: Vector,
     fixed: NDArray[np.bool_],
     parent: Index,
-    weight: Vector,
+    weight: Weights,
     n_coarse: int,
     n_coarse_interior: int,
 ) -> Pattern:

@@ -1,5 +1,7 @@
 """The plain twins of the preconditioners' kernels."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,12 +23,14 @@ class Scale:
 
 
 class Chebyshev:
-    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors.
+    """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as floats.
 
     start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d.
     """
 
-    def __init__(self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: Vector) -> None:
+    def __init__(
+        self, z: Vector, r: Vector, d: Vector, q: Vector, inverse: NDArray[np.floating[Any]]
+    ) -> None:
         self.z, self.r, self.d, self.q, self.inverse = z, r, d, q, inverse
 
     def start(self, gain: float) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
 
-def scaled(inverse: Vector, r: Vector) -> Vector:
+def scaled(inverse: NDArray[np.floating[Any]], r: Vector) -> Vector:
     """D^-1 r; inverse (n,) reciprocals, or (n/3, 6) inverse blocks xx yy zz xy yz zx."""
     if inverse.ndim == 1:
         return inverse * r

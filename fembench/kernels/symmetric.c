@@ -3,7 +3,9 @@
  * Rows are stored interface first, see pattern.c. Row i adds its blocks times d to q_i and their
  * transposes times d_i to the q of its columns. A window of rows is final when its last row is done, for
  * every other contribution comes from rows before it: then its part of d . q is taken, while q is in
- * the first-level cache. A window of q is zeroed just ahead of its first use, for the same reason. */
+ * the first-level cache. A window of q is zeroed just ahead of its first use, for the same reason.
+ *
+ * Stored numbers take `size` bytes, 8 or 4: a constant in each compiled form. All is computed in double precision. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,28 +17,35 @@
 #define AHEAD 12288, 2 /* bytes */
 
 typedef struct {
-    const double *a;      /* next block */
+    const char *a;         /* next block */
     const int32_t *column; /* its column */
 } cursor;
 
-/* Rows of the nodes [i, last); length: blocks of each row, its own node's first. */
-INLINE cursor sym_rows(int far, cursor at, int64_t i, int64_t last, const uint16_t *length, const double *d, double *q)
+INLINE v4 block_row(int size, const char *a, int r)
 {
-    const double *a = at.a;
+    a += 3 * r * size;
+    return size == 8 ? LOAD4_ONCE(a) : __builtin_convertvector(*(const volatile f4 *)a, v4);
+}
+
+/* Rows of the nodes [i, last); length: blocks of each row, its own node's first. */
+INLINE cursor sym_rows(int far, int size, cursor at, int64_t i, int64_t last, const uint16_t *length, const double *d,
+                       double *q)
+{
+    const char *a = at.a;
     const int32_t *column = at.column;
     for (; i < last; i++, length++) {
         const double *x = d + 3 * i;
         double x0 = x[0], x1 = x[1], x2 = x[2];
         v4 xi = {x0, x1, x2, 0};
-        v4 s0 = LOAD4(a) * xi, s1 = LOAD4(a + 3) * xi, s2 = LOAD4(a + 6) * xi;
+        v4 s0 = block_row(size, a, 0) * xi, s1 = block_row(size, a, 1) * xi, s2 = block_row(size, a, 2) * xi;
         const int32_t *row_end = column + *length;
         if (far)
             PREFETCH(a, AHEAD);
-        for (a += 9, column++; column < row_end; a += 9, column++) {
+        for (a += 9 * size, column++; column < row_end; a += 9 * size, column++) {
             if (far)
                 PREFETCH(a, AHEAD);
             size_t j = 3 * (size_t)(uint32_t)*column;
-            v4 r0 = LOAD4_ONCE(a), r1 = LOAD4_ONCE(a + 3), r2 = LOAD4_ONCE(a + 6), xj = LOAD4(d + j);
+            v4 r0 = block_row(size, a, 0), r1 = block_row(size, a, 1), r2 = block_row(size, a, 2), xj = LOAD4(d + j);
             s0 += r0 * xj;
             s1 += r1 * xj;
             s2 += r2 * xj;
@@ -80,7 +89,7 @@ static void zero_windows(const fb_sym *m, int64_t from, int64_t to, double *q)
     }
 }
 
-INLINE double interface_rows(int far, const fb_sym *m, const double *d, double *q)
+INLINE double interface_rows(int far, int size, const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
     cursor at = {m->values, m->columns};
@@ -88,23 +97,23 @@ INLINE double interface_rows(int far, const fb_sym *m, const double *d, double *
     zero_windows(m, 0, m->n_touched, q);
     for (int64_t i = m->n_interior; i < m->n; i += WINDOW) {
         int64_t last = i + WINDOW < m->n ? i + WINDOW : m->n;
-        at = sym_rows(far, at, i, last, m->length + (i - m->n_interior), d, q);
+        at = sym_rows(far, size, at, i, last, m->length + (i - m->n_interior), d, q);
         add(&t, window_dot(i, last, d, q));
     }
     return result(&t);
 }
 
-INLINE double interior_rows(int far, const fb_sym *m, const double *d, double *q)
+INLINE double interior_rows(int far, int size, const fb_sym *m, const double *d, double *q)
 {
     total t = {0, 0};
     int64_t n = m->n_interior, skip = m->indptr[m->n - n], ready = m->n_touched;
     const uint16_t *length = m->length + (m->n - n);
-    cursor at = {m->values + 9 * skip, m->columns + skip};
+    cursor at = {(const char *)m->values + 9 * size * skip, m->columns + skip};
     for (int64_t w = 0, i = 0; i < n; w++, i += WINDOW) {
         int64_t last = i + WINDOW < n ? i + WINDOW : n;
         zero_windows(m, ready, m->ready[w], q);
         ready = m->ready[w];
-        at = sym_rows(far, at, i, last, length + i, d, q);
+        at = sym_rows(far, size, at, i, last, length + i, d, q);
         add(&t, window_dot(i, last, d, q));
     }
     return result(&t);
@@ -112,12 +121,16 @@ INLINE double interior_rows(int far, const fb_sym *m, const double *d, double *q
 
 CLONES double fb_sym_interface(const fb_sym *m, const double *d, double *q)
 {
-    return m->far ? interface_rows(1, m, d, q) : interface_rows(0, m, d, q);
+    if (m->single)
+        return m->far ? interface_rows(1, 4, m, d, q) : interface_rows(0, 4, m, d, q);
+    return m->far ? interface_rows(1, 8, m, d, q) : interface_rows(0, 8, m, d, q);
 }
 
 CLONES double fb_sym_interior(const fb_sym *m, const double *d, double *q)
 {
-    return m->far ? interior_rows(1, m, d, q) : interior_rows(0, m, d, q);
+    if (m->single)
+        return m->far ? interior_rows(1, 4, m, d, q) : interior_rows(0, 4, m, d, q);
+    return m->far ? interior_rows(1, 8, m, d, q) : interior_rows(0, 8, m, d, q);
 }
 
 /* Note the windows of [begin, end) that nobody has used before; returns how many are noted now. */

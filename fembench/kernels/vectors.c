@@ -166,7 +166,7 @@ CLONES void fb_scale_block(int64_t n, const double *restrict inverse, const doub
 }
 
 /* Steps of z = p(D^-1 A) D^-1 r. The first, from z = 0: d = z = gain D^-1 r. The others: r -= q;
- * d = keep d + gain D^-1 r; z += d. */
+ * d = keep d + gain D^-1 r; z += d. Blocks of D^-1 are in single precision. */
 CLONES void fb_chebyshev_start(int64_t n, double gain, double *restrict z, const double *restrict r,
                                double *restrict d, const double *restrict inverse)
 {
@@ -185,24 +185,24 @@ CLONES void fb_chebyshev(int64_t n, double keep, double gain, double *restrict z
 }
 
 CLONES void fb_chebyshev_block_start(int64_t n, double gain, double *restrict z, const double *restrict r,
-                                     double *restrict d, const double *restrict inverse)
+                                     double *restrict d, const float *restrict inverse)
 {
     for (int64_t i = 0; i < n; i += 3) {
         double e[3];
-        apply_block(inverse + 2 * i, r + i, e);
+        apply_single(inverse + 2 * i, r + i, e);
         for (int c = 0; c < 3; c++)
             d[i + c] = z[i + c] = gain * e[c];
     }
 }
 
 CLONES void fb_chebyshev_block(int64_t n, double keep, double gain, double *restrict z, double *restrict r,
-                               double *restrict d, const double *restrict q, const double *restrict inverse)
+                               double *restrict d, const double *restrict q, const float *restrict inverse)
 {
     for (int64_t i = 0; i < n; i += 3) {
         double e[3];
         for (int c = 0; c < 3; c++)
             r[i + c] -= q[i + c];
-        apply_block(inverse + 2 * i, r + i, e);
+        apply_single(inverse + 2 * i, r + i, e);
         for (int c = 0; c < 3; c++) {
             d[i + c] = keep * d[i + c] + gain * e[c];
             z[i + c] += d[i + c];

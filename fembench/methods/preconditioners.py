@@ -1,6 +1,6 @@
 """Every preconditioner: which solvers have it, what builds it, what one application costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fembench.methods.steps import Gathering, Multiplication, Pass, Step, StoredInverse
 from fembench.methods.storages import Solver
@@ -54,8 +54,28 @@ class PreconditionerMethod:
 
 
 _DIAGONAL = (Pass("r M", "z"),)
-_SMOOTHING_STEP = (Multiplication(), Pass("z r d q D D", "z r d", flops=10))  # D: 3x3 blocks, 6 numbers for 3
+_SMOOTHING_STEP = (
+    Multiplication(),
+    Pass("z r d q D", "z r d", flops=10),
+)  # D: 3x3 blocks, 6 floats for 3 entries
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
+
+_MULTIGRID = PreconditionerMethod(
+    name="multigrid",
+    help="a V-cycle on background grids",
+    build="fembench.solve.precond:multigrid",
+    application=(
+        Pass("x", "r"),
+        Pass("r D", "z d", flops=6),
+        *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
+        Multiplication(),
+        Pass("r q", "r", flops=1),
+        Pass("z d", "z", flops=1),
+    ),
+    coarse_per_dof=40.0,  # tetrahedral boxes: 0.28 x 22 numbers of storage sym, each read six times
+    iterations=(9.0, 0.0),
+    node_bytes=1000,
+)
 
 PRECONDITIONERS = (
     PreconditionerMethod(
@@ -105,22 +125,13 @@ PRECONDITIONERS = (
         iterations=(10.0, 1 / 3),
         uses_parts=True,
     ),
-    PreconditionerMethod(
-        name="multigrid",
-        help="a V-cycle on background grids",
-        build="fembench.solve.precond:multigrid",
-        application=(
-            Pass("x", "r"),
-            Pass("r D D", "z d", flops=6),
-            *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
-            Multiplication(),
-            Pass("r q", "r", flops=1),
-            Pass("z d", "z", flops=1),
-            Pass("z", "r"),
-        ),
-        coarse_per_dof=40.0,  # tetrahedral boxes: 0.28 x 22 numbers of storage sym, each read six times
-        iterations=(9.0, 0.0),
-        node_bytes=1000,
+    _MULTIGRID,
+    replace(
+        _MULTIGRID,
+        name="multigrid-single",
+        help="multigrid with its matrices in single precision",
+        build="fembench.solve.precond:multigrid_single",
+        node_bytes=1300,
     ),
     PreconditionerMethod(
         name="gamg",

@@ -11,7 +11,7 @@ from fembench.methods.lookup import Combination, MethodChoice, precond_of, stora
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
 from fembench.methods.variants import VariantMethod
-from fembench.methods.work import DOUBLE, NO_WORK, Work
+from fembench.methods.work import NO_WORK, Work
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class Recipe:
         """Numbers per rank in the all-gathers of one application of M."""
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
-    def counted(self, n: int, product: Work = NO_WORK, coarse: float = 0.0) -> Work:
-        """One iteration on a rank with n entries per vector and a coarse matrix of this many entries.
+    def counted(self, n: int, product: Work = NO_WORK, extra: Work = NO_WORK) -> Work:
+        """One iteration on a rank with n entries per vector; `extra`: of M, beyond its steps.
 
         The product of the iteration itself and residual replacement are left out; `product` is the work of a
         product inside M.
         """
         vectors = (self.updates + self.dots + self.applied) * n
-        return vectors + product * self.precond_products + Work(2, DOUBLE) * coarse
+        return vectors + product * self.precond_products + extra
 
     def _sum(self, passes: Iterable[Pass]) -> Work:
         return sum(map(self.cost, passes), Work())

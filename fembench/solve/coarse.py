@@ -28,6 +28,7 @@ from fembench.fem.material import Modulus
 from fembench.fem.materials import part_of
 from fembench.fem.rigid import rigid_modes
 from fembench.kernels.backend import kernels
+from fembench.methods.work import Work
 from fembench.ranks.comm import DOUBLE
 from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.timing.tracer import Stamps, Traffic, chain
@@ -167,7 +168,7 @@ class TwoLevel:
             ),
         )
         self._bound: tuple[F64, F64] | None = None
-        self.coarse_entries = self._coarse.size
+        self.extra = Work(2, self._coarse.itemsize) * self._coarse.size
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z. Collective."""

@@ -64,5 +64,5 @@ def build_solver(
     A = build_operator(choice.storage, sub, *lame)
     M = make_preconditioner(choice.precond, A, interface, sub, tracer)
     product = Work(A.flops, A.bytes_per_product)
-    work = recipe(choice).counted(interface.n_dofs, product, M.coarse_entries)
+    work = recipe(choice).counted(interface.n_dofs, product, M.extra)
     return make(A, interface, M, tracer, overlap=overlap, work=work)

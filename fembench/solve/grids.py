@@ -2,7 +2,8 @@
 
 A Cartesian grid covers the body. A coarse node is a grid node with a fine node in one of the eight grid
 cells around it. The prolongator P holds the trilinear weights of each fine node, from its coordinates alone,
-for all three displacement components, so it reproduces all linear displacements, rigid motions among them.
+for all three displacement components, so it reproduces all linear displacements, rigid motions among them,
+to single precision.
 The next grid coarsens the one before in the same way.
 
 A slit or a soft layer may divide the body around a grid node. If one node served both sides, each would move
@@ -95,7 +96,7 @@ class Prolongator:
     """P from the grid nodes of one rank to its fine nodes."""
 
     parent: I32  # (n_fine, 8) local grid nodes
-    weight: F64  # (n_fine, 8), zeros last
+    weight: NDArray[np.float32]  # (n_fine, 8), zeros last
     numbers: I64  # (n_coarse,) of the grid's nodes, plus grid.size times the piece's name; interior first
     sharing: Sharing  # of these nodes
     n_interior: int  # grid nodes on this rank only
@@ -109,7 +110,9 @@ def prolongator(
     interface: Interface, grid: BackgroundGrid, x: F64, name: I64, pattern: tuple[I64, I32, I32]
 ) -> Prolongator:
     """From a grid to the nodes at x (n, 3) with these names, connected by a matrix's pattern. Collective."""
-    corner, weight = grid.weights(x)
+    corner, exact = grid.weights(x)
+    weight = kernels.empty(exact.shape, "float32")
+    weight[:] = exact
     root, least = kernels.pieces(*pattern, (name % KINDS).astype(np.uint8), name, corner, weight)
     _join(interface, root, least.reshape(-1))
     if grid.counts.max() <= 2:  # the last grid has one node in each corner of the body's box
@@ -129,9 +132,7 @@ def prolongator(
         sharing.sharers[order],
         sharing.owned[order],
     )
-    weights = kernels.empty(weight.shape)
-    weights[:] = weight
-    return Prolongator(at[root], weights, used[order], moved, int((sharing.sharers == 1).sum()))
+    return Prolongator(at[root], weight, used[order], moved, int((sharing.sharers == 1).sum()))
 
 
 def _join(interface: Interface, root: I32, least: I64) -> None:

@@ -29,7 +29,7 @@ class Preconditioner(Protocol):
 
     identity: bool  # M = I: z is r
     inverse: F64 | None  # diagonal (n,) or 3x3 blocks (n / 3, 6): folded into the vector updates
-    coarse_entries: int  # of the coarse matrix on this rank; 0 without one
+    extra: Work  # of one application on this rank, its declared steps apart: coarse matrices
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""

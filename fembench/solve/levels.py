@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
+from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
@@ -41,9 +42,27 @@ class LevelMatrix:
     def n(self) -> int:
         return len(self.numbers)
 
+    def rounded(self) -> LevelMatrix:
+        """The same with values in single precision."""
+        indptr, rows, columns, values = self.arrays
+        single = kernels.empty(values.shape, "float32")
+        single[:] = values
+        return replace(self, arrays=(indptr, rows, columns, single))
+
     @property
     def bind(self) -> Bind:
         return bind_arrays("sym", self.arrays, self.n_interior)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def read(self) -> Work:
+        """Of one product, coarse vectors apart."""
+        values = self.arrays[3]
+        return Work(2 * values.size, values.nbytes)
 
     def block_diagonal(self) -> F64:
         """(n, 3, 3), unsummed."""
@@ -60,11 +79,18 @@ class Level:
         self.z, self.r, self.d, self.q = (kernels.zeros(n) for _ in range(4))
         self._product = bind(self.d, self.q)
         self._sum_q, self._sum_r = interface.bind(self.q, tracer), interface.bind(self.r, tracer)
-        inverse = kernels.empty((n // 3, 6))
-        inverse[:] = inverse_of(summed_blocks(blocks, interface))
-        largest = 1.1 * self._largest(hashed(numbers), inverse)
+        exact = inverse_of(summed_blocks(blocks, interface))
+        inverse = kernels.empty(exact.shape, "float32")
+        inverse[:] = exact
+        largest = 1.1 * self._largest(hashed(numbers), exact)
         self._coefficients = chebyshev_coefficients(largest / RATIO, largest, SMOOTHING_STEPS)
+        self._inverse, self.nbytes = inverse, 4 * self.z.nbytes + inverse.nbytes
         self._step = kernels.Chebyshev(self.z, self.r, self.d, self.q, inverse)
+
+    def work_on(self, z: F64) -> None:
+        """Let z be a vector of the caller's, which saves one here."""
+        if self.z is not z:
+            self.z, self._step = z, kernels.Chebyshev(z, self.r, self.d, self.q, self._inverse)
 
     def smooth(self) -> None:
         """From z = 0: z = p(D^-1 A) D^-1 r; r becomes the residual of z. Collective."""
@@ -155,6 +181,7 @@ class BoundTransfer:
     def __init__(self, P: Prolongator, fine: Level, fixed: Mask, residual: F64, correction: F64) -> None:
         self._fine, self._fixed = fine, np.flatnonzero(fixed)
         weights = fine.interface.weights
+        self.nbytes = P.parent.nbytes + P.weight.nbytes
         self.restrict = kernels.Transfer(P.parent, P.weight, weights, fine.r, residual, fine.d).restrict
         self._prolong = kernels.Transfer(P.parent, P.weight, weights, fine.r, correction, fine.d).prolong
 
@@ -172,7 +199,8 @@ class Cycle:
     levels: tuple[Level, ...]
     transfers: tuple[BoundTransfer, ...]
     bottom: Callable[[], None]
-    stored_numbers: int  # of the coarse matrices on this rank
+    read: Work  # of one product with each coarse matrix of this rank
+    nbytes: int  # held on this rank, the matrix of the first level apart
     tracer: Stamps
 
     def run(self) -> None:
@@ -205,25 +233,29 @@ def build_cycle(
     tracer: Stamps,
     most: int,
     solve: Solve,
+    single: bool = False,
 ) -> Cycle:
-    """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
+    """Levels down to the first grid of at most `most` nodes, which `solve` takes; `single`: matrices between
+    them are multiplied in single precision. Collective.
 
     solve(matrix, grid, residual, correction) returns what computes the correction on that grid.
     """
     comm = level.interface.comm
-    levels, transfers, stored = [level], [], 0
+    levels, transfers, read, held = [level], [], NO_WORK, 0
     while True:
         P = prolongator(level.interface, grid, x, name, matrix.arrays[:3])
         arrays = kernels.galerkin(*matrix.arrays, matrix.fixed, P.parent, P.weight, P.n_coarse, P.n_interior)
         coarse = LevelMatrix(arrays, P.n_interior, P.numbers, np.zeros(3 * P.n_coarse, bool))
-        stored += 9 * len(arrays[2])
         if comm.allreduce(int(P.sharing.owned.sum())) <= most:
             residual, correction = kernels.zeros(3 * P.n_coarse), kernels.zeros(3 * P.n_coarse)
             transfers.append(BoundTransfer(P, level, matrix.fixed, residual, correction))
             bottom = solve(coarse, grid, residual, correction)
-            return Cycle(tuple(levels), tuple(transfers), bottom, stored, tracer)
+            held += sum(one.nbytes for one in levels) + sum(one.nbytes for one in transfers)
+            return Cycle(tuple(levels), tuple(transfers), bottom, read, held, tracer)
         interface = Interface(comm, P.sharing, P.n_interior, P.n_coarse)
-        below = Level(coarse.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
+        multiplied = coarse.rounded() if single else coarse
+        read, held = read + multiplied.read, held + multiplied.nbytes
+        below = Level(multiplied.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
         weakref.finalize(below, interface.close).atexit = False  # frees its requests
         transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
         levels.append(below)

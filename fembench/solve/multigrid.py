@@ -5,6 +5,9 @@ level a rank keeps the operator of its own cells, unassembled; only results of p
 at most SMALL nodes live on rank 0: one sum over ranks brings the residual there, one broadcast returns the
 correction.
 
+Products and vectors are in double precision. Weights and inverse blocks are stored in single precision, which
+halves what an application reads of them; with `single` also the matrices of all levels but those on rank 0.
+
 Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the assembled 3x3 diagonal
 blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
 coarsest level is solved with a dense pseudo-inverse.
@@ -26,6 +29,7 @@ from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
+from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing
@@ -76,7 +80,8 @@ class OnOneRank:
             total,
         )  # the calls below hold these, not the object: it ends with its owner
         self._cycle = _small_cycle(whole, grid) if whole else None
-        self.stored_numbers = self._cycle.stored_numbers if self._cycle else 0
+        self.nbytes = 2 * own.nbytes + (whole.nbytes + self._cycle.nbytes if whole and self._cycle else 0)
+        self.read = self._cycle.read + whole.read if whole and self._cycle else NO_WORK
         traffic = Traffic(ALLREDUCE, (), (own.nbytes,))
         self._gather = chain(tracer, (traffic, lambda: comm.Reduce([own, DOUBLE], [total, DOUBLE], SUM)))
         self._scatter = chain(tracer, (traffic, lambda: comm.Bcast([total, DOUBLE])))
@@ -149,16 +154,17 @@ class Multigrid:
     identity = False
     inverse: F64 | None = None  # nothing to fold in
 
-    def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
+    def __init__(
+        self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps, *, single: bool = False
+    ) -> None:
         comm, n = interface.comm, sub.n_active
-        indptr, rows, columns, values = (A if A.storage == "sym" else symmetric(sub, A.lam, A.mu)).arrays
-        matrix = LevelMatrix(
-            (indptr, rows, columns, values),
-            sub.n_interior,
-            sub.global_nodes[:n],
-            np.ascontiguousarray(sub.fixed),
-        )
-        level = Level(A.bind, A.block_diagonal(), matrix.numbers, interface, tracer)
+        stored = A if A.storage == "sym" else symmetric(sub, A.lam, A.mu)
+        fixed = np.ascontiguousarray(sub.fixed)
+        indptr, rows, columns, values = stored.arrays
+        matrix = LevelMatrix((indptr, rows, columns, values), sub.n_interior, sub.global_nodes[:n], fixed)
+        multiplied = matrix.rounded() if single else None
+        bind = multiplied.bind if multiplied else A.bind
+        level = Level(bind, A.block_diagonal(), matrix.numbers, interface, tracer)
         small: list[OnOneRank] = []
 
         def on_one_rank(
@@ -168,17 +174,22 @@ class Multigrid:
             return small[0]
 
         name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
-        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank)
-        products = 2 * SMOOTHING_STEPS
+        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank, single)
         tracer.level_nodes = (*(one.n_nodes for one in self._cycle.levels), small[0].n_nodes)
-        self.coarse_entries = products * (self._cycle.stored_numbers + small[0].stored_numbers)
+        self.nbytes = self._cycle.nbytes - level.z.nbytes + small[0].nbytes  # of z, the caller's is used
+        one = self._cycle.read + small[0].read
+        if multiplied:  # instead of the product of A, which is declared
+            self.nbytes += multiplied.nbytes if A is not stored else multiplied.arrays[3].nbytes
+            saved = matrix.nbytes - multiplied.nbytes
+            one += Work(stored.flops - A.flops, stored.bytes_per_product - saved - A.bytes_per_product)
+        self.extra = one * (2 * SMOOTHING_STEPS)
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z. Collective."""
         level = self._cycle.levels[0]
+        level.work_on(z)
         level.r[:] = r
         self._cycle.run()
-        z[:] = level.z
 
 
 def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:

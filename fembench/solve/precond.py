@@ -6,7 +6,7 @@
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
-    multigrid     a V-cycle on background grids (multigrid.py)
+    multigrid     a V-cycle on background grids (multigrid.py); multigrid-single: matrices in single precision
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
 each is declared in methods/preconditioners.py, which also names the function that builds it.
@@ -24,6 +24,7 @@ from fembench.base.errors import BreakdownError
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
+from fembench.methods.work import NO_WORK
 from fembench.records.phases import PRECOND
 from fembench.solve.coarse import TwoLevel
 from fembench.solve.iterate import Preconditioner
@@ -46,7 +47,7 @@ class Identity:
 
     identity = True
     inverse: F64 | None = None
-    coarse_entries = 0
+    extra = NO_WORK
 
     def apply(self, r: F64, z: F64) -> None:
         """z = r"""
@@ -57,7 +58,7 @@ class Diagonal:
     """Jacobi: `inverse` (n,) reciprocals, or (n/3, 6) inverse blocks as xx yy zz xy yz zx."""
 
     identity = False
-    coarse_entries = 0
+    extra = NO_WORK
 
     def __init__(self, inverse: F64) -> None:
         self.inverse: F64 | None = inverse
@@ -77,7 +78,7 @@ class ChebyshevPreconditioner:
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
-    coarse_entries = 0
+    extra = NO_WORK
 
     def __init__(
         self,
@@ -179,3 +180,8 @@ def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps)
 def multigrid(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
     """A V-cycle on background grids. Collective."""
     return Multigrid(A, interface, sub, tracer)
+
+
+def multigrid_single(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
+    """The same V-cycle with its matrices in single precision. Collective."""
+    return Multigrid(A, interface, sub, tracer, single=True)

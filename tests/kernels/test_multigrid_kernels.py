@@ -36,7 +36,7 @@ def parents(rng):
     """(parent, weight) (N, 8): two to eight different parents per node, zero weights last."""
     parent = rng.permuted(np.tile(np.arange(N_COARSE), (N, 1)), axis=1)[:, :8].astype(np.int32)
     weight = rng.uniform(0.1, 1.0, (N, 8)) * (np.arange(8) < rng.integers(2, 9, (N, 1)))
-    return np.ascontiguousarray(parent), weight
+    return np.ascontiguousarray(parent), weight.astype(np.float32)
 
 
 def prolongation(parent, weight):
@@ -77,7 +77,7 @@ def test_a_coarse_matrix_larger_than_was_expected_finds_room():
     values[:] = rng.standard_normal(values.shape)
     values[0::2] += values[0::2].transpose(0, 2, 1)
     parent = rng.permuted(np.tile(np.arange(300), (n, 1)), axis=1)[:, :8].astype(np.int32)  # far apart
-    weight = rng.uniform(0.1, 1.0, (n, 8))
+    weight = rng.uniform(0.1, 1.0, (n, 8)).astype(np.float32)
     stored = (indptr.astype(np.int64), np.arange(n, dtype=np.int32), columns.reshape(-1), values)
     coarse = kernels.galerkin(*stored, np.zeros(3 * n, bool), np.ascontiguousarray(parent), weight, 300, 300)
     P = np.zeros((n, 300))
@@ -108,7 +108,7 @@ def test_restriction_is_the_transpose_of_prolongation_weighted_on_the_interface(
 def test_a_step_with_blocks_is_that_of_the_polynomial(module):
     rng = np.random.default_rng(9)
     z, r, d, q = (rng.standard_normal(3 * N) for _ in range(4))
-    inverse = rng.standard_normal((N, 6))
+    inverse = rng.standard_normal((N, 6)).astype(np.float32)
     full = inverse[:, [0, 3, 5, 3, 1, 4, 5, 4, 2]].reshape(N, 3, 3)
     step = module.Chebyshev(z, r, d, q, inverse)
     expected_d = 0.3 * d + 0.7 * np.einsum("nij,nj->ni", full, (r - q).reshape(N, 3)).reshape(-1)
@@ -157,3 +157,22 @@ def test_connected_children_of_a_parent_are_those_of_the_plain_twin(kinds):
     assert (
         kind[held // 8][np.searchsorted(held, root[weight > 0])] == np.repeat(kind, (weight > 0).sum(1))
     ).all()
+
+
+@both
+@pytest.mark.parametrize("n_interior", [N, 25, 0])
+def test_a_product_with_floats_is_that_of_the_same_numbers_as_doubles(module, n_interior):
+    rng = np.random.default_rng(n_interior)
+    indptr, rows, columns, values = matrix(rng, n_interior)
+    single = kernels.empty(values.shape, "float32")
+    single[:] = values
+    values[:] = single
+    d, sums = kernels.empty(3 * N), []
+    d[:] = rng.standard_normal(3 * N)
+    for stored in (values, single):
+        q = kernels.empty(3 * N)
+        product = module.SymProduct(indptr, rows, columns, stored, n_interior, d, q)
+        sums.append((product.interface() + product.interior(), q))
+    (dq, q), (dq_single, q_single) = sums
+    np.testing.assert_allclose(q_single, q, rtol=1e-13, atol=1e-12)
+    assert dq_single == pytest.approx(dq, rel=1e-12)

@@ -7,6 +7,7 @@ from fembench.bench.prepare import prepare
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.mesh import Mesh
+from fembench.methods.lookup import precond_of
 from fembench.ranks.comm import alone
 from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing
@@ -23,13 +24,13 @@ from fembench.timing.tracer import make_tracer
 mpi = pytest.mark.mpi
 
 
-def solved(comm, mesh, tolerance=1e-7, **fields):
+def solved(comm, mesh, tolerance=1e-7, precond="multigrid", **fields):
     """The result, and the preconditioner that gave it."""
     case = Case.of(ranks=comm.size, mesh=str(mesh), **fields)
     prepared = prepare(comm, case, make_tracer("counter"))
     sub, interface = prepared.sub, prepared.interface
     A = build_operator(case.method.storage, sub, *prepared.lame)
-    M = make_preconditioner("multigrid", A, interface, sub)
+    M = make_preconditioner(precond, A, interface, sub)
     solver = variant_class("standard")(A, interface, M, make_tracer("counter"))
     return solver.solve(prepared.rhs, StoppingCriterion(tolerance, relative=True, max_iterations=200)), M
 
@@ -134,6 +135,61 @@ def test_every_storage_has_the_same_levels(comm, storage):
 
 
 @mpi
+@pytest.mark.parametrize("storage", ["sym", "bsr", "ebe"])
+@pytest.mark.parametrize(
+    "problem", [("box:12x6x12", "corner-load"), ("box:16x4x4", "cantilever"), ("jittered", "cantilever")]
+)
+def test_in_single_precision_iterations_are_the_same_and_the_residual_reaches_1e_10(
+    comm, tmp_path, storage, problem
+):
+    mesh, name = problem
+    if mesh == "jittered":
+        mesh = comm.bcast(tmp_path / "jittered.vtu")
+        if comm.rank == 0:
+            plain = box((8, 8, 8))
+            inside = ((plain.x > 1e-9) & (plain.x < plain.x.max(axis=0) - 1e-9)).all(axis=1)
+            noise = 0.02 * inside[:, None] * np.random.default_rng(4).uniform(-1, 1, plain.x.shape)
+            write(Mesh.create(plain.x + noise, plain.cells, "tet4", "jittered"), mesh)
+        comm.barrier()
+    double, single = (
+        solved(comm, mesh, 1e-10, precond, problem=name, storage=storage)[0]
+        for precond in ("multigrid", "multigrid-single")
+    )
+    assert single.converged
+    assert abs(double.iterations - single.iterations) <= 1
+    np.testing.assert_allclose(double.x, single.x, rtol=0, atol=1e-8 * np.abs(double.x).max())
+
+
+@mpi
+def test_a_true_residual_of_1e_10_is_reached_in_single_precision(comm):
+    case = Case.of(ranks=comm.size, mesh="box:12x6x12")
+    prepared = prepare(comm, case, make_tracer("counter"))
+    interface, A = prepared.interface, build_operator("sym", prepared.sub, *prepared.lame)
+    result, _ = solved(comm, "box:12x6x12", 1e-11, "multigrid-single")
+    residual = prepared.rhs - interface.update(A.apply(result.x))
+    assert (
+        interface.dot(residual, residual) ** 0.5 <= 1e-10 * interface.dot(prepared.rhs, prepared.rhs) ** 0.5
+    )
+
+
+@mpi
+@pytest.mark.parametrize("problem", ["corner-load", "cantilever", "bar", "patch", "manufactured"])
+def test_every_problem_of_a_box_takes_at_most_nine_iterations(comm, problem):
+    result, _ = solved(comm, "box:12x6x12", problem=problem)
+    assert result.iterations <= 9
+
+
+@mpi
+def test_multigrid_and_the_matrix_take_at_most_1_6_times_the_memory_of_the_matrix(comm):
+    mesh = "box:40x20x40"
+    _, M = solved(comm, mesh)
+    sub = prepare(comm, Case.of(ranks=comm.size, mesh=mesh), make_tracer("counter")).sub
+    matrix = comm.allreduce(build_operator("sym", sub, 1.0, 1.0).matrix_bytes)
+    assert matrix + comm.allreduce(M.nbytes) <= 1.6 * matrix
+    assert comm.allreduce(M.nbytes) <= precond_of("multigrid").node_bytes * comm.allreduce(sub.n_active)
+
+
+@mpi
 def test_large_levels_are_shared_by_all_ranks(comm, monkeypatch):
     monkeypatch.setattr("fembench.solve.multigrid.SMALL", 60)
     result, M = solved(comm, "box:24x12x24")
@@ -151,8 +207,8 @@ def test_a_grid_reproduces_linear_functions_at_every_point():
     pattern = np.arange(len(x) + 1), row, row  # no node has a neighbour: each is a piece of its own
     P = prolongator(interface, grid, x, np.arange(len(x)), pattern)
     at_nodes = grid.at(P.numbers)
-    np.testing.assert_allclose(np.einsum("nk,nkc->nc", P.weight, at_nodes[P.parent]), x, atol=1e-12)
-    np.testing.assert_allclose(P.weight.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.einsum("nk,nkc->nc", P.weight, at_nodes[P.parent]), x, atol=1e-6)
+    np.testing.assert_allclose(P.weight.sum(axis=1), 1.0, atol=1e-6)
 
 
 def test_a_node_on_a_grid_plane_has_parents_on_that_plane_alone():

@@ -10,6 +10,7 @@ from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
 from fembench.methods.lookup import names, variants
+from fembench.methods.work import NO_WORK
 from fembench.ranks import interface as interface_module
 from fembench.records import phases
 from fembench.records.case import FIELDS, Case
@@ -33,7 +34,7 @@ class Unfolded:
 
     identity = False
     inverse = None
-    coarse_entries = 0
+    extra = NO_WORK
 
     def __init__(self, diagonal):
         self._diagonal = diagonal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-
 from typing import Any
 
 import numpy as np

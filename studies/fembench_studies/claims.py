@@ -45,7 +45,7 @@ class StudyClaim:
                 return f"INVALID: too noisy, between {self.low:.3g} and {self.high:.3g}"
             return KEPT if self.found >= self.limit else MISSED
         far = max(self.found - self.low, self.high - self.found)
-        if far > self.limit:
+        if far > self.limit and self.low <= self.limit and self.high >= -self.limit:
             return f"INVALID: too noisy, the error is known to ± {far:.1f} {self.unit}".rstrip()
         return KEPT if abs(self.found) <= self.limit else MISSED
 

@@ -34,6 +34,11 @@ def test_repetitions_that_scatter_more_than_the_limit_judge_nothing():
     assert not all_kept([noisy])
 
 
+@pytest.mark.parametrize(("low", "high"), [(9.0, 40.0), (-40.0, -9.0)])
+def test_an_error_beyond_the_limit_however_it_scatters_is_missed(low, high):
+    assert StudyClaim("ring", 5.0, (low + high) / 2, low, high).verdict == "NO"
+
+
 def test_a_disturbed_or_missing_measurement_is_invalid_with_its_reason():
     assert ratio_claim("ring", 5.0, 1.0, STEADY, "others used 9 %").verdict == "INVALID: others used 9 %"
     assert StudyClaim("ring", 5.0, math.nan).verdict == "INVALID: not measured"

@@ -275,6 +275,7 @@ def unstructured(side: int) -> Path:
     """The jittered mesh of kernels.py, in the shape of the boxes, as a file kept for the next time."""
     path = CACHE / f"jittered-{side}.vtu"
     if not path.exists():
+        CACHE.mkdir(exist_ok=True)
         from kernels import jittered
 
         from fembench.mesh.io import write

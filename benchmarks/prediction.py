@@ -25,10 +25,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from calibrated import WIDEST, coverage_text, covers, not_too_wide
 from commands import Promise, at_least, at_most, built, end, fembench, inside
 
 from fembench.model.score import BASELINE, PredictionScore
-from fembench.stats.calibrated import WIDEST, coverage_text, covers, not_too_wide
 
 HERE = Path(__file__).resolve().parent / "prediction"
 SPEEDS = "1,0.5,0.25,1,0.7,0.35,0.8,0.5,0.25,0.9,0.4,1,0.6,0.3,0.75,0.45"

@@ -76,6 +76,16 @@ def best_potential(stats: Stats, tuning: Tuning) -> Moves:
     return [(c.block, c.target) for c in candidates(stats, tuning, 1)]
 
 
+def stay(stats: Stats, tuning: Tuning) -> Moves:
+    """No move."""
+    return []
+
+
+def apbsp_scan(stats: Stats, tuning: Tuning) -> Moves:
+    """APBSP with every candidate tried."""
+    return apbsp(stats, tuning, scan=True)
+
+
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
     """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the next iteration gets no longer.
 

@@ -6,7 +6,7 @@ alpha counts calls of the balancer between two looks, gamma the iterations betwe
 import numpy as np
 
 from fembench.balance.observation import F64, I64, Stats
-from fembench.records.case_fields import IntervalRule
+from fembench.methods.policies import IntervalRule
 
 
 def within(times: F64, band: float) -> bool:

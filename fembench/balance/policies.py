@@ -1,78 +1,28 @@
-"""Policies by name: pure functions of statistics that propose moves.
-
-none observe              no moves; observe looks and decides nevertheless
-migbsp                    one move, detection by the times of blocks            Gomes (2014), version A
-migbsp++ migbsp++-scan    APBSP, as published or with all candidates tried      Gomes (2014), version B
-amortised                 cost of moves against gain in all remaining iterations
-                                                                                the default
-greedy greedy-comm refine refine-comm random                                    those of Charm++
-rcb metis-shares diffusion                                                      repartitioning
-"""
+"""Policies in use: finding one by its name, and what it decides."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from typing import Any
 
-from fembench.balance.choose import Moves, amortised, apbsp, best_potential, evacuate, forecast
+from fembench.balance.choose import Moves, evacuate, forecast
 from fembench.balance.detect import balanced_blocks, balanced_ranks
-from fembench.balance.natives import (
-    diffusion,
-    greedy,
-    greedy_comm,
-    metis_shares,
-    random,
-    rcb,
-    refine,
-    refine_comm,
-)
 from fembench.balance.observation import Stats, Tuning, applied
 from fembench.base.errors import InputError
 from fembench.base.plugins import plugin
-from fembench.records.case_fields import IntervalRule
-
-
-@dataclass(frozen=True)
-class Policy:
-    """How a policy chooses moves, and how the balancer uses it."""
-
-    choose: Callable[[Stats, Tuning], Moves]
-    by_block: bool = False  # detection by the times of blocks (version A)
-    interval: IntervalRule = "double"  # rule for alpha
-    wholesale: bool = False  # a new assignment, adopted as a whole if it saves more than the hysteresis
-    blind: bool = False  # moves whatever the forecast is
-    looks: bool = True
-    literal: bool = False  # as published: alpha has no limit, and falls to 1 if no move helps
-
-
-def stay(stats: Stats, tuning: Tuning) -> Moves:
-    """No move."""
-    return []
-
-
-POLICIES = {
-    "none": Policy(stay, looks=False),
-    "observe": Policy(stay),
-    "migbsp": Policy(best_potential, by_block=True, interval="halve", literal=True),
-    "migbsp++": Policy(apbsp, literal=True),
-    "migbsp++-scan": Policy(partial(apbsp, scan=True), literal=True),
-    "amortised": Policy(amortised),
-    "greedy": Policy(greedy, wholesale=True),
-    "greedy-comm": Policy(greedy_comm, wholesale=True),
-    "refine": Policy(refine),
-    "refine-comm": Policy(refine_comm),
-    "random": Policy(random, wholesale=True, blind=True),
-    "rcb": Policy(rcb, wholesale=True),
-    "metis-shares": Policy(metis_shares, wholesale=True),
-    "diffusion": Policy(diffusion),
-}
+from fembench.methods.lookup import load
+from fembench.methods.policies import POLICIES, Policy
 
 
 def policy_of(name: str) -> Policy:
-    """The policy of that name, perhaps of another package. Raises InputError."""
+    """The policy of that name, perhaps of another package, with its function loaded. Raises InputError."""
     found: Policy | None = POLICIES.get(name) or plugin("policies", name)
     if found is None:
         raise InputError(f"policy '{name}': expected one of {', '.join(POLICIES)}")
-    return found
+    return replace(found, choose=_function(found))
+
+
+def _function(policy: Policy) -> Callable[..., Any]:
+    return load(policy.choose) if isinstance(policy.choose, str) else policy.choose
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:
@@ -89,7 +39,7 @@ def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int]
     after = replace(stats.moved(applied(stats.owner, away)) if away else stats, resting=resting)
     if away and (policy.wholesale or balanced_ranks(after, tuning.band)):
         return away
-    moves = policy.choose(after, tuning)
+    moves: Moves = _function(policy)(after, tuning)
     if policy.wholesale:
         return moves if moves and (policy.blind or _wins(after, moves, tuning)) else away
     chosen = dict(away)

@@ -5,7 +5,7 @@ import typing
 
 from fembench.base.plugins import plugin
 from fembench.methods.lookup import mismatch, mismatch_balance, mismatch_blocking
-from fembench.records.case_fields import POLICIES
+from fembench.methods.policies import POLICIES
 
 if typing.TYPE_CHECKING:
     from fembench.records.case import Case
@@ -42,7 +42,7 @@ def _check_blocking(case: "Case") -> None:
 def _check_balance(case: "Case") -> None:
     b = case.balancing
     if b.balance not in POLICIES and plugin("policies", b.balance) is None:
-        raise ValueError(f"balance = '{b.balance}': expected one of {', '.join(POLICIES[1:])}")
+        raise ValueError(f"balance = '{b.balance}': expected one of {', '.join(POLICIES)}")
     if line := mismatch_balance(case.method):
         raise ValueError(f"balance with {line}")
     for name in ("blocks_per_rank", "look_every", "first_look"):

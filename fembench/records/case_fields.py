@@ -12,26 +12,9 @@ import msgspec
 
 from fembench.base.plugins import Kind
 from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
+from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
 
-POLICIES = (
-    "",
-    "none",
-    "observe",
-    "amortised",
-    "migbsp",
-    "migbsp++",
-    "migbsp++-scan",
-    "greedy",
-    "greedy-comm",
-    "refine",
-    "refine-comm",
-    "random",
-    "rcb",
-    "metis-shares",
-    "diffusion",
-)
-IntervalRule = Literal["policy", "double", "halve", "step"]
 Origin = Literal["strict", "mean"]
 Role = Literal[
     "question",  # what is computed: other values give another result
@@ -238,10 +221,10 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         str,
         Option(
             "move blocks of cells between ranks while CG runs, by this policy (recommended: amortised): "
-            + ", ".join(POLICIES[1:]),
+            + ", ".join(POLICIES),
             metavar="POLICY",
             short="balance {}",
-            choices=POLICIES,
+            choices=("", *POLICIES),
             more="policies",
         ),
     ] = ""

@@ -6,12 +6,12 @@ from typing import Any
 
 from fembench.balance.control import Settings
 from fembench.balance.drain import parse_drain
-from fembench.balance.policies import POLICIES
 from fembench.balance.scenario import Scenario, read_scenario
 from fembench.balance.virtual import VirtualRun, against_no_moves, simulate
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural
+from fembench.methods.policies import POLICIES
 from fembench.records.case import FIELDS, new_case
 from fembench.report.balance_tables import moves_text, prediction_errors
 

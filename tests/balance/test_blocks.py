@@ -10,11 +10,11 @@ from fembench.balance import matrix_blocks
 from fembench.balance.decompose import decompose
 from fembench.balance.drain import parse_drain
 from fembench.balance.matrix_blocks import expected
-from fembench.balance.policies import POLICIES
 from fembench.base.errors import InputError
 from fembench.bench.measure import control_of
 from fembench.bench.verify import Solved, verify
 from fembench.kernels.backend import kernels
+from fembench.methods.policies import POLICIES
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner

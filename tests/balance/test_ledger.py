@@ -1,5 +1,6 @@
 """The ledger in records, tables and plots; records from before it are still read."""
 
+import inspect
 from pathlib import Path
 
 import msgspec
@@ -9,10 +10,10 @@ from scipy.stats import ttest_ind
 
 from fembench.balance.control import Settings
 from fembench.balance.observation import Tuning
-from fembench.balance.policies import POLICIES
+from fembench.balance.policies import policy_of
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.records import case_fields
+from fembench.methods.policies import POLICIES
 from fembench.records.case import flat_case
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
 from fembench.records.store import load, save
@@ -223,7 +224,9 @@ def test_every_option_of_a_case_reaches_the_balancer():
 
 @pytest.mark.row("002:F19")
 def test_a_case_knows_every_policy():
-    assert set(case_fields.POLICIES) == {"", *POLICIES}
+    for name in POLICIES:
+        assert flat_case({"balance": name, "ranks": 2}, "case").balancing.balance == name
+        assert [*inspect.signature(policy_of(name).choose).parameters][:2] == ["stats", "tuning"]
 
 
 @pytest.mark.parametrize(

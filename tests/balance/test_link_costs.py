@@ -16,7 +16,7 @@ from fembench.balance.link import SMALL, _rounds, of_profile, probe
 from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import diffusion, greedy, greedy_comm, metis_shares, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
-from fembench.balance.policies import POLICIES, decide
+from fembench.balance.policies import decide, policy_of
 from fembench.base.errors import InputError
 
 FAST = Tuning(band=0.1, hysteresis=0.0)
@@ -92,7 +92,7 @@ def test_ranks_of_equal_work_are_not_balanced_if_one_waits_for_more_messages():
 def test_a_new_assignment_is_adopted_if_the_remaining_iterations_pay_for_it(remaining, moves):
     """Three blocks move, at 10 s each, and save 2 s per iteration."""
     stats = job([0, 0, 0, 0, 1], [1, 1, 1, 1, 1e-3], per_move=10.0, remaining=remaining)
-    assert len(decide(POLICIES["greedy"], stats, FAST)) == moves
+    assert len(decide(policy_of("greedy"), stats, FAST)) == moves
 
 
 @pytest.mark.row("002:F9")

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fembench.balance.policies import POLICIES
 from fembench.base.files import write_atomic
+from fembench.methods.policies import POLICIES
 from fembench.records.ledger import Ledger, Look
 from fembench.report.balance_tables import prediction_errors
 from fembench.report.table import to_json

@@ -78,9 +78,8 @@ def test_it_is_refused_in_one_line(folder, name, ranks):
     arguments = [a.replace("--shares", "--shares=") for a in arguments]
     done = cli("run", *_joined(arguments), "--ranks", ranks, *options, cwd=folder, timeout=60)
     assert done.returncode == 2, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
-    assert word in done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if not line.startswith("note: load: "))
+    assert word in line
     left = [p for p in (folder / "out").rglob("*") if p.is_file()] if (folder / "out").exists() else []
     assert not left
     assert sorted(p.name for p in folder.iterdir() if p.name != "out") == before

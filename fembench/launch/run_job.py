@@ -136,7 +136,9 @@ def run_job(
             watch = JobWatch(folder, hosts, witness, tell, warn)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
-            ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts))
+            # Intel's proxies spin for ever if its mpiexec is asked to end; they go with it if it is killed
+            by = signal.SIGKILL if line.launcher.name == "intelmpi" and not hosts else signal.SIGTERM
+            ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts), ends_by=by)
         ended = replace(ended, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
@@ -217,11 +219,12 @@ def run_ranks(
     glance: float = GLANCE_IF_QUIET,
     *,
     guard: bool = False,
+    ends_by: signal.Signals = signal.SIGTERM,
 ) -> Ended:
     """Run a launcher to completion; all that it started ends with it.
 
     `is_over` is asked every `glance` seconds, and once more at the end; if so, the launcher is ended.
-    `guard`: all that it started also ends if this process is killed.
+    `guard`: all that it started also ends if this process is killed. `ends_by`: what the launcher gets then.
     """
     variables = marked(variables)
     with tempfile.TemporaryFile() as sink:
@@ -232,7 +235,7 @@ def run_ranks(
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_tie_to(os.getpid()) if sys.platform == "linux" else None,
+            preexec_fn=_tie_to(os.getpid(), ends_by) if sys.platform == "linux" else None,
         )
         guarding = guarded(process.pid, variables) if guard and sys.platform == "linux" else nullcontext()
         try:
@@ -285,12 +288,12 @@ def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
             os.close(handle)
 
 
-def _tie_to(parent: int) -> Callable[[], None]:
-    """A function that a launcher calls before it starts, so that it is terminated when `parent` ends."""
+def _tie_to(parent: int, ends_by: signal.Signals) -> Callable[[], None]:
+    """A function that a launcher calls before it starts, so that it gets this signal when `parent` ends."""
     prctl = ctypes.CDLL(None).prctl
 
     def tie() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl(PR_SET_PDEATHSIG, ends_by)
         if os.getppid() != parent:  # the parent ended before the line above
             os._exit(1)
 

@@ -75,8 +75,6 @@ def _short(value: float) -> str:
 
 def _published(experiment: Experiment) -> str:
     """The published means beside ours, and the cost of one MPI_Wtime in rdtsc calls."""
-    from fembench.base.tables import table
-
     ours = {t.timer: t.mean for t in experiment.timers if t.language == "C"}
     rows = []
     for timer, machines in PUBLISHED_CYCLES.items():

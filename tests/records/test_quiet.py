@@ -22,7 +22,7 @@ HOST = replace(RECORD.environment.hosts[0], name="n1", cpu_quota=0.0, throttled_
 
 
 def on(*hosts, ranks=2):
-    """The environment of so many ranks on each of these hosts."""
+    """An environment with this number of ranks on each of these hosts."""
     where = tuple(k for k in range(len(hosts)) for _ in range(ranks))
     return replace(RECORD.environment, hosts=hosts, rank_host=where)
 

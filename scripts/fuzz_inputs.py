@@ -131,11 +131,6 @@ factor[1]=0.9994
 """
 GRAPH = """{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
 "edges": [{"from": "a", "to": "b", "bytes": 65536}]}"""
-DOT = """digraph mine { // a comment
-  node [seconds=1]; a [seconds=1.5]; b [operations=2e9];
-  a -> b [bytes=65536]; a -> "c d" -> b;
-}
-"""
 MODEL = "2\n1.0 a 10 20 linux /bin\n1,000.5 b 11 21 linux\n0 5\n5.5 0\n"
 HOSTS = (
     "# hosts\nnode1 slots=2\nnode2 slots=4\nnode3\n",
@@ -374,7 +369,7 @@ def _of_studies() -> list[Reader]:
     from fembench_studies.pamela.expressions import Registered
     from fembench_studies.pamela.series_parallel import steps
     from fembench_studies.pamela.source import analyse
-    from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app, load_apps
+    from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app
     from fembench_studies.scheduling.graph_files import read_graph
 
     registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
@@ -407,7 +402,7 @@ def _of_studies() -> list[Reader]:
     )
     return [
         Reader("models", read_model, [MODEL.encode()]),
-        Reader("apps", lambda p: (load_apps(p.parent), load_app(p)), [_plain(app)], ".json"),
+        Reader("apps", load_app, [_plain(app)], ".json"),
         Reader("costs", load_costs, [dict.fromkeys(ROWS, 1e-9)], ".json"),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),
         Reader(
@@ -417,8 +412,7 @@ def _of_studies() -> list[Reader]:
         ),
         Reader("machine models", machine_model.load, [MACHINES.encode()]),
         Reader("sources", source, [SOURCE.encode()]),
-        Reader("task graphs .json", task_graph, [json.loads(GRAPH)], ".json"),
-        Reader("task graphs .dot", task_graph, [DOT.encode()], ".dot"),
+        Reader("task graphs", task_graph, [json.loads(GRAPH)], ".json"),
     ]
 
 

@@ -3,7 +3,6 @@
 kind             name        what is entered in the group fembench.KIND
 verbs            the verb    a module: docstring (its help), `arguments(parser)`, `run(options)`
 options          the verb    a module: options that need the package, as the verb's module says
-scores           "programs"  a module: predictions of programs that `validate` scores
 storages         its name    a StorageMethod
 preconditioners  its name    a PreconditionerMethod
 variants         its name    a VariantMethod
@@ -18,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from fembench.base.errors import InputError
 
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
-Kind: TypeAlias = Literal["verbs", "options", "scores", "storages", "preconditioners", "variants", "policies"]
+Kind: TypeAlias = Literal["verbs", "options", "storages", "preconditioners", "variants", "policies"]
 
 
 @functools.cache

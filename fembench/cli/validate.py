@@ -4,14 +4,11 @@ GRID.toml names a machine profile, a campaign of training runs, a campaign of he
 five configurations, with other numbers of ranks, meshes and shares) and a folder for predictions. Call it
 with --cases before the held-out campaign: it writes the predictions, simulated and in closed form. Call it
 again after the campaign: it prints their errors and those of simpler models. If the speed of the cores or of
-the memory changed after the training, the verdict is INVALID, with the reason. Records of small programs
-contain their predictions: name their folder in GRID.toml (apps = "…"), or give the folder instead of
-GRID.toml.
+the memory changed after the training, the verdict is INVALID, with the reason.
 
 Examples:
   fembench sweep train.toml && fembench validate grid.toml --cases held.toml
   fembench sweep held.toml && fembench validate grid.toml
-  fembench validate results/apps
 """
 
 import argparse
@@ -20,7 +17,7 @@ import sys
 from fembench.cli.options import declare
 
 OPTIONS = """
-grid GRID.toml|DIR: keys machine, training, held_out, predictions, apps; or a folder with records of programs
+grid GRID.toml: keys machine, training, held_out, predictions
 --cases CAMPAIGN.toml: predict the configurations of this campaign
 --json: print errors and scores as JSON instead of tables
 """

@@ -5,7 +5,6 @@
     held_out = "results/held"            held-out campaign: other ranks, meshes and shares
     predictions = "predictions"          folder of the predictions, written before the held-out runs
     learn = false                        test the profile alone; only the baseline uses the training runs
-    apps = "results/apps"                records of fembench study app, with predictions made before they ran
 
 Paths are relative to the file. A held-out run counts only if it began after its prediction.
 """
@@ -58,7 +57,6 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     training: str | tuple[str, ...]
     held_out: str
     predictions: str
-    apps: str = ""
     learn: bool = True  # False: only the baseline uses the training runs
     latency: float | None = None  # seconds, of the network if the profile has none
     bandwidth: float | None = None  # bytes/s
@@ -69,8 +67,7 @@ def read_grid(path: Path) -> GridFile:
     """The file with its paths resolved. Raises InputError."""
     grid = read_toml(path, GridFile)
     place = path.parent
-    names = ("machine", "held_out", "predictions", "apps")
-    given = {name: getattr(grid, name) for name in names if getattr(grid, name)}
+    given = {name: getattr(grid, name) for name in ("machine", "held_out", "predictions")}
     training = (grid.training,) if isinstance(grid.training, str) else grid.training
     return msgspec.structs.replace(
         grid,

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from fembench.base.errors import InputError
-from fembench.base.plugins import needed
 from fembench.base.progress import progress, working
 from fembench.base.units import plural
 from fembench.bench.campaign import read_campaign
@@ -61,9 +59,7 @@ def predicted_ahead(grid_file: Path | str, campaign: Path | str) -> tuple[int, s
 
 
 def validated(grid_file: Path | str) -> Validated:
-    """The scores of a GRID.toml, or of a folder with records of programs. Raises InputError."""
-    if Path(grid_file).is_dir():
-        return _of_programs(str(grid_file))
+    """The scores of a GRID.toml. Raises InputError."""
     grid, training, study = _opened(grid_file)
     said = all_predictions(Path(grid.predictions))
     found = judge_held_out(study, said, training, _usable(load_all(grid.held_out), "held_out"))
@@ -72,11 +68,7 @@ def validated(grid_file: Path | str) -> Validated:
             f"note: {found.unpredicted} of {found.runs} held-out runs left out: not predicted before "
             "they began"
         )
-    cells, scores = found.cells, found.scores
-    if grid.apps:
-        programs = _of_programs(grid.apps)
-        cells, scores = [*cells, *programs.cells], scores | programs.scores
-    return Validated(cells, scores, [study.profile.environment.synthetic], found.state)
+    return Validated(found.cells, found.scores, [study.profile.environment.synthetic], found.state)
 
 
 def text_of(found: Validated) -> str:
@@ -94,19 +86,6 @@ def _opened(grid_file: Path | str) -> tuple[GridFile, list[Record], Predictor]:
     grid = read_grid(Path(grid_file))
     training = _usable(load_each(grid.training), "training")
     return grid, training, study_of(grid, training)
-
-
-def _of_programs(folder: str) -> Validated:
-    """The scores of programs, whose records contain their predictions."""
-    programs: Any = needed("scores", "programs", "scoring programs")
-    records = programs.load_apps(folder)
-    cells = programs.app_cells(records)
-    if not cells:
-        raise InputError(
-            f"{folder}: no program with a prediction; expected runs of fembench study app --model"
-        )
-    synthetic = list(dict.fromkeys(r.environment.synthetic for r in records if r.predicted))
-    return Validated(cells, programs.app_scores(cells), synthetic, None)
 
 
 def _usable(records: list[Record], what: str) -> list[Record]:

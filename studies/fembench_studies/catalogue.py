@@ -19,7 +19,7 @@ WIDTH = 100
 TOOLS = {
     "app NAME": "run a small program (farm or task graph), predicted before it runs",
     "pasl FILE": "task graph, PAMELA model and run time of a farm application in PASL",
-    "schedule GRAPH": "schedule a task graph on unequal hosts with HEFT, CPOP and others",
+    "schedule GRAPH": "schedule a task graph on unequal hosts with HEFT and others",
     "graph GRAPH": "measures of an execution graph, and its export to SimGrid and LogGOPSim",
     "modeller PROFILE": "a machine profile as a file of the HLogP modeller",
 }

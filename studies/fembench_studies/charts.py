@@ -53,7 +53,13 @@ def grouped(
         return canvas.plot(drawn, name, title, caption)
 
 
-def stacked(name: str, title: str, caption: str, panels: Sequence[Panel], colours: Sequence[str]) -> Plot:
+def stacked(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Panel],
+    colours: Sequence[str] = (canvas.GREY, canvas.GREEN, canvas.BLUE),
+) -> Plot:
     """Bars on top of each other."""
     with canvas.figure(len(panels), columns=3, height=2.9) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):

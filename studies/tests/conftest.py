@@ -12,6 +12,9 @@ from matplotlib.figure import Figure
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 import hooks
 
+from fembench.report.plots.canvas import Plot
+from fembench_studies import charts
+
 
 def pytest_configure(config):
     if not config.pluginmanager.is_registered(hooks):
@@ -23,6 +26,15 @@ def unrendered():
     """Figures are drawn on, but their SVG is empty."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", lambda self, stream, **_: stream.write("<svg></svg>"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def undrawn():
+    """Charts of the studies are not drawn at all: that takes ten times as long as the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("grouped", "curves", "stacked"):
+            patch.setattr(charts, kind, lambda name, title, caption, *_, **__: Plot(name, title, caption, ""))
         yield
 
 

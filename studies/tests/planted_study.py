@@ -7,8 +7,8 @@ from planted_records import planted
 from fembench.partition.shares import parse_shares
 from fembench.records import phases as ph
 from fembench_studies.thesis_004.measure import StudyFolder
-from fembench_studies.thesis_004.overview import DISPLACEMENT
 from fembench_studies.thesis_004.plan import CORES
+from fembench_studies.thesis_004.tables import DISPLACEMENT
 
 SIZES = {  # nodes, cells, equations, restrained, iterations
     "m1": (245, 864, 630, 105, 211),

@@ -15,9 +15,11 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
+from fembench.model.graph import ExecutionGraph
+from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds
 from fembench.model.machine import Machine, checked_speeds
-from fembench.records.hlogp import MessageCost, message_cost
+from fembench.records.hlogp import MessageCost, message_cost, parse_link
 from fembench.records.network import CurvePiece, PairClass, class_of
 from fembench.records.profile import Profile
 
@@ -61,7 +63,7 @@ def read_model(path: Path | str) -> ModellerFile:
 
 def write_model(model: ModellerFile, path: Path | str) -> None:
     """Write the model, whole or not at all."""
-    rows = [" ".join(map(_text, filter(_present, host))) for host in model.hosts]
+    rows = [" ".join(_text(value) for value in host if value != "") for host in model.hosts]
     matrix = ["\t".join(_text(value) for value in row) for row in model.latency]
     write_atomic(path, "\n".join([str(len(model.hosts)), *rows, *matrix]) + "\n")
 
@@ -86,10 +88,6 @@ def _number(word: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"'{word}' is not finite")
     return value
-
-
-def _present(value: object) -> bool:
-    return value != ""
 
 
 def _text(value: object) -> str:
@@ -135,6 +133,16 @@ def _middle(values: list[float], own: int) -> float:
     """The median over partners; a single host is its own partner."""
     others = [v for k, v in enumerate(values) if k != own]
     return statistics.median(others or values)
+
+
+def machine_for(graph: ExecutionGraph, path: str, link: str) -> Machine:
+    """The machine of a graph: that of a profile or of a modeller's file, or of a link in their place. Raises
+    InputError."""
+    if not path:
+        return even_machine_for(graph, parse_link(link, overhead=True) if link else None)
+    if read_text(path).lstrip().startswith("{"):
+        return machine_in_file(path, graph)
+    return machine_of_model(read_model(path), graph.ranks)
 
 
 def machine_of_model(model: ModellerFile, ranks: int) -> Machine:

@@ -3,36 +3,33 @@
 import functools
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from fembench.errors import InputError
 from fembench.model.interval import TimeRange
-from fembench.model.platform import Messages, Platform
+from fembench.model.platform import Platform
+from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.pamela.program_models import Farm, keeping, machine_of, predict_farm
+from fembench_studies.programs.compute import glance_of
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord
 from fembench_studies.programs.settings import ProgramSettings
-from fembench_studies.programs.simulated import notice, simulated
 from fembench_studies.programs.tasks import deal_tasks
 from fembench_studies.programs.user_task import digest, is_farm, kernel_of
+from fembench_studies.scheduling.execute import makespan, messages_of
 from fembench_studies.scheduling.graph_files import is_graph_file, read_graph
-from fembench_studies.scheduling.program_graphs import hosts_in_turn, interval, messages_of, shape
-from fembench_studies.scheduling.schedulers import METHODS
-from fembench_studies.scheduling.task_graph import TaskGraph
+from fembench_studies.scheduling.methods import METHODS
+from fembench_studies.scheduling.task_graph import TaskGraph, hosts_in_turn, shape
 
 UNITS = 20  # of work per task of a graph, about 10 ms each
 
 
-def case_of(
-    settings: ProgramSettings, calibration: AppRecord | None, machine: MachineModel | None = None
-) -> AppCase:
-    """The case of these settings; tasks are dealt by the speeds W of the calibration or the machine model.
-
-    Raises InputError.
-    """
+def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase:
+    """The case of these settings; tasks are dealt by the speeds W of the calibration. Raises InputError."""
     ranks = settings.ranks
     if ranks < 1 or settings.repetitions < 1 or min(settings.tasks, settings.size, settings.samples - 1) < 0:
         raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size: 0 or more")
@@ -50,14 +47,14 @@ def case_of(
         farm = AppCase(**common, tasks=tasks, size=size, code=digest(settings.program))
         if ranks == 1:
             return msgspec.structs.replace(farm, dealt=(tasks,))
-        w = _factors(machine or (machine_of(calibration) if calibration else None), workers)
+        w = _factors(machine_of(calibration) if calibration else None, workers)
         return msgspec.structs.replace(farm, dealt=deal_tasks(w, tasks, settings.static))
     graph, case = _graph_case(settings, calibration, common)
     if settings.schedule == "turn":
         return case
     if calibration is None:
         raise InputError(f"--schedule {settings.schedule}: expected --model RECORD, a calibration")
-    made = METHODS[settings.schedule](graph, _platform(case, calibration))
+    made = METHODS[settings.schedule](graph, _platform(case, calibration, _middle))
     return msgspec.structs.replace(case, order=made.order, host=made.host)
 
 
@@ -69,7 +66,11 @@ def _graph_case(
     A second in a user's file is one on the fastest calibrated rank.
     """
     size, own = settings.size or UNITS, is_graph_file(settings.program)
-    graph = read_graph(settings.program).graph if own else _shape_of(settings)
+    graph = (
+        read_graph(settings.program).graph
+        if own
+        else shape(settings.program, settings.tasks, settings.n_bytes)
+    )
     work: tuple[int, ...] = ()
     if own and calibration is not None:
         machine = machine_of(calibration)
@@ -92,10 +93,6 @@ def _graph_case(
     return graph, case
 
 
-def _shape_of(settings: ProgramSettings) -> TaskGraph:
-    return shape(settings.program, settings.tasks, settings.n_bytes)
-
-
 def _factors(machine: MachineModel | None, workers: int) -> list[float]:
     known = machine.factors if machine else {}
     return [known.get(p, min(known.values(), default=1.0)) for p in range(1, workers + 1)]
@@ -108,46 +105,25 @@ def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) 
     if case.code != calibration.case.code:
         raise InputError(f"{calibration.id}: not a calibration of {case.program} as it is now")
     machine = _enlarged(machine_of(calibration), len(case.dealt))
-    kept = _beyond(case, calibration, machine)
-    operations = kernel_of(case.program).counts(case.tasks, case.size)
-    return _farm(case, machine, settings, operations, kept, calibration.id)
-
-
-def from_machine(
-    case: AppCase, machine: MachineModel, settings: ProgramSettings, source: str
-) -> AppPrediction:
-    """The run time of a farm from a machine model (file `source`) and the operations per task.
-
-    Raises InputError.
-    """
-    if not is_farm(case.program) or not settings.operations:
-        raise InputError(f"{source}: a machine model; expected a farm, and its operations by --count NAME=N")
-    machine = _enlarged(machine, len(case.dealt))
-    return _farm(case, machine, settings, dict(settings.operations), (), source)
-
-
-def _farm(
-    case: AppCase,
-    machine: MachineModel,
-    settings: ProgramSettings,
-    operations: dict[str, float],
-    kept: tuple[TimeRange, ...],
-    source: str,
-) -> AppPrediction:
-    kernel = kernel_of(case.program)
     bytes_in, bytes_out = _bytes(case)
+    kernel = kernel_of(case.program)
     farm = Farm(
-        operations=operations,
+        operations=kernel.counts(case.tasks, case.size),
         bytes_in=bytes_in,
         bytes_out=bytes_out,
-        kept=kept,
+        kept=_beyond(case, calibration, machine),
         chance=kernel.chance(case.tasks, case.size) if kernel.chance else None,
-        cores=settings.cores,
         dealt=_all_dealt(case, machine),
         notice=notice(case),
     )
-    _, prediction = predict_farm(farm, machine, compose=settings.compose, with_q=settings.policy == "q")
-    return msgspec.structs.replace(prediction, model=source)
+    _, prediction = predict_farm(farm, machine, with_q=settings.policy == "q")
+    return msgspec.structs.replace(prediction, model=calibration.id)
+
+
+def notice(case: AppCase) -> TimeRange:
+    """Seconds until a waiting rank notices a message: 0 to the longest polling interval."""
+    speeds = parse_speeds(case.emulate, case.ranks)
+    return TimeRange(0.0, max(glance_of(case.dilate / s) for s in speeds))
 
 
 def _bytes(case: AppCase) -> tuple[float, float]:
@@ -177,17 +153,6 @@ def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
     return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)
 
 
-def both(
-    case: AppCase, calibration: AppRecord, settings: ProgramSettings
-) -> tuple[AppPrediction, AppPrediction | None]:
-    """Predictions in closed form and, for task graphs and statically dealt farms, by simulation."""
-    closed = predicted(case, calibration, settings)
-    if case.ranks == 1 or (is_farm(case.program) and sum(case.dealt) < case.tasks):
-        return closed, None
-    with_q = settings.policy == "q"
-    return closed, simulated(case, calibration, with_q=with_q, cores=settings.cores)
-
-
 def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
     """The model extended to more workers than were calibrated, all equal to the last."""
     known = sorted(p for p in machine.operations if p)
@@ -202,36 +167,25 @@ def _enlarged(machine: MachineModel, workers: int) -> MachineModel:
     )
 
 
-def _unit(case: AppCase, calibration: AppRecord) -> list[tuple[float, float]]:
-    """[rank] seconds of computing per task."""
-    machine = machine_of(calibration)
-    each = [machine.cost("unit", p) * case.size for p in range(case.ranks)]
-    return [(i.low, i.high) for i in each]
-
-
-def _messages(case: AppCase, calibration: AppRecord, end: Callable[[TimeRange], float]) -> Messages:
-    """Message costs between the ranks; `end` chooses a value of each interval."""
+def _platform(case: AppCase, calibration: AppRecord, end: Callable[[TimeRange], float]) -> Platform:
+    """The ranks and their messages; `end` chooses a value of each interval."""
     machine = machine_of(calibration)
 
     @functools.cache
     def transfer(n_bytes: float) -> float:
         return end(machine.message(1, 0, n_bytes) + notice(case)) if case.ranks > 1 else 0.0
 
-    return messages_of(transfer, case.host, case.edges, case.costs)
-
-
-def _platform(case: AppCase, calibration: AppRecord) -> Platform:
-    unit = tuple(sum(u) / 2 for u in _unit(case, calibration))
-    return Platform(unit, _messages(case, calibration, lambda i: i.middle))
+    unit = tuple(end(machine.cost("unit", p) * case.size) for p in range(case.ranks))
+    return Platform(unit, messages_of(transfer, case.host, case.edges, case.costs))
 
 
 def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
     work = tuple(0.0 if t in case.idle else case.units(t) / case.size for t in range(case.tasks))
     edges = tuple((a, b, float(n_bytes)) for (a, b), n_bytes in case.edge_bytes().items())
     graph = TaskGraph(case.program, work, edges)
-    least = _messages(case, calibration, lambda i: i.low)
-    most = _messages(case, calibration, lambda i: i.high)
-    low, high = interval(graph, case.order, case.host, _unit(case, calibration), (least, most))
+    low, high = (
+        makespan(graph, _platform(case, calibration, end), case.order, case.host) for end in (_low, _high)
+    )
     return AppPrediction(
         low=low,
         high=high,
@@ -240,3 +194,6 @@ def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
         compose="HLogP",
         conditionals=Conditionals().policy,
     )
+
+
+_low, _middle, _high = (attrgetter(name) for name in ("low", "middle", "high"))

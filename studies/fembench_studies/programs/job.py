@@ -1,19 +1,26 @@
 """One job of a small program: a calibration, or repeated runs with a check of the result."""
 
+import os
 import time
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from fembench.bench.describe import describe
+from fembench.errors import InputError
 from fembench.host.host import host_facts, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_key
+from fembench.launch.job import RankProgram
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
+from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.programs import farm, graphs
 from fembench_studies.programs.calibrate import NOTHING, calibrate, learn
 from fembench_studies.programs.compute import Worker, worker_of
@@ -23,6 +30,7 @@ from fembench_studies.programs.user_task import computed_again, is_code, same_co
 from fembench_studies.programs.verified import verified
 
 PACED = 15  # units of work
+PATIENCE = 600.0  # seconds after which a job is ended
 
 
 class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,14 +41,42 @@ class AppJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     command: str
     launcher: str = ""
     predicted: AppPrediction | None = None
-    simulated: AppPrediction | None = None
     calibrate: int = 0  # samples per operation; if > 0, the job only calibrates
     synthetic: str = ""
+
+
+def launch(
+    case: AppCase,
+    *,
+    id: str,
+    scratch: Path,
+    command: str = "",
+    hostfile: str = "",
+    predicted: AppPrediction | None = None,
+    calibrate: int = 0,
+    timeout: float = PATIENCE,
+) -> AppRecord:
+    """The record of one job. `scratch`: a folder that rank 0's host can also see.
+
+    Raises InputError, or RunFailedError if the job ends without a record.
+    """
+    line = job_line(case.ranks, hostfile)
+    parse_speeds(case.emulate, case.ranks)
+    if not 1 <= case.dilate < float("inf"):
+        raise InputError(f"dilate = {case.dilate}: expected a number of at least 1")
+    synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
+    job = AppJob(
+        case=case, id=id, command=command, predicted=predicted, calibrate=calibrate, synthetic=synthetic
+    )
+    asleep = case.dilate > 1
+    return measure(__name__, job, AppRecord, line, asleep=asleep, scratch=scratch, timeout=timeout)
 
 
 def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     """The record on rank 0, None elsewhere. Collective."""
     case = job.case
+    if case.dilate > 1:
+        timer_slack(FINE)
     facts, taken = host_facts(), taken_meter()
     together(comm, lambda: same_code(case.program, case.code))
     pace = _pace(comm)
@@ -84,7 +120,6 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         case=case,
         environment=environment,
         predicted=job.predicted,
-        simulated=job.simulated,
         seconds=tuple(times),
         busy=tuple(row[1] for row in rows),
         done=tuple(row[2] for row in rows),
@@ -170,3 +205,6 @@ def makespan(spans: Sequence[Span]) -> float:
     if len({s.host for s in busy}) == 1:
         return max(s.done for s in busy) - min(s.begin for s in busy)
     return max((s.done - s.begin for s in busy), default=0.0)
+
+
+PROGRAM = RankProgram(AppJob, lambda job: job.case.ranks, lambda comm, job, tell: run_job(comm, job))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from fembench_studies.programs.cases import both, case_of
-from fembench_studies.programs.launch import launch
+from fembench_studies.programs.cases import case_of, predicted
+from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
 
@@ -52,7 +52,7 @@ class ProgramRuns:
         """A run, predicted from the calibration before it starts."""
 
         def make() -> AppRecord:
-            closed, graph = both(case, calibration, settings)
-            return launch(case, id=name, scratch=self.folder, predicted=closed, simulated=graph)
+            before = predicted(case, calibration, settings)
+            return launch(case, id=name, scratch=self.folder, predicted=before)
 
         return self.kept(name, case, make)

@@ -8,14 +8,12 @@ from statistics import median
 
 import msgspec
 
-from fembench.base.config import read_text
 from fembench.base.units import plural
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.profile import load_profile
-from fembench_studies.pamela import machine_model
 from fembench_studies.programs import compared_messages, real_messages
-from fembench_studies.programs.cases import both, case_of, from_machine, is_farm
-from fembench_studies.programs.launch import launch
+from fembench_studies.programs.cases import case_of, is_farm, predicted
+from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
 
@@ -51,21 +49,15 @@ def run_program(
 ) -> tuple[AppRecord, Path]:
     """(record, its file) of a run or a calibration.
 
-    `model`: file that predicts the run, a calibration (.json) or a machine model.
+    `model`: the calibration that predicts the run.
 
     Raises InputError, or RunFailedError if the job ends without a record.
     """
-    is_record = bool(model) and read_text(model).lstrip().startswith("{")
-    calibration = load_app(model) if is_record else None
-    machine = machine_model.load(model) if model and not is_record else None
-    if machine and (doubt := machine_model.implausible(machine)):
-        tell(f"note: {doubt}")
-    case = case_of(settings, calibration, machine)
-    before, graph = both(case, calibration, settings) if calibration and not calibrate else (None, None)
-    if machine and not calibrate:
-        before = from_machine(case, machine, settings, model)
-    for p in filter(None, (before, graph)):
-        tell(f"predicted: {p.low:.4g} to {p.high:.4g} s ({p.method})")
+    calibration = load_app(model) if model else None
+    case = case_of(settings, calibration)
+    before = predicted(case, calibration, settings) if calibration and not calibrate else None
+    if before:
+        tell(f"predicted: {before.low:.4g} to {before.high:.4g} s ({before.method})")
     stem = f"{stem_of(case.program)}-p{case.ranks}"
     with occupied(place.folder, shared=True), reserved(place.folder, stem) as id:
         record = launch(
@@ -75,24 +67,18 @@ def run_program(
             command=place.command,
             hostfile=place.hostfile,
             predicted=before,
-            simulated=graph,
             calibrate=settings.samples if calibrate else 0,
         )
-        record = msgspec.structs.replace(record, invalid=untested(record, calibration, settings.cores))
+        record = msgspec.structs.replace(record, invalid=untested(record, calibration))
         save_app(record, place.path(id))
     return record, place.path(id)
 
 
-def untested(record: AppRecord, calibration: AppRecord | None, cores: int = 0) -> str:
-    """Why a run tests no prediction; "" if it does, or if there is none.
-
-    `cores`: the number that the prediction lets the workers share; 0: it has a core for each rank.
-    """
-    if not (record.predicted or record.simulated) or record.environment.synthetic:
+def untested(record: AppRecord, calibration: AppRecord | None) -> str:
+    """Why a run tests no prediction; "" if it does, or if there is none."""
+    if calibration is None or record.predicted is None or record.environment.synthetic:
         return ""
-    return ("" if cores else _sharing(record)) or (
-        "" if calibration is None else _otherwise(record, calibration)
-    )
+    return _sharing(record) or _otherwise(record, calibration)
 
 
 def _sharing(record: AppRecord) -> str:

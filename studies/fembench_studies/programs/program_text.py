@@ -50,10 +50,10 @@ def _runs(record: AppRecord) -> list[str]:
     heads, rows = ["", "nr", "seconds"], [["run", k, seconds(t)] for k, t in enumerate(found, 1)]
     name, ranks = Path(record.case.program).name, plural(record.case.ranks, "rank")
     lines = [f"{name} on {ranks}: {record.value:.10g} ({right})"]
-    for p in filter(None, (record.predicted, record.simulated)):
+    if p := record.predicted:
         s = score(found, [TimeRange(p.low, p.high)] * len(found))
         rows = [[*row, f"{100 * e:+.2f} %"] for row, e in zip(rows, s.errors)]
-        heads.append(f"outside by, {p.method}")
+        heads.append("outside by")
         lines.append(
             f"predicted {p.low:.4g} to {p.high:.4g} s ({p.method}; {p.compose}, {p.conditionals}): "
             f"mean error {100 * s.mean_error:.2f} %, {s.hits} of {len(found)} inside, "

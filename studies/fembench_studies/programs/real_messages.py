@@ -31,9 +31,9 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
 from fembench_studies.programs.hlogp_sums import fork_delay, ring_makespan
-from fembench_studies.programs.launch import launch
+from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
-from fembench_studies.scheduling.program_graphs import USUAL
+from fembench_studies.scheduling.task_graph import USUAL
 
 KINDS = ("ring", "fork", "join")
 REPETITIONS = 100

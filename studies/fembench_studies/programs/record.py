@@ -1,12 +1,11 @@
 """Record of a small parallel program (`fembench study app`): case, predictions, times and correctness.
 
 Schema history:
-    1  first; `simulated`, `taking`, `answering`, `pace`, `invalid` and a prediction's `method` are newer and
-       may be missing
+    1  first; `taking`, `answering`, `pace`, `invalid` and the `method` of a prediction are newer and may miss
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -83,7 +82,6 @@ class AppRecord(Frozen, frozen=True):
     error: float  # of the result, relative to the tolerance; correct up to 1
     samples: Samples  # calibration: operation -> [rank] -> seconds
     messages: Samples  # calibration: bytes -> [rank] -> seconds to rank 0
-    simulated: AppPrediction | None = None  # from the execution graph, also written before the run
     # calibration of a farm: bytes -> [rank] -> seconds for which a worker is occupied by
     taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that has arrived
     answering: Samples = msgspec.field(default_factory=dict)  # sending a result until it is received
@@ -117,18 +115,6 @@ def save_app(record: AppRecord, path: Path | str) -> None:
 def load_app(path: Path | str) -> AppRecord:
     """The record in a file. Raises InputError for anything else."""
     tree = read_json(path, dict)
-    if tree.get("schema") != APP_SCHEMA or not _of_program(tree):
+    if tree.get("schema") != APP_SCHEMA or "program" not in (tree.get("case") or ()):
         raise InputError(f"{path}: not a record of fembench study app with schema {APP_SCHEMA}")
     return convert(tree, AppRecord, where=str(path))
-
-
-def load_apps(folder: Path | str) -> list[AppRecord]:
-    """All records of programs in a folder and its `runs`; other records are skipped."""
-    paths = sorted([*Path(folder).glob("[!.]*.json"), *Path(folder).glob("runs/[!.]*.json")])
-    trees = {path: read_json(path, dict) for path in paths}
-    return [load_app(path) for path, tree in trees.items() if _of_program(tree)]
-
-
-def _of_program(tree: dict[str, Any]) -> bool:
-    case = tree.get("case")
-    return isinstance(case, dict) and "program" in case

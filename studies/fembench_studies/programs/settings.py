@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fembench_studies.pamela.bounds import Compose
-
 ROOM = 2.5  # spare capacity of the cores, so that slow moments do not delay emulated ranks
 
 
@@ -24,10 +22,7 @@ class ProgramSettings:
     dilate: float = 1.0  # SYNTHETIC: factor by which all ranks are slowed down
     seed: int = 0
     schedule: str = "turn"  # how tasks of a graph are placed
-    compose: Compose = "phase"  # bounds per phase, or of the whole run: "global"
     policy: str = "q"  # conditionals: weighted by their probability Q, or "worst"
-    operations: tuple[tuple[str, float], ...] = ()  # per task, for a machine model
-    cores: int = 0  # shared by the workers; 0: one each
 
 
 def emulated_settings(

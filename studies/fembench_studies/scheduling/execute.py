@@ -1,10 +1,11 @@
 """Execution of a schedule under HLogP: overheads occupy processors, messages are received as they arrive."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fembench.model.platform import Platform
+from fembench.model.platform import Messages, Platform
+from fembench.records.hlogp import MessageCost
 from fembench_studies.scheduling.task_graph import TaskGraph
 
 
@@ -16,10 +17,6 @@ class Schedule:
     order: tuple[int, ...]  # of all tasks; each host runs its own in this order
     host: tuple[int, ...]  # [task]
     expected: float  # makespan by the method's own model, seconds
-
-    @property
-    def hosts_used(self) -> int:
-        return len(set(self.host))
 
 
 class ScheduledTask(NamedTuple):
@@ -61,3 +58,26 @@ def timeline(
 def makespan(graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]) -> float:
     """Seconds until the last task is done."""
     return max(task.end for task in timeline(graph, platform, order, host))
+
+
+def messages_of(
+    transfer: Callable[[float], float],
+    host: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    costs: Sequence[tuple[float, float, float]] = (),
+) -> Messages:
+    """Message costs of transfer(bytes) seconds between ranks and 0 within one; sends do not block.
+
+    `costs`: (Os, L, Or) per edge, instead. A message travels while its send overhead lasts, so L is at least
+    the transfer - Os.
+    """
+    own = {(host[a], host[b]): MessageCost(*cost) for (a, b), cost in zip(edges, costs)}
+
+    def message(size: float, source: int, target: int) -> MessageCost:
+        usual = 0.0 if source == target else transfer(size)
+        if (source, target) not in own:
+            return MessageCost(0.0, usual, 0.0)
+        send, latency, receive = own[source, target]
+        return MessageCost(send, max(latency, usual - send), receive)
+
+    return message

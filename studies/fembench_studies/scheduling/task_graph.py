@@ -1,5 +1,6 @@
 """Task graphs: work per task, bytes per edge; and the shapes of Mendes (2004)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,3 +72,30 @@ def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
 def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
     """n tasks, each sending to the next; the last sends to one without work (Mendes 2004, 3.10)."""
     return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))
+
+
+SHAPES: dict[str, Callable[[int, float, float], TaskGraph]] = {
+    "ring": ring,
+    "fork": fork,
+    "join": join,
+    "diamond": diamond,
+    "fork-join": fork_join,
+}
+USUAL = {"ring": 3, "fork": 10, "join": 10, "diamond": 5, "fork-join": 14}  # Mendes 2004
+FEWEST = {"ring": 1, "fork": 2, "join": 2, "diamond": 1, "fork-join": 3}
+
+
+def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
+    """The graph of a program with unit work per task; `diamond` of k has k x k tasks. Raises InputError."""
+    tasks = tasks or USUAL[name]
+    if tasks < FEWEST[name]:
+        raise InputError(f"{name} of {tasks} tasks: expected at least {FEWEST[name]}")
+    return SHAPES[name](tasks, 1.0, float(n_bytes))
+
+
+def hosts_in_turn(graph: TaskGraph, ranks: int) -> tuple[int, ...]:
+    """Task t on rank t modulo ranks; a ring ends on the rank where it began."""
+    place = [t % ranks for t in range(graph.n_tasks)]
+    if graph.name.startswith("ring"):
+        place[-1] = place[0]
+    return tuple(place)

@@ -15,10 +15,10 @@ import numpy as np
 from fembench.launch.scratch import writable
 from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.pamela.program_models import machine_of
+from fembench_studies.programs.cases import notice
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.record import AppCase, AppRecord
 from fembench_studies.programs.settings import ProgramSettings, emulated_settings
-from fembench_studies.programs.simulated import notice
 from fembench_studies.scheduling.execute import Schedule
 from fembench_studies.scheduling.task_graph import TaskGraph
 from fembench_studies.study import wanted

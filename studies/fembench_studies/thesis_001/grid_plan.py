@@ -13,9 +13,7 @@ from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost
 from fembench_studies.layout import source_table
 from fembench_studies.scheduling.execute import Schedule
-from fembench_studies.scheduling.heft import hlogp_heft, latency_heft
-from fembench_studies.scheduling.portfolio import best
-from fembench_studies.scheduling.simple import round_robin
+from fembench_studies.scheduling.methods import hlogp_heft, latency_heft, round_robin
 from fembench_studies.scheduling.task_graph import TaskGraph, diamond, fork_join
 
 printed = functools.partial(source_table, "thesis_001")
@@ -84,9 +82,8 @@ METHODS: dict[str, Callable[[TaskGraph, Platform], Schedule]] = {
     "HEFT, HLogP": hlogp_heft,
     "HEFT, latency": latency_heft,
     "round robin": round_robin,
-    "portfolio": best,
 }
-# (graph, method) -> row of the printed results; the portfolio has none
+# (graph, method) -> row of the printed results
 THESIS = {
     ("diamond", "HEFT, HLogP"): 0,
     ("diamond", "HEFT, latency"): 2,

@@ -125,8 +125,7 @@ def schedule_table(found: Sequence[GridRun]) -> Table:
         "Schedules: makespan predicted by the scheduler's own model, and executed (6.2, 7)",
         f"{SYNTHETIC} The diamond has 25 tasks, the fork-join 14, on ten hosts. The sizes of messages and "
         "the hosts of the thesis' runs are lost: compare errors and ratios, not seconds. HEFT under the "
-        "latency model ignores that overheads occupy processors. 'portfolio' is the best of all methods, "
-        "improved.",
+        "latency model ignores that overheads occupy processors.",
         ("platform",),
         ("predicted_s", "executed_s", "error_percent"),
         rows,

@@ -21,11 +21,11 @@ from fembench.model.engine import SimulationOutcome
 from fembench.model.events import simulate_events
 from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.binaries.walk import Loops
-from fembench_studies.programs.cases import case_of
+from fembench_studies.programs.cases import case_of, notice
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.record import AppRecord
 from fembench_studies.programs.settings import ProgramSettings, emulated_settings
-from fembench_studies.programs.simulated import machine_from, notice, plan_of
+from fembench_studies.programs.simulated import machine_from, plan_of
 from fembench_studies.study import wanted
 
 INTEGRAL, PRODUCT = "integral", "product"
@@ -112,14 +112,14 @@ def live_of(record: AppRecord, calibration: AppRecord) -> SlavesRun:
     machine, seen = machine_from(calibration, case), notice(case).high
     known = {name: [float(np.median(row)) for row in rows] for name, rows in calibration.samples.items()}
     costs = {name: _of_ranks(each, case.ranks) for name, each in known.items()}
-    plain = simulate_events(plan_of(case, costs, machine, True))
+    plain = simulate_events(plan_of(case, costs, machine))
     seed = SEED, case.size, case.ranks
     rng, drawn, first = np.random.default_rng(seed), [], np.zeros(case.ranks)
     for k in range(SIMULATIONS):
         part = _turns(rng, case.size, case.ranks)
         first = part if not k else first
         dear = {name: (np.asarray(each) * part * (case.ranks - 1)).tolist() for name, each in costs.items()}
-        drawn.append(_per_process(simulate_events(plan_of(case, dear, machine, True)), seen))
+        drawn.append(_per_process(simulate_events(plan_of(case, dear, machine)), seen))
     workers = [float(np.median(row)) for row in record.busy[1:]]
     return SlavesRun(
         record=record,

@@ -1,19 +1,21 @@
 """What the study claims of its own results: limits on E6, E9, E10, E13 and E14."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from fembench_studies.claims import StudyClaim, error_claim, least_claim, most_claim
 from fembench_studies.study import wanted
-from fembench_studies.thesis_004.overview import DISPLACEMENT, EXPECTED, LOAD
-from fembench_studies.thesis_004.pair_tables import apart
+from fembench_studies.thesis_004.findings import model_error
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan
-from fembench_studies.thesis_004.split import bottleneck_time
-from fembench_studies.thesis_004.storage_tables import gains_of, work_of
-from fembench_studies.thesis_004.thesis import MESHES
-from fembench_studies.thesis_004.weighted import Weighted, results
+from fembench_studies.thesis_004.plan import ALL, StudyPlan
+from fembench_studies.thesis_004.quantities import HOSTS, ONE_HOST, Side
+from fembench_studies.thesis_004.tables import DISPLACEMENT
+from fembench_studies.thesis_004.thesis import EXPECTED, MESHES
+from fembench_studies.thesis_004.weighted import best_rounds, results
 
 ITERATIONS, DIGITS, BALANCE = 2.0, 1e-4, 1e-5  # iterations; per cent of the displacement; newton
 REPEATED, MODEL = 5.0, 15.0  # per cent
@@ -22,100 +24,111 @@ OF_IDEAL, COMPUTING = (
     1.25,
     20.0,
 )  # time over that of the ideal split, where computing exceeds messages so much
+LOAD = (0.0, 500.0, 0.0)  # newton, that the supports bear
 
 
-def claims(plan: StudyPlan, found: StudyRecords, only: Sequence[str] = ()) -> list[StudyClaim]:
-    """The claims of the experiments in `only`; () means all."""
-    gates = {"E6": _solutions, "E9": _repeated, "E10": _model, "E13": _weighted, "E14": _storage}
-    return [c for name, made in gates.items() if wanted(name, only) for c in made(plan, found)]
+class Apart(NamedTuple):
+    """Largest over smallest ratio of single repetitions, minus 1, in per cent; nan: not repeated."""
+
+    found: float
+    low: float  # what the sets of these runs leave open; nan: too few sets
+    high: float
 
 
-def _solutions(plan: StudyPlan, found: StudyRecords) -> Iterator[StudyClaim]:
-    """Iterations and displacement of an independent solver; reactions that balance the load."""
-    for mesh in MESHES:
-        pool = found.pool(plan.sparse(mesh))
-        checks = [r.verification for r in pool]
-        more = [float(r.solve.iterations - EXPECTED[mesh]) for r in pool]
-        off = [
-            100 * abs(c.load_displacement[1] / DISPLACEMENT[mesh] - 1) for c in checks if c.load_displacement
-        ]
-        rest = [float(np.abs(np.subtract(c.reactions, LOAD)).max()) for c in checks]
-        yield StudyClaim(f"E6, {mesh}: iterations beyond those expected", ITERATIONS, _first(more), unit="")
-        yield StudyClaim(f"E6, {mesh}: displacement of the loaded node", DIGITS, _first(off))
-        yield StudyClaim(f"E6, {mesh}: reactions against the load", BALANCE, _first(rest), unit="N")
+@dataclass(frozen=True)
+class Gates:
+    """What was measured, and the quantities of each repetition."""
+
+    plan: StudyPlan
+    found: StudyRecords
+
+    def claims(self, only: Sequence[str] = ()) -> list[StudyClaim]:
+        """The claims of the experiments in `only`; () means all."""
+        gates = {
+            "E6": self._solutions,
+            "E9": self._repeated,
+            "E10": self._model,
+            "E13": self._weighted,
+            "E14": self._storage,
+        }
+        return [c for name, made in gates.items() if wanted(name, only) for c in made()]
+
+    @cached_property
+    def _each(self) -> list[Side]:
+        """The quantities of each repetition."""
+        most = max(self.plan.effort.again, self.plan.effort.repetitions)
+        return [self.found.side(self.plan, k) for k in range(most)]
+
+    def _solutions(self) -> Iterator[StudyClaim]:
+        """Iterations and displacement of an independent solver; reactions that balance the load."""
+        for mesh in MESHES:
+            pool = self.found.pool(self.plan.sparse(mesh))
+            checks = [r.verification for r in pool]
+            more = [float(r.solve.iterations - EXPECTED[mesh]) for r in pool]
+            moved = [c.load_displacement[1] for c in checks if c.load_displacement]
+            off = [100 * abs(y / DISPLACEMENT[mesh] - 1) for y in moved]
+            rest = [float(np.abs(np.subtract(c.reactions, LOAD)).max()) for c in checks]
+            yield StudyClaim(
+                f"E6, {mesh}: iterations beyond those expected", ITERATIONS, _first(more), unit=""
+            )
+            yield StudyClaim(f"E6, {mesh}: displacement of the loaded node", DIGITS, _first(off))
+            yield StudyClaim(f"E6, {mesh}: reactions against the load", BALANCE, _first(rest), unit="N")
+
+    def _repeated(self) -> Iterator[StudyClaim]:
+        """The slowness of node00 is the same whenever it is measured."""
+        for tasks in ONE_HOST:
+            far = max((self.apart(mesh, tasks) for mesh in ALL), key=lambda each: each.found)
+            noisy = far.low <= REPEATED < far.found
+            yield StudyClaim(
+                f"E9, {tasks} + {tasks} tasks: slowness repeated, largest difference",
+                REPEATED,
+                *far,
+                reason=f"too noisy, between {far.low:.3g} and {far.high:.3g}" if noisy else "",
+            )
+
+    def apart(self, mesh: int, tasks: int) -> Apart:
+        """How far apart the ratios of the two hosts are."""
+        ratios = _finite([np.log(side.slowness(mesh, tasks)) for side in self._each])
+        if len(ratios) < 2:
+            return Apart(np.nan, np.nan, np.nan)
+        most, least = int(np.argmax(ratios)), int(np.argmin(ratios))
+        scatter = [self.found.scatter(self.plan.case(host, mesh, tasks)) for host in HOSTS]
+        far = ratios[most] - ratios[least]
+        half = float(np.linalg.norm([one[k] for one in scatter for k in (most, least)]))
+        return Apart(*(100 * float(np.expm1(x)) for x in (far, far - half, far + half)))
+
+    def _model(self) -> Iterator[StudyClaim]:
+        """The slower host decides the time of a run on both."""
+        for k, mesh in zip(ALL, MESHES):
+            errors = [model_error(side, k) for side in self._each[: self.plan.effort.repetitions]]
+            yield error_claim(f"E10, {mesh}: bottleneck model, mean error of 11 runs", MODEL, errors)
+
+    def _weighted(self) -> Iterator[StudyClaim]:
+        """Weighted parts take hardly longer than the ideal split, and the slow host does no harm, where an
+        iteration computes much longer than it communicates."""
+        for w in best_rounds(results(self.plan, self.found)):
+            if (1 - w.communication) < COMPUTING * w.communication:
+                continue
+            name = f"E13, {w.mesh}, {w.kind.storage}, {w.kind.tasks} tasks: time over"
+            yield most_claim(f"{name} that of the ideal split", OF_IDEAL, [w.seconds / w.ideal], unit="")
+            yield most_claim(f"{name} that of node8 alone", 1.0, [w.seconds / w.fast_alone], unit="")
+            if w.kind.run:
+                ratio = w.seconds / w.best_seconds
+                yield most_claim(f"{name} the best of runs 1 to 11", 1.0, [ratio], unit="")
+
+    def _storage(self) -> Iterator[StudyClaim]:
+        """On one core, splitting a dense matrix gains what its work predicts; csr gains nothing."""
+        for tasks in ONE_HOST[1:]:
+            dense = _finite([side.gain("single_cpu", tasks) * side.work(tasks).total for side in self._each])
+            sparse = _finite([side.gain("single_cpu csr", tasks) for side in self._each])
+            name = f"E14, m3, {tasks} tasks on one core"
+            yield least_claim(f"{name}: dense gain over that of its work", OF_PREDICTED, dense, unit="")
+            yield most_claim(f"{name}: csr gain", SPARSE, sparse, unit="")
 
 
 def _first(values: Sequence[float]) -> float:
     return values[0] if values else np.nan
 
 
-def _repeated(plan: StudyPlan, found: StudyRecords) -> Iterator[StudyClaim]:
-    """The slowness of node00 is the same whenever it is measured."""
-    for tasks in ONE_HOST:
-        far = max((apart(plan, found, mesh, tasks) for mesh in MESHES), key=lambda each: each.found)
-        noisy = far.low <= REPEATED < far.found
-        yield StudyClaim(
-            f"E9, {tasks} + {tasks} tasks: slowness repeated, largest difference",
-            REPEATED,
-            *far,
-            reason=f"too noisy, between {far.low:.3g} and {far.high:.3g}" if noisy else "",
-        )
-
-
-def _model(plan: StudyPlan, found: StudyRecords) -> Iterator[StudyClaim]:
-    """The slower host decides the time of a run on both."""
-    for mesh in MESHES:
-        errors = [_model_error(plan, found, mesh, k) for k in range(plan.effort.repetitions)]
-        yield error_claim(f"E10, {mesh}: bottleneck model, mean error of 11 runs", MODEL, errors)
-
-
-def _model_error(plan: StudyPlan, found: StudyRecords, mesh: str, repetition: int) -> float:
-    """Mean |error| over the runs, in per cent, all of one repetition; nan if one is missing."""
-
-    def total(on_slow: int, on_fast: int) -> float:
-        times = found.totals(plan.on_hosts(mesh, plan.machines.mixed(on_slow, on_fast)))
-        return times[repetition] if repetition < len(times) else np.nan
-
-    errors = [
-        bottleneck_time((a, b), (total(a + b, 0), total(0, a + b))) / total(a, b) - 1
-        for a, b in RUNS.values()
-    ]
-    return 100 * float(np.mean(np.abs(errors)))
-
-
-def _weighted(plan: StudyPlan, found: StudyRecords) -> Iterator[StudyClaim]:
-    """Weighted parts take hardly longer than the ideal split, and the slow host does no harm, where an
-    iteration computes much longer than it communicates."""
-    for w in _best_rounds(results(plan, found)):
-        if (1 - w.communication) < COMPUTING * w.communication:
-            continue
-        name = f"E13, {w.mesh}, {w.kind.storage}, {w.kind.tasks} tasks"
-        yield most_claim(
-            f"{name}: time over that of the ideal split", OF_IDEAL, [w.seconds / w.ideal], unit=""
-        )
-        yield most_claim(f"{name}: time over that of node8 alone", 1.0, [w.seconds / w.fast_alone], unit="")
-        if w.kind.run:
-            yield most_claim(
-                f"{name}: time over the best of runs 1 to 11", 1.0, [w.seconds / w.best_seconds], unit=""
-            )
-
-
-def _best_rounds(runs: Sequence[Weighted]) -> list[Weighted]:
-    """The faster round of each mesh and storage."""
-    best: dict[tuple[str, str], Weighted] = {}
-    for w in sorted(runs, key=lambda w: -w.seconds):
-        best[w.mesh, w.kind.storage] = w
-    return [best[key] for key in sorted(best)]
-
-
-def _storage(plan: StudyPlan, found: StudyRecords) -> Iterator[StudyClaim]:
-    """On one core, splitting a dense matrix gains what its work predicts; csr gains nothing."""
-    work = work_of(plan, found)
-    for tasks in ONE_HOST[1:]:
-        predicted = work[tasks].dense.gain_on_one if tasks in work else np.nan
-        dense, sparse = (gains_of(plan, found, tasks, storage) for storage in ("dense", "csr"))
-        name = f"E14, m3, {tasks} tasks on one core"
-        yield least_claim(
-            f"{name}: dense gain over that of its work", OF_PREDICTED, [g / predicted for g in dense], unit=""
-        )
-        yield most_claim(f"{name}: csr gain", SPARSE, sparse, unit="")
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if np.isfinite(value)]

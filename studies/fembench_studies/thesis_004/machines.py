@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fembench.errors import InputError
-from fembench.launch.hosts import hosts_of
 from fembench.records.case import Case
 
 SLOW_SPEED = 0.13  # of one processor: 1 / 7.7 (Tables 5.25, 5.26, one task)
@@ -53,9 +52,8 @@ class Machines:
             f"speed {slow.speed:g}, all dilated {self.dilate:g} times"
         )
 
-    def one_each(self, kind: str, tasks: int) -> Placement | None:
-        """One task on each of `tasks` hosts of 'cluster1' or 'cluster2'; None if there are too few."""
-        hosts = self.fast if kind == "cluster1" else self.slow
+    def one_each(self, hosts: Sequence[StudyHost], tasks: int) -> Placement | None:
+        """One task on each of `tasks` of these hosts; None if there are too few."""
         return tuple((host, 1) for host in hosts[:tasks]) if tasks <= len(hosts) else None
 
     def mixed(self, on_slow: int, on_fast: int) -> Placement:
@@ -131,8 +129,3 @@ def _host(text: str, cores: int) -> StudyHost:
 def host_file(placement: Placement) -> str:
     """A host file that fills the hosts in the order of ranks."""
     return "".join(f"{host.name} slots={tasks}\n" for host, tasks in placement)
-
-
-def hosts_in(text: str, where: str = "host file") -> list[str]:
-    """NAME:SLOTS, or NAME, per line of a host file. Raises InputError."""
-    return [f"{host.name}:{host.slots}" if host.slots else host.name for host in hosts_of(text, where)]

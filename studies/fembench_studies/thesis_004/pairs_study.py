@@ -1,27 +1,41 @@
 """Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fembench.base.config import read_json, read_text
+from fembench.base.config import read_json, read_toml
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
 from fembench.bench.campaign import Done
 from fembench.bench.schedule import Timekeeper
 from fembench.errors import InputError
 from fembench.records.store import failures
-from fembench.report.exports import fields_path
+from fembench.report.exports import fields_path, read_fields
+from fembench.report.page import Section
+from fembench.report.plots import body, gantt, lines
+from fembench.report.plots.canvas import Plot
+from fembench.report.results import results
 from fembench.report.runs import summary_line
+from fembench.report.table import Table
 from fembench_studies.attempts import Attempts, Tell, output_of
-from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest
-from fembench_studies.thesis_004 import weighted as e13
-from fembench_studies.thesis_004.gates import claims
-from fembench_studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given, hosts_in
+from fembench_studies.catalogue import study_named
+from fembench_studies.declared import Comparison, DeclaredPage
+from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest, wanted
+from fembench_studies.thesis_004 import tables, weighted
+from fembench_studies.thesis_004.findings import findings
+from fembench_studies.thesis_004.gates import Gates
+from fembench_studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given
 from fembench_studies.thesis_004.measure import StudyFolder
-from fembench_studies.thesis_004.pairs_sections import EVERY_RUN, compose
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, StudyPlan
+from fembench_studies.thesis_004.plan import CAMPAIGNS, FINER, FULL, QUICK, TASKS, StudyPlan
+from fembench_studies.thesis_004.quantities import ONE_HOST
+from fembench_studies.thesis_004.thesis import MESHES, RUNS, printed
+
+PAGE = read_toml(Path(__file__).with_name("page.toml"), dict[str, DeclaredPage])
+NAMES = {"MESHES": (1, 2, 3), "ONE_HOST": ONE_HOST, "RUNS": RUNS, "TASKS": TASKS}  # for expressions of PAGE
+Shown = tuple[list[Plot], list[Table]]
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome:
@@ -46,11 +60,10 @@ def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()
     records = [r for group in study.records.values() for r in group]
     label = study.plan.machines.label
     paths = {r.id: fields_path(study.path / "sparse", r.id) for r in records}
-    asked = [s for s in sections if s.title != EVERY_RUN] if only else sections[:1]
     return StudyOutcome(
         sections=sections,
-        findings=[t for section in asked for t in section.tables],
-        claims=claims(study.plan, found, only) if records else [],
+        findings=[t for section in (sections if only else sections[:1]) for t in section.tables],
+        claims=Gates(study.plan, found).claims(only) if records else [],
         valid=all(r.verdict.status != "INVALID" for r in records),
         synthetic=[label] if label else sorted({r.environment.synthetic for r in records} - {""}),
         records=records,
@@ -59,26 +72,131 @@ def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()
     )
 
 
+def compose(
+    study: StudyFolder, found: StudyRecords, timers: dict[str, Any], only: Sequence[str] = ()
+) -> list[Section]:
+    """Findings, and the sections of the experiments in `only`, () means all; empty ones are left out."""
+    plan, runs = study.plan, weighted.results(study.plan, found)
+    here = found.side(plan)
+    sides = Comparison(here, printed(), NAMES)
+    sections = [findings(plan, here, runs, note(plan, found), only)]
+    for one in study_named("thesis-004").experiments:
+        if wanted(one.name, only):
+            page, (plots, more) = PAGE.get(one.name, DeclaredPage()), _special(one.name, study, found, timers)
+            plots = [*map(sides.figure, page.figures), *plots]
+            sections.append(
+                Section(f"{one.name} {one.sentence}", plots, [*map(sides.table, page.tables), *more])
+            )
+    sections += [] if only else [Section("Slips of the thesis", [], [tables.slips()])]
+    return [s for s in sections if s.plots or s.tables]
+
+
+def _special(name: str, study: StudyFolder, found: StudyRecords, timers: dict[str, Any]) -> Shown:
+    """What an experiment shows beyond the comparisons that are declared."""
+    plan = study.plan
+    if name == "E0":
+        return [], tables.hosts(plan.machines)
+    if name == "E1":
+        return tables.timer_plots(timers), tables.timers(timers)
+    if name in ("E2", "E12"):
+        return _body(name, study, found), [tables.meshes(plan, found)] if name == "E2" else []
+    if name == "E5":
+        return _time_lines(plan, found), []
+    if name == "E6":
+        records = [r for mesh in (*MESHES, *FINER) if (r := found.record(plan.sparse(mesh)))]
+        plot = lines.iterations(results(records))
+        return [plot] if plot else [], [tables.iterations(plan, found)]
+    if name == "E13":
+        runs = weighted.results(plan, found)
+        return [tables.weighted_plot(runs)] if runs else [], [tables.weighted(runs)]
+    return [], []
+
+
+def _body(name: str, study: StudyFolder, found: StudyRecords) -> list[Plot]:
+    """The deformed body (E2), or its parts (E12); [] if there is no record."""
+    record = found.record(study.plan.parted())
+    path = fields_path(study.path / "sparse", record.id) if record else None
+    if path is None or not path.is_file():
+        return []
+    fields = read_fields(path)
+    if name == "E2":
+        return [body.deformed_picture(fields, "Mesh 3 (Figs 5.7, 5.8)")]
+    return [body.parts_picture(fields, "Mesh 3 (Fig. 4.7)")]
+
+
+def _time_lines(plan: StudyPlan, found: StudyRecords) -> list[Plot]:
+    """E5: Mesh 1, two tasks on one host, with two processors and with one."""
+    plots = []
+    for platform, figure, words in (
+        ("smp", "Fig. 5.20", "two processors: the tasks overlap."),
+        (
+            "single_cpu",
+            "Fig. 5.21",
+            "one processor: one task computes while the other waits for its message.",
+        ),
+    ):
+        record = found.record(plan.case(platform, 1, 2))
+        plots += [
+            dataclasses.replace(
+                plot,
+                name=f"time_line-{platform}",
+                title=f"Two tasks on {words.partition(':')[0]}, Mesh 1 ({figure})",
+                caption=f"Two tasks on {words} {plot.caption}",
+            )
+            for plot in (gantt.time_lines(results([record])) if record else ())
+        ]
+    return plots
+
+
+def note(plan: StudyPlan, found: StudyRecords) -> str:
+    """The conditions of the measurements, in a few sentences."""
+    m, effort = plan.machines, plan.effort
+    words = []
+    if m.emulated:
+        words.append(
+            "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: a slow "
+            f"host has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all "
+            f"dilated {m.dilate:g} times. Tasks on one host share its processors evenly. Messages are "
+            "those of this machine, at full speed. CPU quotas cannot emulate such hosts for these meshes: "
+            "an iteration is shorter than two quota periods."
+        )
+    place = "here" if m.emulated else f"of {m.fast[0].name}"
+    words.append(
+        f"E4, E5, E8, the parts of E12 and the left half of E14 ran on one and two real cores {place}; "
+        "waiting tasks yield the processor."
+    )
+    if not m.emulated:
+        words.append(
+            f"E2 and E6 ran on {m.fast[0].name}, too. Tasks are confined to the first cores of their host, "
+            "as many as the table of E0 lists: one each, or all of them if tasks outnumber cores. E1 was "
+            "measured on the launching machine."
+        )
+    if any(effort.iterations.values()):
+        timed = ", ".join(
+            f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()
+        )
+        words.append(
+            f"Quick: on these hosts fewer iterations were timed ({timed}; csr: all) and the time of CG was "
+            "scaled up; all iterations cost the same. With few sets, differences of some per cent mean "
+            "nothing."
+        )
+    words.append("Every run, and the rules that it keeps: `fembench report` of the folders beside this page.")
+    return " ".join(words)
+
+
 def machines_of(asked: HostsAsked, cores: int) -> Machines:
     """The hosts given, or else emulated ones on `cores` cores. Raises InputError."""
-    fast = list(asked.fast)
-    if asked.hostfile:
-        names = {host.split(":")[0] for host in asked.slow}
-        listed = hosts_in(read_text(asked.hostfile), asked.hostfile)
-        fast = fast or [host for host in listed if host.split(":")[0] not in names]
-    if not (fast or asked.slow):
+    if not (asked.fast or asked.slow):
         return emulated(cores, asked.slow_speed or SLOW_SPEED)
     if asked.slow_speed:
-        raise InputError(
-            "--slow-speed with --fast, --slow or --hostfile: expected only for emulated hosts and labs"
-        )
-    return given(fast, asked.slow)
+        raise InputError("--slow-speed with --fast or --slow: expected only for emulated hosts")
+    return given(asked.fast, asked.slow)
 
 
 def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
     """Run the cases known in advance, then both rounds of E13; report one line per run."""
-    wants, rounds = study.plan.wants(request.only), e13.ROUNDS if request.wants("E13") else ()
-    later = len(e13.KINDS) * len(rounds) * 3 * study.plan.effort.repetitions
+    wants, rounds = study.plan.wants(request.only), weighted.ROUNDS if request.wants("E13") else ()
+    later = len(weighted.KINDS) * len(rounds) * len(MESHES) * study.plan.effort.repetitions
     clock = Timekeeper(study.missing(wants) + later)
 
     def ended(done: Done) -> None:
@@ -91,7 +209,7 @@ def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
 
     study.measure(wants, ended, only_kept=request.only_kept)
     for round_ in rounds:
-        more = e13.wants(study.plan, StudyRecords(study.records), round_)
+        more = weighted.wants(study.plan, StudyRecords(study.records), round_)
         study.measure(more, ended, only_kept=request.only_kept)
 
 

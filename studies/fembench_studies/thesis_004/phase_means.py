@@ -5,7 +5,7 @@ to the tolerance / iterations timed. All iterations of CG cost the same.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from math import nan
 
 import numpy as np
 
@@ -14,27 +14,9 @@ from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import mean_times
 from fembench.stats.student import typical_interval
-from fembench_studies.thesis_004.plan import Want
+from fembench_studies.thesis_004.plan import EXPERIMENTS, StudyPlan, Want
+from fembench_studies.thesis_004.quantities import ONE_HOST, PartFacts, Phases, Side
 from fembench_studies.thesis_004.thesis import MESHES
-
-
-class Phases(NamedTuple):
-    """Seconds of one solve to the tolerance; means over tasks, medians over sets."""
-
-    partition: float
-    assembly: float
-    cg: float
-    communication: float  # inside CG: send, wait, unpack, all-reduce
-    send: float
-    receive: float  # including waiting for the partner
-    iteration: float  # of CG
-
-    @property
-    def total(self) -> float:
-        return self.partition + self.assembly + self.cg
-
-
-NOTHING = Phases(*[np.nan] * 7)
 
 
 class StudyRecords:
@@ -53,39 +35,38 @@ class StudyRecords:
         """The first of them."""
         return next(iter(self.pool(want)), None)
 
-    def phases(self, want: Want | None) -> Phases:
-        """Times of a case; nan if it has no such record."""
-        return self._phases(self.pool(want))
-
-    def _phases(self, records: Sequence[Record]) -> Phases:
+    def phases(self, want: Want | None, repetition: int | None = None) -> Phases:
+        """Times of a case, of one repetition or over all; nan if it has no such record."""
+        every = self.pool(want)
+        records = every if repetition is None else every[repetition : repetition + 1]
         if not records:
-            return NOTHING
+            return Phases()
         found = mean_times([times_of(r) for r in records])
-        timed = records[0].solve.iterations
-        scale = (
-            self.iterations.get(records[0].case.question.mesh, timed) / timed
-            if records[0].case.stop.iterations
-            else 1
-        )
+        case, timed = records[0].case, records[0].solve.iterations
+        scale = self.iterations.get(case.question.mesh, timed) / timed if case.stop.iterations else 1
         return phases_of(found, scale, timed)
-
-    def total(self, want: Want | None) -> float:
-        """Total seconds of a case; nan if it has no such record."""
-        return self.phases(want).total
-
-    def totals(self, want: Want | None) -> list[float]:
-        """Total seconds of each repetition of a case."""
-        return [self._phases([r]).total for r in self.pool(want)]
 
     def scatter(self, want: Want | None) -> list[float]:
         """Half the width of the interval of each repetition's total, as a logarithm; nan: too few sets."""
         each = [times_of(r).seconds(ASSEMBLY, CG).mean(axis=1) for r in self.pool(want)]
         ends = [typical_interval(sets) for sets in each]
-        return [float(np.log(e.high / e.low)) / 2 if e else np.nan for e in ends]
+        return [float(np.log(e.high / e.low)) / 2 if e else nan for e in ends]
 
-    def iterations_of(self, want: Want | None) -> list[float]:
-        """Seconds of an iteration of CG, of each repetition of a case."""
-        return [self._phases([r]).iteration for r in self.pool(want)]
+    def side(self, plan: StudyPlan, repetition: int | None = None) -> Side:
+        """The cases of all experiments: one repetition, or over all."""
+        keys = dict.fromkeys(key for each in EXPERIMENTS.values() for key in each)
+        times = {key: self.phases(plan.case(*key), repetition) for key in keys}
+        parts = {tasks: self._parts(plan, tasks) for tasks in ONE_HOST}
+        return Side(times, {tasks: found for tasks, found in parts.items() if found})
+
+    def _parts(self, plan: StudyPlan, tasks: int) -> list[PartFacts]:
+        """The parts of Mesh 3, which are the same wherever its tasks run."""
+        wants = [plan.case(platform, 3, tasks) for platform in ("smp", "single_cpu")]
+        record = next(filter(None, map(self.record, wants)), None)
+        if record is None:
+            return []
+        f = record.partition
+        return [PartFacts(*each) for each in zip(f.cells, f.shared_dofs_all, f.shared_dofs, f.dofs)]
 
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
@@ -98,6 +79,7 @@ def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
         partition=of(PARTITION),
         assembly=of(ASSEMBLY),
         cg=scale * of(CG),
+        total=of(PARTITION, ASSEMBLY) + scale * of(CG),
         communication=scale * of(*COMMUNICATION),
         send=scale * of(SEND),
         receive=scale * of(WAIT, UNPACK),

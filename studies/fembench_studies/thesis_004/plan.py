@@ -6,25 +6,66 @@ Campaigns, by where their cases run:
     one-core    all tasks on one core of it                            E4 E5 E14
     sparse      on it, to the tolerance, with sparse storage           E2 E6 E12
 
-The one host is the first fast one if hosts are given, otherwise the launching machine.
+The one host is the first fast one if hosts are given, otherwise the launching machine. A case is known by its
+key in the tables, (platform, mesh, tasks):
+    cluster1, cluster2        one task on each of so many hosts
+    smp, single_cpu           all tasks on two cores of one host, or on one of them
+    node8, node00             all tasks on the fast host, or on the slow one
+    run                       one of the runs 1 to 11 on both hosts, by its number instead of tasks
+    fast, mixed, slow pair    two tasks on two hosts
+A platform with ' csr' has sparse storage.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, NamedTuple
 
 from fembench.records.case import Case
 from fembench_studies.study import wanted
 from fembench_studies.thesis_004.machines import Machines, Placement
-from fembench_studies.thesis_004.thesis import MESHES, runs
+from fembench_studies.thesis_004.quantities import HOSTS, ONE_HOST
+from fembench_studies.thesis_004.thesis import MESHES, PAIR_COLUMNS, RUNS
 
 Where = Literal["hosts", "two-cores", "one-core", "sparse"]
+Key = tuple[str, int, int]  # platform, mesh, tasks
 CAMPAIGNS: tuple[Where, ...] = ("sparse", "two-cores", "one-core", "hosts")
 CORES = {"two-cores": 2, "one-core": 1}
-ONE_HOST = (1, 2, 4, 8)  # tasks
+PLACES: dict[str, Where] = {"smp": "two-cores", "single_cpu": "one-core"}
+CLUSTERS = ("cluster1", "cluster2")
 FINER = ("s", "box:100000")  # E6 beyond the thesis' meshes
 TASKS = {"cluster1": (2, 3, 4, 5, 6), "cluster2": (2, 3, 4)}  # of E7
-RUNS = {run: (a, b) for run, (a, b, _) in runs(1).items()}
+ALL = (1, 2, 3)  # meshes
+
+
+def keys(platforms: Sequence[str], meshes: Sequence[int], tasks: Sequence[int]) -> list[Key]:
+    """The keys of all combinations."""
+    return list(product(platforms, meshes, tasks))
+
+
+CSR = keys(("single_cpu csr", "cluster1 csr"), (3,), ONE_HOST)
+CSR_ALONE = keys(("node8 csr",), ALL, (2,)) + keys(("node00 csr",), ALL, (1,))
+ALONE = keys(HOSTS, ALL, ONE_HOST)
+BOTH = [*ALONE, *keys(("run",), ALL, list(RUNS))]
+# experiment -> its dense and csr cases; those of E13 and E14 are compared with both hosts alone
+EXPERIMENTS: dict[str, list[Key]] = {
+    "E0": keys(HOSTS, (1,), (1,)),
+    "E2": [],
+    "E3": keys(CLUSTERS, ALL, (1, 2, 4)),
+    "E4": keys(tuple(PLACES), ALL, ONE_HOST),
+    "E5": keys(tuple(PLACES), (1,), (2,)),
+    "E6": [],
+    "E7": [key for platform, counts in TASKS.items() for key in keys((platform,), ALL, counts)],
+    "E8": keys(("smp",), (2,), (2, 4, 8)),
+    "E9": ALONE,
+    "E10": BOTH,
+    "E11": keys((*PAIR_COLUMNS, "node8"), ALL, (2,)),
+    "E12": keys(("smp",), (3,), (2, 4, 8)),
+    "E13": BOTH + CSR_ALONE,
+    "E14": CSR + keys(("single_cpu", "cluster1"), (3,), ONE_HOST),
+}
+
+SPARSE = {"E0": (), "E2": MESHES, "E5": (), "E6": (*MESHES, *FINER), "E12": ()}  # others: as they need
 
 
 class StudyEffort(NamedTuple):
@@ -59,13 +100,31 @@ class StudyPlan:
     machines: Machines
     effort: StudyEffort
 
+    def case(self, platform: str, mesh: int, tasks: int) -> Want | None:
+        """The case of a key; None if there are too few hosts."""
+        name, storage = platform.removesuffix(" csr"), "csr" if platform.endswith(" csr") else "dense"
+        if name in PLACES:
+            return self._here(MESHES[mesh - 1], tasks, PLACES[name], storage)
+        placement = self._placement(name, tasks)
+        return self.on_hosts(MESHES[mesh - 1], placement, storage) if placement else None
+
+    def _placement(self, platform: str, tasks: int) -> Placement | None:
+        """Hosts and their tasks; None if there are too few."""
+        m = self.machines
+        if platform in ("cluster1", "fast pair"):
+            return m.one_each(m.fast, tasks)
+        if platform in ("cluster2", "slow pair"):
+            return m.one_each(m.slow, tasks)
+        on_slow_and_fast = {"node8": (0, tasks), "node00": (tasks, 0), "mixed pair": (1, 1)}
+        return m.mixed(*on_slow_and_fast.get(platform) or RUNS[tasks])
+
     def on_hosts(self, mesh: str, placement: Placement, storage: str = "dense", shares: str = "") -> Want:
         """A case on the two kinds of hosts."""
         case = _case(mesh, storage, self.effort, self.effort.iterations[mesh])
         case = self.machines.place(case.with_(shares=shares), placement)
         return Want("hosts", case, placement)
 
-    def here(self, mesh: str, tasks: int, where: Where, storage: str = "dense") -> Want:
+    def _here(self, mesh: str, tasks: int, where: Where, storage: str) -> Want:
         """A case on one or two cores of one host; m1 on two ranks is traced for E5."""
         case = _case(mesh, storage, self.effort, self.effort.iterations_here[mesh])
         traced = 2 if (mesh, tasks, storage) == ("m1", 2, "dense") else 0
@@ -77,6 +136,10 @@ class StudyPlan:
         case = Case.of(mesh=mesh, fields=fields, sets=2, trace_iterations=0)
         return self._alone("sparse", case, tasks, self.machines.fast[0].cores, "")
 
+    def parted(self) -> Want:
+        """Mesh 3 in eight parts, for the pictures of E2 and E12."""
+        return self.sparse("m3", 8, fields=True)
+
     def _alone(self, where: Where, case: Case, tasks: int, cores: int, label: str) -> Want:
         """A case on some cores of the first fast host, or on this machine under this label."""
         placement = self.machines.alone(tasks, cores)
@@ -86,8 +149,18 @@ class StudyPlan:
 
     def wants(self, only: Sequence[str] = ()) -> list[Want]:
         """Cases of the experiments in `only` (() means all) whose shares are known in advance, each once."""
-        parts = [make(self) for name, make in EXPERIMENTS.items() if wanted(name, only)]
-        return list(dict.fromkeys(want for part in parts for want in part))
+        found = [want for name in EXPERIMENTS if wanted(name, only) for want in self._experiment(name)]
+        return list(dict.fromkeys(found))
+
+    def _experiment(self, name: str) -> list[Want]:
+        """The cases of an experiment, after the sparse ones from which shorter runs are scaled up."""
+        scaled = MESHES if any(self.effort.iterations.values()) else ()
+        found = [self.sparse(mesh) for mesh in SPARSE.get(name, scaled)]
+        found += [self.parted()] if name in ("E2", "E12") else []
+        found += [want for key in EXPERIMENTS[name] if (want := self.case(*key))]
+        if name == "E13":
+            found += [self.on_hosts(mesh, self.machines.mixed(1, 2), "csr") for mesh in MESHES]
+        return found
 
     def repetitions(self, want: Want) -> int:
         """How often a case runs."""
@@ -95,105 +168,6 @@ class StudyPlan:
             return 1
         alone = want.where == "hosts" and len(want.placement) == 1 and want.case.method.storage == "dense"
         return self.effort.again if alone and want.placement[0][1] in ONE_HOST else self.effort.repetitions
-
-    def _scale(self) -> list[Want]:
-        """Runs to the tolerance, from which runs with fewer iterations are scaled up."""
-        return [self.sparse(mesh) for mesh in MESHES] if any(self.effort.iterations.values()) else []
-
-    def _one_each(self, mesh: str, kind: str, counts: Sequence[int], storage: str = "dense") -> list[Want]:
-        """One task per host, for all counts up to the number of hosts."""
-        placements = (self.machines.one_each(kind, tasks) for tasks in counts)
-        return [self.on_hosts(mesh, placement, storage) for placement in placements if placement]
-
-    def hosts(self) -> list[Want]:
-        """The cases of E0."""
-        return [self.on_hosts("m1", self.machines.mixed(a, b)) for a, b in ((0, 1), (1, 0))]
-
-    def meshes(self) -> list[Want]:
-        """The cases of E2."""
-        return [*(self.sparse(mesh) for mesh in MESHES), self.sparse("m3", 8, fields=True)]
-
-    def phases(self) -> list[Want]:
-        """The cases of E3."""
-        return self._scale() + [
-            w for m in MESHES for kind in TASKS for w in self._one_each(m, kind, (1, 2, 4))
-        ]
-
-    def one_host(self) -> list[Want]:
-        """The cases of E4."""
-        places: tuple[Where, ...] = ("two-cores", "one-core")
-        return self._scale() + [self.here(m, t, w) for w in places for m in MESHES for t in ONE_HOST]
-
-    def time_lines(self) -> list[Want]:
-        """The cases of E5."""
-        return [self.here("m1", 2, "two-cores"), self.here("m1", 2, "one-core")]
-
-    def iterations(self) -> list[Want]:
-        """The cases of E6."""
-        return [self.sparse(mesh) for mesh in (*MESHES, *FINER)]
-
-    def communication(self) -> list[Want]:
-        """The cases of E7."""
-        return self._scale() + [
-            w for m in MESHES for kind, counts in TASKS.items() for w in self._one_each(m, kind, counts)
-        ]
-
-    def send_receive(self) -> list[Want]:
-        """The cases of E8."""
-        return self._scale() + [self.here("m2", tasks, "two-cores") for tasks in (2, 4, 8)]
-
-    def totals(self) -> list[Want]:
-        """The cases of E9."""
-        placements = [p for t in ONE_HOST for p in (self.machines.mixed(0, t), self.machines.mixed(t, 0))]
-        return self._scale() + [self.on_hosts(mesh, p) for mesh in MESHES for p in placements]
-
-    def together(self) -> list[Want]:
-        """The cases of E10, with each host alone for comparison."""
-        mixed = [self.machines.mixed(a, b) for a, b in RUNS.values()]
-        return self.totals() + [self.on_hosts(mesh, p) for mesh in MESHES for p in mixed]
-
-    def pairs(self) -> list[Want]:
-        """The cases of E11."""
-        made = self._scale()
-        for mesh in MESHES:
-            made += [w for kind in TASKS for w in self._one_each(mesh, kind, (2,))]
-            made += [self.on_hosts(mesh, self.machines.mixed(*pair)) for pair in ((1, 1), (0, 2))]
-        return made
-
-    def parts(self) -> list[Want]:
-        """The cases of E12."""
-        return [self.sparse("m3", 8, fields=True), *(self.here("m3", t, "two-cores") for t in (2, 4, 8))]
-
-    def weighted(self) -> list[Want]:
-        """The cases that determine the shares of E13, and runs with one part per core."""
-        placements = [self.machines.mixed(a, b) for a, b in ((0, 2), (1, 0), (1, 2))]
-        return self.together() + [self.on_hosts(m, p, "csr") for m in MESHES for p in placements]
-
-    def storage(self) -> list[Want]:
-        """The cases of E14."""
-        made = self._scale()
-        for kind in ("dense", "csr"):
-            made += [self.here("m3", tasks, "one-core", kind) for tasks in ONE_HOST]
-            made += self._one_each("m3", "cluster1", ONE_HOST, kind)
-        return made
-
-
-EXPERIMENTS: dict[str, Callable[[StudyPlan], list[Want]]] = {
-    "E0": StudyPlan.hosts,
-    "E2": StudyPlan.meshes,
-    "E3": StudyPlan.phases,
-    "E4": StudyPlan.one_host,
-    "E5": StudyPlan.time_lines,
-    "E6": StudyPlan.iterations,
-    "E7": StudyPlan.communication,
-    "E8": StudyPlan.send_receive,
-    "E9": StudyPlan.totals,
-    "E10": StudyPlan.together,
-    "E11": StudyPlan.pairs,
-    "E12": StudyPlan.parts,
-    "E13": StudyPlan.weighted,
-    "E14": StudyPlan.storage,
-}
 
 
 def _case(mesh: str, storage: str, effort: StudyEffort, iterations: int) -> Case:

@@ -9,6 +9,7 @@ the computing time of each rank in round 1: share x (mean time / own time)^e, wi
 whose work is the square of a part, and e = 1 for csr.
 """
 
+from math import isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -16,17 +17,12 @@ import numpy as np
 from fembench.partition.shares import normalise
 from fembench.records.record import Record
 from fembench.weights.observe import observe
-from fembench_studies.thesis_004.machines import Placement
-from fembench_studies.thesis_004.pair_tables import run_totals
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.plan import ONE_HOST, RUNS, StudyPlan, Want
-from fembench_studies.thesis_004.split import ideal_split
-from fembench_studies.thesis_004.thesis import MESHES
+from fembench_studies.thesis_004.plan import ALL, StudyPlan, Want
+from fembench_studies.thesis_004.quantities import ONE_HOST, Side, ideal_seconds
+from fembench_studies.thesis_004.thesis import MESHES, RUNS
 
 ROUNDS = (1, 2)
-HOSTS = ("node00", "node8")
-
-
 KINDS = {"dense": 0.5, "csr": 1.0}  # storage -> exponent of the correction
 
 
@@ -43,15 +39,22 @@ class Kind(NamedTuple):
     def tasks(self) -> str:
         return f"{self.on_slow} + {self.on_fast}"
 
+    def alone(self, side: Side, mesh: int) -> tuple[float, float]:
+        """Seconds of node00 alone, and of node8 alone."""
+        form = " csr" if self.storage == "csr" else ""
+        slow, fast = self.like
+        return side.total(f"node00{form}", mesh, slow), side.total(f"node8{form}", mesh, fast)
 
-def kind_of(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str) -> Kind | None:
+
+def kind_of(side: Side, mesh: int, storage: str) -> Kind | None:
     """The kind for a mesh; None until the runs that decide it are measured."""
     if storage == "csr":
         return Kind("csr", 1, 2, (1, 2))
-    times = {r: t for r, t in run_totals(plan, found, mesh).items() if np.isfinite(t)}
-    if not times:
+    times = {run: side.total("run", mesh, run) for run in RUNS}
+    measured = {run: t for run, t in times.items() if isfinite(t)}
+    if not measured:
         return None
-    run = min(times, key=lambda r: times[r])
+    run = min(measured, key=lambda r: measured[r])
     a, b = RUNS[run]
     return Kind("dense", a, b, (a + b, a + b), run)
 
@@ -66,20 +69,15 @@ class Weighted(NamedTuple):
     seconds: float
     equal: float  # the same tasks with equal parts
     best_seconds: float  # best of runs 1 to 11; nan for csr
-    fast_alone: float  # node8 alone with the tasks in kind.like
     slow_alone: float
+    fast_alone: float  # node8 alone with the tasks in kind.like
     fast_best: float  # node8 alone with any number of tasks
     communication: float  # fraction of CG
 
     @property
     def ideal(self) -> float:
         """Seconds of the ideal split, without communication."""
-        return ideal_split([self.slow_alone, self.fast_alone]).seconds
-
-    @property
-    def largest_gain(self) -> float:
-        """Largest fraction of node8's time that node00 can save."""
-        return ideal_split([self.slow_alone, self.fast_alone]).shares[0]
+        return ideal_seconds([self.slow_alone, self.fast_alone])
 
     @property
     def verdict(self) -> str:
@@ -87,22 +85,20 @@ class Weighted(NamedTuple):
         saved = 1 - self.seconds / self.fast_alone
         if saved > 0:
             return f"node00 saves {100 * saved:.1f} % of node8's time"
-        most = f"it could save at most {100 * self.largest_gain:.1f} %"
+        most = f"it could save at most {100 * self.ideal / self.slow_alone:.1f} %"
         return f"leave node00 out: {-100 * saved:.0f} % slower with it; {most}"
 
 
-def want(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str, round_: int) -> Want | None:
+def want(plan: StudyPlan, found: StudyRecords, side: Side, mesh: int, kind: Kind, round_: int) -> Want | None:
     """The weighted case of a round; None until the runs that determine its shares are measured."""
-    kind = kind_of(plan, found, mesh, storage)
-    if kind is None:
-        return None
     if round_ == 1:
-        slow, fast = (found.total(_alone(plan, mesh, kind, host)) for host in HOSTS)
-        if not np.isfinite(slow + fast):
+        slow, fast = kind.alone(side, mesh)
+        if not isfinite(slow + fast):
             return None
-        return _with_shares(plan, mesh, kind, first_shares(ideal_split([slow, fast]).shares[0], kind))
-    before = found.record(want(plan, found, mesh, storage, 1))
-    return _with_shares(plan, mesh, kind, corrected(before, KINDS[storage])) if before else None
+        part = ideal_seconds([slow, fast]) / slow
+        return _case(plan, mesh, kind, first_shares(part, kind))
+    before = found.record(want(plan, found, side, mesh, kind, 1))
+    return _case(plan, mesh, kind, corrected(before, KINDS[kind.storage])) if before else None
 
 
 def first_shares(part: float, kind: Kind) -> list[float]:
@@ -117,53 +113,56 @@ def corrected(record: Record, exponent: float) -> list[float]:
     return list(normalise((cells * (busy.mean() / busy) ** exponent).tolist()))
 
 
-def _with_shares(plan: StudyPlan, mesh: str, kind: Kind, shares: list[float]) -> Want:
-    text = ",".join(f"{s:.5f}" for s in shares)
-    return plan.on_hosts(mesh, _placement(plan, kind), kind.storage, text)
-
-
-def _placement(plan: StudyPlan, kind: Kind) -> Placement:
-    return plan.machines.mixed(kind.on_slow, kind.on_fast)
-
-
-def _alone(plan: StudyPlan, mesh: str, kind: Kind, host: str, tasks: int = 0) -> Want:
-    slow, fast = kind.like
-    m = plan.machines
-    return plan.on_hosts(
-        mesh, m.mixed(tasks or slow, 0) if host == "node00" else m.mixed(0, tasks or fast), kind.storage
-    )
+def _case(plan: StudyPlan, mesh: int, kind: Kind, shares: list[float] | None = None) -> Want:
+    """The tasks of a kind, with these shares or equal ones."""
+    text = ",".join(f"{s:.5f}" for s in shares or ())
+    placement = plan.machines.mixed(kind.on_slow, kind.on_fast)
+    return plan.on_hosts(MESHES[mesh - 1], placement, kind.storage, text)
 
 
 def wants(plan: StudyPlan, found: StudyRecords, round_: int) -> list[Want]:
     """All weighted cases of a round."""
-    made = (want(plan, found, mesh, storage, round_) for mesh in MESHES for storage in KINDS)
+    side = found.side(plan)
+    kinds = [(mesh, kind_of(side, mesh, storage)) for mesh in ALL for storage in KINDS]
+    made = (want(plan, found, side, mesh, kind, round_) for mesh, kind in kinds if kind)
     return [w for w in made if w is not None]
 
 
 def results(plan: StudyPlan, found: StudyRecords) -> list[Weighted]:
     """Every measured weighted run."""
-    made = (_result(plan, found, mesh, s, r) for mesh in MESHES for s in KINDS for r in ROUNDS)
+    side = found.side(plan)
+    kinds = [(mesh, kind_of(side, mesh, storage)) for mesh in ALL for storage in KINDS]
+    made = (_result(plan, found, side, mesh, kind, r) for mesh, kind in kinds if kind for r in ROUNDS)
     return [w for w in made if w is not None]
 
 
-def _result(plan: StudyPlan, found: StudyRecords, mesh: str, storage: str, round_: int) -> Weighted | None:
-    kind, wanted = kind_of(plan, found, mesh, storage), want(plan, found, mesh, storage, round_)
+def _result(
+    plan: StudyPlan, found: StudyRecords, side: Side, mesh: int, kind: Kind, round_: int
+) -> Weighted | None:
+    wanted = want(plan, found, side, mesh, kind, round_)
     record, phases = found.record(wanted), found.phases(wanted)
-    if kind is None or record is None:
+    if record is None:
         return None
-    slow_alone, fast_alone = (found.total(_alone(plan, mesh, kind, host)) for host in HOSTS)
-    cells = record.partition.cells
-    counts = ONE_HOST if storage == "dense" else (kind.like[1],)
+    slow_alone, fast_alone = kind.alone(side, mesh)
+    cells, dense = record.partition.cells, kind.storage == "dense"
     return Weighted(
-        mesh=mesh,
+        mesh=MESHES[mesh - 1],
         kind=kind,
         round=round_,
         share=sum(cells[: kind.on_slow]) / sum(cells),
         seconds=phases.total,
-        equal=found.total(plan.on_hosts(mesh, _placement(plan, kind), storage)),
-        best_seconds=run_totals(plan, found, mesh)[kind.run] if kind.run else np.nan,
-        fast_alone=fast_alone,
+        equal=found.phases(_case(plan, mesh, kind)).total,
+        best_seconds=side.total("run", mesh, kind.run) if kind.run else nan,
         slow_alone=slow_alone,
-        fast_best=min(found.total(_alone(plan, mesh, kind, "node8", p)) for p in counts),
+        fast_alone=fast_alone,
+        fast_best=min(side.total("node8", mesh, p) for p in ONE_HOST) if dense else fast_alone,
         communication=phases.communication / phases.cg,
     )
+
+
+def best_rounds(runs: list[Weighted]) -> list[Weighted]:
+    """The faster round of each mesh and storage."""
+    best: dict[tuple[str, str], Weighted] = {}
+    for w in sorted(runs, key=lambda w: -w.seconds):
+        best[w.kind.storage, w.mesh] = w
+    return [best[key] for key in sorted(best)]

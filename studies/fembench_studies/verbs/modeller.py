@@ -6,15 +6,17 @@ Examples:
 
 import argparse
 
+OPTIONS = """
+profile PROFILE: machine profile from characterize --network
+-o, --output FILE!: the file to write
+--bytes N = 65536: size of the messages
+"""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.options import whole
+    from fembench.cli.options import declare
 
-    parser.add_argument("profile", metavar="PROFILE", help="machine profile from characterize --network")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
-    parser.add_argument(
-        "--bytes", type=whole(0), default=65536, metavar="N", help="size of the messages (default: 65536)"
-    )
+    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

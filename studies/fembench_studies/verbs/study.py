@@ -8,10 +8,9 @@ Examples:
   fembench study thesis-004 --list                     # its experiments
   fembench study explain thesis-004 E7                 # what the source did, and what is repeated
   fembench study thesis-004 --quick                    # all of it, in about twelve minutes on two cores
-  fembench study thesis-004 E7,E9 --quick              # two of its experiments
+  fembench study thesis-004 E7,E9 --quick              # two of its experiments, on a separate page
   fembench study E7 --quick                            # one experiment, by its name alone
   fembench study thesis-004 --fast a:2,b:2 --slow c    # on real hosts: two cores of a and b, one of c
-  fembench study thesis-004 --lab                      # in a lab of one fast and one slow host (root)
   fembench study app pi --ranks 3                      # a small program; likewise pasl FILE, schedule GRAPH
   fembench study app task.py --ranks 3                 # a task of your own (docs: howto/farm)
 """
@@ -26,9 +25,27 @@ from fembench_studies.sentences import SENTENCES
 
 ON_HOSTS = "thesis-004"  # the only study whose experiments can run on given hosts
 TOOLS = ("app", "pasl", "schedule", "graph", "modeller")  # modules beside this one
+OPTIONS = """
+experiments [NAME,…]: only these experiments (default: all)
+--list: list the experiments of the study and stop
+--quick: fewer sets and iterations; all tables and plots
+--page: measure nothing; build the page from existing results
+--results DIR: folder for records and page (default: results/STUDY[-quick])
+"""
+HOSTS = """
+[hosts] without these options, hosts are emulated (SYNTHETIC)
+--fast HOST[:CORES],…: fast hosts, all equal (default: two cores each)
+--slow HOST[:CORES],…: slow hosts, all equal (default: one core each)
+--slow-speed SPEED: speed of an emulated slow processor; a fast one has 1 (default: 0.13, 1 : 7.7)
+"""
+EXPLAIN = """
+study STUDY: a study, or one of its experiments
+experiments [NAME,…]: only these experiments
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from fembench.cli.options import declare, real
     from fembench.cli.parser import split
 
     words = parser.add_subparsers(
@@ -39,64 +56,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, sentence in SENTENCES.items():
         child = words.add_parser(name, help=sentence, description=f"Repeat the study: {sentence}.")
-        _study_options(child, hosts=name == ON_HOSTS)
+        declare(child, OPTIONS + (HOSTS if name == ON_HOSTS else ""), slow_speed=real(0, 1))
     for name in TOOLS:
         module = _tool(name)
         description, examples = split(module.__doc__ or "")
         line = description.partition("\n")[0].rstrip(".")
         line = line[:1].lower() + line[1:]
         module.arguments(words.add_parser(name, help=line, description=description, epilog=examples))
-    explain = words.add_parser("explain", help="what the source of a study did, what is repeated, and how")
-    explain.add_argument("study", metavar="STUDY", help="a study, or one of its experiments")
-    explain.add_argument(
-        "experiments", nargs="?", default="", metavar="NAME,…", help="only these experiments"
+    declare(
+        words.add_parser("explain", help="what the source of a study did, what is repeated, and how"), EXPLAIN
     )
 
 
 def _tool(name: str) -> Any:
     return importlib.import_module(f"fembench_studies.verbs.{name}")
-
-
-def _study_options(parser: argparse.ArgumentParser, *, hosts: bool) -> None:
-    from fembench.cli.options import real
-
-    parser.add_argument(
-        "experiments", nargs="?", default="", metavar="NAME,…", help="only these experiments (default: all)"
-    )
-    parser.add_argument(
-        "--only", default="", metavar="NAME,…", help="only these experiments, on a separate page"
-    )
-    parser.add_argument("--list", action="store_true", help="list the experiments of the study and stop")
-    parser.add_argument("--explain", action="store_true", help="explain the study and stop")
-    parser.add_argument(
-        "--quick", action="store_true", help="fewer sets and iterations; all tables and plots"
-    )
-    parser.add_argument(
-        "--page", action="store_true", help="measure nothing; build the page from existing results"
-    )
-    parser.add_argument(
-        "--results", metavar="DIR", help="folder for records and page (default: results/STUDY[-quick])"
-    )
-    if not hosts:
-        return
-    group = parser.add_argument_group("hosts", "without these options, hosts are emulated (SYNTHETIC)")
-    group.add_argument(
-        "--fast", default="", metavar="HOST[:CORES],…", help="fast hosts, all equal (default: two cores each)"
-    )
-    group.add_argument(
-        "--slow", default="", metavar="HOST[:CORES],…", help="slow hosts, all equal (default: one core each)"
-    )
-    group.add_argument(
-        "--hostfile", default="", metavar="FILE", help="an MPI host file; --slow names the slow hosts in it"
-    )
-    group.add_argument("--lab", action="store_true", help="build a lab of two hosts and run in it (root)")
-    group.add_argument(
-        "--slow-speed",
-        type=real(0, 1),
-        default=0.0,
-        metavar="SPEED",
-        help="speed of a slow processor, emulated or in a lab; a fast one has 1 (default: 0.13, 1 : 7.7)",
-    )
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
@@ -121,13 +94,11 @@ def run(options: argparse.Namespace) -> int:
     if name not in SENTENCES and not options.experiments:  # explain E7
         options.experiments, name = name, catalogue.owner_of(name).name
     study = catalogue.study_named(name)
-    only = study.chosen(",".join(filter(None, [options.experiments, getattr(options, "only", "")])))
-    if options.word == "explain" or options.explain:
+    only = study.chosen(options.experiments)
+    if options.word == "explain":
         print(catalogue.explanation(study, only))
     elif options.list:
         print(catalogue.listing(study))
-    elif name == ON_HOSTS and options.lab:
-        return _in_lab(options, only)
     else:
         return _measure(options, study, only)
     return 0
@@ -139,42 +110,23 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     from fembench.cli.options import typed_command
     from fembench.launch.allocation import allocation
     from fembench_studies.runner import run_study
-    from fembench_studies.study import StudyRequest
+    from fembench_studies.study import HostsAsked, StudyRequest
 
     folder = Path(options.results or f"results/{study.name}{'-quick' if options.quick else ''}")
+    hosts = HostsAsked()
+    if study.name == ON_HOSTS:
+        fast, slow = (tuple(filter(None, text.split(","))) for text in (options.fast, options.slow))
+        hosts = HostsAsked(fast, slow, options.slow_speed or 0.0)
     request = StudyRequest(
         folder,
         options.quick,
-        allocation(getattr(options, "hostfile", "")).slots,
+        allocation("").slots,
         only=only,
         only_kept=options.page,
         command=typed_command(),
-        hosts=_hosts(options, study.name),
+        hosts=hosts,
     )
     with working(f"study: {study.name}"):
         page = run_study(study, request, progress)
     print(f"{page.findings}\n\nrecords: {folder}\nreport:  {page.path}")
     return 0 if page.good else 1
-
-
-def _hosts(options: argparse.Namespace, name: str):
-    """The hosts given; none for a study on emulated hosts."""
-    from fembench_studies.study import HostsAsked
-
-    if name != ON_HOSTS:
-        return HostsAsked()
-    fast, slow = (tuple(filter(None, text.split(","))) for text in (options.fast, options.slow))
-    return HostsAsked(fast, slow, options.hostfile, options.slow_speed)
-
-
-def _in_lab(options: argparse.Namespace, only: tuple[str, ...]) -> int:
-    """The same command inside a lab, which is removed afterwards. Raises InputError."""
-    from fembench.errors import InputError
-    from fembench_studies.thesis_004.in_lab import run as run_in_lab
-
-    if options.fast or options.slow or options.hostfile:
-        raise InputError("--lab with hosts: expected one of them")
-    results = options.results or f"results/{options.word}-lab{'-quick' if options.quick else ''}"
-    flags = [f"--{name}" for name in ("quick", "page") if getattr(options, name)]
-    more = ["--only", ",".join(only)] if only else []
-    return run_in_lab([options.word, "--results", results, *flags, *more], options.slow_speed)

@@ -16,8 +16,7 @@ from fembench_studies.programs.real_messages import KINDS, case_of_messages
 from fembench_studies.programs.record import AppCase
 from fembench_studies.programs.round_trips import half_round_trips
 from fembench_studies.programs.tasks import deal_tasks
-from fembench_studies.scheduling.program_graphs import hosts_in_turn
-from fembench_studies.scheduling.task_graph import diamond, fork, fork_join, join, ring
+from fembench_studies.scheduling.task_graph import diamond, fork, fork_join, hosts_in_turn, join, ring
 
 pytestmark = pytest.mark.mpi
 SIZES = {"pi": 20_000, "primes": 2_000, "matrices": 12, "partial": 12, "integral": 20_000, "product": 15}

@@ -4,7 +4,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.records.case import Case
-from fembench_studies.thesis_004.machines import confinement, emulated, given, host_file, hosts_in, speeds
+from fembench_studies.thesis_004.machines import confinement, emulated, given, host_file, speeds
 from fembench_studies.thesis_004.plan import CORES, QUICK, StudyPlan
 
 
@@ -40,8 +40,8 @@ def test_a_case_on_given_hosts_is_not_emulated_and_fills_them_in_order():
     case = machines.place(Case.of(mesh="m1"), machines.mixed(2, 3))
     assert (case.synthetic.emulate, case.synthetic.dilate, case.placement.ranks) == ("", 1.0, 5)
     assert host_file(machines.mixed(2, 3)) == "c slots=2\na slots=3\n"
-    assert machines.one_each("cluster1", 3) is None
-    assert machines.one_each("cluster1", 2) is not None
+    assert machines.one_each(machines.fast, 3) is None
+    assert machines.one_each(machines.fast, 2) is not None
 
 
 @pytest.mark.row("004:2.8")
@@ -68,11 +68,7 @@ def test_runs_on_other_hosts_or_on_another_number_of_cores_are_not_the_same_case
         lambda plan: plan.sparse("m1"),
     ):
         assert len({make(plan).case for plan in plans}) == 3
-    assert len({plan.here("m1", 2, "one-core").case for plan in plans}) == 2
-
-
-def test_a_host_file_gives_names_and_slots():
-    assert hosts_in("a slots=2 # fast\n\n# nothing\nb\n") == ["a:2", "b"]
+    assert len({plan.case("single_cpu", 1, 2).case for plan in plans}) == 2
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wants(plan):
-    slow = plan.machines.mixed(1, 0)
-    return [plan.sparse("m1"), plan.here("m1", 2, "one-core"), plan.on_hosts("m1", slow)]
+    return [plan.sparse("m1"), plan.case("single_cpu", 1, 2), plan.case("node00", 1, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def test_a_folder_of_another_plan_is_refused(study, folder):
 
 def test_on_given_hosts_tasks_run_on_the_cores_that_the_experiment_is_about(tmp_path):
     plan = StudyPlan(given(["localhost:2"], ["127.0.0.1"]), QUICK)
-    wants = [plan.here("m1", 2, where) for where in ("two-cores", "one-core")]
+    wants = [plan.case(where, 1, 2) for where in ("smp", "single_cpu")]
     made = StudyFolder(tmp_path, plan, "fembench study")
     made.measure(wants, lambda done: None)
     assert not made.failed

@@ -9,17 +9,15 @@ from fembench.report.table import to_json
 from fembench_studies.attempts import Attempts
 from fembench_studies.page import publish
 from fembench_studies.study import StudyRequest
-from fembench_studies.thesis_004 import gates, measure, pairs_study, weighted
+from fembench_studies.thesis_004 import measure, pairs_study, weighted
 from fembench_studies.thesis_004.findings import findings
+from fembench_studies.thesis_004.gates import Gates
 from fembench_studies.thesis_004.machines import emulated, given
 from fembench_studies.thesis_004.measure import StudyFolder
-from fembench_studies.thesis_004.pair_tables import alone, pairs, repeated, run_totals, totals
-from fembench_studies.thesis_004.pairs_study import outcome
+from fembench_studies.thesis_004.pairs_study import compose, outcome
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.phase_tables import second_processor, separate_hosts
-from fembench_studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, RUNS, StudyPlan
-from fembench_studies.thesis_004.storage_tables import work_of
-from fembench_studies.thesis_004.thesis import MESHES
+from fembench_studies.thesis_004.plan import CAMPAIGNS, FULL, QUICK, StudyPlan
+from fembench_studies.thesis_004.thesis import MESHES, RUNS
 
 
 @pytest.fixture(scope="module")
@@ -36,38 +34,64 @@ def found(study):
     return StudyRecords(study.records)
 
 
-def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(study, found):
-    slow, fast = (alone(study.plan, found, host, "m2")[1] for host in ("node00", "node8"))
-    assert slow / fast == pytest.approx(1 / 0.13, rel=1e-6)
+@pytest.fixture(scope="module")
+def side(study, found):
+    return found.side(study.plan)
+
+
+@pytest.fixture(scope="module")
+def tables(study, found, undrawn):
+    return {t.name: to_json(t) for s in compose(study, found, TIMERS) for t in s.tables}
+
+
+def test_one_task_is_1_over_the_speed_slower_on_the_slow_host(side):
+    assert side.slowness(2, 1) == pytest.approx(1 / 0.13, rel=1e-6)
+
+
+def told(plan, records, experiment):
+    """The findings of an experiment: (experiment, statement, thesis, here)."""
+    runs = weighted.results(plan, records)
+    return findings(plan, records.side(plan), runs, "", [experiment]).tables[0].rows
 
 
 def test_ratios_that_the_emulation_sets_are_named_next_to_the_measured_ones(study, found):
     said = "set by the emulation: 7.7, 15.4, 15.4, 15.4."
-    notes = {t.name: t.note for t in totals(study.plan, found).tables}
-    assert said in notes["slowness"]
-    rows = findings(study.plan, found, "").tables[0].rows
-    assert [said in row[1] for row in rows if row[0] == "E9"] == [True]
-    hosts = given(["a:2"], ["b:1"])
-    real = StudyPlan(hosts, QUICK)
-    notes = {t.name: t.note for t in totals(real, StudyRecords({})).tables}
-    assert "emulation" not in notes["slowness"]
+    assert [said in row[1] for row in told(study.plan, found, "E9")] == [True]
+    real = StudyPlan(given(["a:2"], ["b:1"]), QUICK)
+    assert ["emulation" in row[1] for row in told(real, StudyRecords({}), "E9")] == [False]
 
 
 def test_a_run_of_few_iterations_counts_as_one_to_the_tolerance(study, found):
-    want = study.plan.on_hosts("m3", study.plan.machines.mixed(0, 1))
+    want = study.plan.case("node8", 3, 1)
     assert want.case.stop.iterations == QUICK.iterations["m3"]
     assert found.phases(want).cg == pytest.approx(428 * study.plan.machines.dilate * 5460**2 * 1e-9, rel=1e-6)
 
 
 def test_findings_of_what_was_not_measured_say_so(study, found):
-    rows = findings(study.plan, StudyRecords({}), "", ["E10"]).tables[0].rows
+    rows = told(study.plan, StudyRecords({}), "E10")
     assert len(rows) == 5
     assert all(set(row[3].split(", ")) == {"not measured"} for row in rows)
     some = {w: r for w, r in study.records.items() if w.case.question.mesh == "m1"}
-    here = [row[3] for row in findings(study.plan, StudyRecords(some), "", ["E10"]).tables[0].rows]
+    here = [row[3] for row in told(study.plan, StudyRecords(some), "E10")]
     assert here[0].startswith("run ")
     assert here[0].endswith(", not measured, not measured")
     assert all(text.endswith(" of 11 measured") for text in here[1:3])
+
+
+@pytest.mark.parametrize(
+    ("experiment", "row", "said"),
+    [
+        ("E9", 0, "7.9, 10.0, 11.4, 9.7"),
+        ("E3", 0, "2.00, 2.41"),
+        ("E10", 0, "run 2 (1:3), run 3 (1:7), run 3 (1:7)"),
+        ("E10", 1, "7"),
+        ("E10", 2, "32"),
+        ("E10", 3, "2.14, 1.76, 2.04"),
+        ("E14", 0, "3.19 (4.05)"),
+    ],
+)
+def test_findings_of_the_thesis_are_its_own(study, found, experiment, row, said):
+    assert told(study.plan, found, experiment)[row][2] == said
 
 
 def test_the_reasons_of_invalid_records_are_told(study):
@@ -95,20 +119,24 @@ def test_invalid_runs_are_measured_again(study, tmp_path, monkeypatch):
 
 
 @pytest.mark.row("004:E10")
-def test_run_3_is_the_best_of_the_thesis_runs_without_communication(study, found):
-    for mesh in MESHES:
-        times = run_totals(study.plan, found, mesh)
+def test_run_3_is_the_best_of_the_thesis_runs_without_communication(side, tables):
+    for k in (1, 2, 3):
+        times = {run: side.total("run", k, run) for run in RUNS}
         assert min(times, key=times.get) == 3
-        assert len(times) == len(RUNS) == 11
+        assert len(times) == 11
+    row = next(r for r in tables["run_speedups"] if (r["mesh"], r["run"]) == (3, 3))
+    assert (row["tasks_on_node00"], row["tasks_on_node8"]) == (1, 7)
+    assert row["thesis_efficiency_vs_node8"] == pytest.approx(139.417691645 / 49.8016146 / 8)
+    assert row["thesis_model_s"] == pytest.approx(316.657647988 / 8)  # Table 5.26: node00 ends last
 
 
 @pytest.mark.row("004:E3")
-def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(study, found):
-    tables = {t.name: to_json(t) for t in separate_hosts(study.plan, found).tables}
-    two = next(r for r in tables["speedups_cluster1"] if (r["mesh"], r["tasks"]) == (1, 2))
+def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(tables):
+    first = {"platform": "cluster1", "mesh": 1}
+    two = next(r for r in tables["speedups_hosts"] if r | first | {"tasks": 2} == r)
     assert two["thesis_speedup_cg"] == pytest.approx(822.512801 / 515.197944)  # Table 5.6
     assert two["thesis_efficiency_assembly"] == pytest.approx(81.089356 / 24.000125 / 2)
-    times = {r["tasks"]: r for r in tables["phases_cluster1"] if r["mesh"] == 1}
+    times = {r["tasks"]: r for r in tables["phases_hosts"] if r | first == r}
     for phase in ("assembly", "cg", "total"):
         ratio = times[1][f"{phase}_ms"] / times[2][f"{phase}_ms"]
         assert two[f"speedup_{phase}"] == pytest.approx(ratio)
@@ -116,8 +144,8 @@ def test_every_phase_has_its_speedup_and_efficiency_beside_those_of_the_thesis(s
 
 
 @pytest.mark.row("004:E4", "004:7.6")
-def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, found):
-    rows = {(r["mesh"], r["tasks"]): r for r in to_json(second_processor(study.plan, found))}
+def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(tables):
+    rows = {(r["mesh"], r["tasks"]): r for r in tables["second_processor"]}
     assert len(rows) == 12
     assert rows[2, 1]["cg_speedup"] == pytest.approx(1)
     assert [rows[2, tasks]["cg_speedup"] for tasks in (2, 4, 8)] == pytest.approx([2] * 3, rel=1e-5)
@@ -125,32 +153,25 @@ def test_a_second_processor_halves_the_time_of_two_tasks_and_not_of_one(study, f
 
 
 @pytest.mark.row("004:E9")
-def test_repetitions_of_the_slowness_are_compared(study, found):
+def test_repetitions_of_the_slowness_are_compared(study):
     plan = study.plan
     again = {w: list(records[:1]) for w, records in study.records.items()}
-    assert repeated(plan, StudyRecords(again)) == []
-    slow = plan.on_hosts("m2", plan.machines.mixed(4, 0))
-    later = again[slow][0]
-    for want in (slow, plan.on_hosts("m2", plan.machines.mixed(0, 4))):
+    slow = plan.case("node00", 2, 4)
+    for want in (slow, plan.case("node8", 2, 4)):
         again[want] *= 2
-    longer = tuple(
-        msgspec.structs.replace(s, seconds=tuple((1.1 * np.array(s.seconds)).tolist())) for s in later.sets
-    )
-    again[slow][1] = msgspec.structs.replace(later, sets=longer)
-    (table,) = repeated(plan, StudyRecords(again))
-    row = next(r for r in to_json(table) if r["tasks"] == 4)
-    assert row["mesh_2_apart_percent"] == pytest.approx(10, rel=1e-6)
-    assert row["mesh_1_apart_percent"] is None
+    apart = Gates(plan, slower(again, [slow], 1.1, slice(1, 2))).apart
+    assert apart(2, 4).found == pytest.approx(10, rel=1e-6)
+    assert np.isnan(apart(1, 4).found)
 
 
 @pytest.mark.parametrize(("spread", "verdict"), [(1e-4, "NO"), (0.02, "INVALID: too noisy, between ")])
 def test_slowness_that_differs_no_more_than_the_sets_of_its_runs_is_not_judged(study, spread, verdict):
     plan = study.plan
-    slow, fast = (plan.on_hosts("m1", plan.machines.mixed(*pair)) for pair in ((2, 0), (0, 2)))
-    records = dict(slower(study, [slow], 1.06, slice(1))._records)
+    slow, fast = (plan.case(host, 1, 2) for host in ("node00", "node8"))
+    records = dict(slower(study.records, [slow], 1.06, slice(1))._records)
     for want in (slow, fast):
         records[want] = [scattered(r, spread) for r in records[want]]
-    (claim,) = (c for c in gates.claims(plan, StudyRecords(records)) if c.what.startswith("E9, 2 + 2"))
+    (claim,) = (c for c in Gates(plan, StudyRecords(records)).claims() if c.what.startswith("E9, 2 + 2"))
     assert claim.verdict.startswith(verdict)
 
 
@@ -172,29 +193,30 @@ def changed(study, wants, **changes):
     return StudyRecords(records)
 
 
-def slower(study, wants, factor, only=slice(None)):
-    """The study's records, the chosen repetitions of `wants` slower."""
-    records = {w: list(each) for w, each in study.records.items()}
+def slower(records, wants, factor, only=slice(None)):
+    """The records, the chosen repetitions of `wants` slower."""
+    records = {w: list(each) for w, each in records.items()}
     for want in wants:
-        for r in list(records[want])[only]:
+        for r in records[want][only]:
             sets = tuple(
                 msgspec.structs.replace(s, seconds=tuple((factor * np.array(s.seconds)).tolist()))
                 for s in r.sets
             )
-            records[want][records[want].index(r)] = msgspec.structs.replace(r, sets=sets)
+            at = next(k for k, one in enumerate(records[want]) if one is r)
+            records[want][at] = msgspec.structs.replace(r, sets=sets)
     return StudyRecords(records)
 
 
 def missed(study, found):
-    return [c.what for c in gates.claims(study.plan, found) if c.verdict == "NO"]
+    return [c.what for c in Gates(study.plan, found).claims() if c.verdict == "NO"]
 
 
 @pytest.mark.row(
     "004:C5", "004:C6", "004:C7", "004:C8", "004:C9", "004:B3", "004:B4", "004:B2", "004:E6", "004:E13"
 )
 def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
-    plan, m = study.plan, study.plan.machines
-    made = {c.what: c for c in gates.claims(plan, found)}
+    plan = study.plan
+    made = {c.what: c for c in Gates(plan, found).claims()}
     assert {what[:3].strip(",") for what in made} == {"E6", "E9", "E10", "E13", "E14"}
     limits = {(c.limit, c.least) for c in made.values()}
     assert limits == {(2, False), (1e-4, False), (1e-5, False), (5, False), (15, False), (0.7, True),
@@ -211,17 +233,19 @@ def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
     assert missed(study, changed(study, [plan.sparse("m2")], solve=more)) == [
         "E6, m2: iterations beyond those expected"
     ]
-    late = [weighted.want(plan, found, "m3", "dense", r) for r in weighted.ROUNDS]
-    assert any(what.startswith("E13, m3, dense") for what in missed(study, slower(study, late, 1.5)))
-    apart = slower(study, [plan.on_hosts("m1", m.mixed(2, 0))], 1.06, slice(1))
+    late = [w for r in weighted.ROUNDS for w in weighted.wants(plan, found, r)]
+    m3 = [w for w in late if w.case.question.mesh == "m3" and w.case.method.storage == "dense"]
+    assert any(what.startswith("E13, m3, dense") for what in missed(study, slower(study.records, m3, 1.5)))
+    apart = slower(study.records, [plan.case("node00", 1, 2)], 1.06, slice(1))
     assert missed(study, apart) == ["E9, 2 + 2 tasks: slowness repeated, largest difference"]
-    runs = [plan.on_hosts("m3", m.mixed(a, b)) for a, b in RUNS.values()]
-    assert "E10, m3: bottleneck model, mean error of 11 runs" in missed(study, slower(study, runs, 1.3))
-    dense, csr = (plan.here("m3", 4, "one-core", s) for s in ("dense", "csr"))
-    assert missed(study, slower(study, [dense], 1.5)) == [
+    runs = [plan.case("run", 3, run) for run in RUNS]
+    late_runs = missed(study, slower(study.records, runs, 1.3))
+    assert "E10, m3: bottleneck model, mean error of 11 runs" in late_runs
+    dense, csr = (plan.case(f"single_cpu{form}", 3, 4) for form in ("", " csr"))
+    assert missed(study, slower(study.records, [dense], 1.5)) == [
         "E14, m3, 4 tasks on one core: dense gain over that of its work"
     ]
-    assert missed(study, slower(study, [csr], 0.8)) == ["E14, m3, 4 tasks on one core: csr gain"]
+    assert missed(study, slower(study.records, [csr], 0.8)) == ["E14, m3, 4 tasks on one core: csr gain"]
 
 
 def test_a_claim_that_was_not_measured_is_invalid_and_decides_the_exit_status(study):
@@ -237,22 +261,34 @@ def test_a_claim_that_was_not_measured_is_invalid_and_decides_the_exit_status(st
 
 def test_each_host_alone_is_measured_as_often_as_its_ratios_are_compared(study):
     plan = study.plan
-    alone, both = (
-        plan.on_hosts("m1", plan.machines.mixed(2, 0)),
-        plan.on_hosts("m1", plan.machines.mixed(1, 1)),
-    )
+    alone, both = plan.case("node00", 1, 2), plan.case("run", 1, 1)
     assert (plan.repetitions(alone), plan.repetitions(both)) == (2, 1)
     full = StudyPlan(plan.machines, FULL)
     assert {full.repetitions(w) for w in full.wants() if w.where != "sparse"} == {5}
 
 
 @pytest.mark.row("004:7.6")
-def test_two_tasks_on_one_host_stand_beside_two_hosts(study, found):
-    table = next(t for t in pairs(study.plan, found).tables if t.name == "one_or_two_hosts")
-    rows = to_json(table)
+def test_two_tasks_on_one_host_stand_beside_two_hosts(tables):
+    rows = tables["one_or_two_hosts"]
     assert [r["one_over_two"] for r in rows] == pytest.approx([1.0] * 3)  # two processors of speed 1 each
     assert rows[2]["thesis_one_host_s"] == pytest.approx(55.553, abs=1e-3)
     assert rows[2]["thesis_two_hosts_s"] == pytest.approx(54.287, abs=1e-3)
+
+
+def test_parts_and_pairs_and_messages_stand_beside_those_of_the_thesis(tables):
+    assert [r["thesis_shared_dofs"] for r in tables["parts_sums"]] == [1188, 2478, 4383]
+    assert [round(r["thesis_largest"], 4) for r in tables["parts_sums"]] == [1.0007, 1.0296, 1.0493]
+    assert tables["parts"][2]["thesis_elements"] == 2243  # the first of four
+    assert tables["pairs"][0]["thesis_cluster_2_total_s"] == 5.72  # as printed: a slip
+    assert tables["point_to_point"][0]["thesis_receive_over_send"] == pytest.approx(333.93871 / 17.77912)
+    shares = {
+        (r["platform"], r["mesh"], r["tasks"]): r["thesis_communication_percent"]
+        for r in tables["communication"]
+    }
+    assert len(shares) == 24
+    assert shares["cluster2", 3, 4] == pytest.approx(23.36, abs=5e-3)
+    weights = {(r["mesh"], r["tasks"]): r["thesis_share_of_node00_percent"] for r in tables["weights"]}
+    assert weights[3, 8] == pytest.approx(7.16, abs=5e-3)
 
 
 @pytest.mark.row("004:E13")
@@ -269,11 +305,14 @@ def test_weighted_parts_beat_run_3_and_the_second_round_reaches_equal_work(study
 
 
 @pytest.mark.row("004:E14")
-def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(study, found):
-    work = work_of(study.plan, found)[8]
-    assert work.one_dense == pytest.approx(work.dense.gain_on_one, rel=0.01) == pytest.approx(8, rel=0.01)
-    assert work.one_csr == pytest.approx(1, rel=0.01)
-    assert work.many_csr == pytest.approx(8, rel=0.01)
+def test_dense_parts_gain_on_one_core_what_their_work_predicts_and_csr_nothing(side, tables):
+    assert side.gain("single_cpu", 8) == pytest.approx(1 / side.work(8).total, rel=0.01)
+    assert side.gain("single_cpu", 8) == pytest.approx(8, rel=0.01)
+    assert side.gain("single_cpu csr", 8) == pytest.approx(1, rel=0.01)
+    assert side.gain("cluster1 csr", 8) == pytest.approx(8, rel=0.01)
+    row = tables["storage"][3]
+    assert row["predicted_gain_one_core"] == pytest.approx(8, rel=0.01)
+    assert row["thesis_dense_gain_one_core"] == pytest.approx(3.188, abs=1e-3)
 
 
 @pytest.mark.row("004:F17", "004:E0", "004:E2", "004:E5", "004:E7", "004:E8", "004:E11", "004:9.3")
@@ -290,11 +329,11 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrende
         "totals",
         "slowness",
         "pairs",
-        "parts_8",
+        "parts",
         "timers",
         "meshes",
     } <= tables
-    assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 19  # without bodies and time lines
+    assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 16  # without bodies and time lines
     assert html.count("SYNTHETIC") >= 2
     header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0].split(",")
     assert header[:5] == [

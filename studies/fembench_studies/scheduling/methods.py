@@ -1,14 +1,16 @@
-"""HEFT: tasks in order of upward rank, each on the host where it finishes earliest; two network models.
+"""The methods: HEFT under two network models, round robin, and all tasks on the fastest host.
+
+HEFT takes tasks in order of upward rank, each on the host where it finishes earliest.
 
 HLogP (Mendes 2004, 6.2): a host receives the inputs of a task right before it, in order of arrival. After the
 task, time for all its sends is reserved, at first at the largest cost over all hosts; it shrinks as the
 receivers become known. The latency model has no overheads: a message between hosts takes its total time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 
 from fembench.model.platform import Platform
-from fembench_studies.scheduling.execute import Schedule
+from fembench_studies.scheduling.execute import Schedule, makespan
 from fembench_studies.scheduling.task_graph import TaskGraph
 
 
@@ -92,61 +94,46 @@ class _Hlogp:
                 self.busy[self.host[q]] = self.finish[q] + sends
 
 
-def latency_heft(graph: TaskGraph, platform: Platform, *, insertion: bool = False) -> Schedule:
-    """HEFT under the latency model: messages occupy no processor. `insertion`: tasks may fill gaps."""
+def latency_heft(graph: TaskGraph, platform: Platform) -> Schedule:
+    """HEFT under the latency model: messages occupy no processor."""
     order = by_rank(graph, platform)
-    slots: list[list[tuple[float, float]]] = [[] for _ in range(platform.n_hosts)]
+    free = [0.0] * platform.n_hosts
     host: dict[int, int] = {}
     finish: dict[int, float] = {}
-    begin: dict[int, float] = {}
+
+    def ready(t: int, p: int) -> float:
+        """When all inputs of t have arrived on p."""
+        delays = {q: platform.message(size, host[q], p).total for q, size in graph.predecessors[t]}
+        return max((finish[q] + (host[q] != p) * delay for q, delay in delays.items()), default=0.0)
+
     for t in order:
-        options = [
-            (*_slot(graph, platform, t, p, host, finish, slots[p], insertion), p)
-            for p in range(platform.n_hosts)
-        ]
-        finish[t], begin[t], host[t] = min(options, key=lambda o: (o[0], o[2]))
-        slots[host[t]] = sorted([*slots[host[t]], (begin[t], finish[t])])
-    in_time = sorted(order, key=lambda t: (begin[t], order.index(t)))
+        ends = (max(ready(t, p), free[p]) + graph.work[t] * h for p, h in enumerate(platform.slowness))
+        finish[t], host[t] = min((end, p) for p, end in enumerate(ends))
+        free[host[t]] = finish[t]
     hosts = tuple(host[t] for t in range(graph.n_tasks))
-    method = "HEFT, latency, insertion" if insertion else "HEFT, latency"
-    return Schedule(method, tuple(in_time), hosts, max(finish.values()))
+    return Schedule("HEFT, latency", tuple(order), hosts, max(finish.values()))
 
 
-def inputs_ready(
-    graph: TaskGraph,
-    platform: Platform,
-    t: int,
-    p: int,
-    host: Mapping[int, int] | Sequence[int],
-    finish: Mapping[int, float] | Sequence[float],
-) -> float:
-    """The time at which all inputs of t have arrived on p, under the latency model."""
-    ready = 0.0
-    for q, size in graph.predecessors[t]:
-        delay = 0.0 if host[q] == p else platform.message(size, host[q], p).total
-        ready = max(ready, finish[q] + delay)
-    return ready
+def round_robin(graph: TaskGraph, platform: Platform) -> Schedule:
+    """Task t on host t modulo P, like ranks under mpirun."""
+    host = tuple(t % platform.n_hosts for t in range(graph.n_tasks))
+    return _executed("round robin", graph, platform, host)
 
 
-def _slot(
-    graph: TaskGraph,
-    platform: Platform,
-    t: int,
-    p: int,
-    host: dict[int, int],
-    finish: dict[int, float],
-    slots: list[tuple[float, float]],
-    insertion: bool,
-) -> tuple[float, float]:
-    """(finish, begin) of t on p."""
-    ready = inputs_ready(graph, platform, t, p, host, finish)
-    length = graph.work[t] * platform.slowness[p]
-    if not insertion:
-        begin = max(ready, slots[-1][1] if slots else 0.0)
-        return begin + length, begin
-    begin = ready
-    for busy_from, busy_to in slots:
-        if begin + length <= busy_from:
-            break
-        begin = max(begin, busy_to)
-    return begin + length, begin
+def fastest_host(graph: TaskGraph, platform: Platform) -> Schedule:
+    """All tasks on the fastest host."""
+    best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
+    return _executed("fastest host", graph, platform, (best,) * graph.n_tasks)
+
+
+def _executed(method: str, graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
+    order = tuple(range(graph.n_tasks))
+    return Schedule(method, order, host, makespan(graph, platform, order, host))
+
+
+METHODS: dict[str, Callable[[TaskGraph, Platform], Schedule]] = {
+    "heft": hlogp_heft,
+    "latency-heft": latency_heft,
+    "turn": round_robin,
+    "fastest": fastest_host,
+}

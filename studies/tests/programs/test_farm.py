@@ -6,8 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from fembench.synthetic import slowness, waits
-from fembench_studies.programs import calibrate, compute, graphs
+from fembench_studies.programs import calibrate, graphs
 from fembench_studies.programs.calibrate import samples
 from fembench_studies.programs.compute import Worker, worker_of
 from fembench_studies.programs.job import AppJob, Span, makespan, run_job
@@ -160,63 +159,13 @@ def test_a_slow_rank_computes_longer(comm):
     assert slow.busy > 2 * fast.busy
 
 
-class Clock:
-    """Time that passes only on request."""
-
-    def __init__(self):
-        self.wall = self.own = 0
-
-    def perf_counter_ns(self):
-        return self.wall
-
-    def thread_time_ns(self):
-        return self.own
-
-    def perf_counter(self):
-        return self.wall * 1e-9
-
-    def use(self, seconds, wall=0.0):
-        """Use the processor; if it is shared, more time passes."""
-        self.own += round(seconds * 1e9)
-        self.wall += round(max(seconds, wall) * 1e9)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(compute, "time", clock)
-    for module in (slowness, waits):
-        monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(compute, "rest_until", lambda comm, t: setattr(clock, "wall", max(clock.wall, t)))
-    return clock
-
-
-def lasts(worker, times, *use):
-    """Seconds of these operations with this use of the processor."""
-    before = worker.busy
-    worker.compute("op", times, compute.time.use, *use)
-    return worker.busy - before
-
-
-def test_an_emulated_rank_goes_by_the_least_time_of_an_operation_on_any_rank(comm, clock):
-    """The core of rank r takes at least 2 (r + 1) ms for each of two operations."""
-    worker = slowed(comm, 10.0)
-    assert lasts(worker, 2, 0.006 * (comm.rank + 1)) == pytest.approx(0.06 * (comm.rank + 1))
-    assert lasts(worker, 2, 0.004 * (comm.rank + 1)) == pytest.approx(0.04 * (comm.rank + 1))
-    worker.slowness.share(comm)
-    assert lasts(worker, 2, 0.012) == pytest.approx(0.04)  # a slow moment
-    assert lasts(worker, 1, 0.003) == pytest.approx(0.02)  # half the work
-    assert lasts(worker, 2, 0.002) == pytest.approx(0.04)  # a faster core than known: the known minimum stays
-    assert lasts(worker, 0, 0.001) == pytest.approx(0.001)  # unknown amount of work
-    assert lasts(Worker(comm), 2, 0.012) == pytest.approx(0.012)  # full speed
-
-
-def test_a_rank_that_is_late_makes_up_for_it(comm, clock):
-    worker = slowed(comm, 4.0)
-    assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
-    assert lasts(worker, 1, 0.01, 0.06) == pytest.approx(0.06)
-    assert lasts(worker, 1, 0.01) == pytest.approx(0.02)
-    assert lasts(worker, 1, 0.01) == pytest.approx(0.04)
+def test_an_unknown_amount_of_work_is_not_stretched(comm):
+    worker = slowed(comm, 20.0)
+    assert worker.compute("op", 0, sum, (1, 2)) == 3
+    worker.compute("op", 0, graphs.burn, 3)
+    unknown = worker.busy
+    worker.compute("op", 3, graphs.burn, 3)
+    assert worker.busy - unknown > 2 * unknown
 
 
 def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch):

@@ -54,17 +54,6 @@ def test_errors_are_percent_of_what_was_measured(name, row):
     assert error_percent(measured, estimated) == pytest.approx(float(recomputed), abs=0.01)
 
 
-PREDICTED = [r for r in printed("schedules") if r["predicted_makespan_us"]]  # round robin predicts nothing
-
-
-@pytest.mark.parametrize("said", PREDICTED, ids=lambda r: f"{r['dag']}, {r['schedule']}")
-def test_errors_of_schedules_are_percent_of_what_was_executed(said):
-    times = float(said["executed_makespan_us"]), float(said["predicted_makespan_us"])
-    assert error_percent(*times) == pytest.approx(
-        float(said["error_of_measured_recomputed_percent"]), abs=0.01
-    )
-
-
 @pytest.mark.row("001:3.12", "001:A7")
 @pytest.mark.parametrize("said", printed("fork_join"), ids=lambda r: r["case"])
 def test_overheads_of_a_fork_and_a_join_add_up(said):

@@ -18,8 +18,6 @@ from fembench_studies.bsp.bsp_job import CellTimes, ProgramTimes
 from fembench_studies.layout import source_table
 from fembench_studies.thesis_002 import bsp_gates, bsp_study, bsp_tables
 from fembench_studies.thesis_002.bsp_plan import (
-    ALPHAS,
-    BANDS,
     FULL,
     OURS,
     QUICK,
@@ -35,7 +33,6 @@ NAMES = {(s.table, s.name): s for s in scenarios()}
 
 
 DATA = Path(__file__).parents[3] / "tests" / "data"
-MISSTATED = {("15", "vi", 46), ("15", "iii", 7), ("13", "x", -7)}  # claims that the tables contradict
 TABLES = {"Shear": "12", "FIC-1888": "13", "FIC-7854": "14", "FIC-32026": "15"}
 
 
@@ -62,12 +59,6 @@ def rows_of(name, scenario):
     return [r for r in printed_page()[name] if (r["table"], r["scenario"]) == scenario]
 
 
-def seconds(claim, strategy):
-    """The best printed time of a strategy over alpha and band."""
-    scenario = NAMES[claim["table"], claim["scenario"]]
-    return min(thesis_seconds(scenario, strategy, a, d) for a in ALPHAS for d in BANDS)
-
-
 @pytest.mark.row("002:T4.4")
 @pytest.mark.parametrize(
     "row", carried("derived_summary"), ids=lambda r: f"{r['application']}-{r['scenario']}"
@@ -88,15 +79,6 @@ def test_the_pages_columns_of_the_thesis_are_its_tables(row):
     assert min(r["thesis_s"] for r in b.values()) == float(row["best_b_s"])
     (refine,) = (r for r in runs if r["strategy"] == "RefineCommLB")
     assert refine["thesis_s"] == float(row["refinecommlb_s"])
-
-
-@pytest.mark.parametrize("claim", carried("claims"), ids=lambda r: "-".join(list(r.values())[:4]))
-def test_claims_of_the_text_follow_from_its_tables_but_for_three(claim):
-    found = 100 * bsp_tables.saved(seconds(claim, claim["strategy"]), seconds(claim, claim["against"]))
-    assert found == percent(claim["recomputed_percent"])
-    claimed = float(claim["claimed_percent"])
-    key = claim["table"], claim["scenario"], claimed
-    assert (abs(found - claimed) > 1) == (key in MISSTATED)
 
 
 @pytest.mark.row("002:T4.5")

@@ -10,11 +10,9 @@ import pytest
 from planted_calibration import planted_calibration
 
 from fembench.model.measures import makespan_error, process_error
-from fembench.weights.scaling import speedup
 from fembench_studies.page import publish
 from fembench_studies.programs.cases import case_of
 from fembench_studies.thesis_003 import slaves_live, slaves_study, slaves_tables
-from fembench_studies.thesis_003.slaves_tables import printed
 
 TESTS = Path(__file__).parents[3] / "tests"
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
@@ -68,18 +66,6 @@ def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
         for got, name in zip(mine, MEASURES):
             assert got == pytest.approx(float(row[name]), abs=0.4), name
         assert makespan_error(real, simulated) == mine[1]
-
-
-def test_the_printed_speedups_follow_from_the_printed_times():
-    times = {
-        p: [r for r in printed(f"table_4_{t}") if r["process"].isdigit()] for p, t in ((2, 3), (4, 4), (8, 5))
-    }
-    for row in printed("speedups"):
-        p = int(row["processes"])
-        for who in ("real", "simulated"):
-            two, many = ([float(r[f"{who}_s"]) for r in times[n]] for n in (2, p))
-            for name, of in (("makespan", max), ("mean", np.mean), ("worker_mean", lambda t: np.mean(t[1:]))):
-                assert speedup(of(two), of(many)) == pytest.approx(float(row[f"{who}_{name}"]), abs=0.0051)
 
 
 def test_the_graph_knows_what_each_process_does(found):

@@ -14,7 +14,6 @@ from fembench.weights.scaling import (
     gustafson,
     speedup,
 )
-from fembench_studies.thesis_004 import thesis
 from fembench_studies.thesis_004.quantities import (
     bottleneck_seconds,
     dense_work,
@@ -146,22 +145,6 @@ def test_7_of_33_runs_beat_one_task_on_node8_and_32_on_node00():
     assert [
         sum(r[f"faster_than_{host}_one_task"] == "yes" for r in HETEROGENEOUS) for host in ("node8", "node00")
     ] == [7, 32]
-
-
-@pytest.mark.parametrize(
-    "row", rows("derived_smp_vs_single_cpu"), ids=lambda r: f"{r['mesh']:.0f}-{r['tasks']:.0f}"
-)
-def test_the_second_processor_of_node8(row):
-    mesh, tasks = int(row["mesh"]), int(row["tasks"])
-    one, two = (
-        next(r for r in rows(f"table_{table}") if r["tasks"] == tasks)
-        for table in (thesis.PHASES[p][mesh - 1] for p in ("single_cpu", "smp"))
-    )
-    for phase in ("total", "cg"):
-        found = speedup(one[f"{phase}_ms"], two[f"{phase}_ms"])
-        assert round(found, 4) == row[f"{phase}_single_cpu_over_smp"]
-    alone = one_task(thesis.PHASES["single_cpu"][mesh - 1])
-    assert round(speedup(alone["cg_ms"], one["cg_ms"]), 4) == row["cg_gain_of_splitting_on_one_cpu"]
 
 
 @pytest.mark.row("004:7.5")

@@ -5,9 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from fembench.errors import RunFailedError
-from fembench.launch.line import environment, job_line
-from fembench.launch.run_job import rank_program, run_job
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.records.ledger import Ledger
 
 
@@ -53,8 +52,5 @@ class ProgramTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def launch_program(job: ProgramJob, scratch: Path) -> ProgramTimes:
     """Run the job under MPI. Raises RunFailedError if it leaves no result."""
     line, timeout = job_line(len(job.speeds)), max(600.0, 300.0 * job.repetitions)
-    program, variables = rank_program("fembench_studies.bsp.bsp_rank"), environment(line, asleep=True)
-    end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout)
-    if end.result is None:
-        raise RunFailedError(f"{job.program} with {job.n_blocks} blocks: {end.message}")
-    return msgspec.json.decode(end.result, type=ProgramTimes)
+    program = "fembench_studies.bsp.bsp_rank"
+    return measure(program, job, ProgramTimes, line, asleep=True, scratch=scratch, timeout=timeout)

@@ -21,7 +21,6 @@ from fembench_studies.programs.settings import ProgramSettings
 from fembench_studies.programs.tasks import deal_tasks
 from fembench_studies.programs.user_task import digest, is_farm, kernel_of
 from fembench_studies.scheduling.execute import makespan, messages_of
-from fembench_studies.scheduling.graph_files import is_graph_file, read_graph
 from fembench_studies.scheduling.methods import METHODS
 from fembench_studies.scheduling.task_graph import TaskGraph, hosts_in_turn, shape
 
@@ -49,7 +48,7 @@ def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase
             return msgspec.structs.replace(farm, dealt=(tasks,))
         w = _factors(machine_of(calibration) if calibration else None, workers)
         return msgspec.structs.replace(farm, dealt=deal_tasks(w, tasks, settings.static))
-    graph, case = _graph_case(settings, calibration, common)
+    graph, case = _graph_case(settings, common)
     if settings.schedule == "turn":
         return case
     if calibration is None:
@@ -58,37 +57,18 @@ def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase
     return msgspec.structs.replace(case, order=made.order, host=made.host)
 
 
-def _graph_case(
-    settings: ProgramSettings, calibration: AppRecord | None, common: dict[str, Any]
-) -> tuple[TaskGraph, AppCase]:
-    """A graph, its work in tasks of the case's size, and its case with the tasks on the ranks in turn.
-
-    A second in a user's file is one on the fastest calibrated rank.
-    """
-    size, own = settings.size or UNITS, is_graph_file(settings.program)
-    graph = (
-        read_graph(settings.program).graph
-        if own
-        else shape(settings.program, settings.tasks, settings.n_bytes)
-    )
-    work: tuple[int, ...] = ()
-    if own and calibration is not None:
-        machine = machine_of(calibration)
-        unit = min(machine.cost("unit", p).middle for p in machine.operations)
-        work = tuple(max(round(seconds / unit), 1) if seconds else 0 for seconds in graph.work)
-        graph = replace(graph, work=tuple(units / size for units in work))
-    sizes = tuple(round(n_bytes) for _, _, n_bytes in graph.edges)
+def _graph_case(settings: ProgramSettings, common: dict[str, Any]) -> tuple[TaskGraph, AppCase]:
+    """A graph, and its case with the tasks on the ranks in turn."""
+    graph = shape(settings.program, settings.tasks, settings.n_bytes)
     case = AppCase(
         **common,
         tasks=graph.n_tasks,
-        size=size,
-        n_bytes=max(sizes, default=0),
+        size=settings.size or UNITS,
+        n_bytes=settings.n_bytes,
         order=tuple(range(graph.n_tasks)),
         host=hosts_in_turn(graph, settings.ranks),
         edges=tuple((a, b) for a, b, _ in graph.edges),
         idle=tuple(t for t, work in enumerate(graph.work) if not work),
-        work=work,
-        sizes=sizes if own else (),
     )
     return graph, case
 
@@ -180,8 +160,8 @@ def _platform(case: AppCase, calibration: AppRecord, end: Callable[[TimeRange], 
 
 
 def _graph(case: AppCase, calibration: AppRecord) -> AppPrediction:
-    work = tuple(0.0 if t in case.idle else case.units(t) / case.size for t in range(case.tasks))
-    edges = tuple((a, b, float(n_bytes)) for (a, b), n_bytes in case.edge_bytes().items())
+    work = tuple(0.0 if t in case.idle else 1.0 for t in range(case.tasks))
+    edges = tuple((a, b, float(case.n_bytes)) for a, b in case.edges)
     graph = TaskGraph(case.program, work, edges)
     low, high = (
         makespan(graph, _platform(case, calibration, end), case.order, case.host) for end in (_low, _high)

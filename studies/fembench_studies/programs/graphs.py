@@ -51,10 +51,9 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
     message carries the time at which it is due, so all ranks must share a clock, that is, a machine.
     """
     comm, n, me = worker.comm, len(case.order), worker.comm.rank
-    size = case.edge_bytes()
     cost = dict(zip(case.edges, case.costs or (FREE,) * len(case.edges)))
     remote = [e for e in case.edges if case.host[e[0]] != case.host[e[1]]]
-    inbox = {e: _message(size[e]) for e in remote if case.host[e[1]] == me}
+    inbox = {e: _message(case.n_bytes) for e in remote if case.host[e[1]] == me}
     coming = {e: comm.Irecv(data, case.host[e[0]], tag(*e, n)) for e, data in inbox.items()}
     values: dict[int, float] = {}
     outbox: dict[Edge, Array] = {}  # messages, including those to tasks of this rank, which are not sent
@@ -68,12 +67,12 @@ def run(worker: Worker, case: AppCase) -> tuple[float, float]:
             value += float((inbox | outbox)[edge][VALUE])
             worker.hold(cost[edge][2])
         if task not in case.idle:
-            worker.compute(UNIT, case.units(task), burn, case.units(task))
+            worker.compute(UNIT, case.size, burn, case.size)
             worker.done += 1
         values[task], done = value, time.perf_counter()
         for edge in [e for e in case.edges if e[0] == task]:
             send, latency, _ = cost[edge]
-            outbox[edge] = _message(size[edge], value, worker.after(send + latency) if case.costs else 0.0)
+            outbox[edge] = _message(case.n_bytes, value, worker.after(send + latency) if case.costs else 0.0)
             if edge in remote:
                 sent.append(comm.Isend(outbox[edge], case.host[edge[1]], tag(*edge, n)))
             worker.hold(send)

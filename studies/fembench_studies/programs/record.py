@@ -23,7 +23,7 @@ Samples = dict[str, tuple[tuple[float, ...], ...]]
 class AppCase(Frozen, frozen=True):
     """Everything that determines the work of a program."""
 
-    program: str  # pi, primes, …; ring, fork, …; or a file: a user's own task or graph
+    program: str  # pi, primes, …; ring, fork, …; or the file of a user's own task
     ranks: int
     tasks: int = 0  # of a farm
     size: int = 0  # points, numbers or rows, of all tasks or of one, depending on the program
@@ -42,16 +42,6 @@ class AppCase(Frozen, frozen=True):
     dilate: float = 1.0
     seed: int = 0
     code: str = ""  # of a user's own task: the beginning of the SHA-256 of its file
-    work: tuple[int, ...] = ()  # [task of a user's graph] units of work; (): `size` each
-    sizes: tuple[int, ...] = ()  # [edge of a user's graph] bytes; (): `n_bytes` each
-
-    def units(self, task: int) -> int:
-        """Units of work of a task of a graph."""
-        return self.work[task] if self.work else self.size
-
-    def edge_bytes(self) -> dict[tuple[int, int], int]:
-        """Edge of a graph -> bytes of its message."""
-        return dict(zip(self.edges, self.sizes or (self.n_bytes,) * len(self.edges)))
 
 
 class AppPrediction(Frozen, frozen=True):

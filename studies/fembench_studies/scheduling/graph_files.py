@@ -45,14 +45,9 @@ class NamedGraph:
     names: tuple[str, ...]  # [task]
 
 
-def is_graph_file(path: str) -> bool:
-    """Whether a name is that of a file with a task graph."""
-    return Path(path).suffix == ".json"
-
-
 def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
     """The task graph in a .json file, checked and in topological order. Raises InputError."""
-    if not is_graph_file(path):
+    if Path(path).suffix != ".json":
         raise InputError(f"{path}: expected a task graph in a file ending in .json")
     found = read_json(path, _File)
     work: dict[str, float] = {}

@@ -1,8 +1,8 @@
 """Run a small parallel program, predicted before it runs.
 
 Farms (a coordinator distributes tasks to workers): pi primes matrices partial integral product, or a task of
-your own: a Python file with a function work. Task graphs: ring fork join diamond fork-join, or one of your
-own: a file as for study schedule. Calibrate first, then run; the prediction is written before the run starts.
+your own: a Python file with a function work. Task graphs: ring fork join diamond fork-join. Calibrate first,
+then run; the prediction is written before the run starts.
 With --machine, the real messages of a ring, fork or join are predicted from a measured network (Os, L, Or)
 and a calibration made just before; the error is that of the median, or INVALID if the runs vary too much.
 
@@ -14,7 +14,6 @@ Examples:
   fembench study app partial --ranks 5 --model machine.json --if worst  # bounds without probabilities
   fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not in turn
   fembench study app task.py --ranks 3 --size 1000 --model task.json    # a task of your own, work(data, size)
-  fembench study app graph.json --ranks 3 --schedule heft --model model.json    # a graph of your own
   fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal hosts
 """
 
@@ -106,11 +105,10 @@ def _program_of(text: str) -> str:
     """A program's name, or the absolute path of a user's file. Raises InputError."""
     from fembench.errors import InputError
     from fembench_studies.programs.user_task import is_code
-    from fembench_studies.scheduling.graph_files import is_graph_file
 
     if text in FARMS + GRAPHS:
         return text
-    if not is_code(text) and not is_graph_file(text):
+    if not is_code(text):
         known = ", ".join(FARMS + GRAPHS)
-        raise InputError(f"'{text}': expected {known}; or a file: a task (.py) or a graph (.json)")
+        raise InputError(f"'{text}': expected {known}; or a file with a task (.py)")
     return str(Path(text).resolve())

@@ -1,6 +1,4 @@
-"""Tasks and task graphs of the user's own: read, predicted, run on ranks, checked."""
-
-import json
+"""Tasks of the user's own: read, predicted, run on ranks, checked."""
 
 import numpy as np
 import pytest
@@ -31,28 +29,12 @@ def work(data, size):
 def task_number(data, size):
     return np.full(size, data[0])
 """
-GRAPH = {
-    "name": "mine",
-    "tasks": [{"name": name, "seconds": seconds} for name, seconds in zip("abcd", (1.0, 2.0, 3.0, 0.0))],
-    "edges": [
-        {"from": "a", "to": "b", "bytes": 1000},
-        {"from": "a", "to": "c"},
-        {"from": "b", "to": "d"},
-        {"from": "c", "to": "d", "bytes": 4000},
-    ],
-}
 
 
 @pytest.fixture
 def own(tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     return str(tmp_path / "own.py")
-
-
-@pytest.fixture
-def graph(tmp_path):
-    (tmp_path / "mine.json").write_text(json.dumps(GRAPH))
-    return str(tmp_path / "mine.json")
 
 
 def planted(program, samples, **case):
@@ -137,40 +119,3 @@ def test_a_task_of_the_user_is_predicted_run_and_scored(own, tmp_path, capsys, m
     record = load_app(out)
     assert record.predicted is not None
     assert (len(record.seconds), sum(record.done[1]), record.value) == (2, 12, 3 * 15 + 6 * 3 * 0.5)
-
-
-def test_a_second_of_a_graph_is_one_on_the_fastest_rank(graph):
-    record = planted(graph, {"unit": ((0.01,), (0.02,))})
-    case = case_of(ProgramSettings(graph, ranks=2), record)
-    assert case.work == (100, 200, 300, 0)
-    assert case.idle == (3,)
-    assert case.edge_bytes() == {(0, 1): 1000, (0, 2): 0, (1, 3): 0, (2, 3): 4000}
-    assert case.host == (0, 1, 0, 1)
-    found = predicted(case, record, ProgramSettings(graph, ranks=2))
-    # a, then c on rank 0 while b takes twice as long on rank 1; its input takes 1 + 2 (1000 - 8) / 4000 ms
-    assert found.low == pytest.approx(1 + 1.496e-3 + 4, abs=1e-6)
-
-
-@pytest.mark.parametrize("method", ["heft", "latency-heft"])
-def test_a_schedule_of_a_graph_is_hardly_longer_than_one_in_turn(graph, method):
-    record = planted(graph, {"unit": ((0.01,), (0.02,))})
-    lengths = []
-    for schedule in ("turn", method):
-        settings = ProgramSettings(graph, ranks=2, schedule=schedule)
-        lengths.append(predicted(case_of(settings, record), record, settings).low)
-    assert lengths[1] <= 1.01 * lengths[0]
-
-
-def test_a_graph_of_the_user_is_scheduled_run_and_scored(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(program_session, "MOST_CHANGE", 1e9)  # the machine of the tests may change
-    short = [task | {"seconds": task["seconds"] / 100} for task in GRAPH["tasks"]]
-    (tmp_path / "mine.json").write_text(json.dumps(GRAPH | {"tasks": short}))
-    words = ["study", "app", str(tmp_path / "mine.json"), "--ranks", "2", "--results", str(tmp_path)]
-    model, out = str(tmp_path / "model.json"), str(tmp_path / "run.json")
-    assert main([*words, "--calibrate", "--samples", "3", "-o", model]) == 0
-    assert main([*words, "--model", model, "--schedule", "heft", "--repetitions", "2", "-o", out]) == 0
-    assert "mine.json on 2 ranks: 5 (right)" in capsys.readouterr().out  # 1, then 2 and 2, then their sum
-    record = load_app(out)
-    assert record.predicted is not None
-    assert record.case.work[2] == pytest.approx(3 * record.case.work[0], abs=3)
-    assert sum(row[0] for row in record.done) == 3

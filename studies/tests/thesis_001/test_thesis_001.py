@@ -105,7 +105,7 @@ def test_time_lines_are_those_of_the_thesis():
 
 def test_every_experiment_is_run(study):
     _, found = study
-    assert [r.kind for r in found] == ["ring"] * 6 + ["fork", "join"] + ["diamond"] * 4 + ["fork-join"] * 4
+    assert [r.kind for r in found] == ["ring"] * 6 + ["fork", "join"] + ["diamond"] * 3 + ["fork-join"] * 3
     assert {r.record.case.ranks for r in found} == {3, 10}
     for run in found:
         assert len(run.record.case.costs) == len(run.record.case.edges)

@@ -22,7 +22,7 @@ from fembench.weights.scaling import (
     imbalance,
 )
 from fembench.weights.stale import disturbance, foreign_work
-from fembench.weights.tune import Trail
+from fembench.weights.trail import Trail
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
 LEAST_WORK = 5e-5  # seconds: in less, calls, clocks and messages hide the speed of a rank, emulated or real

@@ -1,30 +1,44 @@
-"""The closed loop: speeds -> weights -> partition -> gain."""
+"""The closed loop: speeds -> weights -> partition -> gain.
+
+An equal run shows the speeds of the ranks, from which weights are computed; a run with them has its mesh
+partitioned by them. A further round is not always better: a rank with less work may seem faster than it is
+(its part fits into a cache, or it saves its CPU quota while it waits). Therefore the weights whose own run was
+fastest are compared with equal shares.
+
+If the slowest host (or emulated rank) can contribute little, the others also run without it, so that its
+benefit is measured and not only computed.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.base.progress import progress, working
-from fembench.bench.campaign_file import run_id
-from fembench.launch.allocation import allocation, is_open
-from fembench.launch.case_job import launch
-from fembench.launch.hosts import HostSlots, same_host
-from fembench.launch.scratch import occupied, reserved, writable_file
+from fembench.base.progress import progress
+from fembench.launch.scratch import occupied, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
-from fembench.records.store import save
-from fembench.records.weights import Weights, save_weights
+from fembench.records.weights import Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
-from fembench.weights.observe import run_seconds
+from fembench.weights.advice import LEAST_GAIN
+from fembench.weights.make import by_time
 from fembench.weights.proof import Proof, prove
-from fembench.weights.tune import close_the_loop
+from fembench.weights.trail import RunWithoutHost, Trail, gains_of, without_weakest
+from fembench.workflows.tune_runs import TuneRuns
 
 ITERATIONS = 50  # fixed work, by default
 SECONDS = 2.0  # seconds of CG per run, by default; shorter runs are dominated by momentary noise
+SETTLED = 0.01  # if no share changed by more (relative), another round is not worth its time
+PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
+
+
+class Runner(Protocol):
+    """Runs a case and keeps its record; `without`: a host that gets no ranks. Raises FembenchError."""
+
+    def __call__(self, case: Case, word: str, without: str = "") -> Record: ...
 
 
 @dataclass(frozen=True)
@@ -65,22 +79,12 @@ def tune_case(
     """
     case = fixed_work(case)
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
-    runs, file = folder / "runs", Path(output or folder / "weights.json")
-
-    def say(text: str) -> None:
-        progress(f"tune: {text}")
-
-    with occupied(runs):
+    file = Path(output or folder / "weights.json")
+    run = TuneRuns(folder / "runs", hostfile, timeout, command)
+    with occupied(run.folder):
         writable_file(file)
-        trail = close_the_loop(
-            case,
-            _runner(runs, hostfile, timeout, command, say),
-            say,
-            rounds=rounds,
-            pairs=pairs,
-            can_do_without=lambda host: len(_others(hostfile, host)) < len(_others(hostfile, "")),
-        )
-        found = Tuned(trail.weights, prove(trail), file, runs)
+        trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
+        found = Tuned(trail.weights, prove(trail), file, run.folder)
         save_weights(found.weights, found.output)
         write_atomic(folder / "tuning.json", json_text(found.as_tree()))
     return found
@@ -99,38 +103,54 @@ def fixed_work(case: Case) -> Case:
     )
 
 
-def _runner(
-    runs: Path, hostfile: str, timeout: float, command: str, say: Callable[[str], None]
-) -> Callable[..., Record]:
-    """A function that runs a case under MPI and keeps its record. Raises FembenchError if there is none."""
+def close_the_loop(
+    case: Case,
+    run: Runner,
+    *,
+    rounds: int = 2,
+    pairs: int = 6,
+    can_do_without: Callable[[str], bool] = lambda host: True,
+) -> Trail:
+    """Measure and compute weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
-    def one(case: Case, word: str, *, without: str = "") -> Record:
-        stem = run_id(case, 1).rsplit("-r", 1)[0]
-        with working(f"tune: {word}"), reserved(runs, stem) as id:
-            record = launch(
-                case,
-                id=id,
-                command=command,
-                scratch=runs,
-                hostfile=_hosts_but(hostfile, without, runs) if without else hostfile,
-                timeout=timeout,
-            ).content()
-            save(record, runs)
-        say(f"{word}: {run_seconds([record])[0]:.4g} s per set")
-        return record
-
-    return one
-
-
-def _hosts_but(path: str, left_out: str, folder: Path) -> str:
-    """The path of a host file that omits one host."""
-    rest = _others(path, left_out)
-    write_atomic(folder / "others.hosts", "".join(f"{host.name} slots={host.slots}\n" for host in rest))
-    return str(folder / "others.hosts")
+    The timings of the comparison are not those from which the weights were computed.
+    can_do_without: whether ranks can be started on all hosts except this one.
+    """
+    equal, trail = case.with_(shares=""), Trail()
+    find_weights(equal, run, trail, rounds)
+    weakest = without_weakest(equal, trail)
+    if weakest is not None and weakest.host and not can_do_without(weakest.host):
+        weakest = None
+    hopeless = min(gains_of(trail).values()) < LEAST_GAIN
+    compare(equal, weakest, run, trail, min(pairs, PROOF) if hopeless else pairs)
+    return trail
 
 
-def _others(path: str, left_out: str) -> list[HostSlots]:
-    """The hosts of the job except one ("": all), in the order of ranks; [] if the job is this machine."""
-    job = allocation(path)
-    hosts = [] if is_open(job) else job.order or job.hosts
-    return [host for host in hosts if not same_host(host.name, left_out)]
+def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
+    """Speeds of an equal run -> weights -> a run partitioned by them, whose speeds give the next weights."""
+    record = run(equal, "equal")
+    for number in range(1, rounds + 1):
+        weights = by_time([record])
+        trail.rounds.append((record, weights))
+        shares = shares_of(weights)
+        progress(f"tune: round {number}: shares {' : '.join(f'{share:.3f}' for share in shares)}")
+        change = max(abs(new / old - 1) for old, new in zip(record.partition.targets, shares))
+        if rounds == 1 or (trail.tried and change < SETTLED):
+            return
+        record = run(equal.with_(shares=as_text(weights)), f"round {number}")
+        trail.tried.append((weights, record))
+
+
+def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Trail, pairs: int) -> None:
+    """Run with equal shares, with the weights, and without the weakest, in turns.
+
+    The order is reversed in every second turn, so that a host that slows down steadily favours none.
+    """
+    weighted = equal.with_(shares=as_text(trail.weights))
+    contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]
+    if weakest is not None:
+        trail.left_out = weakest.owner
+        contestants.append((f"without {weakest.owner}", weakest.case, weakest.host, trail.without))
+    for pair in range(1, pairs + 1):
+        for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
+            kept.append(run(one, f"pair {pair}/{pairs}, {name}", without=host))

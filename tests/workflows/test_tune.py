@@ -16,13 +16,13 @@ from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_text, as_tree
 from fembench.weights.stale import disturbance, first_costs, warning
-from fembench.weights.tune import close_the_loop
+from fembench.workflows.tune import close_the_loop
 
 
 def tuned(*speeds, **options):
     """(trail, proof) of ranks with these speeds."""
     case = Case.of(mesh="m1", ranks=len(speeds), iterations=50)
-    trail = close_the_loop(case, planted(speeds, **options), lambda text: None, rounds=2, pairs=7)
+    trail = close_the_loop(case, planted(speeds, **options), rounds=2, pairs=7)
     return trail, prove(trail)
 
 
@@ -64,7 +64,7 @@ def test_equal_ranks_have_no_detectable_gain():
 def test_a_mesh_too_small_to_tell_speeds_is_said_to_be_and_its_ranks_are_not_called_equal(pairs, speeds):
     case = Case.of(mesh="m1", ranks=2, iterations=50)
     brief = [100 * speed for speed in speeds]  # an iteration takes 18 µs instead of 1.8 ms
-    trail = close_the_loop(case, planted(brief), lambda text: None, pairs=pairs)
+    trail = close_the_loop(case, planted(brief), pairs=pairs)
     proof, least = prove(trail), min(speeds)
     text = as_text(proof, trail.weights)
     assert proof.advice.kind == as_tree(proof, trail.weights)["verdict"] == "too short"
@@ -111,7 +111,7 @@ def test_hosts_that_are_needed_or_cannot_be_left_out_are_not():
     assert tuned(1, 0.5, hosts=PAIR)[0].without == []  # can save 33 %
     case = Case.of(mesh="m1", ranks=2, iterations=50)
     run = planted((1, 0.25), hosts=PAIR)
-    trail = close_the_loop(case, run, lambda text: None, can_do_without=lambda host: False)
+    trail = close_the_loop(case, run, can_do_without=lambda host: False)
     assert (trail.without, trail.left_out) == ([], "")
 
 
@@ -123,7 +123,7 @@ def test_an_emulated_rank_is_left_out_with_its_speed_and_its_share():
         ran.append((case.synthetic.emulate, without))
         return planted([float(s) for s in case.synthetic.emulate.split(",")])(case, word)
 
-    trail = close_the_loop(case, run, lambda text: None, pairs=1)
+    trail = close_the_loop(case, run, pairs=1)
     assert trail.left_out == "rank 2"
     assert ran[-1] == ("1,0.5", "")
     first, second = map(float, trail.without[0].case.placement.shares.split(","))
@@ -154,13 +154,13 @@ def test_the_order_within_turns_is_reversed_in_every_second_one():
         words.append(word)
         return run(case, word, **options)
 
-    close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), noted, lambda text: None, rounds=1, pairs=2)
+    close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), noted, rounds=1, pairs=2)
     turns = [word.partition(", ")[2] for word in words if word.startswith("pair")]
     assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
 
 
 def test_the_default_is_enough_turns_to_prove_a_gain():
-    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)), lambda text: None)
+    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)))
     assert len(trail.equal) == len(trail.weighted) == 6
     assert prove(trail).advice.kind == "use"
 
@@ -196,7 +196,7 @@ def test_shares_from_runs_that_lost_cpu_time_are_said_to_be_doubtful_and_what_to
         return busy(run(case, word), **facts) if len(count) <= 2 else run(case, word)
 
     case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, disturbed, lambda text: None, rounds=2)
+    trail = close_the_loop(case, disturbed, rounds=2)
     assert len(trail.records) == len(count) == 14
     proof = prove(trail)
     assert proof.disturbed.startswith(f"DISTURBED: {said}" if said else "")
@@ -219,7 +219,7 @@ def loud_in(loud, speeds=(1, 0.5), beside=(1, 0.5), pairs=8):
         return quiet(case, word, **options)
 
     case = Case.of(mesh="m1", ranks=2, iterations=50)
-    return close_the_loop(case, run, lambda text: None, pairs=pairs)
+    return close_the_loop(case, run, pairs=pairs)
 
 
 def test_nothing_follows_from_runs_beside_foreign_work_and_the_verdict_says_so():
@@ -254,7 +254,7 @@ def test_a_rank_whose_speed_scatters_from_run_to_run_is_not_named():
     def run(case, word, **options):
         return planted([1, 0.8 if next(number) % 3 else 1.3])(case, word, **options)
 
-    trail = close_the_loop(case, run, lambda text: None)
+    trail = close_the_loop(case, run)
     proof = prove(trail)
     assert proof.speeds.slow == []
     assert (
@@ -305,7 +305,7 @@ def _held(environment):
 )
 def test_too_few_pairs_leave_gain_noise_and_verdict_unknown(pairs, gain, noise, captured, verdict):
     case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=pairs)
+    trail = close_the_loop(case, planted((1, 0.5)), pairs=pairs)
     text = as_text(prove(trail), trail.weights)
     rows = {cells[0]: cells for line in text.splitlines() if (cells := _cells(line))}
     assert (rows["gain"], rows["noise, A/A"], rows["captured gain"][1:]) == (gain, noise, captured)
@@ -319,7 +319,7 @@ def _cells(line):
 
 def test_four_turns_show_a_gain_and_do_not_prove_it():
     case = Case.of(mesh="m1", ranks=2, iterations=50)
-    proof = prove(close_the_loop(case, planted((1, 0.5)), lambda text: None, pairs=4))
+    proof = prove(close_the_loop(case, planted((1, 0.5)), pairs=4))
     assert proof.advice.kind == "not proven"
     assert "faster in 4 of 4 turns (32.9% less time" in proof.advice.text
     assert f"captured gain {proof.captured.value:.2f}); 4 turns cannot prove it" in proof.advice.text
@@ -334,7 +334,7 @@ def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():
 
 def test_settled_shares_need_no_further_round():
     case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), lambda text: None, rounds=9, pairs=1)
+    trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), rounds=9, pairs=1)
     assert len(trail.rounds) == 2
     assert trail.weights is trail.rounds[0][1]
 
@@ -356,7 +356,7 @@ def test_a_second_round_that_makes_it_worse_is_not_taken():
         return (fast, tuple(light))
 
     trail = close_the_loop(
-        Case.of(mesh="m1", ranks=2, iterations=50), run, lambda text: None, rounds=2, pairs=2
+        Case.of(mesh="m1", ranks=2, iterations=50), run, rounds=2, pairs=2
     )
     assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
     assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
@@ -368,7 +368,7 @@ def test_a_run_that_fails_ends_the_tuning():
         raise RunFailedError("rank 1 was ended by signal 9")
 
     with pytest.raises(RunFailedError, match="signal 9"):
-        close_the_loop(Case.of(ranks=2, iterations=5), run, lambda text: None)
+        close_the_loop(Case.of(ranks=2, iterations=5), run)
 
 
 def test_the_text_names_verdict_shares_and_gain():

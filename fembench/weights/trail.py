@@ -1,39 +1,15 @@
-"""The runs of `fembench tune`: an equal run, weights, a weighted run, then both again in turns.
+"""The runs of `fembench tune`, and what follows from them: the weights to prove, and whom to leave out."""
 
-Each round computes weights from the run of the round before. A further round is not always better: a rank
-with less work may seem faster than it is (its part fits into a cache, or it saves its CPU quota while it
-waits). Therefore the weights whose own run was fastest are compared with equal shares.
-
-If the slowest host (or emulated rank) can contribute little, the others also run without it, so that its
-benefit is measured and not only computed.
-
-The order is reversed in every second turn, so that a host that slows down steadily favours neither.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import Weights, as_text, shares_of
-from fembench.weights.advice import LEAST_GAIN, largest_gains
-from fembench.weights.make import by_time
+from fembench.weights.advice import largest_gains
 from fembench.weights.observe import owners_of, run_seconds
 from fembench.weights.stale import foreign_work
 
-SETTLED = 0.01  # if no share changed by more (relative), another round is not worth its time
-
 WEAK = 0.3  # fraction of the time; an owner that can save more is kept without a test
-PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
-Say = Callable[[str], None]
-
-
-class Runner(Protocol):
-    """Runs a case and keeps its record. Raises RunFailedError."""
-
-    def __call__(self, case: Case, word: str, /, *, without: str = "") -> Record:
-        """`word` labels the run in the progress line; `without` names a host that gets no ranks."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +17,7 @@ class RunWithoutHost:
     """The run without one owner."""
 
     owner: str  # a host, or "rank 3" if all ranks are on one host
-    host: str  # for the runner; "" if the owner is an emulated rank
+    host: str  # that gets no ranks; "" if the owner is an emulated rank
     case: Case
 
 
@@ -78,48 +54,6 @@ class Trail:
         return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
 
 
-def close_the_loop(
-    case: Case,
-    run: Runner,
-    say: Say,
-    *,
-    rounds: int = 2,
-    pairs: int = 6,
-    can_do_without: Callable[[str], bool] = lambda host: True,
-) -> Trail:
-    """Measure and compute weights in up to `rounds` rounds, then time equal and weighted runs in turns.
-
-    The timings of the comparison are not those from which the weights were computed.
-    `can_do_without`: whether the runner can start ranks on all hosts except this one.
-    """
-    equal = case.with_(shares="")
-    trail = Trail()
-    record = run(equal, "equal")
-    for number in range(1, rounds + 1):
-        weights = by_time([record])
-        trail.rounds.append((record, weights))
-        say(f"round {number}: shares {as_short_text(weights)}")
-        change = largest_change(record.partition.targets, shares_of(weights))
-        if rounds == 1 or (trail.tried and change < SETTLED):
-            break
-        record = run(equal.with_(shares=as_text(weights)), f"round {number}")
-        trail.tried.append((weights, record))
-    weighted = equal.with_(shares=as_text(trail.weights))
-    others = without_weakest(equal, trail)
-    if others is not None and others.host and not can_do_without(others.host):
-        others = None
-    trail.left_out = others.owner if others is not None else ""
-    if min(gains_of(trail).values()) < LEAST_GAIN:
-        pairs = min(pairs, PROOF)
-    contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]
-    if others is not None:
-        contestants.append((f"without {others.owner}", others.case, others.host, trail.without))
-    for pair in range(1, pairs + 1):
-        for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
-            kept.append(run(one, f"pair {pair}/{pairs}, {name}", without=host))
-    return trail
-
-
 def gains_of(trail: Trail) -> dict[str, float]:
     """Owner -> the largest fraction of the others' time that it can save."""
     return largest_gains(shares_of(trail.weights), owners_of(trail.rounds[0][0]))
@@ -147,13 +81,3 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
             emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
         ),
     )
-
-
-def largest_change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
-    """The largest relative difference between two vectors of shares."""
-    return max(abs(b / a - 1) for a, b in zip(old, new))
-
-
-def as_short_text(weights: Weights) -> str:
-    """'0.40 : 0.40 : 0.20'."""
-    return " : ".join(f"{share:.3f}" for share in shares_of(weights))

@@ -23,17 +23,10 @@ from fembench.report.results import results
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.stale import disturbance
+from fembench.workflows.sweep_first import measure_network, measure_nodes, measured_first
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
-from fembench.workflows.sweep_source import (
-    SweepAsked,
-    SweepSource,
-    folder_of,
-    measure_network,
-    measure_nodes,
-    measured_first,
-    source_of,
-)
+from fembench.workflows.sweep_source import SweepAsked, SweepSource, folder_of, source_of
 
 
 @contextlib.contextmanager

@@ -1,8 +1,7 @@
 """What a sweep runs: a campaign file, or the default campaign, made for the hosts of the job.
 
-The default campaign on several hosts first finds the slow ones, then measures their network. If some are
-slow, it is made again after the run on all ranks with equal shares: with shares by speed, and without the
-slow hosts.
+If some of several hosts are slow, the default campaign is made again after the run on all ranks with equal
+shares: with shares by speed, and without the slow hosts.
 """
 
 import contextlib
@@ -10,32 +9,21 @@ import dataclasses
 from pathlib import Path
 
 from fembench.base.config import from_toml, read_text
-from fembench.base.errors import AllocationLostError, FembenchError, InputError, UnsharedError
+from fembench.base.errors import InputError
 from fembench.base.progress import progress
 from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import SOLUTION, as_toml, default_campaign, solution_campaign
-from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.launch.hosts import same_host
 from fembench.records.case import Case
-from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
-from fembench.records.profile import save_profile
+from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
-from fembench.report.node_tables import cautions, headline
 from fembench.weights.host_speed import NODES, host_speeds
 from fembench.weights.observe import hosts_of
-from fembench.weights.slow_nodes import slow_nodes
-from fembench.workflows.characterize import measured_speeds, with_network
-from fembench.workflows.nodes import measured_in
 
 WHERE = "the default campaign"
-MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
-FEW_MINUTES = 10.0  # with less, the network is not measured
-FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
-NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
-QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,85 +151,3 @@ def say_unequal(found: LearnedSpeeds) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
     slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in found.hosts.slow().items()]
     progress(f"slow hosts, by {NODES}: {few(slow, 3)}; adding runs with shares by speed, and without them")
-
-
-def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:
-    """Measurements that come before the runs of the default campaign -> seconds that they take."""
-    found = {}
-    if _wants_nodes(there, folder) and not 0 < minutes < FEWEST_MINUTES:
-        found["slow hosts"] = NODES_SECONDS
-    if _wants_network(there, folder) and not machine and not 0 < minutes < FEW_MINUTES:
-        found["network"] = NETWORK_SECONDS
-    return found
-
-
-def _wants_nodes(there: CampaignHosts, folder: Folder) -> bool:
-    """Whether slow hosts are to be looked for: once, before the campaign begins."""
-    begun = nodes_in(folder, there) or any(folder.runs.glob("[!.]*.json"))
-    return len(there.job.hosts) > 1 and not begun
-
-
-def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
-    return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
-
-
-def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
-    """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
-
-    The slow ones are named with the cause. A failure is said, and the campaign goes on without.
-    """
-    if not _wants_nodes(there, folder):
-        return
-    place, hostfile, minutes = folder.path / FOLDER, asked.hostfile, asked.minutes
-    if 0 < minutes < FEWEST_MINUTES:
-        by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
-        progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
-        return
-    patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
-    try:
-        record, path = measured_in(
-            place, NodesAsked(hostfile=hostfile, command=asked.command, patience=patience)
-        )
-    except FembenchError as error:
-        _raise_if_fatal(error)
-        progress(f"nodes: not measured: {error}")
-        return
-    for line in (headline(slow_nodes(record)), *cautions(record)):
-        progress(f"nodes: {line}")
-    progress(f"nodes: {path} (fembench nodes {place})")
-
-
-def _raise_if_fatal(error: FembenchError) -> None:
-    """Raise an error that every later run would meet: the hosts are gone, or do not share the folder."""
-    if isinstance(error, (AllocationLostError, UnsharedError)):
-        raise error
-
-
-def measure_network(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
-    """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
-
-    A failure is said, and the campaign goes on without.
-    """
-    path, hostfile, minutes = folder.path / MACHINE, asked.hostfile, asked.minutes
-    if not _wants_network(there, folder):
-        return
-    if 0 < minutes < FEW_MINUTES:
-        by_hand = f"fembench characterize --network --quick -o {path}"
-        by_hand += f" --hostfile {hostfile}" if hostfile else ""
-        progress(f"network: left out, as it takes about two minutes ({by_hand})")
-        return
-    try:
-        _write_machine(path, there.job.slots, folder.runs, asked)
-    except FembenchError as error:
-        _raise_if_fatal(error)
-        progress(f"network: not measured: {error}")
-        return
-    progress(f"network: {path} (fembench predict --machine {path})")
-
-
-def _write_machine(path: Path, ranks: int, scratch: Path, asked: SweepAsked) -> None:
-    """Raises InputError or RunFailedError."""
-    speeds = measured_speeds(
-        ranks, quick=True, hostfile=asked.hostfile, command=asked.command, scratch=scratch, what="network"
-    )
-    save_profile(with_network(speeds, quick=True, hostfile=asked.hostfile, scratch=scratch), path)

@@ -23,7 +23,7 @@ from fembench.launch.case_job import JobOutcome
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
-from fembench.workflows import sweep_source
+from fembench.workflows import sweep_first
 from fembench.workflows.sweep_runs import overrun
 
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
@@ -51,7 +51,7 @@ class Ranks:
         self.foreign = 0.0  # percent of the CPU time of each node
         self.other = False  # n2 has another processor instead of a quota
         monkeypatch.setattr(campaigns, "launch", self.launch)
-        monkeypatch.setattr(sweep_source, "_write_machine", self.network)
+        monkeypatch.setattr(sweep_first, "_write_machine", self.network)
         monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
 
     @property
@@ -230,24 +230,24 @@ def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_withou
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
     for _ in range(2):
-        sweep_source.measure_nodes(there, folder, sweep_source.SweepAsked())
+        sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked())
     assert ranks.ran == ["all nodes"]
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[4-6]")
-    sweep_source.measure_nodes(campaign_hosts(), folder, sweep_source.SweepAsked())
+    sweep_first.measure_nodes(campaign_hosts(), folder, sweep_first.SweepAsked())
     assert ranks.ran == ["all nodes"] * 2
 
 
 def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
-    sweep_source.measure_nodes(there, folder, sweep_source.SweepAsked(minutes=1.0))
+    sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked(minutes=1.0))
     assert "nodes: left out, as they take up to half a minute" in capsys.readouterr().err
     assert ranks.ran == []
-    sweep_source.measure_nodes(there, folder, sweep_source.SweepAsked(minutes=4.0))
+    sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked(minutes=4.0))
     assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
 
 
 @pytest.mark.parametrize(
-    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_source._write_machine")]
+    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first._write_machine")]
 )
 def test_what_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch, what, measure):
     monkeypatch.setattr(f"fembench.workflows.{measure}", Mock(side_effect=InputError("no route to n3")))

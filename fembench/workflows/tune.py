@@ -1,9 +1,9 @@
 """The closed loop: speeds -> weights -> partition -> gain.
 
-An equal run shows the speeds of the ranks, from which weights are computed; a run with them has its mesh
+An equal run shows the speeds of the ranks, from which weights are computed; the mesh of the next run is
 partitioned by them. A further round is not always better: a rank with less work may seem faster than it is
-(its part fits into a cache, or it saves its CPU quota while it waits). Therefore the weights whose own run was
-fastest are compared with equal shares.
+(its part fits into a cache, or it saves its CPU quota while it waits). Therefore the weights whose own run
+was fastest are compared with equal shares.
 
 If the slowest host (or emulated rank) can contribute little, the others also run without it, so that its
 benefit is measured and not only computed.

@@ -5,7 +5,8 @@ There are three ways to time a batch of calls:
     processor   processor time: occasional interruptions by other processes do not count (they are reported
                 separately, as held back), but their use of caches and memory does
     elapsed     elapsed time, if a rank is held back permanently: by a quota, by a tenant of a lab, or because
-                there are more ranks than cores. The rate is then that over the whole visit
+                there are more ranks than cores; or if the system counts processor time in ticks. The rate is
+                then that over the whole visit
     stretched   elapsed time of one batch, for emulated speeds. The tracer stretches each call like the phases
                 of a run, so that others have used the caches since the last call. If a batch was held back
                 for longer than it sleeps, its nominal duration counts instead: the least processor time of
@@ -34,6 +35,7 @@ BATCH = 1e-3  # seconds of calls between two stamps
 SHORTEST, LONGEST = 3e-4, 3e-3  # seconds of processor time in a stretched batch
 LEARNT = 4  # unstretched calls before a stretched batch, as a multiple of its calls
 Way = Literal["processor", "elapsed", "stretched"]
+LOOK, CHANGES = 3e-3, 8  # a clock that changes less often in these seconds counts in ticks
 STRETCHED = 0.05  # seconds that a stretched batch should not exceed by much
 SLIP = 0.01  # tolerated relative difference of a stretched batch from its nominal duration
 
@@ -47,7 +49,19 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: boo
     """The way to time on a host with `ranks` ranks; `quota` is in CPUs; a `lab` has tenants that delay."""
     if emulated:
         return "stretched"
-    return "elapsed" if lab or quota is not None or ranks > cores else "processor"
+    held_back = lab or quota is not None or ranks > cores
+    return "elapsed" if held_back or counted_in_ticks() else "processor"
+
+
+def counted_in_ticks() -> bool:
+    """Whether the system counts processor time in ticks of milliseconds, as some sandboxes do.
+
+    A call may then seem to take no processor time at all.
+    """
+    seen, end = {time.thread_time_ns()}, time.perf_counter() + LOOK
+    while time.perf_counter() < end and len(seen) <= CHANGES:
+        seen.add(time.thread_time_ns())
+    return len(seen) <= CHANGES
 
 
 def _name(probe: Probe) -> tuple[str, ...]:
@@ -80,9 +94,10 @@ class Meter:
             keep_least(self._least, host.allgather(self._least))
 
     def cost(self, probe: Probe) -> float:
-        """Seconds of processor time per call: the minimum of three."""
+        """Seconds per call, of processor time or elapsed, as the way is: the minimum of three."""
         probe.call()
-        return max(min(self._timed(probe, 1)[1] for _ in range(3)), 1e-9)
+        which = 0 if self.way == "elapsed" else 1
+        return max(min(self._timed(probe, 1)[which] for _ in range(3)), 1e-9)
 
     def calls(self, cost: float) -> int:
         """Calls per batch."""

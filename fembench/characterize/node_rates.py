@@ -22,7 +22,7 @@ import numpy as np
 from fembench.base.units import plural
 from fembench.bench.describe import describe
 from fembench.characterize.jobs import NodesJob
-from fembench.characterize.meter import Meter, Way, batch_of
+from fembench.characterize.meter import Meter, batch_of, way_of
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.host.host import (
     affinity,
@@ -165,7 +165,7 @@ class NodeRank:
             [speed.memory * (1 - speed.load) for speed in speeds],
         ):
             slowness = slowness_of(comm.rank, rates, crowded=crowded)
-            way: Way = "stretched" if self._emulated else "processor"
+            way = way_of(self._emulated, self._node.size, self._node.size, None)
             batch = batch_of(way, 1 / min(rates))
             made.append(Meter(make_tracer(), slowness, way, batch))
         self._cores, self._memory = made
@@ -208,7 +208,7 @@ class NodeRank:
             return rate, 1.0 - self._load  # the emulated load has the rest
         elapsed, used = (now - then for then, now in zip(before, meter.spent))
         busy = min(max(used / elapsed, LEAST_BUSY), 1.0)
-        return rate * busy, busy
+        return rate if meter.way == "elapsed" else rate * busy, busy
 
 
 def _flops(visit: tuple[float, float]) -> tuple[float, float]:

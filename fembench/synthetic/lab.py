@@ -152,7 +152,8 @@ def state_of(name: str, folder: Path = FOLDER) -> LabState:
     check_name(name, "lab")
     path = folder / name / "state.json"
     if not path.exists():
-        raise InputError(f"no lab {name}; expected one of {labs(folder)}, or fembench lab up CLUSTER.toml")
+        there = f"those that are up: {', '.join(up)}" if (up := labs(folder)) else "none is up"
+        raise InputError(f"no lab {name}; {there} (fembench lab up CLUSTER.toml makes one)")
     state = read_json(path, LabState)
     if not state.complete:
         raise InputError(f"lab {name} is incomplete; run fembench lab down {name}, then lab up again")

@@ -129,6 +129,15 @@ def test_quotas_and_crowds_are_measured_by_what_passes():
     assert way_of(True, 4, 2, 0.25) == "stretched"
 
 
+def test_where_processor_time_is_counted_in_ticks_a_call_costs_what_passes(monkeypatch):
+    monkeypatch.setattr(time, "thread_time_ns", lambda: time.perf_counter_ns() // 10**7 * 10**7)
+    assert way_of(False, 2, 2, None) == "elapsed"
+    one = Meter(make_tracer(), slow(1.0), "elapsed", batch=USED)
+    cost = one.cost(probe_of(interrupted))
+    assert cost > 0.9 * (USED + SLEPT)
+    assert one.calls(cost) == 1
+
+
 def test_the_cost_of_a_call_is_its_processor_time():
     one = Meter(make_tracer(), slow(0.5), "stretched", batch=USED)
     cost = one.cost(probe_of(interrupted))

@@ -355,9 +355,7 @@ def test_a_second_round_that_makes_it_worse_is_not_taken():
         light[index("cg.spmv_interior")] /= 2
         return (fast, tuple(light))
 
-    trail = close_the_loop(
-        Case.of(mesh="m1", ranks=2, iterations=50), run, rounds=2, pairs=2
-    )
+    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), run, rounds=2, pairs=2)
     assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
     assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
     assert {r.case.placement.shares for r in trail.weighted} == {trail.tried[0][1].case.placement.shares}

@@ -152,7 +152,8 @@ def state_of(name: str, folder: Path = FOLDER) -> LabState:
     check_name(name, "lab")
     path = folder / name / "state.json"
     if not path.exists():
-        there = f"those that are up: {', '.join(up)}" if (up := labs(folder)) else "none is up"
+        names = labs(folder)
+        there = f"those that are up: {', '.join(names)}" if names else "none is up"
         raise InputError(f"no lab {name}; {there} (fembench lab up CLUSTER.toml makes one)")
     state = read_json(path, LabState)
     if not state.complete:

@@ -14,6 +14,7 @@ from typing import TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from fembench.model.event_table import within
 from fembench.model.plan import Segment, SimulationPlan
 
 Array = npt.NDArray[np.float64]
@@ -139,49 +140,48 @@ class _Runner:
 
     def __init__(self, segment: Segment, ranks: int, phases: int) -> None:
         self._segment, self._ranks = segment, ranks
-        nodes = segment.nodes
+        nodes = segment.node_table
         self._levels = [self._level(level) for level in segment.levels]
         self._before = segment.before + ranks
         self._last = segment.last + ranks
-        waits = [k for k, node in enumerate(nodes) if node.phase >= 0]
-        self._waiting = np.array(waits, np.int64)
-        self._place = np.array([nodes[k].rank * phases + nodes[k].phase for k in waits], np.int64)
-        self._own = np.array([node.work + sum(o for _, o in node.waits) for node in nodes])
+        self._waiting = np.flatnonzero(nodes.phase >= 0)
+        self._place = nodes.rank[self._waiting] * phases + nodes.phase[self._waiting]
+        self._own = nodes.work + np.bincount(nodes.waiting(), nodes.overhead, len(nodes))
 
     def _level(self, level: Ints) -> _Level:
-        nodes, before = [self._segment.nodes[k] for k in level.tolist()], self._segment.before
-        counts = np.array([len(node.waits) for node in nodes])
-        number = np.array([number for node in nodes for number, _ in node.waits], np.int64)
-        messages = [self._segment.messages[k] for k in number.tolist()]
-        latency = np.array([m.latency for m in messages])
-        posts = [m.posted or (0, -np.inf) for m in messages]
-        column = np.repeat(np.arange(len(nodes)), counts)
-        row = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts)
-        shape = int(counts.max()), len(nodes)
+        nodes, messages = self._segment.node_table, self._segment.message_table
+        before = self._segment.before + self._ranks
+        first = nodes.first_wait[level]
+        counts = nodes.first_wait[level + 1] - first
+        wait = within(first, counts)
+        number = nodes.message[wait]
+        column = np.repeat(np.arange(len(level)), counts)
+        row = within(np.zeros_like(counts), counts)
+        shape = int(counts.max()), len(level)
 
-        def spread(values: npt.ArrayLike, empty: float, kind: type = np.float64) -> npt.NDArray:
-            table: npt.NDArray = np.full(shape, empty, kind)
+        def spread(values: npt.NDArray, empty: float) -> npt.NDArray:
+            table: npt.NDArray = np.full(shape, empty, values.dtype)
             table[row, column] = values
             return table
 
-        def ends(sides: Sequence[tuple[int, float]]) -> tuple[Ints, Array]:
+        def ends(node: Ints, offset: Array) -> tuple[Ints, Array]:
             """Where a node begins, and how long after that the message arrives."""
-            node = np.array([node for node, _ in sides], np.int64)
-            offset = np.array([offset for _, offset in sides]) + latency
-            return spread(before[node] + self._ranks, 0, np.int64), spread(offset, -np.inf)
+            arrival = np.where(node >= 0, offset + messages.latency[number], -np.inf)
+            return spread(before[np.maximum(node, 0)], 0), spread(arrival, -np.inf)
 
-        sources, offsets = ends([m.sent for m in messages])
-        posted, post_offsets = ends(posts)
+        sources, offsets = ends(messages.sent[number], messages.sent_offset[number])
+        posted = messages.posted[number]
+        posts, post_offsets = ends(posted, messages.posted_offset[number])
         return _Level(
             level,
-            before[level] + self._ranks,
-            np.array([node.work for node in nodes]),
+            before[level],
+            nodes.work[level],
             sources,
             offsets,
-            posted if any(m.posted for m in messages) else None,
+            posts if np.any(posted >= 0) else None,
             post_offsets,
-            spread([overhead for node in nodes for _, overhead in node.waits], 0.0),
-            spread(number, -1, np.int64),
+            spread(nodes.overhead[wait], 0.0),
+            spread(number, -1),
             np.arange(shape[0])[:, None] + np.zeros(shape, np.int64),
         )
 
@@ -230,7 +230,7 @@ class _Runner:
 
         `arrive` is told of all messages that arrive at the nodes of a level, each before it is received.
         """
-        ends = np.empty(self._ranks + len(self._segment.nodes))
+        ends = np.full(self._ranks + len(self._segment.node_table), np.nan)
         ends[: self._ranks] = clock
         for level in self._levels:
             t = ends[level.before] + level.work
@@ -243,8 +243,8 @@ class _Runner:
 
     def turn(self, clock: Array) -> Turn:
         """The turn from these clocks."""
-        bound = np.full(len(self._segment.nodes), -1, np.int64)
-        arrived = np.zeros(len(self._segment.nodes))
+        bound = np.full(len(self._segment.node_table), -1, np.int64)
+        arrived = np.zeros(len(self._segment.node_table))
 
         def arrive(level: _Level, t: Array, arrival: Array, number: Ints) -> None:
             late = arrival > t

@@ -13,7 +13,8 @@ A graph is cut into segments, one per loop, if all ranks have loops with the sam
 leaves its segment, so a loop is planned only once.
 """
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from fembench.base.errors import FembenchError
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+NEVER_POSTED, EAGER = -1, -2  # in place of a receiver's node
 
 
 class DeadlockError(FembenchError):
@@ -38,28 +41,64 @@ class Step(NamedTuple):
     compute: bool  # False: overhead of a message
 
 
-@dataclass(slots=True)
-class Node:
+class Node(NamedTuple):
     rank: int
-    phase: int = -1  # of the wait that ends it; -1: no wait
-    work: float = 0.0  # seconds until the wait
-    steps: list[Step] = field(default_factory=list)
-    waits: list[tuple[int, float]] = field(default_factory=list)  # (message, Or)
-
-    def add(self, seconds: float, phase: int, compute: bool) -> None:
-        self.steps.append(Step(self.work, seconds, phase, compute))
-        self.work += seconds
+    phase: int  # of the wait that ends it; -1: no wait
+    work: float  # seconds until the wait
+    steps: list[Step]
+    waits: list[tuple[int, float]]  # (message, Or)
 
 
-@dataclass(slots=True)
-class PlannedMessage:
+class PlannedMessage(NamedTuple):
     source: int  # rank
     target: int
     m: int
     latency: float
     gap: float
     sent: tuple[int, float]  # (node, offset) of the sender from which it may travel
-    posted: tuple[int, float] | None = None  # the same of the receiver; None: eager
+    posted: tuple[int, float] | None  # the same of the receiver; None: eager
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """All nodes, rank after rank."""
+
+    rank: Ints  # (n_nodes,)
+    phase: Ints
+    work: Array
+    first_step: Ints  # (n_nodes + 1,)
+    first_wait: Ints  # (n_nodes + 1,)
+    offset: Array  # (n_steps,) of the steps, node after node
+    seconds: Array
+    step_phase: Ints
+    compute: Bools
+    message: Ints  # (n_waits,) waited for, node after node; -1: one that is never sent
+    overhead: Array  # (n_waits,) Or
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def waiting(self) -> Ints:
+        """(n_waits,) the node of each wait."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first_wait))
+
+
+@dataclass(frozen=True)
+class MessageTable:
+    """All messages, in the order of their senders' nodes."""
+
+    source: Ints  # (n_messages,)
+    target: Ints
+    m: Ints
+    latency: Array
+    gap: Array
+    sent: Ints  # node of the sender
+    sent_offset: Array  # seconds after its begin from which the message may travel
+    posted: Ints  # node of the receiver; NEVER_POSTED; EAGER: the message does not wait for it
+    posted_offset: Array
+
+    def __len__(self) -> int:
+        return len(self.source)
 
 
 @dataclass(frozen=True)
@@ -67,8 +106,8 @@ class Segment:
     """One turn of a part of the graph."""
 
     turns: int
-    nodes: list[Node]
-    messages: list[PlannedMessage]
+    node_table: NodeTable
+    message_table: MessageTable
     before: Ints  # (n_nodes,) previous node of the same rank; rank - n_ranks (negative) for the first
     levels: list[Ints]  # nodes whose waits depend on earlier levels only
     last: Ints  # (n_ranks,) last node of each rank; rank - n_ranks if it has none
@@ -76,6 +115,30 @@ class Segment:
     overhead: Array
     sent: Ints  # (n_ranks,) messages sent per turn
     n_bytes: Ints  # (n_ranks,) bytes sent per turn
+
+    @functools.cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes as objects."""
+        t = self.node_table
+        steps = list(map(Step, *(c.tolist() for c in (t.offset, t.seconds, t.step_phase, t.compute))))
+        waits = list(zip(t.message.tolist(), t.overhead.tolist()))
+        first_step, first_wait = t.first_step.tolist(), t.first_wait.tolist()
+        return [
+            Node(*one, steps[first_step[k] : first_step[k + 1]], waits[first_wait[k] : first_wait[k + 1]])
+            for k, one in enumerate(zip(t.rank.tolist(), t.phase.tolist(), t.work.tolist()))
+        ]
+
+    @functools.cached_property
+    def messages(self) -> list[PlannedMessage]:
+        """The messages as objects."""
+        t = self.message_table
+        plain = (c.tolist() for c in (t.source, t.target, t.m, t.latency, t.gap))
+        sent = zip(t.sent.tolist(), t.sent_offset.tolist())
+        posted = (
+            None if node == EAGER else (node, offset)
+            for node, offset in zip(t.posted.tolist(), t.posted_offset.tolist())
+        )
+        return list(map(PlannedMessage, *plain, sent, posted))
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,29 @@
-"""Nodes and messages of a graph's segments, priced on a machine."""
+"""Nodes and messages of a graph's segments, priced on a machine, for all ranks at once."""
 
-import contextlib
-import gc
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.model.collectives import expand
-from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Program, Receive, Send, Wait
+from fembench.model.event_table import (
+    COMPUTE,
+    RECEIVE,
+    SEND,
+    WAIT,
+    Array,
+    Bools,
+    EventTable,
+    Ints,
+    expanded,
+    running,
+)
+from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine
+from fembench.model.matching import Ends, matched, message_table
+from fembench.model.message_prices import Messages
 from fembench.model.order import cut, levels_of
-from fembench.model.plan import Node, PlannedMessage, Segment, SimulationPlan
-from fembench.records.hlogp import NOTHING, Computed, MessageCost
-
-Key = tuple[int, int, int]  # sender, receiver, tag
+from fembench.model.plan import NodeTable, Segment, SimulationPlan
 
 
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
@@ -26,281 +32,217 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
         raise InputError(
             f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as the machine has"
         )
-    planner = _Planner(graph, machine)
-    with _no_collection():
-        segments = [planner.segment(turns, bodies) for turns, bodies in cut(graph.programs)]
+    since, segments = Since(np.zeros(graph.ranks), np.zeros(graph.ranks)), []
+    for turns, events in cut(graph.programs):
+        part = _Part(expanded(events), machine)
+        if turns > 1:  # each turn of a loop begins as its second one does: after the end of a turn
+            since = part.after(since, 1)
+        segments.append(part.segment(turns, since, len(graph.phases), recorded=bool(graph.hosts)))
+        since = part.after(since, max(turns - 1, 1))
     return SimulationPlan(segments, graph.ranks, graph.phases, machine.host)
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Millions of objects are made and none becomes garbage: looking for it would double the time. They are
-    old at the end, or all would be looked through at once then."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was and not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()
-        if was:
-            gc.enable()
+class Since(NamedTuple):
+    """Seconds that each rank has computed since its previous message; both (n_ranks,)."""
+
+    send: Array
+    receive: Array
 
 
-class _Planner:
-    """Builds segments; caches the messages of collectives."""
+class _Steps(NamedTuple):
+    """What ranks do, node after node; all (n_steps,)."""
 
-    def __init__(self, graph: ExecutionGraph, machine: Machine) -> None:
-        self._graph, self._machine = graph, machine
-        self._expanded: dict[tuple[Collective, int], tuple[Event, ...]] = {}
-        self._since = [Computed()] * graph.ranks  # [rank] computing since its previous send and receive
+    event: Ints
+    node: Ints
+    seconds: Array
+    phase: Ints
+    compute: Bools
+    offset: Array  # seconds since the node's begin
 
-    def segment(self, turns: int, bodies: Sequence[Program]) -> Segment:
-        """One turn of a part of the graph."""
-        ranks = self._graph.ranks
-        parts = _Parts(self._machine, ranks, len(self._graph.phases), recorded=bool(self._graph.hosts))
-        chains = [self._chain(parts, rank, body, turns) for rank, body in enumerate(bodies)]
-        parts.match()
-        before = np.empty(len(parts.nodes), np.int64)
-        for rank, chain in enumerate(chains):
-            before[chain] = [rank - ranks, *chain[:-1]]
-        last = [chain[-1] if chain else rank - ranks for rank, chain in enumerate(chains)]
-        source = np.array([message.source for message in parts.messages], np.int64)
-        n_bytes = np.array([message.m for message in parts.messages], np.float64)
+
+class _Part:
+    """One turn of a part of the graph, from its events without collectives."""
+
+    def __init__(self, events: EventTable, machine: Machine) -> None:
+        self._events, self._machine, self._rank = events, machine, events.rank()
+        kind = events.kind
+        self._seconds = events.seconds / np.array(machine.speeds)[self._rank]
+        self._computed = running(self._seconds, events.first)  # by its rank before each event
+        self._sends, self._receives = np.flatnonzero(kind == SEND), np.flatnonzero(kind == RECEIVE)
+        self._out, self._into = self._messages(self._sends), self._messages(self._receives)
+        rendezvous = self._out.each(machine.waits).astype(np.bool_)
+        requests = np.sort(np.append(self._sends[rendezvous], self._receives))
+        waits = np.where(events.blocking[requests], requests, events.waits_for(requests))
+        self._wait = np.full(len(kind), -1)  # the event that waits for each request; -1: none
+        self._wait[requests] = waits
+        closing = np.zeros(len(kind), np.bool_)
+        closing[waits[waits >= 0]] = True
+        used = np.flatnonzero(closing | (kind != WAIT))
+        begins = np.append(True, closing[used[:-1]] | (np.diff(self._rank[used]) > 0))[: len(used)]
+        self._node = np.full(len(kind), -1)  # of each event; -1: none
+        self._node[used] = np.cumsum(begins) - 1
+        self._node_rank = self._rank[used[begins]]
+        self._node_phase = np.full(len(self._node_rank), -1)
+        self._node_phase[self._node[closing]] = events.phase[closing]
+
+    def after(self, since: Since, turns: int) -> Since:
+        """The computing since the previous messages after these turns."""
+        kind, whole = self._events.kind, np.bincount(self._rank, self._seconds, self._events.ranks)
+        found = []
+        for before, is_message in zip(since, (kind == SEND, (kind == RECEIVE) | (kind == WAIT))):
+            seconds = before + turns * whole
+            last = np.flatnonzero(is_message)
+            seconds[self._rank[last]] = whole[self._rank[last]] - self._computed[last]
+            found.append(seconds)
+        return Since(*found)
+
+    def segment(self, turns: int, since: Since, phases: int, *, recorded: bool) -> Segment:
+        """The segment; `since`: computing before it. `recorded` computing already contains the slowdown by
+        messages."""
+        ranks = self._events.ranks
+        sending, receiving, longer = self._prices(since)
+        steps = self._steps(sending, np.zeros(len(longer)) if recorded else longer)
+        work = np.bincount(steps.node, minlength=len(self._node_rank)).astype(float)
+        work[steps.node] = steps.offset + steps.seconds  # those of its last one
+        sends = self._ends(self._sends, steps, after=True)
+        receives = self._ends(self._receives, steps, after=False)
+        number = matched(sends, receives)
+        messages = message_table(self._machine, sends, receives, number, sending[:, 1], work)
+        nodes = self._nodes(steps, work, receiving, number)
+        before = np.arange(-1, len(nodes) - 1)
+        first = np.flatnonzero(np.diff(nodes.rank, prepend=-1))
+        before[first] = nodes.rank[first] - ranks
+        last = np.arange(-ranks, 0)
+        last[nodes.rank] = np.arange(len(nodes))
+        waiting, cells = nodes.waiting(), ranks * phases
+
+        def by_phase(rank: Ints, phase: Ints, seconds: Array) -> Array:
+            return np.bincount(rank * phases + phase, seconds, cells).reshape(ranks, phases).astype(float)
+
+        step_rank, computing = nodes.rank[steps.node], steps.compute
         return Segment(
             turns=turns,
-            nodes=parts.nodes,
-            messages=parts.messages,
+            node_table=nodes,
+            message_table=messages,
             before=before,
-            levels=levels_of(parts.nodes, parts.messages, before),
-            last=np.array(last, np.int64),
-            busy=np.array(parts.busy),
-            overhead=np.array(parts.overhead),
-            sent=np.bincount(source, minlength=ranks),
-            n_bytes=np.bincount(source, n_bytes, ranks).astype(np.int64),
+            levels=levels_of(nodes, messages, before),
+            last=last,
+            busy=by_phase(step_rank, steps.phase, steps.seconds * computing),
+            overhead=by_phase(step_rank, steps.phase, steps.seconds * ~computing)
+            + by_phase(nodes.rank[waiting], nodes.phase[waiting], nodes.overhead),
+            sent=np.bincount(messages.source, minlength=ranks),
+            n_bytes=np.bincount(messages.source, messages.m, ranks).astype(np.int64),
         )
 
-    def _chain(self, parts: "_Parts", rank: int, body: Program, turns: int) -> list[int]:
-        """The nodes of a rank. The turns of a loop begin as its second one does: after the end of a turn."""
-        events = list(self._simple(rank, body))
-        one, since = parts.since(rank, events), self._since[rank]
-        self._since[rank] = _later(since, one, 1)
-        if turns > 1:
-            since, self._since[rank] = self._since[rank], _later(since, one, turns)
-        return parts.chain(rank, events, since)
+    def _messages(self, events: Ints) -> Messages:
+        """The messages of sends or of receives."""
+        return Messages(self._machine, *self._source_and_target(events), self._events.m[events])
 
-    def _simple(self, rank: int, body: Program) -> Iterator[Event]:
-        """The events of a rank, with collectives expanded into messages."""
-        for e in body:
-            if not isinstance(e, Collective):
-                yield e
-                continue
-            key = e, rank
-            if key not in self._expanded:
-                self._expanded[key] = tuple(expand(e, rank, self._graph.ranks))
-            yield from self._expanded[key]
+    def _source_and_target(self, events: Ints) -> tuple[Ints, Ints]:
+        here, there = self._rank[events], self._events.peer[events]
+        return (here, there) if events is self._sends else (there, here)
+
+    def _ends(self, events: Ints, steps: _Steps, *, after: bool) -> Ends:
+        """The sends or the receives, which begin after or before their steps."""
+        e, place = self._events, np.zeros(len(self._node), np.int64)
+        place[steps.event] = np.arange(len(steps.event))
+        here = place[events]
+        wait = self._wait[events]
+        return Ends(
+            *self._source_and_target(events),
+            e.m[events],
+            e.tag[events],
+            self._node[events],
+            steps.offset[here] + (steps.seconds[here] if after else 0.0),
+            np.where(wait >= 0, self._node[wait], -1),
+        )
+
+    def _prices(self, since: Since) -> tuple[Array, Array, Array]:
+        """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives, and (n_receives,) seconds by
+        which computing takes longer because these messages travel beside it."""
+        e, receives, computed = self._events, self._receives, self._computed
+        sending = self._scaled(self._out, self._sends, self._since(self._sends, since.send), 0.0)
+        wait = self._wait[receives]
+        taken = e.blocking[receives] | ((e.tag[receives] >= 0) & (wait >= 0))  # collectives: as a whole
+        order = np.flatnonzero(taken)
+        order = order[np.argsort(wait[order], kind="stable")]
+        before = np.zeros(len(receives))
+        before[order] = self._since(wait[order], since.receive)
+        receiving = self._scaled(self._into, receives, 0.0, before)[:, 2]
+        beside = np.flatnonzero(taken & ~e.blocking[receives])
+        longer = np.zeros(len(receives))
+        meanwhile = np.where(wait >= 0, computed[wait] - computed[receives], 0.0)
+        found = self._into.beside(meanwhile, before)
+        longer[beside], receiving[beside] = found[beside].T
+        return sending, receiving, longer
+
+    def _since(self, events: Ints, before: Array) -> Array:
+        """The computing since the previous one of these events, rank after rank; `before` (n_ranks,) is that
+        before the first one."""
+        rank, computed = self._rank[events], self._computed[events]
+        found = np.diff(computed, prepend=0.0)
+        first = np.flatnonzero(np.diff(rank, prepend=-1))
+        found[first] = computed[first] + before[rank[first]]
+        return found
+
+    def _scaled(
+        self, messages: Messages, events: Ints, sender: Array | float, receiver: Array | float
+    ) -> Array:
+        """Costs of messages. The factor of collectives is that of messages right after each other."""
+        found, factor = messages.costs(sender, receiver), self._machine.collective
+        if factor != 1:
+            inside = self._events.tag[events] < 0
+            found[inside] += (factor - 1) * messages.costs()[inside]
+        return found
+
+    def _steps(self, sending: Array, longer: Array) -> _Steps:
+        """The steps of all nodes: computing, sends, receives, which take no time, and the time by which
+        messages prolong computing, just before the wait for them."""
+        e = self._events
+        one = np.flatnonzero(e.kind != WAIT)
+        seconds = self._seconds.copy()
+        seconds[self._sends] = sending[:, 0]
+        slower = np.flatnonzero(longer)
+        waits = self._wait[self._receives[slower]]
+        computing = np.flatnonzero(e.kind == COMPUTE)
+        latest = computing[np.searchsorted(computing, waits) - 1] if len(slower) else waits
+        event = np.concatenate((one, waits))
+        order = np.argsort(event, kind="stable")
+        columns = (
+            event,
+            self._node[event],
+            np.concatenate((seconds[one], longer[slower])),
+            e.phase[np.concatenate((one, latest))],
+            np.concatenate((e.kind[one] == COMPUTE, np.zeros(len(slower), np.bool_))),
+        )
+        event, node, spent, phase, compute = (column[order] for column in columns)
+        first = np.flatnonzero(np.diff(node, prepend=-1, append=-1))
+        return _Steps(event, node, spent, phase, compute, running(spent, first))
+
+    def _nodes(self, steps: _Steps, work: Array, receiving: Array, number: Ints) -> NodeTable:
+        """The table of all nodes. receiving[k], number[k]: Or and message of receive k."""
+        overhead, message = np.zeros(len(self._wait)), np.full(len(self._wait), -1)
+        overhead[self._receives], message[self._receives] = receiving, number
+        message[self._sends] = np.arange(len(self._sends))
+        waited = np.flatnonzero(self._wait >= 0)
+        waited = waited[np.argsort(self._wait[waited], kind="stable")]
+        shown = self._events.kind[steps.event] != RECEIVE
+        n = len(work)
+        return NodeTable(
+            rank=self._node_rank,
+            phase=self._node_phase,
+            work=work,
+            first_step=_ends_of(steps.node[shown], n),
+            first_wait=_ends_of(self._node[self._wait[waited]], n),
+            offset=steps.offset[shown],
+            seconds=steps.seconds[shown],
+            step_phase=steps.phase[shown],
+            compute=steps.compute[shown],
+            message=message[waited],
+            overhead=overhead[waited],
+        )
 
 
-class _Since(NamedTuple):
-    """Computing in a part of a program, in seconds."""
-
-    computed: float
-    sent: float | None  # since the last send; None: there is none
-    received: float | None
-
-
-def _later(before: Computed, one: _Since, turns: int) -> Computed:
-    """Computing since the previous send and receive after these turns of a part."""
-    more = turns * one.computed
-    sender = before.sender + more if one.sent is None else one.sent
-    receiver = before.receiver + more if one.received is None else one.received
-    return Computed(sender, receiver)
-
-
-class _Pending(NamedTuple):
-    """A message that a rank will wait for."""
-
-    tag: int
-    number: int  # of a message, or of a receive
-    overhead: float  # Or
-    receive: Receive | None = None  # posted without blocking
-    since: float = 0.0  # seconds that the rank had computed when it was posted
-
-
-class _Parts:
-    """Nodes and messages of one segment under construction.
-
-    A receive has a negative number until `match` has found its message. `recorded` computing already contains
-    the slowdown by messages.
-    """
-
-    def __init__(self, machine: Machine, ranks: int, phases: int, *, recorded: bool) -> None:
-        self._machine, self._recorded = machine, recorded
-        self.nodes: list[Node] = []
-        self.messages: list[PlannedMessage] = []
-        # [rank][phase]; lists, because single entries of arrays are slow to change
-        self.busy = [[0.0] * phases for _ in range(ranks)]
-        self.overhead = [[0.0] * phases for _ in range(ranks)]
-        self._sends: dict[Key, deque[int]] = defaultdict(deque)
-        self._receives: dict[Key, deque[tuple[int, int, tuple[int, float]]]] = defaultdict(deque)
-        self._slots = 0  # receives so far
-        self._waits: list[tuple[int, int]] = []  # (message or receive, node that waits for it)
-        self._chain: list[int] = []
-        self._pending: list[_Pending] = []
-        self._computed, self._computing = 0.0, 0  # seconds of computing so far, and its last phase
-        self._sent = self._received = 0.0  # the same at the last send and receive
-
-    def since(self, rank: int, events: Sequence[Event]) -> _Since:
-        """The computing in these events, in all and since the last send and receive."""
-        computed, sent, received = 0.0, None, None
-        for e in reversed(events):
-            if isinstance(e, Compute):
-                computed += e.seconds / self._machine.speeds[rank]
-            elif isinstance(e, Send) and sent is None:
-                sent = computed
-            elif isinstance(e, (Receive, Wait)) and received is None:
-                received = computed
-        return _Since(computed, sent, received)
-
-    def chain(self, rank: int, events: Sequence[Event], since: Computed) -> list[int]:
-        """Nodes of one rank, in order; `since`: its computing before them."""
-        self._chain, self._pending, self._computed = [], [], 0.0
-        self._sent, self._received = -since.sender, -since.receiver
-        for e in events:
-            if isinstance(e, Compute):
-                seconds = e.seconds / self._machine.speeds[rank]
-                self._node(rank).add(seconds, e.phase, True)
-                self.busy[rank][e.phase] += seconds
-                self._computed, self._computing = self._computed + seconds, e.phase
-            elif isinstance(e, Send):
-                self._send(rank, e)
-            elif isinstance(e, Receive):
-                self._receive(rank, e)
-            elif isinstance(e, Wait):
-                due = [one for one in self._pending if e.tag in (None, one.tag)]
-                self._pending = [one for one in self._pending if e.tag not in (None, one.tag)]
-                self._wait(rank, e.phase, [(one.number, self._overhead(rank, one)) for one in due])
-        return self._chain
-
-    def _overhead(self, rank: int, one: _Pending) -> float:
-        """Or of a pending message; also charges the slowdown of the computing that it overlapped."""
-        if one.receive is None or one.tag < 0:  # collectives are scaled as a whole
-            return one.overhead
-        came, seconds, computed = one.receive, self._computed - one.since, self._before_receive()
-        longer, overhead = self._machine.beside(came.source, rank, came.m, seconds, computed)
-        if longer and not self._recorded:
-            self._node(rank).add(longer, self._computing, False)
-            self.overhead[rank][self._computing] += longer
-        return overhead
-
-    def _node(self, rank: int) -> Node:
-        """The open node of this rank."""
-        if not self._chain or self.nodes[self._chain[-1]].phase >= 0:
-            self._chain.append(len(self.nodes))
-            self.nodes.append(Node(rank))
-        return self.nodes[self._chain[-1]]
-
-    def _wait(self, rank: int, phase: int, waits: list[tuple[int, float]]) -> None:
-        """Close the open node with a wait, if there is anything to wait for."""
-        if not waits:
-            return
-        here = self._node(rank)
-        here.phase, here.waits = phase, waits
-        self.overhead[rank][phase] += sum(overhead for _, overhead in waits)
-        self._waits += [(k, self._chain[-1]) for k, _ in waits]
-
-    def _send(self, rank: int, e: Send) -> None:
-        computed = Computed(sender=self._computed - self._sent)
-        cost, machine = self._cost(rank, e.to, e, computed), self._machine
-        self._sent = self._computed
-        here = self._node(rank)
-        here.add(cost.send, e.phase, False)
-        self.overhead[rank][e.phase] += cost.send
-        number = len(self.messages)
-        gap = machine.gap(rank, e.to, e.m) if machine.contention else 0.0
-        sent = self._chain[-1], here.work
-        self.messages.append(PlannedMessage(rank, e.to, e.m, cost.latency, gap, sent))
-        self._sends[rank, e.to, e.tag].append(number)
-        if machine.waits(rank, e.to, e.m):
-            self._requested(rank, e, number, 0.0)
-
-    def _receive(self, rank: int, e: Receive) -> None:
-        here = self._node(rank)
-        self._slots -= 1
-        self._receives[e.source, rank, e.tag].append((self._slots, e.m, (self._chain[-1], here.work)))
-        computed = self._before_receive() if e.blocking else NOTHING  # else it is priced where the rank waits
-        self._requested(rank, e, self._slots, self._cost(e.source, rank, e, computed).receive)
-
-    def _before_receive(self) -> Computed:
-        """The computing since the previous receive, as a message is received now."""
-        computed = Computed(receiver=self._computed - self._received)
-        self._received = self._computed
-        return computed
-
-    def _requested(self, rank: int, e: Send | Receive, number: int, overhead: float) -> None:
-        if e.blocking:
-            self._wait(rank, e.phase, [(number, overhead)])
-        else:
-            receive = e if isinstance(e, Receive) else None
-            self._pending.append(_Pending(e.tag, number, overhead, receive, self._computed))
-
-    def _cost(self, p: int, q: int, e: Send | Receive, computed: Computed) -> MessageCost:
-        """The factor of collectives is that of messages right after each other."""
-        cost, factor = self._machine.cost(p, q, e.m, computed), self._machine.collective
-        if e.tag >= 0 or factor == 1:
-            return cost
-        warm = self._machine.cost(p, q, e.m)
-        return MessageCost(*(part + (factor - 1) * each for part, each in zip(cost, warm)))
-
-    def match(self) -> None:
-        """Match every receive with its message: the k-th of the same sender, receiver and tag."""
-        slots: dict[int, int] = {}
-        for key, queue in self._receives.items():
-            for (slot, m, post), number in zip(queue, self._sends[key]):
-                slots[slot] = number
-                message = self.messages[number]
-                if message.m != m:
-                    raise InputError(
-                        f"rank {key[1]} expects {m} bytes from rank {key[0]}, which sends {message.m}; "
-                        "expected equal sizes"
-                    )
-                if self._waits_for_receiver(message):
-                    message.posted = post
-        for node in self.nodes:
-            node.waits = [(slots.get(k, k), overhead) for k, overhead in node.waits]
-        matched = set(slots.values())
-        for number, message in enumerate(self.messages):
-            if number not in matched and self._waits_for_receiver(message):
-                message.posted = (-1, 0.0)  # never received
-        self._meet(slots)
-        if not self._machine.overlap:
-            self._hold_back(slots)
-
-    def _meet(self, slots: dict[int, int]) -> None:
-        """Slow down pairs of opposite messages if both ranks send before they wait."""
-        taken = {slots.get(k, k): node for k, node in self._waits if k < 0}  # message -> node that waits
-        between = {  # those of collectives are scaled as a whole
-            key: [n for n in numbers if n in taken] for key, numbers in self._sends.items() if key[2] >= 0
-        }
-        for (p, q, tag), there in between.items():
-            for a, b in zip(there, between.get((q, p, tag), ())) if p < q else ():
-                one, other = self.messages[a], self.messages[b]
-                if one.sent[0] <= taken[b] and other.sent[0] <= taken[a]:
-                    one.latency += self._machine.longer(p, q, one.m, other.m)
-                    other.latency += self._machine.longer(q, p, other.m, one.m)
-
-    def _waits_for_receiver(self, message: PlannedMessage) -> bool:
-        return self._machine.waits(message.source, message.target, message.m)
-
-    def _hold_back(self, slots: dict[int, int]) -> None:
-        """Without overlap, a rendezvous message travels only while both ranks wait in MPI."""
-        for k, number in self._waits:
-            found = slots.get(k, k)
-            if found < 0 or self.messages[found].posted in (None, (-1, 0.0)):
-                continue
-            here = number, self.nodes[number].work
-            if k >= 0:
-                self.messages[found].sent = here
-            else:
-                self.messages[found].posted = here
+def _ends_of(node: Ints, n: int) -> Ints:
+    """(n + 1,) where the entries of each node begin, and the end of the last."""
+    return np.append(0, np.cumsum(np.bincount(node, minlength=n)))

@@ -1,0 +1,94 @@
+"""Messages of a segment: each receive finds its message, and opposite messages slow each other down."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base.errors import InputError
+from fembench.model.event_table import Array, Bools, Ints, partners
+from fembench.model.machine import Machine
+from fembench.model.message_prices import Messages
+from fembench.model.plan import EAGER, MessageTable
+
+
+@dataclass(frozen=True)
+class Ends:
+    """One end of each message: the sends or the receives of all ranks."""
+
+    source: Ints  # (n,) ranks
+    target: Ints
+    m: Ints  # bytes
+    tag: Ints
+    node: Ints  # in which it begins
+    offset: Array  # seconds after the node's begin
+    waiting: Ints  # node that waits for it; -1: none
+
+
+def matched(sends: Ends, receives: Ends) -> Ints:
+    """(n_receives,) the message of each: the k-th of the same sender, receiver and tag; -1: none. Raises
+    InputError if their sizes differ."""
+    found = partners(*((ends.source, ends.target, ends.tag) for ends in (sends, receives)))
+    there = np.append(sends.m, -1)[found]
+    for k in np.flatnonzero((found >= 0) & (there != receives.m))[:1].tolist():
+        raise InputError(
+            f"rank {receives.target[k]} expects {receives.m[k]} bytes from rank {receives.source[k]}, which "
+            f"sends {there[k]}; expected equal sizes"
+        )
+    return found
+
+
+def message_table(
+    machine: Machine, sends: Ends, receives: Ends, number: Ints, latency: Array, work: Array
+) -> MessageTable:
+    """The table of all messages. number[k] is that of receive k, work (n_nodes,) seconds until each wait."""
+    prices = Messages(machine, sends.source, sends.target, sends.m)
+    rendezvous: Bools = prices.each(machine.waits).astype(np.bool_)
+    taken = _at(number, receives.waiting, len(latency))
+    posted = np.where(rendezvous, _at(number, receives.node, len(latency)), EAGER)
+    table = MessageTable(
+        source=sends.source,
+        target=sends.target,
+        m=sends.m,
+        latency=latency + _meeting(machine, sends, taken),
+        gap=prices.each(machine.gap) if machine.contention else np.zeros(len(latency)),
+        sent=sends.node.copy(),
+        sent_offset=sends.offset.copy(),
+        posted=posted,
+        posted_offset=np.where(posted >= 0, _at(number, receives.offset, len(latency)), 0.0),
+    )
+    if not machine.overlap:  # such a message travels only while both ranks wait in MPI
+        held = posted >= 0
+        for node, offset, waiting in (
+            (table.sent, table.sent_offset, sends.waiting),
+            (table.posted, table.posted_offset, taken),
+        ):
+            mine = np.flatnonzero(held & (waiting >= 0))
+            node[mine], offset[mine] = waiting[mine], work[waiting[mine]]
+    return table
+
+
+def _at(number: Ints, values: npt.NDArray, n: int) -> npt.NDArray:
+    """(n,) the value of each message's receive; -1: it has none (as NEVER_POSTED says of nodes)."""
+    found = np.full(n, -1, values.dtype)
+    found[number[number >= 0]] = values[number >= 0]
+    return found
+
+
+def _meeting(machine: Machine, sends: Ends, taken: Ints) -> Array:
+    """(n,) seconds by which a message takes longer because its opposite one travels too: if both ranks send
+    before they wait, at nodes taken (n,). Those of collectives are scaled as a whole."""
+    found = np.zeros(len(taken))
+    able = (taken >= 0) & (sends.tag >= 0)
+    one = np.flatnonzero(able & (sends.source < sends.target))
+    other = np.flatnonzero(able & (sends.source > sends.target))
+    first = partners(
+        (sends.source[one], sends.target[one], sends.tag[one]),
+        (sends.target[other], sends.source[other], sends.tag[other]),
+    )
+    one, other = one[first[first >= 0]], other[first >= 0]
+    meet = (sends.node[one] <= taken[other]) & (sends.node[other] <= taken[one])
+    for a, b in ((one[meet], other[meet]), (other[meet], one[meet])):
+        there = Messages(machine, sends.source[a], sends.target[a], sends.m[a])
+        found[a] = there.each(machine.longer, sends.m[b])
+    return found

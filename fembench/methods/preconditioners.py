@@ -1,6 +1,6 @@
 """Every preconditioner: which solvers have it, what builds it, what one application costs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fembench.methods.steps import Gathering, Multiplication, Pass, Step, StoredInverse
 from fembench.methods.storages import Solver
@@ -26,7 +26,7 @@ class PreconditionerMethod:
     application: tuple[Step, ...] | None = ()  # z = M^-1 r; None: the cost is not known
     inverse: StoredInverse = NOT_STORED
     coarse: int = 0  # entries of its coarse matrix, per kind of node and rank
-    coarse_per_dof: float = 0.0  # entries of coarse matrices that an application reads, per entry of a vector
+    coarse_per_dof: float = 0.0  # doubles of coarse matrices that an application reads, per entry of a vector
     # a, b: a n^b iterations for n equations, measured on boxes, to the default tolerance
     iterations: tuple[float, float] = (25.0, 1 / 3)
     node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
@@ -59,23 +59,6 @@ _SMOOTHING_STEP = (
     Pass("z r d q D", "z r d", flops=10),
 )  # D: 3x3 blocks, 6 floats for 3 entries
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
-
-_MULTIGRID = PreconditionerMethod(
-    name="multigrid",
-    help="a V-cycle on background grids",
-    build="fembench.solve.precond:multigrid",
-    application=(
-        Pass("x", "r"),
-        Pass("r D", "z d", flops=6),
-        *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
-        Multiplication(),
-        Pass("r q", "r", flops=1),
-        Pass("z d", "z", flops=1),
-    ),
-    coarse_per_dof=40.0,  # tetrahedral boxes: 0.28 x 22 numbers of storage sym, each read six times
-    iterations=(9.0, 0.0),
-    node_bytes=1000,
-)
 
 PRECONDITIONERS = (
     PreconditionerMethod(
@@ -125,13 +108,21 @@ PRECONDITIONERS = (
         iterations=(10.0, 1 / 3),
         uses_parts=True,
     ),
-    _MULTIGRID,
-    replace(
-        _MULTIGRID,
-        name="multigrid-single",
-        help="multigrid with its matrices in single precision",
-        build="fembench.solve.precond:multigrid_single",
-        node_bytes=1300,
+    PreconditionerMethod(
+        name="multigrid",
+        help="a V-cycle on background grids",
+        build="fembench.solve.precond:multigrid",
+        application=(
+            Pass("x", "r"),
+            Pass("r D", "z d", flops=6),
+            *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
+            Multiplication(),
+            Pass("r q", "r", flops=1),
+            Pass("z d", "z", flops=1),
+        ),
+        coarse_per_dof=20.0,  # tetrahedral boxes: 0.28 x 22 floats of storage sym, each read six times
+        iterations=(9.0, 0.0),
+        node_bytes=1000,
     ),
     PreconditionerMethod(
         name="gamg",

@@ -233,10 +233,8 @@ def build_cycle(
     tracer: Stamps,
     most: int,
     solve: Solve,
-    single: bool = False,
 ) -> Cycle:
-    """Levels down to the first grid of at most `most` nodes, which `solve` takes; `single`: matrices between
-    them are multiplied in single precision. Collective.
+    """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
 
     solve(matrix, grid, residual, correction) returns what computes the correction on that grid.
     """
@@ -253,9 +251,9 @@ def build_cycle(
             held += sum(one.nbytes for one in levels) + sum(one.nbytes for one in transfers)
             return Cycle(tuple(levels), tuple(transfers), bottom, read, held, tracer)
         interface = Interface(comm, P.sharing, P.n_interior, P.n_coarse)
-        multiplied = coarse.rounded() if single else coarse
-        read, held = read + multiplied.read, held + multiplied.nbytes
-        below = Level(multiplied.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
+        stored = coarse.rounded()
+        read, held = read + stored.read, held + stored.nbytes
+        below = Level(stored.bind, coarse.block_diagonal(), P.numbers, interface, tracer)
         weakref.finalize(below, interface.close).atexit = False  # frees its requests
         transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
         levels.append(below)

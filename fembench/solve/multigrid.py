@@ -5,8 +5,8 @@ level a rank keeps the operator of its own cells, unassembled; only results of p
 at most SMALL nodes live on rank 0: one sum over ranks brings the residual there, one broadcast returns the
 correction.
 
-Products and vectors are in double precision. Weights and inverse blocks are stored in single precision, which
-halves what an application reads of them; with `single` also the matrices of all levels but those on rank 0.
+Products and vectors are in double precision. Weights, inverse blocks and the matrices of all grids are stored
+in single precision, which halves their memory and what an application reads of them.
 
 Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the assembled 3x3 diagonal
 blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
-from fembench.methods.work import NO_WORK, Work
+from fembench.methods.work import NO_WORK
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing
@@ -37,7 +37,7 @@ from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.solve.coarse import pseudo_inverse
 from fembench.solve.grids import KINDS, BackgroundGrid
 from fembench.solve.levels import Cycle, Level, LevelMatrix, SymArrays, build_cycle
-from fembench.solve.operators import symmetric
+from fembench.solve.operators import Bind, symmetric
 from fembench.timing.tracer import NullTracer, Stamps, Traffic, chain
 
 if TYPE_CHECKING:
@@ -79,9 +79,12 @@ class OnOneRank:
             own,
             total,
         )  # the calls below hold these, not the object: it ends with its owner
-        self._cycle = _small_cycle(whole, grid) if whole else None
-        self.nbytes = 2 * own.nbytes + (whole.nbytes + self._cycle.nbytes if whole and self._cycle else 0)
-        self.read = self._cycle.read + whole.read if whole and self._cycle else NO_WORK
+        stored = whole.rounded() if whole else None
+        self._cycle = _small_cycle(whole, stored.bind, grid) if whole and stored else None
+        self.nbytes, self.read = 2 * own.nbytes, NO_WORK
+        if stored and self._cycle:
+            self.nbytes += stored.nbytes + self._cycle.nbytes
+            self.read = stored.read + self._cycle.read
         traffic = Traffic(ALLREDUCE, (), (own.nbytes,))
         self._gather = chain(tracer, (traffic, lambda: comm.Reduce([own, DOUBLE], [total, DOUBLE], SUM)))
         self._scatter = chain(tracer, (traffic, lambda: comm.Bcast([total, DOUBLE])))
@@ -123,12 +126,13 @@ def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
     return LevelMatrix(arrays, n, numbers, np.zeros(3 * n, bool))
 
 
-def _small_cycle(matrix: LevelMatrix, grid: BackgroundGrid) -> Cycle:
-    """The levels of one rank down to a direct solution; not traced level by level."""
+def _small_cycle(matrix: LevelMatrix, bind: Bind, grid: BackgroundGrid) -> Cycle:
+    """The levels of one rank down to a direct solution, the first multiplied by `bind`; not traced level by
+    level."""
     comm, one = alone(), np.ones(matrix.n, np.int32)
     tracer = NullTracer()
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
-    level = Level(matrix.bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
+    level = Level(bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
     x, name = grid.at(matrix.numbers), matrix.numbers // grid.size
     return build_cycle(matrix, level, x, name, grid.coarser(), tracer, COARSEST, directly)
 
@@ -154,17 +158,13 @@ class Multigrid:
     identity = False
     inverse: F64 | None = None  # nothing to fold in
 
-    def __init__(
-        self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps, *, single: bool = False
-    ) -> None:
+    def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
         comm, n = interface.comm, sub.n_active
         stored = A if A.storage == "sym" else symmetric(sub, A.lam, A.mu)
         fixed = np.ascontiguousarray(sub.fixed)
         indptr, rows, columns, values = stored.arrays
         matrix = LevelMatrix((indptr, rows, columns, values), sub.n_interior, sub.global_nodes[:n], fixed)
-        multiplied = matrix.rounded() if single else None
-        bind = multiplied.bind if multiplied else A.bind
-        level = Level(bind, A.block_diagonal(), matrix.numbers, interface, tracer)
+        level = Level(A.bind, A.block_diagonal(), matrix.numbers, interface, tracer)
         small: list[OnOneRank] = []
 
         def on_one_rank(
@@ -174,15 +174,10 @@ class Multigrid:
             return small[0]
 
         name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
-        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank, single)
+        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank)
         tracer.level_nodes = (*(one.n_nodes for one in self._cycle.levels), small[0].n_nodes)
         self.nbytes = self._cycle.nbytes - level.z.nbytes + small[0].nbytes  # of z, the caller's is used
-        one = self._cycle.read + small[0].read
-        if multiplied:  # instead of the product of A, which is declared
-            self.nbytes += multiplied.nbytes if A is not stored else multiplied.arrays[3].nbytes
-            saved = matrix.nbytes - multiplied.nbytes
-            one += Work(stored.flops - A.flops, stored.bytes_per_product - saved - A.bytes_per_product)
-        self.extra = one * (2 * SMOOTHING_STEPS)
+        self.extra = (self._cycle.read + small[0].read) * (2 * SMOOTHING_STEPS)
 
     def apply(self, r: F64, z: F64) -> None:
         """Overwrite z. Collective."""

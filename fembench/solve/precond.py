@@ -6,7 +6,7 @@
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
-    multigrid     a V-cycle on background grids (multigrid.py); multigrid-single: matrices in single precision
+    multigrid     a V-cycle on background grids (multigrid.py)
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
 each is declared in methods/preconditioners.py, which also names the function that builds it.
@@ -180,8 +180,3 @@ def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps)
 def multigrid(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
     """A V-cycle on background grids. Collective."""
     return Multigrid(A, interface, sub, tracer)
-
-
-def multigrid_single(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
-    """The same V-cycle with its matrices in single precision. Collective."""
-    return Multigrid(A, interface, sub, tracer, single=True)

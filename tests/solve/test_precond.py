@@ -15,7 +15,7 @@ from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eige
 from fembench.timing.tracer import make_tracer
 
 mpi = pytest.mark.mpi
-NAMES = ("none", "jacobi", "block-jacobi", "chebyshev", "two-level", "multigrid", "multigrid-single")
+NAMES = ("none", "jacobi", "block-jacobi", "chebyshev", "two-level", "multigrid")
 every_one = pytest.mark.parametrize("name", NAMES)
 
 

@@ -5,8 +5,9 @@ measured on boxes. The rates are stated ones, as for runs without records (durat
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from fembench.base.units import plural
 from fembench.bench.duration import RATE, bytes_moved, equations_of, iterations_of
 from fembench.methods.lookup import AUTO, preconds
 from fembench.methods.preconditioners import SMALL_LEVEL
@@ -18,6 +19,7 @@ CACHED, FASTER = 16e6, 3.0  # bytes per iteration of a rank that caches hold, an
 MESSAGE = 1e-5  # seconds of a neighbour sum or of an all-reduce
 # seconds, and the number of its iterations that take as long
 GRIDS_SET_UP, SET_UP = (0.05, 6.0), {"chebyshev": (0.001, 8.0), "two-level": (0.003, 3.0)}
+STANDS_FOR = "precond auto: "  # begins the reason in a label
 CERTAIN = "multigrid"  # where the size of the mesh is not known: its iterations hardly depend on it
 
 
@@ -27,7 +29,17 @@ def settled(case: Case, records: Sequence[Record] = ()) -> Case:
         return case
     name, why = _chosen(case, equations_of(case, records))
     label = f"{case.output.label}; " if case.output.label else ""
-    return case.with_(precond=name, label=f"{label}precond auto: {name}, {why}")
+    return case.with_(precond=name, label=f"{label}{STANDS_FOR}{name}, {why}")
+
+
+def reasons(cases: Iterable[Case]) -> list[str]:
+    """Which preconditioner `auto` stands for and why, one line for each settled case that had it."""
+    found = []
+    for case in cases:
+        _, mark, why = case.output.label.rpartition(STANDS_FOR)
+        ranks = plural(case.placement.ranks, "rank")
+        found += [f"{case.question.mesh} on {ranks}: {mark}{why}"] if mark else []
+    return list(dict.fromkeys(found))
 
 
 def _chosen(case: Case, n: int | None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.units import plural
-from fembench.bench.fastest import settled
+from fembench.bench.fastest import reasons, settled
 from fembench.characterize.load_now import loads_of
 from fembench.launch.hosts import hosts_of
 from fembench.mesh.presets import resolve
@@ -65,6 +65,8 @@ def predicted(asked: PredictAsked) -> tuple[Predictor, Answers]:
     """The answers, and what they rest on. Tells the limits of the profile as progress. Raises InputError."""
     study, learned = _study(asked)
     cases = _cases(asked, len(study.profile.environment.rank_host))
+    for line in reasons(cases):
+        progress(f"predict: {line}")
     with working(f"predict: {asked.mesh}"):
         answers = _answers(asked, study, cases, learned)
     _note(study, answers)

@@ -9,7 +9,7 @@ from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.bench.enough_memory import check_memory
-from fembench.bench.fastest import settled
+from fembench.bench.fastest import reasons, settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import JobOutcome, launch
 from fembench.launch.job import REFUSED
@@ -64,8 +64,8 @@ def run_case(
     """
     asked, folder = weighted(case, weights), Path(results) / "runs"
     case = settled(asked)
-    if case != asked:
-        progress(f"run: {case.output.label}")
+    for line in reasons([case] if case != asked else []):
+        progress(f"run: {line}")
     ranks = plural(case.placement.ranks, "rank")
     each = ranks_per_core(case.placement.ranks, hostfile)
     if MANY_PER_CORE < each <= MOST_PER_CORE:

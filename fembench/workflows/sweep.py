@@ -12,6 +12,7 @@ from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
+from fembench.bench.fastest import reasons
 from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.line import check_settings
@@ -44,6 +45,7 @@ def swept(asked: SweepAsked) -> Iterator[Sweep]:
         runs = list(dict.fromkeys([*kept, *runs]))
         refuse_early(runs, folder, asked.hostfile)
         _say_changes(runs, folder)
+        _say_reasons(runs)
         if source.made:
             measure_nodes(there, folder, asked)
             if not asked.machine:
@@ -66,6 +68,7 @@ def planned(asked: SweepAsked) -> SweepPlan:
     first = measured_first(there, folder, asked.minutes, asked.machine) if source.made else {}
     sweep = Sweep.of(source, folder, there, asked, begin - sum(first.values()))
     runs, file = sweep.order.planned(), asked.hostfile
+    _say_reasons(runs)
     return plan_of(source.campaign, runs, folder, there, sweep.left_out, hostfile=file, first=first)
 
 
@@ -124,6 +127,12 @@ def _say_assumed(campaign: Campaign, there: CampaignHosts) -> None:
     if there.assumed and any("memory" in table for table in campaign.cases):
         few = ", ".join(there.assumed[:3]) + (", …" if len(there.assumed) > 3 else "")
         progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
+
+
+def _say_reasons(runs: Sequence[CampaignRun]) -> None:
+    """A line for each case whose preconditioner was chosen."""
+    for line in reasons(item.case for item in runs):
+        progress(f"sweep: {line}")
 
 
 def _say_damaged(folder: Folder, where: str) -> None:

@@ -55,6 +55,16 @@ def test_each_job_is_listed_with_its_ranks_hosts_mesh_and_sets(capsys):
     assert not Path("results").exists()
 
 
+def test_a_dry_run_says_why_each_preconditioner_was_chosen(capsys):
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = ["m1", "m"]\nprecond = ["auto", "jacobi"]\n')
+    assert main(["sweep", "c.toml", "--dry-run"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "precond auto" in line]
+    found = [("m1", "block-jacobi"), ("m", "multigrid")]
+    begins = [f"sweep: {mesh} on 1 rank: precond auto: {name}, expected to solve " for mesh, name in found]
+    assert sorted(line[: len(begin)] for line, begin in zip(sorted(lines), sorted(begins))) == sorted(begins)
+    assert len(lines) == 2
+
+
 def test_a_dry_run_names_each_case_in_words_with_its_id(capsys):
     rows, _ = listed(
         capsys,

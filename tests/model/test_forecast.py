@@ -80,6 +80,29 @@ def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_
     assert restrained(str(problem), mesh).sum() == 3 * (len(face) + 1)
 
 
+def test_a_prediction_says_why_its_preconditioner_was_chosen(capsys, machine_file):
+    main(
+        [
+            "predict",
+            "m1",
+            "--machine",
+            machine_file,
+            "--link",
+            "2e-5,1e9",
+            "--ranks",
+            "1,2",
+            "--precond",
+            "auto",
+        ]
+    )
+    lines = [line for line in capsys.readouterr().err.splitlines() if "precond auto" in line]
+    assert [line.split(": precond auto: ")[0] for line in lines] == [
+        "predict: m1 on 1 rank",
+        "predict: m1 on 2 ranks",
+    ]
+    assert all("expected to solve 630 equations" in line for line in lines)
+
+
 def test_a_number_of_ranks_that_is_given_twice_is_predicted_once(capsys, machine_file):
     words = ["predict", "m1", "--machine", machine_file, "--link", "2e-5,1e9", "--json", "--ranks"]
     for text in ("2,2", "2"):

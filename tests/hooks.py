@@ -77,6 +77,53 @@ def settings_of_one_test():
     os.environ.update(before)
 
 
+BATCH = ("SLURM_", "PBS_", "LSB_", "FLUX_", "OAR_", "PE_HOSTFILE", "PRTE_MCA_prte")
+
+
+@pytest.fixture
+def no_batch_system(monkeypatch):
+    """No batch system and no setting of the user's around the test."""
+    for name in [name for name in os.environ if name.startswith((*BATCH, "FEMBENCH_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def slurm(no_batch_system, monkeypatch):
+    """A function that puts the test into a Slurm job on hosts with slots, such as 'n[1-3]', '2(x3)'."""
+
+    def inside(hosts="n[1-3]", slots="2(x3)"):
+        for name, value in {"JOB_ID": "7", "JOB_NODELIST": hosts, "TASKS_PER_NODE": slots}.items():
+            monkeypatch.setenv(f"SLURM_{name}", value)
+
+    return inside
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A function that puts {path: text} below a root folder, as of another machine, and returns that root."""
+
+    def put(tree):
+        for path, text in tree.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        return tmp_path
+
+    return put
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A function that writes a program: its path."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
 @pytest.fixture
 def output(capsys):
     """A function: what a command prints; its exit status is 0."""

@@ -23,19 +23,9 @@ def session(tmp_path):
             f"import os\nimport pytest\npytestmark = pytest.mark.mpi\n{text}"
         )
         variables = os.environ | {"FEMBENCH_TEST_LIMIT": "4", "FEMBENCH_TEST_TALLY": str(tmp_path / "tally")}
-        command = [
-            "mpiexec",
-            "-n",
-            "2",
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "--color=no",
-        ]
+        options = ["-p", "no:cacheprovider", "--color=no", str(tmp_path)]
         done = subprocess.run(
-            [*command, str(tmp_path)],
+            ["mpiexec", "-n", "2", sys.executable, "-m", "pytest", *options],
             cwd=tmp_path,
             env=variables,
             stdout=subprocess.PIPE,
@@ -65,32 +55,26 @@ def test_a_failure_on_another_rank_fails_the_session_and_is_shown(session):
     assert "test_a: rank 1, call: assert 1 != 1" in " ".join(tally[4:])
 
 
-def test_a_rank_that_fails_while_the_other_waits_ends_the_job_with_its_failure(session):
-    status, output, _ = session(
-        "def test_a(comm):\n    assert comm.rank != 1, 'the reason'\n    comm.allreduce(1)\n"
-    )
+OURS = "int(os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK', '0')))"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "def test_a(comm):\n    assert comm.rank != 1, 'the reason'\n    comm.allreduce(1)\n",
+            ["AssertionError: the reason", "rank 1 waited"],
+        ),
+        ("def test_a(comm):\n    comm.recv(source=1 - comm.rank)\n", ["Timeout", "line 5 in test_a"]),
+        ("def test_a(comm):\n    comm.rank == 1 and os._exit(7)\n    comm.Barrier()\n", []),
+        (
+            f"if {OURS} == 1:\n    raise ValueError('not here')\ndef test_a(comm): pass\n",
+            ["ValueError: not here", "has other tests than another rank"],
+        ),
+    ],
+    ids=["fails while the other waits", "hangs", "dies", "collects other tests"],
+)
+def test_a_rank_that_cannot_go_on_ends_the_job_with_the_reason_and_the_place(session, text, words):
+    status, output, _ = session(text)
     assert status != 0
-    assert "AssertionError: the reason" in output
-    assert "rank 1 waited" in output
-
-
-def test_a_hang_ends_with_the_place_where_it_hangs(session):
-    status, output, _ = session("def test_a(comm):\n    comm.recv(source=1 - comm.rank)\n")
-    assert status != 0
-    assert "Timeout" in output
-    assert "line 5 in test_a" in output
-
-
-def test_a_rank_that_dies_ends_the_job(session):
-    status, _, _ = session("def test_a(comm):\n    comm.rank == 1 and os._exit(7)\n    comm.Barrier()\n")
-    assert status != 0
-
-
-def test_ranks_that_collect_different_tests_end_the_job_with_the_reason(session):
-    ours = "int(os.environ.get('OMPI_COMM_WORLD_RANK', os.environ.get('PMI_RANK', '0')))"
-    status, output, _ = session(
-        f"if {ours} == 1:\n    raise ValueError('not here')\ndef test_a(comm): pass\n"
-    )
-    assert status != 0
-    assert "ValueError: not here" in output
-    assert "has other tests than another rank" in output
+    assert [word for word in words if word not in output] == []

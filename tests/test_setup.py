@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from planted_clone import ROOT, environment, installations, plant_clone, shell, start
@@ -30,14 +29,6 @@ def test_help_teaches_before_anything_is_installed(script, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_the_second_start_installs_nothing_and_is_quick(clone):
-    start(clone / "run_bench.sh")
-    begin = time.perf_counter()
-    answer = start(clone / "run_bench.sh")
-    assert (answer.returncode, installations(clone)) == (0, 1)
-    assert time.perf_counter() - begin < 3
-
-
 def test_a_start_through_a_link_from_elsewhere_stays_where_it_was_called(clone, tmp_path):
     (tmp_path / "link").symlink_to(clone / "run_bench.sh")
     answer = start(tmp_path / "link", "my campaign.toml", "--results", "out dir", cwd=tmp_path)
@@ -52,19 +43,17 @@ def test_a_start_through_a_link_from_elsewhere_stays_where_it_was_called(clone, 
         ("--quick", "sweep --quick"),
         ("c.toml", "sweep c.toml"),
         ("dir/campaign", "sweep dir/campaign"),
+        ("mine", "sweep mine"),  # an existing file
         ("doctor --json", "doctor --json"),
         ("sweep --help", "sweep --help"),
         ("--version", "--version"),
         ("--completion bash", "--completion bash"),
     ],
 )
-def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, given, passed):
-    assert start(clone / "run_bench.sh", *given.split()).stdout == f"1|/|{passed}\n"
-
-
-def test_an_existing_file_without_a_suffix_is_a_campaign(clone, tmp_path):
+def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, tmp_path, given, passed):
     (tmp_path / "mine").touch()
-    assert start(clone / "run_bench.sh", "mine", cwd=tmp_path).stdout.endswith("|sweep mine\n")
+    answer = start(clone / "run_bench.sh", *given.split(), cwd=tmp_path)
+    assert answer.stdout == f"1|{tmp_path}|{passed}\n"
 
 
 def test_another_place_for_the_environment_is_used(clone, tmp_path):
@@ -179,36 +168,34 @@ def path_with(folder, **programs):
     return str(folder)
 
 
-def test_without_python_the_message_names_the_package(clone, tmp_path):
-    path = path_with(tmp_path / "bin", python3="exit 1")  # as 'python3 -c' of an old Python answers
-    answer = shell(clone, 'mkdir -p "$VENV"; make_venv', PATH=path)
-    assert answer.returncode == 3
-    assert "no Python >= 3.10" in answer.stderr
-    assert "apt-get install python3 " in answer.stderr
+MAKE = 'mkdir -p "$VENV"; make_venv'
+VERSION = ".".join(map(str, sys.version_info[:2]))
+NO_ENSUREPIP = f'[[ $2 != *ensurepip* ]] && exec {sys.executable} "$@"; exit 1'
+NO_HEADERS = "case $2 in *sysconfig*) echo /nowhere ;; *) echo 3.12 ;; esac"
 
 
-def test_without_ensurepip_the_message_names_the_package(clone, tmp_path):
-    path = path_with(
-        tmp_path / "bin", python3=f'[[ $2 != *ensurepip* ]] && exec {sys.executable} "$@"; exit 1'
-    )
-    answer = shell(clone, 'mkdir -p "$VENV"; make_venv', PATH=path)
-    version = ".".join(map(str, sys.version_info[:2]))
-    assert answer.returncode == 3
-    assert f"python3-venv' (or python{version}-venv)" in answer.stderr
-
-
-def test_without_a_compiler_the_reason_names_the_package(clone, tmp_path):
-    answer = shell(clone, f"why_no_kernels {sys.executable}", PATH=path_with(tmp_path / "bin"))
-    assert "no C compiler" in answer.stdout
-    assert "build-essential" in answer.stdout
-
-
-def test_without_python_headers_the_reason_names_the_package(clone, tmp_path):
-    python = "case $2 in *sysconfig*) echo /nowhere ;; *) echo 3.12 ;; esac"
-    path = path_with(tmp_path / "bin", cc="exit 0", python=python)
-    answer = shell(clone, "why_no_kernels python", PATH=path)
-    assert "no Python.h for Python 3.12" in answer.stdout
-    assert "python3-dev" in answer.stdout
+@pytest.mark.parametrize(
+    ("code", "programs", "missing", "package"),
+    [
+        # as 'python3 -c' of an old Python answers
+        (MAKE, {"python3": "exit 1"}, "no Python >= 3.10", "apt-get install python3 "),
+        (MAKE, {"python3": NO_ENSUREPIP}, "virtual environments", f"python3-venv' (or python{VERSION}-venv)"),
+        (f"why_no_kernels {sys.executable}", {}, "no C compiler", "build-essential"),
+        (
+            "why_no_kernels python",
+            {"cc": "exit 0", "python": NO_HEADERS},
+            "no Python.h for Python 3.12",
+            "python3-dev",
+        ),
+    ],
+)
+def test_where_something_is_missing_the_message_names_the_package(
+    clone, tmp_path, code, programs, missing, package
+):
+    answer = shell(clone, code, PATH=path_with(tmp_path / "bin", **programs))
+    assert answer.returncode == (3 if code == MAKE else 0)
+    assert missing in answer.stderr + answer.stdout
+    assert package in answer.stderr + answer.stdout
 
 
 SESSION = f"""#!/bin/bash
@@ -288,15 +275,18 @@ def test_failures_of_sessions_and_of_checks_are_counted_once(suite):
     ]
 
 
-def test_a_session_that_breaks_down_without_a_count_is_a_failure(suite):
-    status, lines, _ = suite("tests/mesh", TALLY="", STATUS="139")
-    assert (status, lines[-1]) == (1, "0 passed, 6 failed")
-    assert "failure 'serial tests' broke down with status 139" in lines
-
-
-def test_a_session_in_which_nothing_was_selected_is_no_failure(suite):
-    status, lines, _ = suite("tests/mesh", TALLY="passed 0\\nfailed 0\\n", STATUS="5")
-    assert (status, lines[-1]) == (0, "0 passed, 0 failed")
+@pytest.mark.parametrize(
+    ("tally", "session", "status", "last"),
+    [
+        ("", "139", 1, ["failure 'MPI tests on 4 rank(s)' broke down with status 139", "0 passed, 6 failed"]),
+        ("passed 0\\nfailed 0\\n", "5", 0, ["", "0 passed, 0 failed"]),
+    ],
+)
+def test_a_session_without_a_count_is_a_failure_and_one_in_which_nothing_was_selected_is_none(
+    suite, tally, session, status, last
+):
+    found, lines, _ = suite("tests/mesh", TALLY=tally, STATUS=session)
+    assert (found, lines[-2:]) == (status, last)
 
 
 def test_a_skip_that_is_not_on_the_list_is_a_failure(suite, tmp_path):

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -50,8 +49,9 @@ BAD = {
     "no clamped node": (["m1", "--problem", "no_clamp.toml"], "the body can still move"),
     "a load that is not a number": (["m1", "--problem", "nan.toml"], "finite"),
     "an unknown key": (["m1", "--problem", "typo.toml"], "'constraints'"),
-    "shares of another count": (["m1", "--shares", "7:1:1:1"], "shares"),
-    "a negative share": (["m1", "--shares", "-1,2,3"], "shares"),
+    "shares of another count": (["m1", "--shares=7:1:1:1"], "shares"),
+    "a negative share": (["m1", "--shares=-1,2,3"], "shares"),
+    "more parts than cells": (["box:1x1x1:hex8", "--problem", "bar"], "3 parts of 1 cell;"),
     "a clock that is not known": (["m1", "--clock", "sundial"], "sundial"),
     "seconds without end": (["m1", "--seconds", "inf"], "--seconds inf"),
     "seconds that are no number": (["m1", "--seconds", "nan"], "--seconds nan"),
@@ -63,38 +63,21 @@ BAD = {
 }
 
 
-BY_THE_PARSER = {
-    name for name, (arguments, _) in BAD.items() if {"--seconds", "--timeout", "--sets"} & {*arguments}
-}
+ON_ONE = ("a missing mesh", "no clamped node", "results below a file")  # as on three
 
 
-@pytest.mark.parametrize(  # the parser knows nothing of ranks: one count is enough for its own refusals
-    ("name", "ranks"), [(name, n) for name in BAD for n in ((3,) if name in BY_THE_PARSER else (1, 3))]
-)
+@pytest.mark.parametrize(("name", "ranks"), [(name, 3) for name in BAD] + [(name, 1) for name in ON_ONE])
 def test_it_is_refused_in_one_line(folder, name, ranks):
     arguments, word = BAD[name]
     before = sorted(p.name for p in folder.iterdir())
     options = [] if "--results" in arguments else ["--results", "out"]
-    arguments = [a.replace("--shares", "--shares=") for a in arguments]
-    done = cli("run", *_joined(arguments), "--ranks", ranks, *options, cwd=folder, timeout=60)
+    done = cli("run", *arguments, "--ranks", ranks, *options, cwd=folder, timeout=60)
     assert done.returncode == 2, done.stderr
     (line,) = (line for line in done.stderr.splitlines() if not line.startswith("note: load: "))
     assert word in line
     left = [p for p in (folder / "out").rglob("*") if p.is_file()] if (folder / "out").exists() else []
     assert not left
     assert sorted(p.name for p in folder.iterdir() if p.name != "out") == before
-
-
-def _joined(arguments):
-    """`--shares=` with its value, so that a leading minus is a value."""
-    words = iter(arguments)
-    return [word + next(words) if word == "--shares=" else word for word in words]
-
-
-def test_more_parts_than_cells_is_refused(folder):
-    done = cli("run", "box:1x1x1:hex8", "--ranks", 3, "--problem", "bar", "--results", "out", cwd=folder)
-    assert done.returncode == 2
-    assert "3 parts of 1 cell;" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -106,25 +89,6 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, ranks):
     assert "cannot write" in done.stderr
     assert "No space left on device" in done.stderr
     assert not [p for p in (folder / "out").rglob("*") if p.is_file()]
-
-
-def test_an_unknown_key_of_a_campaign_names_the_nearest(folder):
-    (folder / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nrank = [1, 2]\n')
-    done = cli("sweep", "c.toml", cwd=folder)
-    assert done.returncode == 2
-    assert "unknown key 'rank'" in done.stderr
-    assert "'ranks'" in done.stderr
-    assert not (folder / "results").exists()
-
-
-def test_another_campaign_in_the_same_folder_is_refused(folder):
-    (folder / "a.toml").write_text('name = "a"\n[[cases]]\nmesh = "m1"\n')
-    (folder / "b.toml").write_text('name = "a"\n[[cases]]\nmesh = "m2"\n')
-    Path(folder / "out").mkdir()
-    shutil.copy(folder / "a.toml", folder / "out" / "campaign.toml")
-    done = cli("sweep", "b.toml", "--results", "out", cwd=folder)
-    assert done.returncode == 2
-    assert "another campaign" in done.stderr
 
 
 @pytest.mark.parametrize("text", ['{"case": null}', '{"case": []}', '{"case": {"program": 1}}', "[]"])
@@ -154,20 +118,3 @@ def test_a_number_that_no_option_can_take_is_refused_by_the_parser_in_one_line(v
             parser.parse_args([*words, f"{option}={value}"])
         assert len(str(refused.value)) < 200
         assert len(str(refused.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("case", "word"),
-    [
-        ("sets = 0", "sets = 0: expected at least 1"),
-        ("ranks = -2", "ranks = -2"),
-        ("seconds = inf", "seconds = inf"),
-        ("band = nan", "band = nan"),
-        ("trace_iterations = 2000000", "expected at most 1000000"),
-    ],
-)
-def test_a_campaign_is_held_to_the_same_limits(tmp_path, refusal, case, word):
-    (tmp_path / "c.toml").write_text(f'name = "c"\n[[cases]]\n{case}\n')
-    assert word in refusal("sweep", str(tmp_path / "c.toml"), "--dry-run")
-    (tmp_path / "c.toml").write_text('name = "c"\ntimeout = nan\n[[cases]]\nmesh = "m1"\n')
-    assert main(["sweep", str(tmp_path / "c.toml"), "--dry-run"]) == 2

@@ -16,23 +16,16 @@ from fembench.records.weights import RankShare, Weights, save_weights
 
 GIB = 2**30
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x2),1"}
-HERE = "n1"  # of the job; in its batch script
 
 
-@pytest.fixture(autouse=True)
-def no_batch_system(monkeypatch):
-    for name in ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_batch_system")
 
 
 @pytest.fixture
-def slurm(monkeypatch):
+def slurm(slurm, monkeypatch):
     """A Slurm job on three hosts, of two, two and one slots; this host is the first."""
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("platform.node", lambda: HERE)
+    slurm("n[1-3]", "2(x2),1")
+    monkeypatch.setattr("platform.node", lambda: "n1")
     monkeypatch.setattr(hosts_module, "memory_bytes", lambda: 8 * GIB)
 
 
@@ -129,6 +122,8 @@ def test_the_nodes_of_a_host_file_that_deals_ranks_out_in_turn_are_named(tmp_pat
             "c.toml [[cases]] hosts = 'n9': no host n9 in the job (5 slots, Slurm job 7",
         ),
         ({"per_node": [1, 2]}, "c.toml [[cases]] per_node = 2: n3 has 1 slot"),
+        ({"mesh": []}, "c.toml [[cases]] mesh = []: expected at least one value"),
+        ({"ranks": [1, 3], "shares": "7:1"}, "c.toml [[cases]] no shares match any of ranks = [1, 3]"),
         ({"hosts": "fast"}, "c.toml [[cases]] hosts = 'fast': the speed of the hosts is not known; expected"),
         ({"ranks": "nodes 2"}, "ranks = 'nodes 2': expected a number, 'node', '2 nodes', 'half' or 'all'"),
         (
@@ -171,6 +166,10 @@ def test_the_case_with_a_bad_word_is_counted_where_there_are_several(slurm):
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
+        ("repetitions", "0", "c.toml: repetitions = 0: expected 1 to "),
+        ("timeout", "nan", "c.toml: timeout = nan: expected a finite number"),
+        ("nam", "1", "c.toml: unknown key 'nam'; the nearest known key is 'name'"),
+        ("cases", "[]", "c.toml: no [[cases]]: expected at least one"),
         ("repetitions", '"two"', "c.toml: repetitions = 'two': expected a whole number"),
         ("timeout", "[1, true]", "c.toml: timeout = [1, true]: expected a number"),
         ("launcher", "1.5", "c.toml: launcher = 1.5: expected text in quotes"),
@@ -183,7 +182,7 @@ def test_a_setting_of_a_campaign_of_the_wrong_type_is_refused_in_words(key, valu
     text = f"name = 'c'\n{key} = {value}\n" + ("" if key == "cases" else "cases = []\n")
     with pytest.raises(InputError) as error:
         from_toml(text, Campaign, where="c.toml")
-    assert str(error.value) == line
+    assert str(error.value).startswith(line)
 
 
 def test_a_campaign_without_cases_says_what_is_missing():

@@ -9,7 +9,6 @@ from fembench.base.errors import InputError
 from fembench.bench.campaign import read_campaign
 from fembench.bench.campaign_file import Campaign, expand, run_id
 from fembench.bench.campaign_folder import Folder
-from fembench.host.host import usable_cores
 from fembench.launch.scratch import occupied
 from fembench.records.case import Case, flat_case
 from fembench.records.store import record_paths
@@ -46,10 +45,6 @@ def test_a_case_that_two_tables_name_runs_once():
     assert len(runs({"mesh": "m1"}, {"mesh": ["m1", "m2"]})) == 2
 
 
-def test_cores_stands_for_the_cores_of_this_machine():
-    assert runs({"ranks": "cores"})[0].case.placement.ranks == usable_cores()
-
-
 def test_shares_that_fit_only_some_ranks_are_left_out_of_the_others():
     found = runs({"ranks": [1, 2, 3], "shares": ["", "7:1"]})
     assert sorted((r.case.placement.ranks, r.case.placement.shares) for r in found) == [
@@ -58,30 +53,6 @@ def test_shares_that_fit_only_some_ranks_are_left_out_of_the_others():
         (2, "7:1"),
         (3, ""),
     ]
-
-
-def test_shares_that_fit_no_rank_are_refused():
-    with pytest.raises(InputError, match="no shares match"):
-        runs({"ranks": [1, 3], "shares": "7:1"})
-
-
-@pytest.mark.parametrize(
-    ("fields", "word"),
-    [
-        ({"name": "a/b"}, "name"),
-        ({"repetitions": 0}, "repetitions"),
-        ({"cases": []}, "cases"),
-        ({"nam": 1}, "'name'"),
-    ],
-)
-def test_a_bad_campaign_is_refused_with_the_key(fields, word):
-    with pytest.raises(InputError, match=word):
-        convert({"name": "c", "cases": [{"mesh": "m1"}]} | fields, Campaign, where="c.toml")
-
-
-def test_an_empty_list_is_refused():
-    with pytest.raises(InputError, match="mesh = "):
-        runs({"mesh": []})
 
 
 def test_different_cases_have_different_names():

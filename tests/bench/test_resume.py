@@ -94,41 +94,33 @@ def spoil_problem():
     Path("p.toml").write_text("force = ")
 
 
-def test_a_campaign_whose_allocation_ends_stops_and_continues_with_the_same_command(
-    folder, started, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("kind", "status", "said"),
+    [
+        (
+            "revoked",
+            1,
+            "the reason; the same command in a new job on these hosts continues the campaign",
+        ),
+        (UNSHARED, 2, "the reason"),
+    ],
+)
+def test_a_campaign_whose_hosts_are_gone_or_see_no_folder_stops_and_continues_with_the_same_command(
+    folder, started, monkeypatch, capsys, kind, status, said
 ):
     planted, calls = campaigns.launch, []
 
     def launch(case, **more):
         calls.append(case)
-        if len(calls) == 2:
-            return JobOutcome(None, "revoked", "Slurm job 7 has ended", 1, "")
-        return planted(case, **more)
+        return JobOutcome(None, kind, "the reason", status, "") if len(calls) == 2 else planted(case, **more)
 
-    monkeypatch.setattr(campaigns, "launch", launch)
-    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "fembench: Slurm job 7 has ended; the same command in a new job on these hosts continues the campaign"
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(campaigns, "launch", launch)
+        assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == status
+    assert capsys.readouterr().err.splitlines()[-1] == f"fembench: {said}"
     assert (len(calls), len(record_paths(Path("out")))) == (2, 1)
     assert not list(Path("out/runs").glob("*.failed.json"))
     assert len(sweep(started)) == len(ALL) - 1
-
-
-def test_a_campaign_in_a_folder_that_a_host_cannot_read_ends_with_its_first_run(
-    folder, started, monkeypatch, capsys
-):
-    calls = []
-
-    def launch(case, **_):
-        calls.append(case)
-        return JobOutcome(None, UNSHARED, "host n3 cannot read out/runs: no", 2, "")
-
-    monkeypatch.setattr(campaigns, "launch", launch)
-    assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("fembench: host n3 cannot read out/runs: ")
-    assert len(calls) == 1
-    assert not list(Path("out/runs").glob("*.failed.json"))
 
 
 @pytest.mark.parametrize(
@@ -338,8 +330,9 @@ def test_records_of_other_hosts_are_refused_in_one_line(
     Path("hosts").write_text(asked)
     options = ["--hostfile", "hosts"] if asked and not given_by_slurm else []
     started.clear()
-    capsys.readouterr()
-    assert main(["sweep", "c.toml", "--results", "out", "--no-report", *options]) == status
+    for last in ("--no-report", "--dry-run"):
+        capsys.readouterr()
+        assert main(["sweep", "c.toml", "--results", "out", *options, last]) == status
     assert (started, records("out")) == ([], before)
     if status:
         (said,) = capsys.readouterr().err.splitlines()
@@ -358,7 +351,7 @@ def test_a_record_of_an_earlier_version_lacks_what_later_ones_added_and_is_still
     assert sweep(started) == set()
 
 
-def reference_of_two_ranks(folder, started, *, label, between=lambda: None):
+def reference_of_two_ranks(folder, started, *, label, between):
     """What the run on two ranks was held against, after one on one rank whose verdict is `label`."""
     text = f'name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = "p.toml"\nranks = [1, 2]\nlabel = "{label}"\n'
     Path("c.toml").write_text(text)
@@ -371,17 +364,15 @@ def reference_of_two_ranks(folder, started, *, label, between=lambda: None):
     return started[-1][2], runs[0].id
 
 
-def test_a_run_is_held_against_the_one_rank_run(folder, started):
-    source, id = reference_of_two_ranks(folder, started, label="VALID")
-    assert source == id
-
-
-def test_an_invalid_one_rank_run_is_no_reference(folder, started):
-    assert reference_of_two_ranks(folder, started, label="INVALID")[0] == ""
-
-
-def test_a_one_rank_run_of_a_problem_edited_meanwhile_is_no_reference(folder, started):
-    assert reference_of_two_ranks(folder, started, label="VALID", between=edit_problem)[0] == ""
+@pytest.mark.parametrize(
+    ("label", "between", "taken"),
+    [("VALID", lambda: None, True), ("INVALID", lambda: None, False), ("VALID", edit_problem, False)],
+)
+def test_a_run_is_held_against_the_one_rank_run_of_the_same_problem_unless_that_is_invalid(
+    folder, started, label, between, taken
+):
+    source, id = reference_of_two_ranks(folder, started, label=label, between=between)
+    assert source == (id if taken else "")
 
 
 def test_a_run_whose_record_is_invalid_is_repeated_where_asked_and_its_record_set_aside(

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fembench.bench.campaign import read_campaign
@@ -11,17 +10,13 @@ from fembench.cli.main import main
 from fembench.records.store import load, save
 
 FROZEN = Path(__file__).parents[1] / "data" / "record.json"
-SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-6]", "SLURM_TASKS_PER_NODE": "4(x5),2"}
 
 
 @pytest.fixture(autouse=True)
-def job(tmp_path, monkeypatch):
+def job(tmp_path, slurm, monkeypatch):
     """A Slurm job on six hosts, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    for name in ("FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
+    slurm("n[1-6]", "4(x5),2")
 
 
 def listed(capsys, text, *options):
@@ -129,23 +124,6 @@ def test_a_dry_run_inside_a_job_step_is_refused_as_the_sweep_is(capsys, monkeypa
     assert capsys.readouterr().err.startswith(f"fembench: {line}")
 
 
-def test_a_dry_run_says_that_records_of_other_hosts_will_be_refused(refusal):
-    runs = Path("results/c/runs")
-    runs.mkdir(parents=True)
-    record = load(FROZEN)
-    Path("hosts").write_text("n1 slots=4\n")
-    other = msgspec.structs.replace(record.environment, hosts_asked="n9 slots=4")
-    save(msgspec.structs.replace(record, environment=other), runs)
-    mine = {k: v for k, v in record.case.said().items() if k != "ranks"}
-    fields = "".join(f"{name} = {json.dumps(value)}\n" for name, value in mine.items())
-    ranks = record.case.placement.ranks
-    Path("c.toml").write_text(f'name = "c"\n[[cases]]\nranks = {ranks}\n{fields}')
-    for options in (["--hostfile", "hosts"], []):
-        assert "records made on other hosts (n9 slots=4): 1" in refusal(
-            "sweep", "c.toml", "--dry-run", *options
-        )
-
-
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -194,7 +172,7 @@ def test_a_launcher_or_mapping_that_does_not_exist_is_refused_before_the_first_r
 ):
     for name in ("FEMBENCH_LAUNCHER", "FEMBENCH_LAUNCHER_OPTIONS", "FEMBENCH_MAP_BY"):
         monkeypatch.setenv(name, "")  # they are set below, and restored
-    for name in () if several_hosts else SLURM:
+    for name in () if several_hosts else ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
         monkeypatch.delenv(name)
     Path("c.toml").write_text(f'name = "c"\n{setting}\n[[cases]]\n')
     for dry in ([], ["--dry-run"]):

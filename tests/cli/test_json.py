@@ -34,29 +34,6 @@ def printed(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_campaign_lists_its_runs(tmp_path, capsys):
-    (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\n')
-    found = printed(capsys, "sweep", str(tmp_path / "c.toml"), "--dry-run", "--json")
-    assert sorted(run["id"].split("-")[0] for run in found["runs"]) == ["m1", "m2"]
-    assert sorted((run["mesh"], run["equations"], run["recorded"]) for run in found["runs"]) == [
-        ("m1", 630, False),
-        ("m2", 2592, False),
-    ]
-    assert found["minutes"] == pytest.approx(sum(run["minutes"] for run in found["runs"]))
-    assert found["expected"] == "at 8 GB/s per rank; results/c has no records"
-
-
-def test_a_campaign_prints_its_tables_and_where_its_records_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = 1\nsets = 1\n')
-    status = main(["sweep", "c.toml", "--json", "--no-report"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["records"] == "results/c/runs"
-    assert status == (1 if found["invalid"] else 0)
-    assert len(list(Path(found["records"]).glob("*.json"))) == 1
-    assert found["tables"]
-
-
 def test_a_graph_prints_its_ranks_and_its_events(capsys):
     ranks = printed(capsys, "trace", RECORD, "--json")["ranks"]
     assert [row["rank"] for row in ranks] == [0, 1]

@@ -9,11 +9,9 @@ from fembench.base.errors import InputError
 from fembench.host.host import confine, own_cores
 
 
-def test_hardware_threads_of_one_core_count_once(tmp_path):
+def test_hardware_threads_of_one_core_count_once(files, tmp_path):
     for cpu, threads in enumerate(("0,2", "1,3", "0,2", "1,3")):
-        folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(threads)
+        files({f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list": threads})
     assert own_cores((0, 1, 2, 3), tmp_path) == [0, 1]
     assert own_cores((0, 2, 3), tmp_path) == [0, 3]
     assert own_cores((4, 5), tmp_path) == [4, 5]  # nothing is known of them

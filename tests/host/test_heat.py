@@ -9,12 +9,8 @@ CPUS = "sys/devices/system/cpu"
 
 
 @pytest.fixture
-def put(tmp_path):
-    def write(path, text):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(f"{text}\n")
-
-    return write
+def put(files):
+    return lambda path, text: files({path: f"{text}\n"})
 
 
 def test_the_clock_rate_is_the_median_of_the_cpus_asked_for(put, tmp_path):

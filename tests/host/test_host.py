@@ -10,21 +10,6 @@ import pytest
 from fembench.host import cgroup, host
 from fembench.records.record import HostFacts
 
-
-@pytest.fixture
-def files(tmp_path):
-    """A root folder; call with path=text to put files in it."""
-
-    def put(tree):
-        for path, text in tree.items():
-            target = tmp_path / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
-        return tmp_path
-
-    return put
-
-
 CPU = "sys/devices/system/cpu"
 
 

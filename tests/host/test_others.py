@@ -51,22 +51,20 @@ def test_counters_that_do_not_run_tell_nothing():
     assert share(CpuTimes(0.0, (), {}), CpuTimes(10.0, (), {}), 2) == UNKNOWN
 
 
-def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_daemon(tmp_path, monkeypatch):
+def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_daemon(
+    tmp_path, files, monkeypatch
+):
     """CPU 1, and CPU 3 of the same core, for 10 s: 4 s idle, 16 s busy, of which the daemon had 6."""
     monkeypatch.setattr(host, "affinity", lambda: (1,))
 
-    def put(path, text):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-
     def stat(busy, idle):
         cpus = [f"cpu{i} {busy} 0 0 {idle} 0 0 0 0 0 0\n" for i in (1, 3)]
-        put("proc/stat", f"cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 {99 * busy} 0 0 0 0 0 0 0 0 0\n" + "".join(cpus))
+        files({"proc/stat": f"cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 {99 * busy} 0 0 0 0 0 0 0 0 0\n" + "".join(cpus)})
 
     def daemon(ticks):
-        put(f"proc/{os.getppid()}/stat", f"{os.getppid()} (a (b) c) S {'0 ' * 10}{ticks} 0 0 0\n")
+        files({f"proc/{os.getppid()}/stat": f"{os.getppid()} (a (b) c) S {'0 ' * 10}{ticks} 0 0 0\n"})
 
-    put("sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n")
+    files({"sys/devices/system/cpu/cpu1/topology/thread_siblings_list": "1,3\n"})
     now = [10.0]
     stat(100, 100)
     daemon(50)
@@ -80,15 +78,14 @@ def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_tenants_of_a_lab_slow_its_hosts_on_purpose_and_are_no_others(tmp_path, version):
+def test_the_tenants_of_a_lab_slow_its_hosts_on_purpose_and_are_no_others(files, version):
     line, mount = [("3:cpuset:", "sys/fs/cgroup/cpuset"), ("0::", "sys/fs/cgroup")][version - 1]
-    lab = tmp_path / mount / "fembench.pair"
-    for group, text in [("n1", "5\n"), ("tenant.n1", "77\n78\n"), ("tenant.n2", "79\n")]:
-        (lab / group).mkdir(parents=True)
-        (lab / group / "cgroup.procs").write_text(text)
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text(f"{line}/fembench.pair/n1\n")
-    assert sorted(others._helpers(tmp_path)) == sorted([os.getppid(), 77, 78, 79])
+    tree = {
+        f"{mount}/fembench.pair/{group}/cgroup.procs": text
+        for group, text in [("n1", "5\n"), ("tenant.n1", "77\n78\n"), ("tenant.n2", "79\n")]
+    }
+    root = files(tree | {"proc/self/cgroup": f"{line}/fembench.pair/n1\n"})
+    assert sorted(others._helpers(root)) == sorted([os.getppid(), 77, 78, 79])
 
 
 def test_hosts_of_one_name_are_told_apart_by_their_machines():

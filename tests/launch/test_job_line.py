@@ -1,6 +1,5 @@
 """The line that starts the ranks of a job: launcher, hosts, order and binding."""
 
-import os
 import subprocess
 
 import pytest
@@ -16,14 +15,7 @@ from fembench.launch.line import environment, job_line
 BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
 
-@pytest.fixture(autouse=True)
-def nothing_placed(monkeypatch):
-    """No batch system, lab or setting of the user's around the test."""
-    for name in list(os.environ):
-        if name.startswith(
-            ("SLURM_", "PBS_", "LSB_", "FLUX_", "OAR_", "PE_HOSTFILE", "FEMBENCH_", "PRTE_MCA_prte")
-        ):
-            monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_batch_system")
 
 
 @pytest.fixture
@@ -77,15 +69,14 @@ def test_ranks_beyond_the_cores_yield_and_are_not_bound(using):
 
 
 def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_user_says_otherwise(
-    using, monkeypatch, tmp_path
+    using, slurm, monkeypatch, tmp_path
 ):
     monkeypatch.delenv("I_MPI_WAIT_MODE", raising=False)
     using("intelmpi")
     line = job_line(usable_cores() + 1)
     assert (line.crowded, environment(line)["I_MPI_WAIT_MODE"]) == (True, "1")
     assert "I_MPI_WAIT_MODE" not in environment(job_line(1))
-    for variable, value in SLURM.items():
-        monkeypatch.setenv(variable, value)
+    slurm()
     assert environment(job_line(4, hosts(tmp_path, "n1:4\n")))["I_MPI_WAIT_MODE"] == "1"
     assert "I_MPI_WAIT_MODE" not in environment(job_line(2, hosts(tmp_path, "n1:2\n")))
     monkeypatch.setenv("I_MPI_WAIT_MODE", "0")
@@ -141,14 +132,6 @@ def test_where_open_mpi_takes_its_hosts_from_elsewhere_their_slots_are_not_excee
     assert ":OVERSUBSCRIBE" not in words(job_line(1))
 
 
-def launcher_that_says(folder, text):
-    """A script in place of mpiexec."""
-    path = folder / "mpiexec"
-    path.write_text(f"#!/bin/sh\necho '{text}'\n")
-    path.chmod(0o755)
-    return str(path)
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -160,8 +143,8 @@ def launcher_that_says(folder, text):
         ("Example MPI 1.0", "unknown"),
     ],
 )
-def test_a_launcher_is_recognised_by_what_it_prints(text, name, tmp_path):
-    assert recognised(launcher_that_says(tmp_path, text)).name == name
+def test_a_launcher_is_recognised_by_what_it_prints(text, name, script):
+    assert recognised(script("mpiexec", f"echo '{text}'")).name == name
 
 
 def test_a_launcher_with_a_name_of_its_own_is_recognised_by_it():
@@ -170,8 +153,8 @@ def test_a_launcher_with_a_name_of_its_own_is_recognised_by_it():
     ]
 
 
-def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, monkeypatch):
-    mpiexec = launcher_that_says(tmp_path, "HYDRA build details:")
+def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, script, monkeypatch):
+    mpiexec = script("mpiexec", "echo 'HYDRA build details:'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
     assert find_launcher() == mpiexec
@@ -185,8 +168,8 @@ def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, monkeypatch):
         find_launcher()
 
 
-def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, monkeypatch):
-    mpiexec = launcher_that_says(tmp_path, "Example MPI 1.0")
+def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, script, monkeypatch):
+    mpiexec = script("mpiexec", "echo 'Example MPI 1.0'")
     monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
     path = hosts(tmp_path, "a\nb\n")
     with pytest.raises(
@@ -221,11 +204,6 @@ def test_every_dialect_of_host_file_becomes_the_form_of_the_launcher(
     assert " ".join(options) in " ".join(words(line))
     assert file_of(line) == file
     assert words(line)[-2:] == ["-n", "3"]
-
-
-def test_fewer_ranks_than_slots_fill_one_host_after_another(using, tmp_path):
-    using("openmpi")
-    assert file_of(job_line(3, hosts(tmp_path, "a:2\nb:2\nc:2\n"))) == "a slots=2\nb slots=1\n"
 
 
 @pytest.mark.parametrize(
@@ -269,12 +247,8 @@ def test_a_mapping_that_the_launcher_lacks_is_refused(using, monkeypatch, tmp_pa
         job_line(2, hosts(tmp_path, "a:2\n"))
 
 
-SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
-
-
-def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
+def test_an_allocation_is_passed_to_the_launcher(using, slurm):
+    slurm()
     using("mpich")
     assert file_of(job_line(5)) == "n1:2\nn2:2\nn3:1\n"
     assert file_of(job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])) == "n2:1\nn3:1\n"
@@ -289,10 +263,9 @@ def test_an_allocation_is_passed_to_the_launcher(using, monkeypatch):
 
 
 def test_jsrun_spreads_ranks_over_the_hosts_of_the_job_by_itself_and_can_be_given_no_others(
-    using, monkeypatch
+    using, slurm, monkeypatch
 ):
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
+    slurm()
     using("jsrun")
     packed = job_line(5)
     assert (after("--nrs", packed), after("--launch_distribution", packed)) == ("5", "packed")
@@ -305,9 +278,8 @@ def test_jsrun_spreads_ranks_over_the_hosts_of_the_job_by_itself_and_can_be_give
 
 
 @pytest.mark.parametrize(("here", "files"), [("n1", 0), ("n1.a", 0), ("n1.b", 1), ("login", 1)])
-def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, using, monkeypatch):
-    for name, value in {**SLURM, "SLURM_JOB_NODELIST": "n1.a", "SLURM_TASKS_PER_NODE": "1"}.items():
-        monkeypatch.setenv(name, value)
+def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, using, slurm, monkeypatch):
+    slurm("n1.a", "1")
     monkeypatch.setattr("platform.node", lambda: here)
     using("mpich")
     assert len(job_line(1).host_files) == files
@@ -317,9 +289,10 @@ def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, u
     ("name", "file"),
     [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],
 )
-def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(name, file, using, monkeypatch):
-    for variable, value in SLURM.items():
-        monkeypatch.setenv(variable, value)
+def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(
+    name, file, using, slurm, monkeypatch
+):
+    slurm()
     using(name)
     assert file_of(job_line(3)) == file
     if name == "srun":  # SLURM_NNODES would have it start a rank on each host
@@ -329,9 +302,8 @@ def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(na
     assert hosts_of_ranks == ["n1", "n2", "n3"]
 
 
-def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, monkeypatch, tmp_path):
-    for variable, value in SLURM.items():
-        monkeypatch.setenv(variable, value)
+def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, slurm, monkeypatch, tmp_path):
+    slurm()
     using("openmpi")
     path = hosts(tmp_path, "n1 slots=2\nn9 slots=2\n")
     with pytest.raises(
@@ -351,10 +323,9 @@ def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, 
     ],
 )
 def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
-    name, options, using, monkeypatch, tmp_path
+    name, options, using, slurm, tmp_path
 ):
-    for variable, value in SLURM.items():
-        monkeypatch.setenv(variable, value)
+    slurm()
     using(name)
     line = job_line(4, hosts(tmp_path, "n1:4\n"))
     assert options in " ".join(words(line))
@@ -403,7 +374,7 @@ def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(h
 
 
 def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_what_to_type(
-    heterogeneous, using, monkeypatch, tmp_path
+    heterogeneous, using, monkeypatch, tmp_path, script
 ):
     using("mpich")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -411,12 +382,10 @@ def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_w
         InputError, match=r"^Slurm job 7: mpich \(mpich\) cannot start .* not on PATH, or ask"
     ):
         job_line(5)
-    srun = tmp_path / "srun"
-    srun.write_text("#!/bin/sh\n")
-    srun.chmod(0o755)
-    kinds = {str(srun): BY_NAME["srun"]}
+    srun = script("srun", "")
+    kinds = {srun: BY_NAME["srun"]}
     monkeypatch.setattr(lines, "recognised", lambda program: kinds.get(program, BY_NAME["mpich"]))
-    assert [part[0] for part in job_line(5).parts] == [str(srun), SRUN]
+    assert [part[0] for part in job_line(5).parts] == [srun, SRUN]
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
     with pytest.raises(
         InputError, match=r"type the same command with --launcher srun, or ask for hosts in one"
@@ -482,48 +451,19 @@ def test_a_folder_whose_name_open_mpi_would_cut_in_two_is_refused(folder, using,
         line.of(["x"], tmp_path / folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a slots=2\nb slots=abc\n", "line 2: cannot read 'b slots=abc'; expected lines such as"),
-        ("a slots=0\n", "line 1: cannot read 'a slots=0'; .*at least 1 slot"),
-        ("a slots=-1\n", "line 1: cannot read"),
-        ("a slots 2\n", "line 1: cannot read"),
-        ("slots=2\n", "line 1: cannot read"),
-        ("a[1- slots=2\n", "line 1 = 'a.1-': expected a list of hosts"),
-        ("# nothing\n\n", "no hosts in it"),
-        ("", "no hosts in it"),
-    ],
-)
-def test_a_host_file_that_cannot_be_read_is_refused_with_its_line(text, message, using, tmp_path):
-    using("openmpi")
-    path = hosts(tmp_path, text)
-    with pytest.raises(InputError, match=f"^{path}(, |: ){message}"):
-        job_line(2, path)
-
-
-@pytest.mark.parametrize(
-    "text", ["me@a slots:2\n", "a\na\nb\n", "fe80::1 slots=2\n", "a slots=1\na slots=1\n"]
-)
-def test_what_open_mpi_reads_in_a_host_file_is_passed_on(text, using, tmp_path):
-    using("openmpi")
-    assert "--hostfile" in words(job_line(2, hosts(tmp_path, text)))
-
-
 def test_a_folder_is_no_host_file(tmp_path):
     with pytest.raises(InputError, match="is a folder; expected a host file"):
         job_line(2, str(tmp_path))
 
 
-def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, monkeypatch):
+def test_a_record_names_the_hosts_that_were_asked_for(tmp_path, slurm, monkeypatch):
     given, of_lab = hosts(tmp_path, "# mine\na   slots=2\nb\n"), tmp_path / "lab"
     of_lab.write_text("n1 slots=1\n")
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "")
     monkeypatch.setenv("FEMBENCH_HOSTFILE", str(of_lab))
     assert (hosts_asked(given), hosts_asked("")) == ("a slots=2; b", "n1 slots=1")
     monkeypatch.delenv("FEMBENCH_HOSTFILE")
-    for name, value in SLURM.items():
-        monkeypatch.setenv(name, value)
+    slurm()
     assert hosts_asked("") == "n[1-3]"
 
 

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from fembench.launch import watch
-from fembench.launch.batch_systems import BATCH
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN
 from fembench.launch.line import JobLine
 from fembench.launch.rank_start import RANK
@@ -49,25 +48,6 @@ line.say_goodbye()
 
 class Job(msgspec.Struct):
     """A job."""
-
-
-@pytest.fixture
-def script(tmp_path):
-    """A function that writes a program."""
-
-    def write(name, text):
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
-def no_batch_job(monkeypatch):
-    for name in BATCH:
-        monkeypatch.delenv(name, raising=False)
 
 
 def end_of(line, folder, code="", program=()):
@@ -118,7 +98,9 @@ def test_a_launcher_stays_while_a_rank_or_the_result_is_missing(tmp_path, script
     assert seconds > 4
 
 
-def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script, monkeypatch, no_batch_job):
+def test_a_host_that_does_not_answer_is_named_with_what_to_test(
+    tmp_path, script, monkeypatch, no_batch_system
+):
     """A rank on another host that waits for it does not count as a start."""
     waits = script("mpiexec", 'PMI_RANK=0 "$@" & exec sleep 60')
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -137,7 +119,7 @@ def test_a_host_that_does_not_answer_is_named_with_what_to_test(tmp_path, script
     assert seconds < 12
 
 
-def test_a_slow_start_on_hosts_that_answer_is_waited_for(tmp_path, script, monkeypatch, no_batch_job):
+def test_a_slow_start_on_hosts_that_answer_is_waited_for(tmp_path, script, monkeypatch, no_batch_system):
     monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", "true")
     monkeypatch.setattr(watch, "START", 0.0)
     slow = script("mpiexec", 'sleep 2; "$@"')

@@ -10,13 +10,7 @@ from fembench.launch.hosts import Allocation, HostSlots, expand_hosts, folded
 from fembench.records.case import Case, CasePlacement
 
 JOB = Allocation("Slurm job 7", (HostSlots("n1", 2), HostSlots("n2", 2), HostSlots("n3", 1)), batch=True)
-BATCH = ("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_JOBID", "FLUX_URI", "OAR_NODEFILE", "PE_HOSTFILE")
-
-
-@pytest.fixture(autouse=True)
-def no_batch_system(monkeypatch):
-    for name in (*BATCH, "FEMBENCH_HOSTFILE", "FEMBENCH_MAP_BY"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_batch_system")
 
 
 def placed(job=JOB, **placement):
@@ -108,9 +102,8 @@ def launched(monkeypatch, tmp_path, case, hostfile=""):
 
 
 @pytest.mark.row("004:F11")
-def test_a_run_gets_the_hosts_of_its_case(monkeypatch, tmp_path):
-    for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
+def test_a_run_gets_the_hosts_of_its_case(slurm, monkeypatch, tmp_path):
+    slurm()
     assert launched(monkeypatch, tmp_path, Case.of(ranks=2)) == []  # the launcher fills those of the job
     assert launched(monkeypatch, tmp_path, Case.of(ranks=2, hosts="n3")) == [("n3", 2)]
     assert launched(monkeypatch, tmp_path, Case.of(ranks=2, per_node=1)) == [("n1", 1), ("n2", 1)]

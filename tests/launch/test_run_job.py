@@ -46,14 +46,6 @@ def ended(folder, code, tell=None, line=ALONE):
     return end
 
 
-def script(folder, name, text):
-    """A program that runs this."""
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
 def test_a_job_is_handed_over_and_its_result_and_progress_come_back(tmp_path):
     lines = []
     end = ended(tmp_path, WELL, lines.append)
@@ -77,8 +69,8 @@ def test_a_job_without_a_result_says_why(tmp_path, code, error, status, message)
 
 
 @pytest.mark.parametrize(("text", "said"), [("true", "it printed nothing"), ("echo usage: x", "usage: x")])
-def test_a_launcher_that_starts_no_ranks_is_named(tmp_path, text, said):
-    nothing = script(tmp_path, "mpiexec", text)
+def test_a_launcher_that_starts_no_ranks_is_named(tmp_path, script, text, said):
+    nothing = script("mpiexec", text)
     end = ended(tmp_path, "", line=JobLine(UNKNOWN, ((nothing,),)))
     assert (end.kind, end.exit_status) == ("input", 2)
     assert end.message == (
@@ -126,12 +118,12 @@ def test_nothing_is_launched_for_a_starter_killed_meanwhile(tmp_path):
     assert not sign.exists()
 
 
-def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_timed(tmp_path, monkeypatch):
+def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_timed(
+    tmp_path, script, monkeypatch
+):
     """As srun and mpiexec do that do not belong to the MPI library of mpi4py."""
-    alone = tmp_path / "mpiexec"
-    alone.write_text('#!/bin/sh\nshift 2\n"$@" & "$@"\nwait\n')  # without '-n 2': the program, twice
-    alone.chmod(0o755)
-    monkeypatch.setenv("FEMBENCH_MPIEXEC", str(alone))
+    alone = script("mpiexec", 'shift 2\n"$@" & "$@"\nwait')  # without '-n 2': the program, twice
+    monkeypatch.setenv("FEMBENCH_MPIEXEC", alone)
     for name in [name for name in os.environ if name.startswith(("OMPI_COMM", "PMIX_", "PRTE_"))]:
         monkeypatch.delenv(name)
     outcome = launch(Case.of(mesh="m1", ranks=2), id="apart", command="", scratch=tmp_path)
@@ -148,9 +140,11 @@ shift; exec "$@"
 """
 
 
-def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_remembered(tmp_path, monkeypatch):
+def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_remembered(
+    tmp_path, script, monkeypatch
+):
     monkeypatch.setattr(plugins, "mpi_library", lambda: "Open MPI v5.0.11")
-    srun = script(tmp_path, "srun", NOT_PMIX)
+    srun = script("srun", NOT_PMIX)
     line = JobLine(SRUN, ((srun, f"--mpi={plugins.plugin(srun)}"),), plugin=plugins.plugin(srun))
     assert line.plugin == "pmix"
     end = ended(tmp_path, WELL, line=line)
@@ -158,10 +152,10 @@ def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_rememb
     assert plugins.plugin(srun) == "pmi2"
 
 
-def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, monkeypatch):
+def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, script, monkeypatch):
     monkeypatch.setattr(plugins, "mpi_library", lambda: "MPICH Version: 5.0.2")
     monkeypatch.setattr("fembench.launch.srun.mpi_library", lambda: "MPICH Version: 5.0.2")
-    srun = script(tmp_path, "srun", NOT_PMIX.replace('[ "$1" = --mpi=pmix ] && ', ""))
+    srun = script("srun", NOT_PMIX.replace('[ "$1" = --mpi=pmix ] && ', ""))
     end = ended(tmp_path, WELL, line=JobLine(SRUN, ((srun, "--mpi=pmi2"),), plugin="pmi2"))
     assert (end.kind, end.exit_status) == ("input", 2)
     assert end.message == (
@@ -172,7 +166,7 @@ def test_a_job_that_no_plugin_of_srun_starts_is_refused_in_one_line(tmp_path, mo
     assert "srun's --mpi=none does not fit MPICH" in end.message
 
 
-def test_plugins_of_srun_are_tried_in_the_order_that_fits_the_library(tmp_path, monkeypatch):
+def test_plugins_of_srun_are_tried_in_the_order_that_fits_the_library(script, monkeypatch):
     listed = "MPI plugin types are...\n\tcray_shasta\n\tnone\n\tpmi2\n\tpmix\n"
     listed += "specific pmix plugin versions available: pmix_v4,pmix_v5"
     for library, order in (
@@ -180,11 +174,11 @@ def test_plugins_of_srun_are_tried_in_the_order_that_fits_the_library(tmp_path, 
         ("Intel(R) MPI Library 2021.18", ("cray_shasta", "pmi2", "pmix", "pmix_v5", "pmix_v4")),
     ):
         monkeypatch.setattr(plugins, "mpi_library", lambda library=library: library)
-        assert plugins.fitting(script(tmp_path, library.split()[0], f"echo '{listed}' >&2")) == order
+        assert plugins.fitting(script(library.split()[0], f"echo '{listed}' >&2")) == order
 
 
-def test_a_job_whose_allocation_ended_says_so_whatever_its_launcher_says(tmp_path, monkeypatch):
-    script(tmp_path, "squeue", "echo CANCELLED")
+def test_a_job_whose_allocation_ended_says_so_whatever_its_launcher_says(tmp_path, script, monkeypatch):
+    script("squeue", "echo CANCELLED")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     end = ended(tmp_path, 'sys.exit("All nodes which are allocated for this job are already filled")')
@@ -203,8 +197,8 @@ def test_a_job_whose_allocation_ended_says_so_whatever_its_launcher_says(tmp_pat
         ("echo 'Unable to contact slurm controller' >&2; exit 1", ""),
     ],
 )
-def test_slurm_is_asked_whether_the_job_still_has_its_hosts(tmp_path, monkeypatch, squeue, said):
-    script(tmp_path, "squeue", squeue)
+def test_slurm_is_asked_whether_the_job_still_has_its_hosts(tmp_path, script, monkeypatch, squeue, said):
+    script("squeue", squeue)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert how_it_ended("", {"SLURM_JOB_ID": "7"}) == said
     assert how_it_ended("", {}) == ""
@@ -230,9 +224,9 @@ def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(tex
     assert how_it_ended(f"…\n{text}\n…", {}) == said
 
 
-def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path):
+def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path, script):
     other = 'exec "${@:1:$#-1}" /no/such/results/.job-x'
-    blind = script(tmp_path, "mpiexec", f"exec bash -c '{other}' _ \"$@\"")
+    blind = script("mpiexec", f"exec bash -c '{other}' _ \"$@\"")
     program = rank_program("fembench.launch.probed")
     line = JobLine(UNKNOWN, ((blind,),))
     end = run_job(program, Sum([]), line, dict(os.environ), scratch=tmp_path)

@@ -76,13 +76,6 @@ def test_a_rank_is_seen_to_die_that_computes_and_never_runs_python():
         assert [death.rank for death in witness.deaths] == [0]
 
 
-def test_the_last_death_before_the_end_is_noted():
-    with Witness(remote=False) as witness, ranks(witness, "waits") as (process,):
-        process.kill()
-        process.wait()
-    assert [death.rank for death in witness.deaths] == [0]
-
-
 @pytest.mark.parametrize("said", [b"", b"secret 0 n1\n", b"\xff\xff \n", b"x" * 1000])
 def test_a_stranger_is_not_taken_for_a_rank(said):
     with Witness(remote=False) as witness, call(witness) as stranger:

@@ -1,9 +1,8 @@
 """Measurements of nodes on disk: read back as written, refused in one line if they do not fit together."""
 
-import json
-
 import pytest
 from planted_nodes import Planted, planted_nodes
+from spoil import spoiled
 
 from fembench.base.config import encode
 from fembench.base.errors import InputError
@@ -32,14 +31,6 @@ def test_a_folder_without_records_is_refused(tmp_path):
         load_nodes(tmp_path)
 
 
-def put(tree, path, value):
-    """Replace what a path such as 'first.nodes.0.slots' leads to."""
-    *keys, last = path.split(".")
-    for key in keys:
-        tree = tree[int(key)] if isinstance(tree, list) else tree[key]
-    tree[int(last) if isinstance(tree, list) else last] = value
-
-
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
@@ -60,18 +51,10 @@ def put(tree, path, value):
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_its_place(tmp_path, path, value, line):
-    tree = json.loads(encode(planted_nodes(4, SLOW)))
-    put(tree, path, value)
-    (tmp_path / "x.json").write_text(json.dumps(tree))
+    file = spoiled(encode(planted_nodes(4, SLOW)), tmp_path / "x.json", path, value)
     with pytest.raises(InputError) as refused:
-        load_nodes(tmp_path / "x.json")
+        load_nodes(file)
     assert line in str(refused.value)
-
-
-def test_a_profile_is_no_measurement_of_nodes(tmp_path):
-    (tmp_path / "x.json").write_text('{"schema": 1, "speeds": []}')
-    with pytest.raises(InputError, match="not a measurement of nodes"):
-        load_nodes(tmp_path / "x.json")
 
 
 def test_a_damaged_measurement_of_a_campaign_does_not_count(tmp_path):

@@ -19,12 +19,6 @@ from fembench.records.profile import (
 )
 
 
-def test_a_profile_survives_its_file(tmp_path):
-    profile = planted_profile([1.0, 0.5], hosts=("a", "b"), noise=0.01)
-    save_profile(profile, tmp_path / "machine.json")
-    assert load_profile(tmp_path / "machine.json") == profile
-
-
 def test_the_speed_is_the_median_and_its_interval_that_of_order_statistics():
     # n = 6: the extremes cover the median with 1 - 2/64 >= 95 %
     assert speed_of([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (3.5, 1.0, 6.0)

@@ -11,7 +11,6 @@ from fembench.records.binding import own_cores_of
 from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset, Rule, Verdict
 from fembench.records.store import load, save, written
-from fembench.records.times import Times
 from fembench.records.validity import RULES, judge
 
 
@@ -22,24 +21,8 @@ def record():
 
 def test_every_rule_shows_value_and_threshold(record):
     verdict = judge(record)
-    assert {
-        "A1",
-        "A2",
-        "A3",
-        "A4",
-        "A5",
-        "B1",
-        "B2",
-        "B3",
-        "B4",
-        "C1",
-        "C2",
-        "C3",
-        "C4",
-        "D1",
-        "D3",
-        "E7",
-    } <= {rule.id for rule in verdict.rules}
+    asked = "A1 A2 A3 A4 A5 B1 B2 B3 B4 C1 C2 C3 C4 D1 D3 E7"
+    assert set(asked.split()) <= {rule.id for rule in verdict.rules}
     assert all(rule.value and rule.threshold for rule in verdict.rules)
 
 
@@ -73,7 +56,8 @@ def test_the_reason_of_a_verdict_is_the_first_rule_that_decides_it(record):
     assert verdict.reason.startswith("B2 fails: unattributed share")
     assert verdict.reasons[0] == verdict.reason  # not the open A4, which comes first in the table
     assert judge(record).reason == ""
-    assert judge(replace(record, reference=None)).reason.startswith("A4 cannot be evaluated")
+    alone = judge(replace(record, reference=None))
+    assert (alone.status, alone.reason[:22]) == ("PROVISIONAL", "A4 cannot be evaluated")
 
 
 def slower_loop(record, seconds):
@@ -144,31 +128,6 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
     assert said(replace(apart, offsets=offsets)) == "clocks of 2 hosts aligned by ping-pong within 12 µs"
 
 
-@pytest.mark.row("004:C1", "004:9.1.12")
-def test_time_that_no_phase_accounts_for_is_invalid(record):
-    longer = tuple(1.2 * t for t in record.total)
-    assert broken(record, total=longer) == {"B2"}
-    assert Times(replace(record, total=longer)).unattributed_share[0] > 0.05
-
-
-def test_a_product_faster_than_memory_is_invalid(record):
-    solve = replace(record.solve, bandwidth=tuple(1e6 for _ in record.solve.bandwidth))
-    assert broken(record, solve=solve) == {"B3"}
-
-
-def test_a_missed_share_is_invalid(record):
-    assert broken(record, partition=replace(record.partition, targets=(0.7, 0.3))) == {"B4"}
-
-
-def test_a_drifting_counter_is_invalid(record):
-    clock = replace(record.clock, certified=False)
-    assert broken(record, clock=clock) == {"C2"}
-
-
-def test_a_clock_too_coarse_for_the_shortest_phase_is_invalid(record):
-    assert "C3" in broken(record, clock=replace(record.clock, quantum_ns=1e9))
-
-
 @pytest.mark.parametrize(
     ("phase", "share", "counts"),
     [(DOT, 0.011, True), (DOT, 0.009, False), (SYNC, 0.011, False), (BETWEEN, 0.011, False)],
@@ -184,35 +143,81 @@ def test_the_shortest_phase_is_sought_among_those_that_are_no_barriers_nor_below
     assert (NAMES[phase] in rule_of(replace(whole, sets=short), "C3").value.split()) is counts
 
 
+def slowing(record, part):
+    """The record with sets that take longer and longer, each by this part of the first."""
+    factors = [1.0 if one.warmup else 1 + part * k for k, one in enumerate(record.sets)]
+    sets = tuple(
+        replace(one, seconds=tuple(tuple(f * t for t in row) for row in one.seconds))
+        for one, f in zip(record.sets, factors)
+    )
+    return replace(record, sets=sets, total=tuple(1.2 * t for t in record.total))
+
+
 def of_cells(record, cells):
     total = sum(cells)
     part = replace(record.partition, targets=(0.7, 0.3), cells=cells)
     return replace(record, partition=part, mesh=replace(record.mesh, n_cells=total))
 
 
+@pytest.mark.row("004:C1", "004:9.1.12")
 @pytest.mark.parametrize(
-    ("rule", "spoil", "remedy"),
+    ("rule", "status", "spoil", "remedy"),
     [
-        ("A1", lambda r: replace(r, solve=replace(r.solve, converged=False)), "allow more --max-iterations"),
-        ("B4", lambda r: of_cells(r, (500, 500)), "use a larger mesh or --partitioner rcb"),
-        ("B4", lambda r: of_cells(r, (16, 4)), "parts too small to meet it: use a larger mesh"),
+        (
+            "A1",
+            "INVALID",
+            lambda r: replace(r, solve=replace(r.solve, converged=False)),
+            "allow more --max-iterations",
+        ),
+        ("B2", "INVALID", lambda r: replace(r, total=tuple(1.2 * t for t in r.total)), ""),
+        ("B3", "INVALID", lambda r: replace(r, solve=replace(r.solve, bandwidth=(1e6, 1e6))), ""),
+        ("B4", "INVALID", lambda r: of_cells(r, (500, 500)), "use a larger mesh or --partitioner rcb"),
+        (
+            "B4",
+            "PROVISIONAL",
+            lambda r: of_cells(r, (16, 4)),
+            "parts too small to meet it",
+        ),
+        ("C2", "INVALID", lambda r: replace(r, clock=replace(r.clock, certified=False)), ""),
         (
             "C3",
+            "INVALID",
             lambda r: replace(r, clock=replace(r.clock, quantum_ns=1e9)),
             "too short for the clock: use a larger mesh, or more --iterations or --sets",
         ),
-        ("C4", lambda r: in_environment(r, oversubscribed=True), "use fewer ranks, or more cores or hosts"),
-        ("D5", lambda r: replace(load(FROZEN), clock=replace(r.clock, span_ns=400.0)), "a larger mesh has"),
-        ("E7", lambda r: in_environment(r, blas_threads=2), "set OMP_NUM_THREADS=1"),
-        ("E7", lambda r: in_environment(r, kernels="reference"), "fembench doctor"),
-        ("E7", lambda r: in_environment(r, dirty=True), "commit the changes"),
-        ("E7", lambda r: in_environment(r, commit=""), "install from a git clone"),
-        ("E9", lambda r: replace(r, dropped=(0, 37)), "trace fewer (--trace-iterations)"),
+        (
+            "C4",
+            "PROVISIONAL",
+            lambda r: in_environment(r, oversubscribed=True),
+            "use fewer ranks, or more cores or hosts",
+        ),
+        (
+            "D3",
+            "PROVISIONAL",
+            lambda r: slowing(r, 0.02),
+            "more --warmups, or a quieter machine with",
+        ),
+        (
+            "D5",
+            "PROVISIONAL",
+            lambda r: replace(load(FROZEN), clock=replace(r.clock, span_ns=400.0)),
+            "a larger mesh has",
+        ),
+        ("E7", "PROVISIONAL", lambda r: in_environment(r, blas_threads=2), "set OMP_NUM_THREADS=1"),
+        ("E7", "PROVISIONAL", lambda r: in_environment(r, kernels="reference"), "fembench doctor"),
+        ("E7", "PROVISIONAL", lambda r: in_environment(r, dirty=True), "commit the changes"),
+        ("E7", "PROVISIONAL", lambda r: in_environment(r, commit=""), "install from a git clone"),
+        ("E7", "PROVISIONAL", lambda r: in_environment(r, commit="unknown"), "install from a git clone"),
+        ("E9", "PROVISIONAL", lambda r: replace(r, dropped=(0, 37)), "trace fewer (--trace-iterations)"),
     ],
 )
-def test_a_rule_that_is_not_met_says_what_to_do_and_one_that_is_does_not(record, rule, spoil, remedy):
-    assert [reason for reason in judge(spoil(record)).reasons if reason.startswith(rule) and remedy in reason]
-    assert not any(remedy in r.note for r in judge(record).rules)
+def test_a_rule_that_is_not_met_decides_and_says_what_to_do_and_one_that_is_does_not(
+    record, rule, status, spoil, remedy
+):
+    verdict = judge(spoil(record))
+    assert verdict.status == status
+    assert [reason for reason in verdict.reasons if reason.startswith(rule) and remedy in reason]
+    assert not remedy or not any(remedy in r.note for r in judge(record).rules)
 
 
 def test_every_rule_has_a_line_on_what_to_do_in_the_documentation():
@@ -226,13 +231,6 @@ def _first_column(page, head):
     """The words of the first column of the table under these headings."""
     lines = page.split(f"{head}\n|---|---|\n")[1].split("\n\n")[0].splitlines()
     return [word for line in lines for word in line.split("|")[1].split()]
-
-
-def test_more_ranks_than_cores_is_provisional_and_says_so(record):
-    environment = replace(record.environment, oversubscribed=True)
-    verdict = judge(replace(record, environment=environment))
-    assert verdict.status == "PROVISIONAL"
-    assert "OVERSUBSCRIBED" in verdict.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -325,12 +323,6 @@ def test_a_core_of_its_own_is_found_for_each_rank_if_there_is_one():
     assert len(own_cores_of(range(512), [tuple(range(512))] * 512)) == 512
 
 
-def test_few_sets_are_provisional(record):
-    few = replace(record, sets=record.sets[:5])
-    assert broken(few, total=tuple(t * 0.3 for t in record.total)) >= {"D1"}
-    assert not [rule for rule in judge(few).rules if rule.id == "D1" and rule.ok]
-
-
 def scattered(record, times):
     """The record with these times of CG, in seconds; only D1 and D3 look at them."""
     (one,) = {s for s in record.sets if not s.warmup}
@@ -410,46 +402,6 @@ def test_a_record_whose_times_cannot_be_read_is_invalid_whatever_it_says(record,
     assert "its phases are not those of this fembench" in verdict.reason
 
 
-def test_drift_is_provisional(record):
-    def slower(s, k):
-        return replace(s, seconds=tuple(tuple((1 + 0.02 * k) * t for t in row) for row in s.seconds))
-
-    sets = tuple(s if s.warmup else slower(s, k) for k, s in enumerate(record.sets))
-    assert "D3" in broken(record, sets=sets, total=tuple(3 * t for t in record.total))
-
-
-def test_steal_is_provisional(record):
-    hosts = tuple(replace(h, steal_percent=5.0) for h in record.environment.hosts)
-    assert broken(record, environment=replace(record.environment, hosts=hosts)) == {"D3"}
-
-
-@pytest.mark.parametrize(
-    ("share", "off", "ok"),
-    [
-        (0.0, 0.2, True),
-        (1.7, 0.2, True),
-        (25.0, 0.2, False),
-        (25.0, 4.0, False),
-        (0.0, 4.0, None),
-        (3.0, 2.0, None),
-        (60.0, 100.0, None),
-    ],
-)
-def test_a_host_on_which_others_used_over_two_percent_is_named_with_the_figure(record, share, off, ok):
-    (first, *rest) = record.environment.hosts
-    busy = replace(first, name="n7", others_percent=share, others_resolution=off)
-    quiet = replace(first, name="n8", others_percent=0.1, others_resolution=0.2)
-    environment = replace(record.environment, hosts=(busy, quiet, *rest))
-    verdict = judge(replace(record, environment=environment))
-    (rule,) = [rule for rule in verdict.rules if rule.id == "D6"]
-    assert rule.ok is ok
-    assert verdict.status == ("VALID" if ok else "PROVISIONAL")
-    if not ok:
-        assert f"n7: others used {share:g} % of the CPU time, ± {off:g} %" in verdict.reasons[0]
-        assert ("the run is too short" in verdict.reasons[0]) is (ok is None)
-        assert ("stop the other work" in verdict.reasons[0]) is (ok is False)
-
-
 def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):
     assert not [rule for rule in judge(record).rules if rule.id == "D6"]
     blind = tuple(replace(h, others_resolution=100.0) for h in record.environment.hosts)
@@ -457,29 +409,6 @@ def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_a
     (reason,) = judge(replace(record, environment=environment)).reasons
     assert reason.startswith("D6 cannot be evaluated")
     assert "the system does not report" in reason
-
-
-def throttled(record, group):
-    (first, *others) = record.environment.hosts
-    slow = replace(first, throttled_percent=60.0, cpu_quota=0.25, quota_group=group)
-    return replace(record.environment, hosts=(slow, *others))
-
-
-@pytest.mark.parametrize("group", ["fembench.pair/node00", "cpu,cpuacct/fembench.pair/node00"])
-def test_the_quota_of_a_lab_is_said_and_held_against_nobody(record, group):
-    environment = throttled(record, group)
-    assert broken(record, environment=environment) == broken(record)
-    rules = judge(replace(record, environment=environment)).rules
-    (said,) = [rule.value for rule in rules if "withheld" in rule.value]
-    assert "60 % of CPU time" in said
-    assert group in said
-
-
-@pytest.mark.parametrize("change", [{"kernels": "reference"}, {"blas_threads": 2}, {"commit": ""}])
-def test_weak_provenance_is_provisional(record, change):
-    changed = replace(record, environment=replace(record.environment, **change))
-    assert {rule.id for rule in judge(changed).rules if rule.ok is not True} == {"E7"}
-    assert judge(changed).status == "PROVISIONAL"
 
 
 @pytest.mark.row("004:9.1.8")
@@ -503,31 +432,7 @@ def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
     assert now.status == old["status"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "value"),
-    [
-        ({"commit": "unknown"}, "commit unknown"),
-        ({"commit": ""}, "commit unknown"),
-        ({"dirty": True}, "commit 7ffc7de6c190, changed since"),
-    ],
-)
-def test_sources_that_cannot_be_had_again_are_provisional(record, changes, value):
-    verdict = judge(replace(record, environment=replace(record.environment, **changes)))
-    assert verdict.status == "PROVISIONAL"
-    (reason,) = verdict.reasons
-    assert reason.startswith(f"E7 fails: {value}, expected a known commit, sources unchanged")
-
-
 def test_one_of_a_thing_is_not_named_in_the_plural(record):
     sets = (replace(record.sets[0], warmup=True), replace(record.sets[0], warmup=False))
     count, interval = (r for r in judge(replace(record, sets=sets)).rules if r.id == "D1")
     assert (count.value, interval.value) == ("1 warm-up, 1 timed set", "no interval of the median: 1 set")
-
-
-def test_what_is_not_met_comes_with_a_remedy(record):
-    raw = load(FROZEN)
-    (drift,) = (r for r in judge(raw).rules if r.value.startswith("drift") and not r.ok)
-    assert drift.note == "more --warmups, or a quieter machine with a steady clock rate"
-    host = replace(record.environment.hosts[0], steal_percent=9.0)
-    notes = {r.note for r in judge(in_environment(record, hosts=(host,))).rules if r.id == "D3" and not r.ok}
-    assert notes == {"use hosts that share no processors"}

@@ -68,15 +68,12 @@ def test_a_column_is_an_array_with_nan_where_there_is_no_value(runs):
         runs.weights()["shares"]
 
 
-def test_pandas_gets_the_raw_columns(runs):
+def test_pandas_gets_the_raw_columns_and_without_it_a_line_says_how_to_get_it(runs, monkeypatch):
     pandas = pytest.importorskip("pandas")
     frame = runs.phases().to_pandas()
     assert list(frame.columns) == list(runs.phases().names)
     assert len(frame) == len(runs.phases().rows)
     assert pandas.api.types.is_float_dtype(frame["median_s"])
-
-
-def test_without_pandas_a_line_says_how_to_get_it(runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pip install pandas"):
         runs.phases().to_pandas()

@@ -19,32 +19,31 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_a_module_that_was_not_compiled_is_absent(package):
+def test_a_module_that_is_there_is_loaded_and_one_that_was_not_compiled_is_absent(package):
     assert compiled_module("planted._fast") is None
-
-
-def test_a_module_that_is_there_is_loaded(package):
     (package / "_fast.py").write_text("SPEED = 7\n")
     assert compiled_module("planted._fast").SPEED == 7
 
 
-def test_a_module_that_cannot_be_loaded_is_an_error_that_names_the_host_and_the_reason(package):
-    (package / "_fast.py").write_text("raise ImportError('libm.so.6: version `GLIBC_2.38` not found')")
-    with pytest.raises(
-        InputError, match=r"^host .* cannot load .* planted._fast \(libm.so.6: .*leave this host out"
-    ):
-        compiled_module("planted._fast")
-
-
-def test_a_module_that_was_compiled_for_another_processor_is_not_absent(package):
-    (package / "_fast.cpython-311-riscv64-linux-gnu.so").touch()
-    with pytest.raises(
-        InputError, match=r"\(it is _fast.cpython-311-riscv64-linux-gnu.so, for another Python or"
-    ):
-        compiled_module("planted._fast")
-
-
-def test_a_library_that_a_compiled_module_needs_is_named_by_its_own_error(package):
-    (package / "_fast.py").write_text("import no_such_library")
-    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+@pytest.mark.parametrize(
+    ("name", "text", "error", "said"),
+    [
+        (
+            "_fast.py",
+            "raise ImportError('libm.so.6: version `GLIBC_2.38` not found')",
+            InputError,
+            r"^host .* cannot load .* planted._fast \(libm.so.6: .*leave this host out",
+        ),
+        (
+            "_fast.cpython-311-riscv64-linux-gnu.so",
+            "",
+            InputError,
+            r"\(it is _fast.cpython-311-riscv64-linux-gnu.so, for another Python or",
+        ),
+        ("_fast.py", "import no_such_library", ModuleNotFoundError, "no_such_library"),
+    ],
+)
+def test_a_module_that_cannot_be_loaded_is_an_error_that_names_the_reason(package, name, text, error, said):
+    (package / name).write_text(text)
+    with pytest.raises(error, match=said):
         compiled_module("planted._fast")

@@ -8,21 +8,20 @@ import pytest
 from fembench.base.tables import csv_cell, table
 
 
-def test_numbers_lean_right_and_words_left():
+def test_numbers_lean_right_and_words_left_unless_told_otherwise():
     assert table(["name", "n"], [["a", 1], ["long name", 12345]]).splitlines() == [
         "| name      |     n |",
         "| --------- | ----: |",
         "| a         |     1 |",
         "| long name | 12345 |",
     ]
-
-
-def test_a_column_leans_as_told():
     lines = table(["a", "b"], [["1", 2]], align="rl").splitlines()
     assert lines[1:] == ["| --: | --- |", "|   1 | 2   |"]
+    assert table(["x"], []).splitlines() == ["| x   |", "| --- |"]
 
 
-def test_a_bar_in_a_cell_shows_no_backslash():
+def test_a_cell_shows_significant_digits_a_dash_for_nothing_and_a_line_for_a_bar():
+    assert table(["x", "y"], [[3.14159265, None]], digits=3).splitlines()[-1] == "| 3.14 | –   |"
     assert table(["norm"], [["|r|/|f|"]]).splitlines()[-1] == "| │r│/│f│ |"
 
 
@@ -52,12 +51,3 @@ def test_every_line_has_as_many_bars_also_where_a_row_is_short_or_holds_a_bar():
     assert {line.count("|") for line in text.splitlines()} == {4}
     assert len(text.splitlines()) == 4
     assert len({len(line) for line in text.splitlines()}) == 1
-
-
-def test_floats_show_significant_digits_and_nothing_shows_a_dash():
-    text = table(["x", "y"], [[3.14159265, None]], digits=3)
-    assert text.splitlines()[-1] == "| 3.14 | –   |"
-
-
-def test_a_table_without_rows_is_its_head():
-    assert table(["x"], []).splitlines() == ["| x   |", "| --- |"]

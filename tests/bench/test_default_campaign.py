@@ -5,7 +5,7 @@ import pytest
 from fembench.base.config import from_toml
 from fembench.bench.campaign_file import Campaign, cases_of, expand
 from fembench.bench.campaign_hosts import CampaignHosts
-from fembench.bench.default_campaign import as_toml, default_campaign, ladder, solution_campaign
+from fembench.bench.default_campaign import as_toml, default_campaign, solution_campaign
 from fembench.bench.duration import equations_of, expected_seconds
 from fembench.launch.hosts import Allocation, HostSlots
 from fembench.solve.multigrid import SMALL
@@ -30,14 +30,10 @@ def placed(found, mesh):
 def test_on_one_host_it_goes_from_one_rank_to_all_cores_and_takes_about_two_minutes():
     there = hosts(2)
     found = cases(there)
-    assert {c.placement.ranks for c in found} == {1, 2}
+    assert {(c.placement.ranks, c.method.storage) for c in found} == {(1, "sym"), (2, "sym")}
     assert placed(found, "m") == placed(found, "l") == placed(found, "m3") == [(1, ""), (2, "")]
     assert 60 < sum(expected_seconds(case) for case in found) < 150
     assert {c.placement.ranks for c in cases(hosts(8))} == {1, 4, 8}
-
-
-def test_it_has_no_dense_storage_which_only_a_study_needs():
-    assert {case.method.storage for case in cases(hosts(2))} == {"sym"}
 
 
 @pytest.mark.parametrize("slots", [(1,), (2,), (7,), (64,), (256,), (2, 2, 2), (1, 1), (128,) * 40])
@@ -65,6 +61,7 @@ def test_on_several_hosts_it_scales_strongly_and_weakly_from_one_core_over_hosts
 def test_unequal_hosts_add_a_weighted_run_and_one_without_the_slow_hosts():
     there = hosts(2, 2, 2, speeds=(0.95, 0.25, 1.0))
     equal, more = cases(there), cases(there, shares="4,4,1,1,4,4")
+    assert [c.placement.ranks for c in equal[:2]] == [1, 6]  # the others are left out first
     added = [case for case in more if case not in equal]
     assert [(c.placement.ranks, c.placement.shares, c.placement.hosts) for c in added] == [
         (6, "4,4,1,1,4,4", ""),
@@ -99,11 +96,6 @@ def test_more_minutes_allow_more_sets_and_make_another_campaign_of_the_same_case
     assert set(cases(there, minutes=5)) < set(cases(slow, minutes=5, shares="2,2,2,2,1,1"))
 
 
-def test_the_most_important_cases_come_first_so_that_the_others_are_left_out_first():
-    first = [c.placement.ranks for c in cases(hosts(2, 2, 2))[:2]]
-    assert first == [1, 6]
-
-
 @pytest.mark.parametrize("more", [{}, {"minutes": 5.0}, {"shares": "4,4,4,4,1,1"}])
 def test_its_file_describes_the_same_runs(more):
     there = hosts(2, 2, 2, speeds=(1.0, 1.0, 0.25))
@@ -112,13 +104,6 @@ def test_its_file_describes_the_same_runs(more):
     assert text.startswith("# Made for a test.\n# Of two lines.\nname = ")
     assert from_toml(text, Campaign, where="here") == made
     assert expand(made, "here", there)
-
-
-def test_a_ladder_of_hosts_doubles():
-    assert ladder(1) == []
-    assert ladder(2) == ["node"]
-    assert ladder(3) == ["node", "2 nodes"]
-    assert ladder(8) == ["node", "2 nodes", "4 nodes"]
 
 
 @pytest.mark.parametrize("slots", [(1,), (2,), (64,), (2, 2, 2), (128,) * 40])

@@ -47,70 +47,54 @@ def scores(closed=None, **changes):
     }
 
 
+ERROR, CLOSED = "simulation: median |error|", "closed form: median |error|"
+INSIDE, WIDTH = "runs inside the interval", "half-width of intervals"
+JUDGED = {"emulated": 10, "real": 6, "lab": 1}  # promises
+
+
 @pytest.mark.row("000:C7")
 @pytest.mark.parametrize(
-    ("changes", "missed"),
+    ("which", "changes", "missed"),
     [
-        ({}, []),
-        ({"median": 0.031}, ["simulation: median |error|: 3.1%"]),
-        ({"coverage": 0.583}, ["simulation: runs inside the interval: 58.3%"]),
-        ({"coverage": 1.0}, []),
-        ({"half_width": 0.127}, ["simulation: half-width of intervals: 12.7%"]),
-        ({"bias": -0.021}, ["simulation: |bias|: 2.1%"]),
-        ({"closed": {"median": 0.061}}, ["closed form: median |error|: 6.1%"]),
-        ({"closed": {"coverage": 0.583}}, ["closed form: runs inside the interval: 58.3%"]),
-        ({"closed": {"half_width": 0.127}}, ["closed form: half-width of intervals: 12.7%"]),
-        (
-            {"median": 0.41},
-            [
-                "simulation: median |error|: 41.0%",
-                "simulation: median |error|, against ideal sum of speeds: 41.0%",
-            ],
-        ),
+        *((which, {}, []) for which in JUDGED),
+        ("emulated", {"median": 0.031}, [f"{ERROR}: 3.1%"]),
+        ("emulated", {"median": 0.41}, [f"{ERROR}: 41.0%", f"{ERROR}, against ideal sum of speeds: 41.0%"]),
+        ("emulated", {"coverage": 0.583}, [f"simulation: {INSIDE}: 58.3%"]),
+        ("emulated", {"coverage": 1.0}, []),
+        ("emulated", {"half_width": 0.127}, [f"simulation: {WIDTH}: 12.7%"]),
+        ("emulated", {"bias": -0.021}, ["simulation: |bias|: 2.1%"]),
+        ("emulated", {"closed": {"median": 0.061}}, [f"{CLOSED}: 6.1%"]),
+        ("emulated", {"closed": {"coverage": 0.583}}, [f"closed form: {INSIDE}: 58.3%"]),
+        ("emulated", {"closed": {"half_width": 0.127}}, [f"closed form: {WIDTH}: 12.7%"]),
+        ("real", {"median": 0.061}, [f"{ERROR}: 6.1%"]),
+        ("real", {"closed": {"median": 0.101}}, [f"{CLOSED}: 10.1%"]),
+        ("real", {"closed": {"coverage": 0.79}}, [f"closed form: {INSIDE}: 79.0%"]),
+        ("real", {"coverage": 1.0, "half_width": 0.127}, [f"simulation: {WIDTH}: 12.7%"]),
+        ("lab", {"median": 0.10}, []),
+        ("lab", {"median": 0.101}, [f"{ERROR}: 10.1%"]),
     ],
 )
-def test_each_target_can_be_missed(benchmark, changes, missed):
-    rows = list(benchmark.promises(scores(**changes), "emulated"))
+def test_each_target_can_be_missed(benchmark, which, changes, missed):
+    rows = list(benchmark.promises(scores(**changes), which))
     assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
-    assert len(rows) == 10
+    assert len(rows) == JUDGED[which]
 
 
-@pytest.mark.parametrize(("median", "kept"), [(0.10, True), (0.101, False)])
-def test_in_the_lab_the_median_error_alone_is_judged(benchmark, median, kept):
-    (promise,) = benchmark.promises(scores(median=median), "lab")
-    assert (promise.what, promise.kept) == ("simulation: median |error|", kept)
+NOISY = scores(cells=0, left_out=12, closed={"cells": 0, "left_out": 12})
+STALE = scores() | {"state": {"stale": "slower memory"}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "missed"),
-    [
-        ({}, []),
-        ({"median": 0.061}, ["simulation: median |error|: 6.1%"]),
-        ({"closed": {"median": 0.101}}, ["closed form: median |error|: 10.1%"]),
-        ({"closed": {"coverage": 0.79}}, ["closed form: runs inside the interval: 79.0%"]),
-        ({"coverage": 1.0, "half_width": 0.127}, ["simulation: half-width of intervals: 12.7%"]),
-    ],
+    ("found", "which"),
+    [*((NOISY, which) for which in JUDGED), (scores(left_out=10), "emulated"), (STALE, "emulated")],
 )
-def test_on_this_machine_the_closed_form_and_the_intervals_are_judged_as_well(benchmark, changes, missed):
-    rows = list(benchmark.promises(scores(**changes), "real"))
-    assert [f"{row.what}: {row.found}" for row in rows if not row.kept] == missed
-    assert len(rows) == 6
-
-
-@pytest.mark.parametrize("which", ["emulated", "lab", "real"])
-def test_if_every_configuration_is_too_noisy_the_verdict_is_invalid_and_says_so(
-    benchmark, which, tmp_path, monkeypatch, capsys
+def test_nothing_is_judged_if_configurations_are_too_noisy_or_the_machine_has_changed(
+    benchmark, found, which, tmp_path, monkeypatch, capsys
 ):
-    found = scores(cells=0, left_out=12, closed={"cells": 0, "left_out": 12})
     monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
     assert benchmark.judge(tmp_path, which) == 1
-    assert "INVALID: 12 of 12 configurations vary too much" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("found", [scores(left_out=10), scores() | {"state": {"stale": "slower memory"}}])
-def test_nothing_is_judged_if_the_verdict_is_invalid(benchmark, found, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
-    assert benchmark.judge(tmp_path, "emulated") == 1
-    rows = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")][2:]
-    assert len(rows) == 10
+    said = capsys.readouterr().out
+    assert ("INVALID: 12 of 12 configurations vary too much" in said) == (found is NOISY)
+    rows = [line for line in said.splitlines() if line.endswith("|")][2:]
     assert all(row.endswith("| INVALID |") for row in rows)
+    assert found is NOISY or len(rows) == JUDGED[which]

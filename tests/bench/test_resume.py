@@ -4,6 +4,7 @@ The ranks are replaced by a function that returns a planted record, so that only
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -123,50 +124,91 @@ def test_a_campaign_whose_hosts_are_gone_or_see_no_folder_stops_and_continues_wi
     assert len(sweep(started)) == len(ALL) - 1
 
 
+def spoil_mesh():
+    Path("a.vtu").write_text("<VTKFile")
+
+
+def records(folder):
+    return {path.name: path.read_bytes() for path in record_paths(folder)}
+
+
+def touch_copy_and_comment():
+    shutil.copy("a.vtu", "b.vtu")
+    Path("b.vtu").replace("a.vtu")
+    Path("p.toml").write_text("# the same, with its default written out\n[material]\nE = 210e9\n" + PROBLEM)
+
+
+def delete_problem():
+    Path("q.toml").unlink()
+
+
+def first_record():
+    """That of mesh a.vtu and problem p.toml."""
+    records = ((path, load(path).case.question) for path in record_paths("out"))
+    return next(path for path, asked in records if (asked.mesh, asked.problem) == ("a.vtu", "p.toml"))
+
+
+def truncate(part):
+    path = first_record()
+    path.write_text(path.read_text()[: int(part * path.stat().st_size)])
+
+
+def drop_later_fields():
+    path = first_record()
+    tree = json.loads(path.read_text())
+    del tree["problem"]["body"], tree["problem"]["tractions"]
+    path.write_text(json.dumps(tree))
+
+
+def make_absolute(name=""):
+    """As a run of a version with another default, whose records had other names or had not."""
+    path = first_record()
+    record = load(path)
+    path.unlink()
+    case = record.case.with_(tolerance_kind="absolute")
+    save(replace(record, id=name or run_id(case, 1), case=case), path.parent)
+
+
+NOW_RELATIVE = "the default tolerance_kind is now 'relative': runs to repeat: 1 (old records: out/runs)"
+
+
 @pytest.mark.parametrize(
-    ("edit", "depend", "why"),
+    ("change", "repeated", "aside", "said"),
     [
         (
             edit_problem,
             {r for r in ALL if r[1] == "p.toml"},
-            "problem p.toml has changed: runs to repeat: 2 ",
+            2,
+            "problem p.toml has changed: runs to repeat: 2",
         ),
-        (edit_mesh, {r for r in ALL if r[0] == "a.vtu"}, "mesh a.vtu has changed: runs to repeat: 3 "),
+        (edit_mesh, {r for r in ALL if r[0] == "a.vtu"}, 3, "a.vtu has changed: runs to repeat: 3 "),
+        (touch_copy_and_comment, set(), 0, ""),
+        (delete_problem, set(), 0, "q.toml no longer exists: records kept unchecked: 2"),
+        (lambda: truncate(0.0), {("a.vtu", "p.toml")}, 1, " is damaged ("),
+        (lambda: truncate(0.5), {("a.vtu", "p.toml")}, 1, " is damaged ("),
+        (drop_later_fields, set(), 0, ""),  # a record of an earlier version
+        (make_absolute, {("a.vtu", "p.toml")}, 0, NOW_RELATIVE),
+        (lambda: make_absolute("a-sym-none-p1-0badcafe-r1"), {("a.vtu", "p.toml")}, 0, NOW_RELATIVE),
     ],
 )
-def test_an_edited_input_repeats_exactly_the_runs_that_depend_on_it(
-    folder, started, capsys, edit, depend, why
+def test_exactly_the_runs_that_a_change_concerns_are_repeated_and_their_records_set_aside(
+    folder, started, capsys, change, repeated, aside, said
 ):
     assert sweep(started) == ALL
     assert sweep(started) == set()
-    before = {path.name: path.read_bytes() for path in record_paths("out")}
-    edit()
+    change()
+    before = records("out")
     capsys.readouterr()
-    assert sweep(started) == depend
-    said = [line for line in capsys.readouterr().err.splitlines() if "changed" in line]
-    assert len(said) == 1
-    assert said[0].startswith(why)
-    kept = list(Path("out/runs/superseded").glob("*.json"))
-    assert len(kept) == len(depend)
+    assert sweep(started) == repeated
+    lines = capsys.readouterr().err.splitlines()
+    told = [line for line in lines if re.search("changed|exists|damaged|default", line)]
+    assert len(told) == bool(said)
+    assert not said or said in told[0]
+    kept = list(Path("out/runs/superseded").glob("*"))
+    assert len(kept) == aside
     assert all(path.read_bytes() in before.values() for path in kept)
-    assert len(record_paths("out")) == len(ALL)
+    assert len(record_paths("out")) >= len(ALL)
     assert sweep(started) == set()
-
-
-def test_a_file_that_is_only_touched_copied_or_rewritten_with_comments_repeats_nothing(folder, started):
-    sweep(started)
-    shutil.copy("a.vtu", "b.vtu")
-    Path("b.vtu").replace("a.vtu")
-    Path("p.toml").write_text("# the same, with its default written out\n[material]\nE = 210e9\n" + PROBLEM)
-    assert sweep(started) == set()
-
-
-def test_records_of_a_deleted_file_are_kept_and_it_is_said(folder, started, capsys):
-    sweep(started)
-    Path("q.toml").unlink()
-    capsys.readouterr()
-    assert sweep(started) == set()
-    assert "q.toml no longer exists: records kept unchecked: 2" in capsys.readouterr().err
 
 
 def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folder, started, capsys):
@@ -176,14 +218,6 @@ def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folde
         "fembench: cannot read q.toml, which the campaign needs: no such file\n"
     )
     assert started == []
-
-
-def spoil_mesh():
-    Path("a.vtu").write_text("<VTKFile")
-
-
-def records(folder):
-    return {path.name: path.read_bytes() for path in record_paths(folder)}
 
 
 @pytest.mark.parametrize(("spoil", "name"), [(spoil_problem, "p.toml"), (spoil_mesh, "a.vtu")])
@@ -223,22 +257,6 @@ def test_a_record_of_an_edited_problem_gives_way_unless_the_new_problem_is_refus
     assert len(list(place.runs.glob("superseded/*"))) == 1 - kept
 
 
-@pytest.mark.parametrize("part", [0.0, 0.5])
-def test_a_truncated_record_is_moved_aside_and_only_its_run_is_repeated(folder, started, capsys, part):
-    sweep(started)
-    path = record_paths("out")[0]
-    text = path.read_text()
-    damaged = text[: int(part * len(text))]
-    path.write_text(damaged)
-    capsys.readouterr()
-    assert len(sweep(started)) == 1
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if "damaged" in line]
-    assert path.name in said
-    (aside,) = Path("out/runs/superseded").iterdir()
-    assert aside.read_text() == damaged
-    assert len(record_paths("out")) == len(ALL)
-
-
 @pytest.mark.parametrize("option", ["--no-report", "--dry-run"])
 def test_a_campaign_that_goes_on_decodes_each_record_once(folder, started, monkeypatch, option):
     sweep(started)
@@ -257,31 +275,6 @@ def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_ne
     assert Path("out/campaign.toml").read_text() == text
     Path("c.toml").write_text(text.replace('"corner-load"', '"bar"'))
     assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
-
-
-def as_before(name, **case):
-    """Give a record of the campaign these fields, and a name as of an earlier version."""
-    (path,) = (path for path in record_paths("out") if load(path).case.question.problem == "p.toml")
-    record = load(path)
-    path.unlink()
-    save(replace(record, id=name, case=record.case.with_(**case)), path.parent)
-
-
-@pytest.mark.parametrize("name", ["a-sym-none-p1-0badcafe-r1", ""])
-def test_a_run_repeated_because_the_default_kind_of_tolerance_has_changed_is_said(
-    folder, started, capsys, name
-):
-    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = ["p.toml", "q.toml"]\n')
-    sweep(started)
-    _, runs = read_campaign(Path("c.toml"))
-    case = next(run.case for run in runs if run.case.question.problem == "p.toml")
-    as_before(name or run_id(case.with_(tolerance_kind="absolute"), 1), tolerance_kind="absolute")
-    capsys.readouterr()
-    assert sweep(started) == {("a.vtu", "p.toml")}
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "tolerance_kind" in line]
-    assert line == "the default tolerance_kind is now 'relative': runs to repeat: 1 (old records: out/runs)"
-    assert sweep(started) == set()
-    assert "tolerance_kind" not in capsys.readouterr().err
 
 
 def test_a_campaign_that_varies_the_kind_of_tolerance_has_no_changed_default(folder, started, capsys):
@@ -338,17 +331,6 @@ def test_records_of_other_hosts_are_refused_in_one_line(
         (said,) = capsys.readouterr().err.splitlines()
         assert f"made on other hosts ({measured or 'neither a host file nor a batch system'}): " in said
         assert "give another --results" in said
-
-
-def test_a_record_of_an_earlier_version_lacks_what_later_ones_added_and_is_still_of_the_same_problem(
-    folder, started
-):
-    sweep(started)
-    path = record_paths("out")[0]
-    tree = json.loads(path.read_text())
-    del tree["problem"]["body"], tree["problem"]["tractions"]
-    path.write_text(json.dumps(tree))
-    assert sweep(started) == set()
 
 
 def reference_of_two_ranks(folder, started, *, label, between):

@@ -58,10 +58,25 @@ def test_the_time_given_is_kept_within_a_tenth_whatever_was_expected_of_the_runs
     assert all(times[k] for k in range(n)) or done.order.left_out
 
 
-def test_a_run_that_is_expected_to_end_late_is_not_begun():
-    done = Simulated([34.0, 34.0, 34.0], [34.0, 34.0, 34.0], 100.0).go()
-    assert (done.now, done.times()) == (68.0, [1, 1, 0])
-    assert done.order.left_out == [CASES[2]]
+@pytest.mark.parametrize(
+    ("true", "prior", "given", "times", "left_out"),
+    [
+        ([34.0] * 3, [34.0] * 3, 100.0, [1, 1, 0], CASES[2:3]),  # it would end late
+        ([30.0] * 5, [30.0] * 5, 100.0, [1, 1, 1, 0, 0], CASES[3:5]),  # the least important ones
+        ([10.0, 500.0, 10.0], [10.0, 500.0, 10.0], 60.0, [3, 0, 3], CASES[1:2]),
+        ([10.0] * 4, [100.0] * 4, 120.0, [3] * 4, []),  # others show how fast the machine is
+        ([10.0] * 4, [150.0] * 4, 100.0, [3, 3, 2, 2], []),
+    ],
+)
+def test_a_run_is_begun_only_if_it_is_expected_to_end_in_time(true, prior, given, times, left_out):
+    done = Simulated(true, prior, given).go()
+    assert (done.times(), done.order.left_out) == (times, left_out)
+    assert done.order.seconds_left >= 0
+
+
+def test_a_case_that_failed_is_not_left_out_for_lack_of_time():
+    done = Simulated([10.0, 10.0], [10.0, 10.0], 60.0, crash=[CASES[1]]).go()
+    assert (done.times(), done.order.left_out) == ([5, 1], [])
 
 
 @pytest.mark.parametrize("late", [2.0, 40.0])
@@ -72,30 +87,11 @@ def test_a_run_that_takes_much_longer_than_expected_is_ended_a_twentieth_after_t
     assert done.order.left_out == [CASES[1]]
 
 
-def test_a_case_that_failed_is_not_left_out_for_lack_of_time():
-    done = Simulated([10.0, 10.0], [10.0, 10.0], 60.0, crash=[CASES[1]]).go()
-    assert done.times() == [5, 1]
-    assert done.order.left_out == []
-
-
 def test_a_case_whose_second_run_is_cut_has_a_record_and_is_not_left_out():
     sim = Simulated([10.0], [10.0], 60.0)
     sim.go(lambda run: sim.true.update({CASES[0]: 1000.0}))
     assert sim.times() == [2]
     assert sim.order.left_out == []
-
-
-def test_if_time_is_short_the_least_important_cases_are_left_out_and_named():
-    done = Simulated([30.0] * 5, [30.0] * 5, 100.0).go()
-    assert done.times() == [1, 1, 1, 0, 0]
-    assert done.order.left_out == CASES[3:5]
-    assert done.order.seconds_left == 0
-
-
-def test_a_case_that_is_too_long_gives_way_to_less_important_ones():
-    done = Simulated([10.0, 500.0, 10.0], [10.0, 500.0, 10.0], 60.0).go()
-    assert done.times() == [3, 0, 3]
-    assert done.order.left_out == [CASES[1]]
 
 
 def test_if_there_is_plenty_of_time_every_case_runs_once_before_any_runs_again():
@@ -104,11 +100,6 @@ def test_if_there_is_plenty_of_time_every_case_runs_once_before_any_runs_again()
     assert [run.repetition for run in done.ran[:6]] == [1, 1, 1, 2, 2, 2]
     assert len({run.id for run in done.ran}) == len(done.ran)
     assert done.order.left_out == []
-
-
-def test_what_was_expected_too_long_at_first_runs_once_others_show_how_fast_the_machine_is():
-    assert Simulated([10.0] * 4, [100.0, 100.0, 100.0, 100.0], 120.0).go().times() == [3] * 4
-    assert Simulated([10.0] * 4, [150.0] * 4, 100.0).go().times() == [3, 3, 2, 2]
 
 
 def test_runs_with_a_record_are_given_first_and_take_no_time():

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,47 +10,26 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import speed
 
 
-class Planted:
-    """Tools whose `fembench peers` timed these peers alone, all alike but PETSc at half the speed."""
+class Tools:
+    """Programs that find what is planted: `found` of (peer, preconditioner)."""
 
-    def __init__(self, *peers):
-        self._peers = peers
+    def __init__(self, methods, found):
+        self._runs = [
+            {"peer": peer, "precond": precond, "ranks": ranks, "status": "timed", **found(peer, precond)}
+            for peer, precond in methods
+            for ranks in (1, 2)
+        ]
 
     def run(self, *words):
-        return {"runs": [self._run(p, c, n) for p in self._peers for c in ("none", "jacobi") for n in (1, 2)]}
+        return {"runs": self._runs}
 
-    @staticmethod
-    def _run(peer, precond, ranks):
-        seconds = 2.0 if peer.startswith("petsc") else 1.0
-        return {
-            "peer": peer,
-            "precond": precond,
-            "ranks": ranks,
-            "status": "timed",
-            "per_iteration": [seconds] * 7,
-        }
+
+@pytest.fixture(autouse=True)
+def no_mesh(monkeypatch):
+    monkeypatch.setattr(speed, "unstructured", lambda side: "jittered.vtu")
 
 
 PETSC = ("petsc-aij", "petsc-baij", "petsc-sbaij")
-
-
-@pytest.fixture
-def iterations(monkeypatch):
-    monkeypatch.setattr(speed, "unstructured", lambda side: "jittered.vtu")
-    return lambda *peers: speed.attempt(speed.iterations, Planted(*peers), speed.QUICK)
-
-
-def test_with_all_peers_every_line_is_measured(iterations):
-    rows = iterations("own-sym", "numpy", *PETSC)
-    assert [row.measured for row in rows] == [2.0] * 4 + [1.0] * 2 + [2.0] * 6
-
-
-def test_without_petsc_its_lines_say_so_and_the_others_stay(iterations):
-    rows = iterations("own-sym", "numpy")
-    assert [row.measured for row in rows if "numpy" in row.what] == [1.0, 1.0]
-    missing = [row for row in rows if row.promise.verdict == "not measured"]
-    assert len(missing) == 10
-    assert all("petsc-aij with" in row.what for row in missing)
 
 
 def test_a_program_that_fails_ends_its_part_and_keeps_the_rows_before():
@@ -62,39 +42,36 @@ def test_a_program_that_fails_ends_its_part_and_keeps_the_rows_before():
     assert (last.what, last.promise.verdict) == ("part: 'bytes'", "not measured")
 
 
-class Solved:
-    """Tools whose `fembench peers` took one second with own multigrid, and four with everything else."""
+def iterations(*peers):
+    """Rows where these peers were timed, all alike but PETSC at half the speed."""
+    methods = [(peer, precond) for peer in peers for precond in ("none", "jacobi")]
+    tools = Tools(methods, lambda peer, _: {"per_iteration": [2.0 if peer.startswith("petsc") else 1.0] * 7})
+    return speed.attempt(speed.iterations, tools, speed.QUICK)
 
-    def run(self, *words):
-        methods = [("own-sym", "multigrid"), speed.GAMG, speed.TWO_LEVEL]
-        return {"runs": [self._run(*method, ranks) for method in methods for ranks in (1, 2)]}
 
-    @staticmethod
-    def _run(peer, precond, ranks):
+def test_without_petsc_its_lines_say_so_and_the_others_stay():
+    rows = iterations("own-sym", "numpy", *PETSC)
+    assert [row.measured for row in rows] == [2.0] * 4 + [1.0] * 2 + [2.0] * 6
+    rows = iterations("own-sym", "numpy")
+    assert [row.measured for row in rows if "numpy" in row.what] == [1.0, 1.0]
+    missing = [row for row in rows if row.promise.verdict == "not measured"]
+    assert len(missing) == 10
+    assert all("petsc-aij with" in row.what for row in missing)
+
+
+def test_a_time_to_the_solution_contains_set_up_and_a_missing_peer_costs_its_line_alone():
+    """One second with own multigrid, and four with everything else."""
+
+    def found(peer, precond):
         half = 0.5 if precond == "multigrid" else 2.0
-        run = {"peer": peer, "precond": precond, "ranks": ranks, "status": "timed"}
-        return run | {"setup": [half], "solves": [half] * 3}
+        return {"setup": [half], "solves": [half] * 3}
 
-
-def test_a_time_to_the_solution_contains_set_up_and_a_missing_peer_costs_its_line_alone(monkeypatch):
-    monkeypatch.setattr(speed, "unstructured", lambda side: "jittered.vtu")
-    rows = speed.attempt(speed.solutions, Solved(), speed.FULL)
+    tools = Tools([("own-sym", "multigrid"), speed.GAMG, speed.TWO_LEVEL], found)
+    rows = speed.attempt(speed.solutions, tools, speed.FULL)
     assert [row.measured for row in rows[:6]] == [4.0] * 5 + [None]
     verdicts = [row.promise.kept for row in rows[:5]]
     assert verdicts == [False, False, True, False, True]  # limits 6, 5, 3.5, 6, 3.5
     assert "pyamg" in rows[5].what
-
-
-class Counted:
-    """Tools whose `levels.py` found these iterations of multigrid."""
-
-    def __init__(self, counts):
-        self._counts = counts
-
-    def run(self, *words):
-        if "multigrid" in words:
-            return {"multigrid": self._counts}
-        return {"two-level": {"2": 50}, "jacobi": {"2": 100}}
 
 
 @pytest.mark.parametrize(
@@ -102,5 +79,7 @@ class Counted:
     [([7, 8], [True, True]), ([9, 10], [False, True]), ([7, 9], [True, False])],
 )
 def test_iterations_of_multigrid_are_few_and_alike_on_all_ranks(counts, kept):
-    rows = speed.attempt(speed.levels, Counted(dict(zip("12", counts, strict=True))), speed.QUICK)
+    found = {"multigrid": dict(zip("12", counts)), "two-level": {"2": 50}, "jacobi": {"2": 100}}
+    tools = SimpleNamespace(run=lambda *words: found)
+    rows = speed.attempt(speed.levels, tools, speed.QUICK)
     assert [row.promise.kept for row in rows if "multigrid" in row.what] == kept

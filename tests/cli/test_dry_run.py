@@ -109,34 +109,6 @@ def test_a_host_whose_memory_is_assumed_is_named(capsys, monkeypatch):
     assert "memory of n2, n3, n4, …: not known, taken to be that of this host" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("variable", "line"),
-    [
-        ({"SLURM_STEP_ID": "0"}, "fembench was started by srun (step 7.0), but it starts the ranks itself"),
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, "fembench was started by an MPI launcher"),
-    ],
-)
-def test_a_dry_run_inside_a_job_step_is_refused_as_the_sweep_is(capsys, monkeypatch, variable, line):
-    for name, value in variable.items():
-        monkeypatch.setenv(name, value)
-    Path("c.toml").write_text('name = "c"\n[[cases]]\n')
-    assert main(["sweep", "c.toml", "--dry-run"]) == 2
-    assert capsys.readouterr().err.startswith(f"fembench: {line}")
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ([], "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE"),
-        (["--machine", "c.toml"], "c.toml"),
-        (["--hostfile", "missing"], "missing"),
-    ],
-)
-def test_hosts_that_cannot_be_found_out_are_refused_in_one_line(refusal, options, line):
-    Path("c.toml").write_text('name = "c"\n[[cases]]\nhosts = "fast"\n')
-    assert line in refusal("sweep", "c.toml", "--dry-run", *options)
-
-
 def test_a_dry_run_lists_the_run_of_a_damaged_record_as_one_to_repeat(capsys):
     Path("c.toml").write_text('name = "c"\n[[cases]]\n')
     _, (run,) = read_campaign(Path("c.toml"))
@@ -150,31 +122,41 @@ def test_a_dry_run_lists_the_run_of_a_damaged_record_as_one_to_repeat(capsys):
     assert path.read_text() == '{"schema":'
 
 
-def test_a_dry_run_refuses_the_folder_of_another_campaign_as_the_sweep_does(refusal):
-    Path("results/c").mkdir(parents=True)
-    Path("results/c/campaign.toml").write_text('name = "c"\n[[cases]]\nmesh = "m3"\n')
-    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
-    for dry in ([], ["--dry-run"]):
-        assert "this folder holds another campaign" in refusal("sweep", "c.toml", *dry)
+STEP = "fembench was started by srun (step 7.0), but it starts the ranks itself"
+FAST = '[[cases]]\nhosts = "fast"\n'
+ONE_HOST = {"SLURM_JOB_ID": "", "SLURM_JOB_NODELIST": ""}
 
 
 @pytest.mark.parametrize(
-    ("setting", "line"),
+    ("text", "options", "variables", "line"),
     [
-        ('map_by = "socket"', "map by 'socket': expected core, numa, host"),
-        ('launcher = "mpirum"', "launcher 'mpirum': expected one of "),
-        ('launcher_options = "--mca \'btl"', "a quote is not closed"),
+        ("", [], {"SLURM_STEP_ID": "0"}, STEP),
+        ("", [], {"OMPI_COMM_WORLD_SIZE": "2"}, "fembench was started by an MPI launcher"),
+        (FAST, [], {}, "hosts = 'fast': the speed of the hosts is not known; expected --machine FILE"),
+        (FAST, ["--machine", "c.toml"], {}, "c.toml"),
+        (FAST, ["--hostfile", "missing"], {}, "missing"),
+        ("", ["--results", "other"], {}, "this folder holds another campaign"),
+        *(
+            (setting, [], variables, line)
+            for variables in ({}, ONE_HOST)
+            for setting, line in (
+                ('map_by = "socket"\n', "map by 'socket': expected core, numa, host"),
+                ('launcher = "mpirum"\n', "launcher 'mpirum': expected one of "),
+                ('launcher_options = "--mca \'btl"\n', "a quote is not closed"),
+            )
+        ),
     ],
 )
-@pytest.mark.parametrize("several_hosts", [True, False])
-def test_a_launcher_or_mapping_that_does_not_exist_is_refused_before_the_first_run(
-    refusal, monkeypatch, setting, line, several_hosts
+def test_a_dry_run_is_refused_as_the_sweep_is_before_its_first_run(
+    refusal, monkeypatch, text, options, variables, line
 ):
     for name in ("FEMBENCH_LAUNCHER", "FEMBENCH_LAUNCHER_OPTIONS", "FEMBENCH_MAP_BY"):
         monkeypatch.setenv(name, "")  # they are set below, and restored
-    for name in () if several_hosts else ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"):
-        monkeypatch.delenv(name)
-    Path("c.toml").write_text(f'name = "c"\n{setting}\n[[cases]]\n')
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    Path("other").mkdir()
+    Path("other/campaign.toml").write_text('name = "c"\n[[cases]]\nmesh = "m3"\n')
+    Path("c.toml").write_text(f'name = "c"\n{text}' + "[[cases]]\n" * ("[[" not in text))
     for dry in ([], ["--dry-run"]):
-        assert line in refusal("sweep", "c.toml", *dry)
-    assert not Path("results").exists()
+        assert line in refusal("sweep", "c.toml", *options, *dry)
+    assert not list(Path().glob("results/**/*.json"))

@@ -168,32 +168,29 @@ def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, o
     assert ("m", 6, "", True) in placements("results/default")
 
 
-def test_the_way_to_run_without_slow_hosts_is_not_named_where_nodes_would_leave_out_others(ranks, capsys):
-    """The host is slow because of its processor: fembench nodes --without would keep it."""
-    ranks.speed, ranks.other = 0.25, True
+@pytest.mark.parametrize(
+    ("settings", "planned", "said", "unsaid"),
+    [
+        # slow because of its processor: fembench nodes --without would keep it
+        (
+            {"speed": 0.25, "other": True},
+            True,
+            ["nodes: 3 nodes, none compared", "slow hosts: keep n2, with shares by speed"],
+            "to run without them",
+        ),
+        ({"speed": 0.25, "foreign": 40.0}, False, ["DISTURBED: others used up to 40 %"], "slow hosts:"),
+        ({"disturbance": 0.8}, False, [], "slow hosts"),  # slow in one run, but not as a node
+    ],
+)
+def test_only_what_nodes_show_undisturbed_makes_a_host_slow_and_only_nodes_leave_it_out(
+    ranks, capsys, settings, planned, said, unsaid
+):
+    vars(ranks).update(settings)
     assert main(["sweep", "--no-report"]) == 0
-    said = capsys.readouterr()
-    assert "nodes: 3 nodes, none compared" in said.err
-    assert "slow hosts: keep n2, with shares by speed" in said.out
-    assert "to run without them" not in said.out
-
-
-def test_nothing_is_planned_from_a_disturbed_measurement(ranks, capsys):
-    ranks.speed, ranks.foreign = 0.25, 40.0
-    assert main(["sweep", "--no-report", "--json"]) == 0
-    assert not any(case.placement.shares or case.placement.hosts for case in ranks.cases)
-    said = capsys.readouterr()
-    rows = {row["what"]: row for row in json.loads(said.out)["tables"]["headline"]}
-    assert rows["slowest host"]["remarks"].startswith("DISTURBED: others used up to 40 %")
-    assert "slow hosts" not in rows
-
-
-def test_a_host_that_is_slow_in_one_run_but_not_as_a_node_is_not_slow(ranks, capsys):
-    ranks.disturbance = 0.8
-    assert main(["sweep", "--no-report"]) == 0
-    assert not any(case.placement.shares or case.placement.hosts for case in ranks.cases)
-    said = capsys.readouterr()
-    assert "slow hosts" not in said.out + said.err
+    told = "".join(capsys.readouterr())
+    assert [words for words in said if words not in told] == []
+    assert unsaid not in told
+    assert any(case.placement.shares for case in ranks.cases) is planned
 
 
 def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_without(ranks, monkeypatch):

@@ -33,35 +33,24 @@ def clone(tmp_path):
 
 
 @needs_git
-def test_a_clean_tree_is_its_commit(clone):
-    assert source_state(clone[0]) == (clone[1], False)
+@pytest.mark.parametrize(
+    ("name", "dirty"),
+    [("", False), ("fembench/a.py", True), ("fembench/new.py", True), ("results/r.json", False)],
+)
+def test_a_tree_is_its_commit_and_dirty_if_sources_were_changed_or_added(clone, name, dirty):
+    if name:
+        (clone[0] / name).parent.mkdir(exist_ok=True)
+        (clone[0] / name).write_text("2\n")
+    assert source_state(clone[0]) == (clone[1], dirty)
 
 
 @needs_git
-@pytest.mark.parametrize("name", ["a.py", "new.py"])
-def test_a_changed_or_new_source_makes_the_tree_dirty(clone, name):
-    (clone[0] / "fembench" / name).write_text("2\n")
-    assert source_state(clone[0]) == (clone[1], True)
-
-
-@needs_git
-def test_results_and_notes_do_not(clone):
-    (clone[0] / "results").mkdir()
-    (clone[0] / "results" / "r.json").write_text("{}")
-    assert source_state(clone[0]) == (clone[1], False)
-
-
-@needs_git
-def test_without_git_the_commit_is_read_from_its_files_and_not_known_to_be_clean(clone, monkeypatch):
+@pytest.mark.parametrize("packed", [False, True])
+def test_without_git_the_commit_is_read_from_its_files_and_not_known_to_be_clean(clone, monkeypatch, packed):
+    if packed:
+        subprocess.run(["git", "-C", str(clone[0]), "pack-refs", "--all"], check=True)
     monkeypatch.setattr(build, "_git", lambda *_: None)
     assert source_state(clone[0]) == (clone[1], True)
-
-
-@needs_git
-def test_a_packed_branch_is_found_too(clone, monkeypatch):
-    subprocess.run(["git", "-C", str(clone[0]), "pack-refs", "--all"], check=True)
-    monkeypatch.setattr(build, "_git", lambda *_: None)
-    assert source_state(clone[0])[0] == clone[1]
 
 
 @needs_git

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from printed import printed
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
@@ -100,14 +99,6 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, script, text):
     where, first, second = workflow.launcher()
     assert (where.status, first.status) == ("ok", "ok")
     assert (second.item, second.status, second.required) == ("two ranks", "problem", True)
-
-
-def test_what_open_mpi_said_of_ranks_that_do_not_meet_is_shown(monkeypatch, tmp_path, script):
-    (tmp_path / "said").write_text(printed.SLOTS)
-    fake = script("mpiexec", f"cat {tmp_path}/said\nexit 1")
-    monkeypatch.setattr("fembench.launch.line.find_launcher", lambda: fake)
-    *_, finding = workflow.launcher()
-    assert finding.found.startswith("do not start in one job: 3 ranks, but the hosts have fewer slots")
 
 
 @pytest.mark.parametrize(

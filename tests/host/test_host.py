@@ -65,6 +65,8 @@ def test_a_machine_without_proc_and_sys_has_facts_too(tmp_path):
     assert facts.memory_bytes > 0
     assert host.peak_memory(tmp_path) > 0
     assert host.taken_meter(tmp_path)(1) == (0.0, 0.0)
+    assert (cgroup.cpu_quota(tmp_path), cgroup.allowed_cpus(tmp_path)) == (None, None)
+    assert (cgroup.memory_limit(tmp_path), cgroup.throttled_seconds(tmp_path)) == (None, 0)
 
 
 def test_an_arm_processor_is_named_by_its_numbers(files):
@@ -149,20 +151,6 @@ def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_ru
     assert host.physical_cores((0, 4, 7), root) == {"0,4", "3,7"}
 
 
-def test_without_control_groups_there_is_no_limit(tmp_path):
-    assert cgroup.cpu_quota(tmp_path) is None
-    assert cgroup.allowed_cpus(tmp_path) is None
-    assert cgroup.memory_limit(tmp_path) is None
-    assert cgroup.throttled_seconds(tmp_path) == 0
-
-
-def test_a_quota_below_one_leaves_one_core_and_one_above_all():
-    assert cgroup.whole_cpus(0.5, 8) == 1
-    assert cgroup.whole_cpus(2.0, 8) == 2
-    assert cgroup.whole_cpus(99.0, 8) == 8
-    assert cgroup.whole_cpus(None, 8) == 8
-
-
 def stat(stolen, idle):
     lines = [f"cpu{i} 100 0 0 {idle} 0 0 0 {stolen} 0 0" for i in host.affinity()]
     return "\n".join(
@@ -173,13 +161,9 @@ def stat(stolen, idle):
 def test_steal_is_the_part_of_the_cpu_time_of_our_cpus_that_was_stolen(files):
     root = files({"proc/stat": stat(5, 1000)})
     taken = host.taken_meter(root)
+    assert taken(1) == (0.0, 0.0)  # no time has passed
     files({"proc/stat": stat(35, 1070)})  # 30 stolen of 100 that passed
     assert taken(1) == pytest.approx((30.0, 0.0))
-
-
-def test_no_time_passed_means_nothing_stolen(files):
-    root = files({"proc/stat": stat(5, 1000)})
-    assert host.taken_meter(root)(1) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +192,8 @@ def test_the_meter_of_this_machine_answers_between_0_and_100():
     taken = host.taken_meter()
     time.sleep(0.05)
     assert all(0 <= percent <= 100 for percent in taken(1))
+    assert host.host_cores() >= 1
+    assert sys.platform != "linux" or set(host.affinity()) == os.sched_getaffinity(0)
 
 
 def test_memory_that_was_held_shows_in_the_peak():
@@ -216,10 +202,3 @@ def test_memory_that_was_held_shows_in_the_peak():
     command = [sys.executable, "-c", f"from fembench.host import host; {code}"]
     held = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
     assert 32 << 20 < held < 128 << 20
-
-
-def test_this_process_may_run_somewhere():
-    assert len(host.affinity()) >= 1
-    assert host.host_cores() >= 1
-    if sys.platform == "linux":
-        assert set(host.affinity()) == os.sched_getaffinity(0)

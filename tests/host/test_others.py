@@ -20,30 +20,23 @@ def after(seconds, own, *, cpus=2, idle=0.0, wait=0.0, irq=0.0, softirq=0.0, ste
     return share(CpuTimes(5.0, IDLE, dict.fromkeys(own, 0.0)), CpuTimes(5.0 + seconds, spent, own), cpus)
 
 
-def test_what_is_neither_idle_nor_the_jobs_is_others():
-    """20 s of two CPUs: 5 idle, 2 of interrupts, 1 waited, 1 stolen: 11 busy, 9 of them the job's."""
-    found = after(
-        10.0, {"rank 0": 4.5, "rank 1": 4.0, "process 7": 0.5}, idle=5, wait=1, irq=1, softirq=1, steal=1
-    )
-    assert found == pytest.approx((10.0, 0.2))
+THREE = {"rank 0": 4.5, "rank 1": 4.0, "process 7": 0.5}
 
 
-def test_a_busy_loop_that_shares_one_of_two_cores_has_a_quarter():
-    assert after(10.0, {"rank 0": 10.0, "rank 1": 5.0}) == pytest.approx((25.0, 0.2))
-
-
-@pytest.mark.parametrize("ranks", [2, 8, 128])
-def test_ranks_that_share_cores_are_no_others_to_each_other(ranks):
-    assert after(10.0, {f"rank {r}": 20.0 / ranks for r in range(ranks)})[0] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_figure_below_nothing_is_nothing():
-    assert after(1.0, {"rank 0": 1.01, "rank 1": 1.01})[0] == 0.0
-
-
-@pytest.mark.parametrize(("seconds", "percent"), [(0.01, 100.0), (0.1, 20.0), (1.0, 2.0), (10.0, 0.2)])
-def test_a_window_of_a_second_is_known_within_two_percent(seconds, percent):
-    assert after(seconds, {"rank 0": seconds}).others_resolution == pytest.approx(percent)
+@pytest.mark.parametrize(
+    ("seconds", "own", "rest", "percent"),
+    [
+        # 20 s of two CPUs: 5 idle, 2 of interrupts, 1 waited, 1 stolen: 11 busy, 9 of them the job's
+        (10.0, THREE, {"idle": 5, "wait": 1, "irq": 1, "softirq": 1, "steal": 1}, 10.0),
+        (10.0, {"rank 0": 10.0, "rank 1": 5.0}, {}, 25.0),  # a busy loop on one of two cores
+        *((10.0, {f"rank {r}": 20.0 / n for r in range(n)}, {}, 0.0) for n in (2, 8, 128)),
+        (1.0, {"rank 0": 1.01, "rank 1": 1.01}, {}, 0.0),  # not below nothing
+        (0.01, {"rank 0": 0.01}, {}, 50.0),
+    ],
+)
+def test_what_is_neither_idle_nor_the_jobs_is_others(seconds, own, rest, percent):
+    found = after(seconds, own, **rest)
+    assert found == pytest.approx((percent, min(2.0 / seconds, 100.0)), abs=1e-9)  # 2 % of a second
 
 
 def test_counters_that_do_not_run_tell_nothing():

@@ -9,60 +9,55 @@ from fembench.launch.job import APART, REFUSED, UNSHARED, StartedRank
 from fembench.launch.run_job import JobEnd
 from fembench.launch.witness import Death
 
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (printed.KILLED, "rank 1 on vm was ended by signal 9 (Killed)"),
-        (printed.MPICH, "rank 2 on node7 was ended by signal 9 (Killed)"),
-        (printed.MPICH_5, "the rank that was process 24435 on node7 was ended by signal 9 (Killed)"),
-        (printed.DISCONNECTED, "a rank on n2 crashed or was ended: a rank on n1 lost its connection to it"),
-    ],
-)
-def test_a_killed_rank_is_named(text, message):
-    assert diagnosis(137, text) == ("killed", message)
-
-
 THREE_HOSTS = [StartedRank(f"n{1 + rank // 2}", 4706 + rank) for rank in range(6)]
-DEATHS = [Death(3, "n2"), Death(4, "n3")]
+TWO_HOSTS = [StartedRank("n1", 1), StartedRank("n2.cluster.org", 1)]
+FIRST, DEATHS = [Death(1, "n1")], [Death(3, "n2"), Death(4, "n3")]
+MEMORY = ": the job's memory limit was reached"
 
 
 @pytest.mark.parametrize(
-    ("text", "deaths", "message"),
+    ("text", "started", "deaths", "message"),
     [
-        (printed.MPICH_5_CODE, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
-        (printed.SRUN_KILLED, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.KILLED, (), (), "rank 1 on vm was ended by signal 9 (Killed)"),
+        (printed.MPICH, (), (), "rank 2 on node7 was ended by signal 9 (Killed)"),
         (
-            printed.SRUN_MEMORY,
+            printed.MPICH_5,
             (),
-            "rank 5 on n3 was ended by signal 9 (Killed): the job's memory limit was reached",
+            (),
+            "the rank that was process 24435 on node7 was ended by signal 9 (Killed)",
         ),
-        (printed.DISCONNECTED, DEATHS, "rank 3 on n2 crashed or was ended"),
-        (printed.DISCONNECTED.partition("\0")[2], DEATHS, "rank 3 on n2 crashed or was ended"),
-        (printed.BEREAVED, [Death(1, "n1"), *DEATHS], "rank 3 on n2 crashed or was ended"),
-        (printed.BEREAVED, [Death(1, "n1")], "rank 1 on n1 crashed or was ended"),
-        (printed.INTEL, DEATHS, "rank 3 on n2 crashed or was ended"),
-        (printed.INTEL, [Death(1, "n1")], "rank 1 on n1 was ended by signal 9 (Killed)"),
-        (printed.MPICH_5_CODE, [Death(5, "n3")], "rank 5 on n3 was ended by signal 9 (Killed)"),
-        (printed.MPICH_5_CODE, DEATHS, "rank 3 on n2 crashed or was ended"),
-        (printed.INTEL, (), "a rank on n1 or n3 was ended by signal 9 (Killed)"),
+        (
+            printed.DISCONNECTED,
+            (),
+            (),
+            "a rank on n2 crashed or was ended: a rank on n1 lost its connection to it",
+        ),
+        (printed.DISCONNECTED, TWO_HOSTS, (), "rank 1 on n2 crashed or was ended"),  # its only rank
+        (printed.MPICH_5_CODE, THREE_HOSTS, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.SRUN_KILLED, THREE_HOSTS, (), "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.SRUN_MEMORY, THREE_HOSTS, (), f"rank 5 on n3 was ended by signal 9 (Killed){MEMORY}"),
+        (printed.DISCONNECTED, THREE_HOSTS, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.DISCONNECTED.partition("\0")[2], THREE_HOSTS, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.BEREAVED, THREE_HOSTS, [*FIRST, *DEATHS], "rank 3 on n2 crashed or was ended"),
+        (printed.BEREAVED, THREE_HOSTS, FIRST, "rank 1 on n1 crashed or was ended"),
+        (printed.INTEL, THREE_HOSTS, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL, THREE_HOSTS, FIRST, "rank 1 on n1 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5_CODE, THREE_HOSTS, [Death(5, "n3")], "rank 5 on n3 was ended by signal 9 (Killed)"),
+        (printed.MPICH_5_CODE, THREE_HOSTS, DEATHS, "rank 3 on n2 crashed or was ended"),
+        (printed.INTEL, THREE_HOSTS, (), "a rank on n1 or n3 was ended by signal 9 (Killed)"),
     ],
 )
-def test_a_killed_rank_is_named_by_where_it_was_started_and_by_its_connection(text, deaths, message):
-    assert diagnosis(9, text, THREE_HOSTS, deaths) == ("killed", message)
+def test_a_killed_rank_is_named_by_what_was_printed_its_place_and_its_connection(
+    text, started, deaths, message
+):
+    assert diagnosis(9, text, started, deaths) == ("killed", message)
 
 
-def test_the_only_rank_of_a_host_is_named_if_the_host_is():
-    started = [StartedRank("n1", 1), StartedRank("n2.cluster.org", 1)]
-    assert diagnosis(14, printed.DISCONNECTED, started) == ("killed", "rank 1 on n2 crashed or was ended")
-
-
-def test_a_rank_that_only_its_connection_showed_to_die_is_named_with_what_was_printed():
-    text = "[n1:7] *** An error occurred in MPI_Send\n[n1:7] *** on communicator MPI_COMM_WORLD\n"
-    message = "rank 3 on n2 crashed or was ended: [n1:7] *** An error occurred in MPI_Send"
+@pytest.mark.parametrize("said", ["[n1:7] *** An error occurred in MPI_Send", "it printed nothing"])
+def test_a_rank_that_only_its_connection_showed_to_die_is_named_with_what_was_printed(said):
+    text = f"{said}\n[n1:7] *** on communicator MPI_COMM_WORLD\n" if said.startswith("[") else ""
+    message = f"rank 3 on n2 crashed or was ended: {said}"
     assert diagnosis(1, text, deaths=DEATHS) == ("crashed", message)
-    silent = "rank 3 on n2 crashed or was ended: it printed nothing"
-    assert diagnosis(0, "", THREE_HOSTS, DEATHS) == ("crashed", silent)
 
 
 def test_a_rank_that_raised_is_named_and_not_one_that_was_ended_with_it():

@@ -1,5 +1,6 @@
 """The line that starts the ranks of a job: launcher, hosts, order and binding."""
 
+import re
 import subprocess
 
 import pytest
@@ -9,10 +10,11 @@ from fembench.host.host import usable_cores
 from fembench.launch import line as lines
 from fembench.launch.allocation import hosts_asked
 from fembench.launch.hosts import HostSlots
-from fembench.launch.launchers import LAUNCHERS, find_launcher, recognised
+from fembench.launch.launchers import LAUNCHERS, UNKNOWN, find_launcher, recognised
 from fembench.launch.line import environment, job_line
 
-BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
+BY_NAME = {launcher.name: launcher for launcher in (*LAUNCHERS, UNKNOWN)}
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x3)"}
 
 
 pytestmark = pytest.mark.usefixtures("no_batch_system")
@@ -168,17 +170,6 @@ def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, script, monkeypatc
         find_launcher()
 
 
-def test_a_host_file_for_a_launcher_that_is_not_recognised_is_refused(tmp_path, script, monkeypatch):
-    mpiexec = script("mpiexec", "echo 'Example MPI 1.0'")
-    monkeypatch.setenv("FEMBENCH_MPIEXEC", mpiexec)
-    path = hosts(tmp_path, "a\nb\n")
-    with pytest.raises(
-        InputError, match=f"^host file {path}: fembench cannot pass hosts to {mpiexec} \\(unknown\\)"
-    ):
-        job_line(2, path)
-    assert words(job_line(1)) == ["-n", "1"]
-
-
 DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 max_slots=4\nb cpu=1\n")
 
 
@@ -237,25 +228,11 @@ def test_any_other_order_of_hosts_is_kept(using, tmp_path):
     assert "-bind-to" not in words(line)  # both ranks of a host would be bound to its first core
 
 
-def test_a_mapping_that_the_launcher_lacks_is_refused(using, monkeypatch, tmp_path):
-    using("srun")
-    monkeypatch.setenv("FEMBENCH_MAP_BY", "numa")
-    with pytest.raises(InputError, match=r"^map by 'numa': srun maps by core, host$"):
-        job_line(2, hosts(tmp_path, "a:2\n"))
-    monkeypatch.setenv("FEMBENCH_MAP_BY", "socket")
-    with pytest.raises(InputError, match=r"^map by 'socket': expected core, numa, host$"):
-        job_line(2, hosts(tmp_path, "a:2\n"))
-
-
 def test_an_allocation_is_passed_to_the_launcher(using, slurm):
     slurm()
     using("mpich")
     assert file_of(job_line(5)) == "n1:2\nn2:2\nn3:1\n"
     assert file_of(job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])) == "n2:1\nn3:1\n"
-    with pytest.raises(
-        InputError, match=r"^7 ranks, but Slurm job 7 has 6 slots; ask for -n 7, or for fewer ranks$"
-    ):
-        job_line(7)
     with pytest.raises(
         InputError, match=r"^2 ranks, but the hosts asked for have 1 slot; ask for more hosts, or"
     ):
@@ -302,17 +279,46 @@ def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(
     assert hosts_of_ranks == ["n1", "n2", "n3"]
 
 
-def test_a_host_outside_the_allocation_is_refused_before_anything_starts(using, slurm, monkeypatch, tmp_path):
+def test_hosts_of_a_file_are_those_of_the_allocation_or_of_a_lab_inside_it(
+    using, slurm, monkeypatch, tmp_path
+):
     slurm()
     using("openmpi")
-    path = hosts(tmp_path, "n1 slots=2\nn9 slots=2\n")
-    with pytest.raises(
-        InputError, match=f"^{path}: host n9 is not in this job's allocation .6 slots, Slurm job 7"
-    ):
-        job_line(1, path)
     assert file_of(job_line(3, hosts(tmp_path, "root@n2.cluster.org:3\n"))) == "root@n2.cluster.org slots=3\n"
     monkeypatch.setenv("FEMBENCH_SYNTHETIC", "a lab of its own hosts")
     assert file_of(job_line(1, hosts(tmp_path, "n9\n"))) == "n9 slots=1\n"
+
+
+MAP, OPTIONS = "FEMBENCH_MAP_BY", "FEMBENCH_LAUNCHER_OPTIONS"
+TWO_RANKS = "rank 0=a slot=0\nrank 1=b slot=0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "text", "ranks", "message"),
+    [
+        ("unknown", {}, "a\nb\n", 2, "host file {}: fembench cannot pass hosts to /opt/unknown (unknown)"),
+        ("srun", {MAP: "numa"}, "a:2\n", 2, "map by 'numa': srun maps by core, host"),
+        ("srun", {MAP: "socket"}, "a:2\n", 2, "map by 'socket': expected core, numa, host"),
+        ("openmpi", {OPTIONS: "--mca 'x"}, "a:2\n", 2, "launcher options --mca 'x: a quote is not closed"),
+        ("mpich", SLURM, "", 7, "7 ranks, but Slurm job 7 has 6 slots; ask for -n 7, or for fewer ranks"),
+        ("openmpi", SLURM, "n1:2\nn9:2\n", 1, "{}: host n9 is not in this job's allocation (6 slots, Slurm"),
+        ("openmpi", {}, "a slots=2\n", 3, "3 ranks, but host file {} has 2 slots; ask for more slots"),
+        ("openmpi", {}, "rank 0=a slot=0\n", 2, "{} places 1 rank; the case has 2"),
+        ("openmpi", {}, "rank 0=a slot=0\nrank 0=b slot=0\n", 2, "{}: rank 0 is placed twice"),
+        ("openmpi", {}, "rank 0=a slot=0\nrank 2=b slot=0\n", 2, "{}: no line for rank 1"),
+        ("openmpi", {}, "rank 0=a slot=0\nrank one=b\n", 2, "{}: cannot read 'rank one=b'"),
+        ("mpich", {}, TWO_RANKS, 2, "{}: a rankfile is Open MPI's"),
+    ],
+)
+def test_what_the_launcher_or_the_hosts_cannot_do_is_refused_before_anything_starts(
+    name, settings, text, ranks, message, using, monkeypatch, tmp_path
+):
+    using(name)
+    for variable, value in settings.items():
+        monkeypatch.setenv(variable, value)
+    file = hosts(tmp_path, text) if text else ""
+    with pytest.raises(InputError, match=f"^{re.escape(message.format(file))}"):
+        job_line(ranks, file)
 
 
 @pytest.mark.parametrize(
@@ -331,14 +337,6 @@ def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
     assert options in " ".join(words(line))
     assert (line.crowded, line.loose) == (True, True)
     assert not job_line(2, hosts(tmp_path, "n1:2\n")).crowded
-
-
-def test_more_ranks_than_the_slots_of_a_host_file_are_refused(using, tmp_path):
-    using("openmpi")
-    with pytest.raises(
-        InputError, match=r"^3 ranks, but host file .* has 2 slots; .*'HOST slots=N'\), or for fewer"
-    ):
-        job_line(3, hosts(tmp_path, "a slots=2\n"))
 
 
 SRUN = "--kill-on-bad-exit=1"
@@ -424,22 +422,6 @@ def test_ranks_of_one_slot_may_share_its_core(using, tmp_path):
     assert after("--bind-to", line) == "core:overload-allowed"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("openmpi", "rank 0=a slot=0\n", "places 1 rank; the case has 2"),
-        ("openmpi", "rank 0=a slot=0\nrank 0=b slot=0\n", "rank 0 is placed twice"),
-        ("openmpi", "rank 0=a slot=0\nrank 2=b slot=0\n", "no line for rank 1"),
-        ("openmpi", "rank 0=a slot=0\nrank one=b\n", "cannot read 'rank one=b'"),
-        ("mpich", "rank 0=a slot=0\nrank 1=b slot=0\n", "Open MPI's"),
-    ],
-)
-def test_a_rankfile_that_does_not_fit_is_refused(name, text, message, using, tmp_path):
-    using(name)
-    with pytest.raises(InputError, match=message):
-        job_line(2, hosts(tmp_path, text))
-
-
 @pytest.mark.parametrize("folder", ["a:b", "a,b"])
 def test_a_folder_whose_name_open_mpi_would_cut_in_two_is_refused(folder, using, tmp_path):
     using("openmpi")
@@ -491,9 +473,3 @@ def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, us
     ):
         job_line(900)
     assert words(job_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n")))[-1] == "900"
-
-
-def test_options_for_the_launcher_with_an_open_quote_are_refused(monkeypatch):
-    monkeypatch.setenv("FEMBENCH_LAUNCHER_OPTIONS", "--mca 'x")
-    with pytest.raises(InputError, match=r"^launcher options --mca 'x: a quote is not closed"):
-        job_line(2)

@@ -26,15 +26,21 @@ def test_a_folded_list_of_hosts_is_the_same_list(text):
     assert folded(["n1", "n2", "n3"]) == "n[1-3]"
 
 
-def test_hosts_are_filled_in_their_order():
-    assert placed(ranks=3) == [("n1", 2), ("n2", 1)]
-    assert placed(ranks=5) == [("n1", 2), ("n2", 2), ("n3", 1)]
-
-
-def test_named_hosts_are_filled_in_the_order_of_the_names():
-    assert placed(ranks=3, hosts="n2,n1") == [("n2", 2), ("n1", 1)]
-    assert placed(ranks=1, hosts="n3") == [("n3", 1)]
-    assert placed(ranks=2, hosts="n[1-3]", per_node=1) == [("n1", 1), ("n2", 1)]
+@pytest.mark.parametrize(
+    ("placement", "map_by", "found"),
+    [
+        ({"ranks": 3}, "", [("n1", 2), ("n2", 1)]),
+        ({"ranks": 5}, "", [("n1", 2), ("n2", 2), ("n3", 1)]),
+        ({"ranks": 3, "hosts": "n2,n1"}, "", [("n2", 2), ("n1", 1)]),  # in the order of the names
+        ({"ranks": 1, "hosts": "n3"}, "", [("n3", 1)]),
+        ({"ranks": 2, "hosts": "n[1-3]", "per_node": 1}, "", [("n1", 1), ("n2", 1)]),
+        ({"ranks": 3}, "host", [("n1", 1), ("n2", 1), ("n3", 1)]),  # in turn
+        ({"ranks": 3, "hosts": "n1,n2"}, "host", [("n1", 1), ("n2", 1), ("n1", 1)]),
+    ],
+)
+def test_hosts_are_filled_in_their_order_or_take_ranks_in_turn(placement, map_by, found, monkeypatch):
+    monkeypatch.setenv("FEMBENCH_MAP_BY", map_by)
+    assert placed(**placement) == found
 
 
 def test_a_name_may_lack_the_domain():
@@ -42,12 +48,6 @@ def test_a_name_may_lack_the_domain():
     assert placed(job, ranks=2, hosts="n2") == [("n2.cluster.org", 2)]
     with pytest.raises(HostsError, match=r"no host n2\.other\.org"):
         placed(job, ranks=2, hosts="n2.other.org")
-
-
-def test_ranks_go_to_the_hosts_in_turn_if_they_are_mapped_by_host(monkeypatch):
-    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
-    assert placed(ranks=3) == [("n1", 1), ("n2", 1), ("n3", 1)]
-    assert placed(ranks=3, hosts="n1,n2") == [("n1", 1), ("n2", 1), ("n1", 1)]
 
 
 def test_a_host_file_that_orders_ranks_is_followed_unless_hosts_are_named(tmp_path):
@@ -113,7 +113,6 @@ def test_a_run_gets_the_hosts_of_its_case_from_a_host_file(monkeypatch, tmp_path
     path = tmp_path / "hosts"
     path.write_text("a slots=2\nb slots=2\n")
     assert launched(monkeypatch, tmp_path, Case.of(ranks=1, hosts="b"), str(path)) == [("b", 1)]
-    assert launched(monkeypatch, tmp_path, Case.of(ranks=1), str(path)) == []
     monkeypatch.setenv("FEMBENCH_HOSTFILE", str(path))
     assert launched(monkeypatch, tmp_path, Case.of(ranks=1, hosts="b")) == [("b", 1)]
 

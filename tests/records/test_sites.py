@@ -94,6 +94,8 @@ def test_hosts_without_a_named_processor_are_reported():
     assert guessed(("a", "b"), [kinds[1]] * 2) == []
     (note,) = guessed(("a", "b"), kinds)
     assert note.startswith("a: processor unknown; hosts with equally many CPUs")
+    (note,) = guessed(tuple("abcdef"), [kinds[0]] * 6)
+    assert note.startswith("a, b, c, d: processor unknown")
 
 
 def test_few_hosts_have_a_class_each_pair_and_many_one_each_site():
@@ -116,8 +118,3 @@ def test_pairs_of_hosts_of_one_kind_share_a_class_for_ranks_of_a_host_and_those_
 def test_a_host_with_one_numa_node_has_no_class_across_nodes_although_another_of_its_kind_has():
     _, across = with_nodes(by_pair(("a", "b")), (0, 0, 0, 1, 1), (0, 0, 1, 0, 0))
     assert across == (3, -1)
-
-
-def test_of_many_hosts_without_a_named_processor_four_are_named():
-    (note,) = guessed(tuple("abcdef"), [kind_of("", 8)] * 6)
-    assert note.startswith("a, b, c, d: processor unknown")

@@ -18,16 +18,9 @@ from fembench.records.record import SCHEMA
 FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 
 
-def test_a_record_is_read_as_it_is_written():
-    record = store.load(FROZEN)
-    assert record.schema == SCHEMA == 3
-    assert record.case.question.problem == "corner-load"
-    assert record.mesh.n_equations == 630
-    assert len(record.sets) == 12
-
-
 def test_a_record_is_written_and_read_back_unchanged(tmp_path):
     record = store.load(FROZEN)
+    assert (record.schema, record.mesh.n_equations, len(record.sets)) == (SCHEMA, 630, 12)
     assert store.load(store.save(record, tmp_path)) == record
 
 

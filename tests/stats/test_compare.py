@@ -41,15 +41,6 @@ def test_an_interval_that_holds_1_shows_no_difference():
     assert result.verdict == "no difference shown"
 
 
-def test_a_true_difference_is_found():
-    rng = np.random.default_rng(4)
-    a, b = rng.lognormal(0, 0.02, (2, 200, 12))
-    found = sum(compare_paired(x, 1.1 * y, noise=0.03).verdict == "faster" for x, y in zip(a, b))
-    assert found / 200 > 0.95
-    found = sum(compare_unpaired(x, 1.1 * y, noise=0.03).verdict == "faster" for x, y in zip(a, b))
-    assert found / 200 > 0.95
-
-
 def test_one_sample_compares_without_an_interval():
     one = compare_paired([2.0], [1.0], noise=0.0)
     assert (one.ratio, one.interval, one.verdict) == (2.0, None, "too few samples")
@@ -93,5 +84,7 @@ def test_a_missing_time_leaves_no_interval_of_pairs():
 
 
 def test_samples_that_are_no_pairs_have_none_in_favour():
-    assert compare_unpaired([2.0, 2.1, 2.2], [1.0, 1.1, 1.2]).in_favour == 0
+    slower = compare_unpaired([2.0, 2.1, 2.2], [1.0, 1.1, 1.2], noise=0.1)
+    assert (slower.in_favour, slower.verdict) == (0, "slower")
+    assert compare_unpaired([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], noise=0.1).verdict == "faster"
     assert compare_paired([2.0, 2.1, 2.2], [1.0, 2.2, 1.2]).in_favour == 2

@@ -50,12 +50,6 @@ def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
     assert {r.id for r in fembench.load("results/two")} == {r.id for r in runs}
 
 
-def test_a_page_is_built_from_what_a_sweep_returns(runs, folder):
-    assert "<h1>" in fembench.page(runs).read_text()
-    with pytest.raises(InputError, match="not a folder"):
-        fembench.page(runs[0].id)
-
-
 def test_shares_of_a_sweep_are_those_of_a_run(runs, folder):
     emulated = fembench.run("m", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
     found = fembench.shares(emulated, path="w.json")
@@ -211,6 +205,8 @@ def test_importing_the_package_names_the_functions_and_imports_none():
     )
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         fembench.runn  # noqa: B018
+    errors = {getattr(fembench.errors, name) for name in fembench.errors.__all__}
+    assert all(issubclass(error, fembench.errors.FembenchError) for error in errors)
 
 
 def test_the_script_of_the_guide_runs_as_it_stands(tmp_path):
@@ -261,12 +257,10 @@ def test_a_plot_is_found_by_its_name(runs):
         runs.plot("colour")
 
 
-def test_runs_are_compared_with_others_on_the_page(runs, folder):
+def test_a_page_is_built_from_what_a_sweep_returns_and_compared_with_other_runs(runs, folder):
+    assert "<h1>" in fembench.page(runs).read_text()
+    with pytest.raises(InputError, match="not a folder"):
+        fembench.page(runs[0].id)
     assert "two" in fembench.page(runs, against=runs.source).read_text()
     with pytest.raises(InputError, match="page of elsewhere: not a folder"):
         fembench.page(runs, against="elsewhere")
-
-
-def test_all_exceptions_have_one_home_and_one_base():
-    found = {getattr(fembench.errors, name) for name in fembench.errors.__all__}
-    assert all(issubclass(error, fembench.errors.FembenchError) for error in found)

@@ -402,15 +402,6 @@ def test_a_record_whose_times_cannot_be_read_is_invalid_whatever_it_says(record,
     assert "its phases are not those of this fembench" in verdict.reason
 
 
-def test_others_that_were_not_measured_are_not_judged_and_those_that_cannot_be_are_provisional(record):
-    assert not [rule for rule in judge(record).rules if rule.id == "D6"]
-    blind = tuple(replace(h, others_resolution=100.0) for h in record.environment.hosts)
-    environment = replace(record.environment, hosts=blind)
-    (reason,) = judge(replace(record, environment=environment)).reasons
-    assert reason.startswith("D6 cannot be evaluated")
-    assert "the system does not report" in reason
-
-
 @pytest.mark.row("004:9.1.8")
 def test_emulated_slowness_is_labelled(record):
     environment = replace(record.environment, synthetic="speeds 1, 0.5")

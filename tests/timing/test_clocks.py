@@ -51,13 +51,6 @@ def test_no_time_between_two_readings_is_an_error():
         clocks.rate_between(Pair(1, 5, 0), Pair(2, 5, 0))
 
 
-@needs_tsc
-def test_two_calibrations_agree_within_the_certificates_limit():
-    a, b = clocks.calibrate(0.02), clocks.calibrate(0.02)
-    assert abs(a.ticks_per_second / b.ticks_per_second - 1) < 1e-4
-    assert a.uncertainty < 1e-3
-
-
 def test_the_quantum_is_the_smallest_step_that_is_usual():
     steps = np.array([0] * 50 + [1] * 5 + [25] * 5 + [26] * 80 + [52] * 9)
     assert clocks.smallest_usual_step(steps) == 26

@@ -24,29 +24,6 @@ def counting(kind, capacity=100, ticks_per_second=1.0):
     return made
 
 
-class Clock:
-    """A clock that a test sets by hand."""
-
-    def __init__(self):
-        self.ticks = 0
-
-    def __call__(self):
-        return self.ticks
-
-
-def test_spans_add_up_by_phase_with_a_clock_set_by_hand():
-    clock = Clock()
-    t = ReferenceTracer("hand", 10, 10.0, clock)
-    for begin, end in ((5, 25), (100, 101)):
-        clock.ticks = begin
-        t.begin(DOT)
-        clock.ticks = end
-        t.end(DOT)
-    assert t.seconds()[DOT] == pytest.approx(2.1)  # 21 ticks at 10 a second
-    assert t.counts()[DOT] == 2
-    assert t.seconds().sum() == pytest.approx(2.1)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_outer_span_contains_its_parts(kind):
     t = counting(kind)

@@ -2,16 +2,16 @@
 
 The graph contains what each rank computed, which messages it sent and what it waited for. It comes from a
 record with traced iterations or, with --binary, from the executable of an MPI program: its ranks run here
-without MPI, one at a time, and what they compute is timed; with --static, it is only read. With --link, the
-time of the program is predicted, with an interval; tables show who communicates, how often loops iterate, and
-what functions cost. What the program does not fix can be stated or counted.
+without MPI, one at a time, and what they compute is timed. With --link, the time of the program is predicted,
+with an interval; tables show who communicates and, with --count, how often loops iterate and what functions
+cost.
 
 Examples:
   fembench trace results/single/runs/m3-*.json -o graph.json
   fembench trace graph.json --level 3 --show --ranks 0
   fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
   fembench trace --binary ./program --ranks 4 --args 1000 --link 1e-6,5e9
-  fembench trace --binary ./program --ranks 4 --count "mpiexec -n 2 ./program" --profile counts.json
+  fembench trace --binary ./program --ranks 4 --args 20 --count counts.json
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
 With a rehearsal, the interval covers: its repetitions; computing alone and beside other ranks; messages
 right after others and after computing; on shared cores, the time that waiting ranks take from computing ones.
-Without a rehearsal, costs are sums over instructions, and unknown counts are drawn.
+Without a rehearsal, costs are sums over instructions, and counts are drawn (`static`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +16,18 @@ import numpy.typing as npt
 from msgspec import structs
 
 from fembench.base.units import plural, seconds
-from fembench.errors import InputError
 from fembench.model.engine import SimulationOutcome, simulate
-from fembench.model.graph import Compute, ExecutionGraph
+from fembench.model.graph import Collective, Compute, ExecutionGraph, Receive, Send, Wait
 from fembench.model.machine import Machine, even_machine
 from fembench.model.planner import make_plan
 from fembench.records.hlogp import GivenLink
-from fembench_studies.binaries.binary import Executable, Prices, graph_of
-from fembench_studies.binaries.rehearsal import Repetition, rehearse
-from fembench_studies.binaries.walk import Given, Walk
+from fembench_studies.binaries.counts import RankCounts, counts_of
+from fembench_studies.binaries.executable import Executable
+from fembench_studies.binaries.given import Given
+from fembench_studies.binaries.rehearsal import PHASES, Repetition, count, rehearse
+from fembench_studies.binaries.static import Walk, events, prices, walks
 
+WITH_BYTES = (Send, Receive, Collective)
 Array = npt.NDArray[np.float64]
 REHEARSED = 0.08  # what a rehearsal does not see: MPI's code in the caches, sessions that differ by as much
 COLD = 0.05  # of the computing before a message: its latency beyond that of a ping-pong, up to 20 µs
@@ -36,7 +38,7 @@ CLASSES = (
     1 / 8,
     2.0,
 )  # of a sum over instructions, each as if it waited for the one before; measured: 1/7 to 1.5
-TIMED = 0.9  # share of the computing that must have been timed, or the prediction says so first
+DRAWS = 20  # behind an interval
 WIDE = 0.2  # half-width of an interval, relative to its middle, above which the prediction says why
 NEAR = GivenLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
 
@@ -56,16 +58,15 @@ class TimeInterval(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """A program on a given number of ranks: what was rehearsed, and the walks of all processes."""
+    """A program on a given number of ranks: what was rehearsed or, without a rehearsal, drawn."""
 
     program: Executable
     given: Given
-    prices: Prices
-    walks: list[list[Walk]]  # [draw][rank]; empty if the program cannot be followed
+    walks: list[list[Walk]]  # [draw][rank]; empty after a rehearsal
     repetitions: list[Repetition]  # empty: costs are sums over instructions
+    counts: list[RankCounts]  # [rank] of the first draw, or of a rehearsal; empty if nothing was counted
     link: GivenLink | None  # None: only computing is predicted
     cores: int  # that the ranks share
-    unfollowed: str = ""  # why there are no walks
 
     @property
     def ranks(self) -> int:
@@ -74,12 +75,12 @@ class Expected:
     @property
     def drawn(self) -> bool:
         """Whether any count behind the time is random."""
-        return not self.repetitions and any(walk.drawn for walk in self.walks[0])
+        return any(walk.drawn for walk in self.walks[0]) if self.walks else False
 
-    @property
-    def timed(self) -> float:
-        """Share of the computing that was timed."""
-        return 1.0 if self.repetitions else 0.0
+    @cached_property
+    def prices(self) -> dict[int, float]:
+        """Vertex -> seconds, summed up over its instructions."""
+        return prices(self.program, self.given.calls)
 
     @property
     def shared(self) -> float:
@@ -94,13 +95,25 @@ class Expected:
         """The graphs of all repetitions or draws."""
         for repetition in self.repetitions:
             yield repetition.graph(contended=contended)
-        for walks in () if self.repetitions else self.walks:
-            yield graph_of(walks, self.prices, "")
+        for draw in self.walks:
+            yield ExecutionGraph(phases=PHASES, programs=tuple(events(walk, self.prices) for walk in draw))
 
     def computing(self, *, contended: bool = False) -> Array:
         """(graphs, ranks) seconds."""
         graphs = self.graphs(contended=contended)
         return np.array([[_busy(program) for program in graph.programs] for graph in graphs])
+
+    def events(self) -> list[int]:
+        """[rank] messages and collectives."""
+        programs = self.graph("").programs
+        return [sum(not isinstance(event, (Compute, Wait)) for event in program) for program in programs]
+
+    def bytes(self) -> int | None:
+        """Of every message and collective; None if they differ."""
+        sizes = {
+            e.m for program in self.graph("").programs for e in program if isinstance(e, WITH_BYTES) and e.m
+        }
+        return sizes.pop() if len(sizes) == 1 else None
 
     def machine(self, *, cold: bool = False) -> Machine:
         """A core for each rank, and messages as the link says, or as they are after computing."""
@@ -179,27 +192,23 @@ def expect(
     given: Given,
     *,
     binary: Path | None = None,
+    arguments: Sequence[str] = (),
+    counted: bool = False,
     link: GivenLink | None = None,
     cores: int = 1,
-    seed: int = 0,
-    draws: int = 20,
 ) -> Expected:
-    """Rehearse `binary`, if there is one, walk and price. Raises InputError."""
-    found: list[Repetition] = []
-    if binary:
-        found = rehearse(binary, program.image, given.arguments, ranks, link or NEAR)
-        given = replace(given, rehearsed=True)
-    walks: list[list[Walk]] = []
-    unfollowed = ""
-    try:
-        walks = [program.walks(ranks, given, seed)]
-        if not found and any(walk.drawn for walk in walks[0]):
-            walks += [program.walks(ranks, given, seed + k) for k in range(1, draws)]
-    except InputError as error:
-        if not found:
-            raise
-        unfollowed = str(error)
-    return Expected(program, given, Prices(program, given.calls), walks, found, link, cores, unfollowed)
+    """Rehearse `binary` and, if asked, count; without one, draw. Raises InputError."""
+    if binary is None:
+        draws = [walks(program, ranks, given, 0)]
+        if any(walk.drawn for walk in draws[0]):
+            draws += [walks(program, ranks, given, seed) for seed in range(1, DRAWS)]
+        counts = [walk.counts(program) for walk in draws[0]]
+        return Expected(program, given, draws, [], counts, link, cores)
+    found, counts = rehearse(binary, arguments, ranks, link or NEAR), []
+    if counted:
+        outcomes = count(binary, program.branches(), arguments, ranks, link or NEAR)
+        counts = [counts_of(program, branches) for branches in outcomes]
+    return Expected(program, given, [], found, counts, link, cores)
 
 
 def summary(expected: Expected, source: str) -> str:
@@ -207,8 +216,8 @@ def summary(expected: Expected, source: str) -> str:
     found, wide = expected.time, expected.wide()
     what = "predicted time" if expected.link else "longest computing"
     lines = []
-    if expected.timed < TIMED:
-        lines.append(f"NOT TIMED: {expected.timed:.0%} of the computing was timed on this machine")
+    if not expected.repetitions:
+        lines.append("NOT TIMED: nothing was run")
     elif wide:
         lines.append(f"NOT PREDICTED to {WIDE:.0%}: {wide}")
     lines.append(f"{source} on {plural(expected.ranks, 'rank')}: {what} {seconds(found.value)},")
@@ -219,7 +228,7 @@ def summary(expected: Expected, source: str) -> str:
             f"interval: {plural(len(expected.repetitions), 'rehearsal')}, {', '.join(parts)}, {REHEARSED:.0%}"
         )
     else:
-        counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is known"
+        counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is stated"
         lines.append(f"interval: {counts}; an eighth to twice the sum over instructions, which may overlap")
     if expected.link and expected.shared > 1:
         lines.append(f"cores: {plural(expected.cores, 'core')} for {plural(expected.ranks, 'rank')}")

@@ -1,8 +1,7 @@
-"""The tables behind the prediction of a compiled program: ranks, communication, loops, functions, calls."""
+"""The tables behind the prediction of a compiled program."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,12 +9,11 @@ from fembench.base.tables import table
 from fembench.base.units import digits, seconds, size
 from fembench.model.engine import SimulationOutcome
 from fembench.model.graph import Collective, Send, flat
-from fembench_studies.binaries import mpi_calls
-from fembench_studies.binaries.binary import reached_by
+from fembench_studies.binaries.counts import deciding, uncounted
+from fembench_studies.binaries.executable import called
 from fembench_studies.binaries.expected import Expected
-from fembench_studies.binaries.walk import Given, Point, Walk
-
-LOOPS = ("function", "loop at", "count", "mean", "limit", "iterations per execution", "in all", "remark")
+from fembench_studies.binaries.rehearsal import WAIT
+from fembench_studies.binaries.static import COMMON
 
 
 def rank_rows(expected: Expected) -> str:
@@ -38,80 +36,86 @@ def rank_rows(expected: Expected) -> str:
     return table(heads[: len(rows[0])], rows, align="r" * len(rows[0]))
 
 
+class Passage(NamedTuple):
+    """A passage of a communication point."""
+
+    rank: int
+    m: int  # bytes
+
+
+def passages(expected: Expected) -> dict[int, list[Passage]]:
+    """Vertex -> its passages, of the first repetition or draw; waits are none."""
+    found: dict[int, list[Passage]] = {}
+    for rank, walk in enumerate(expected.walks[0] if expected.walks else ()):
+        for address, event in walk.messages:
+            if hasattr(event, "m"):
+                found.setdefault(address, []).append(Passage(rank, event.m))
+    calls = {v.end: v.start for v in expected.program.own if v.kind in ("call", "message")}
+    for rank, rows in enumerate(expected.repetitions[0].rows if expected.repetitions else ()):
+        for row in rows[rows["kind"] != WAIT].tolist():
+            found.setdefault(calls.get(row[1], row[1]), []).append(Passage(rank, row[2]))
+    return dict(sorted(found.items()))
+
+
 def point_rows(expected: Expected) -> str:
-    """The communication points, and which branches on the rank lead to them."""
-    walks = expected.walks[0]
-    found: dict[tuple[str, int], list[Any]] = {}
-    for walk in walks:
-        for message in walk.messages:
-            found.setdefault((message.function, message.address), []).append((walk.rank, message))
-    rows = []
-    for (function, address), passed in sorted(found.items(), key=lambda item: item[0][1]):
-        ranks = sorted({rank for rank, _ in passed})
-        sizes = sorted({message.event.m for _, message in passed if hasattr(message.event, "m")})
-        name = passed[0][1].name
-        calls = len(passed) // (2 if name == "MPI_Sendrecv" else 1)
-        branches = reached_by(expected.program, passed[0][1].callers)
-        told = [_decision(walks, b) for b in sorted(branches) if any(b in w.decisions for w in walks)]
-        bytes_ = (
-            ""
-            if not sizes
-            else size(sizes[0])
-            if len(sizes) == 1
-            else f"{size(sizes[0])} to {size(sizes[-1])}"
-        )
-        rows.append(
-            [name, function, f"{address:x}", spans(ranks), calls, bytes_, "; ".join(told) or "every rank"]
-        )
-    return table(
-        ["call", "function", "at", "ranks", "calls", "bytes each", "reached by"], rows, align="llrlrrl"
-    )
+    """The communication points and, if branches were counted, those that decide which ranks pass them."""
+    rows, decided = [], deciding(expected.counts)
+    for address, passed in passages(expected).items():
+        function = expected.program.owner.get(address)
+        name = called(function.vertices[address]) if function else ""
+        sizes = [size(m) for m in sorted({one.m for one in passed})]
+        each = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        ranks = spans(sorted({one.rank for one in passed}))
+        row = [name, function.name if function else "", f"{address:x}", ranks, len(passed), each]
+        if expected.counts:
+            told = [
+                f"branch at {b:x}, taken by {_who(decided[b])}" for b in reaching(expected, address, decided)
+            ]
+            row.append("; ".join(told) or "every rank")
+        rows.append(row)
+    heads = ["call", "function", "at", "ranks", "events", "bytes each", "reached by"]
+    return table(heads[: len(rows[0])], rows, align="llrlrrl"[: len(rows[0])]) if rows else "none"
 
 
-def _decision(walks: Sequence[Walk], branch: int) -> str:
-    """'branch at 13bc, taken by ranks 1-3'."""
-    taken = [walk.rank for walk in walks if True in walk.decisions.get(branch, ())]
-    who = f"rank{'s' if len(taken) > 1 else ''} {spans(taken)}" if taken else "no rank"
-    return f"branch at {branch:x}, taken by {who}"
+def reaching(expected: Expected, address: int, decided: Mapping[int, Sequence[int]]) -> list[int]:
+    """The branches on which ranks differ, and on which it depends whether a vertex is reached."""
+    program, found, todo, seen = expected.program, set[int](), [address], set[int]()
+    while todo:
+        at = todo.pop()
+        if at in seen or at not in program.owner:
+            continue
+        seen.add(at)
+        function = program.owner[at]
+        found |= program.flow(function).controls(at)
+        calls = [v for v in program.own if program.callee(v) is function]
+        todo += [v.start for v in calls if any(rank.blocks[v.start] for rank in expected.counts)]
+    return sorted(found & set(decided))
+
+
+def _who(ranks: Sequence[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {spans(ranks)}"
 
 
 def loop_rows(expected: Expected) -> str:
-    """The loops: known, bounded or unknown counts, with mean and limit."""
+    """The loops: iterations per execution, and of all."""
     rows = []
-    walks = [walk for draw in expected.walks for walk in draw]
-    first = expected.walks[0]
-    for header in sorted({header for walk in walks for header in walk.loops}):
-        points = [walk.loops[header] for walk in walks if header in walk.loops]
-        turns = [(w.rank, w.totals.get(("turns", header), 0.0)) for w in first]
-        times = sum(w.totals.get(("entries", header), 0.0) for w in first)
-        mean = sum(n for _, n in turns) / times if times else 0.0
-        rows.append(_loop_row(expected.given, header, points, mean, turns))
-    return table(LOOPS, rows, align="lrlrrrll") if rows else "no loops"
+    for header in sorted({h for rank in expected.counts for h in rank.loops}):
+        each = [(r, c.loops[header]) for r, c in enumerate(expected.counts) if header in c.loops]
+        mean = sum(one.turns for _, one in each) / sum(one.entries for _, one in each)
+        most = max(one.most for _, one in each)
+        name = expected.program.owner[header].name
+        turns = _by_ranks([(r, one.turns) for r, one in each])
+        rows.append(
+            [name, f"{header:x}", digits(mean), f"{most:.0f}", turns, _limited(expected, header, most)]
+        )
+    heads = ("function", "loop at", "mean", "longest", "iterations in all", "remark")
+    return table(heads, rows, align="lrrrll") if rows else "no loops"
 
 
-def flag(points: Sequence[Point]) -> str:
-    """'known', 'bounded' (a known end, and others) or 'unknown'."""
-    exits = set().union(*(point.exits for point in points))
-    return "known" if "drawn" not in exits else "bounded" if "known" in exits else "unknown"
-
-
-def _loop_row(
-    given: Given, header: int, points: Sequence[Point], mean: float, turns: Sequence[tuple[int, float]]
-) -> list[object]:
-    kind = flag(points)
-    limit = max(point.most for point in points)
-    if kind != "known":
-        loops = given.each.get(header, given.loops)
-        bound = min(point.bound for point in points)
-        limit = min(bound, loops.limit if loops else bound)
-    low, high = min(point.least for point in points), max(point.most for point in points)
-    limited, by = sum(point.limited for point in points), _by_ranks(turns)
-    remark = "counted" if kind != "known" and header in given.counted else "stated" if kind != "known" else ""
-    if limited and kind != "known":
-        remark += "; reaches its limit"
-    each = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
-    known = f"{limit:.0f}" if limit < math.inf else None
-    return [points[0].function, f"{header:x}", kind, digits(mean), known, each, by, remark]
+def _limited(expected: Expected, header: int, most: float) -> str:
+    """Whether drawn iterations reached their limit: such loops may be bottlenecks (3.3.1)."""
+    loops = expected.given.loops.get(f"{header:x}", expected.given.loop)
+    return "reaches its limit" if expected.walks and loops and most >= loops.limit else ""
 
 
 def _by_ranks(values: Sequence[tuple[int, float]]) -> str:
@@ -123,61 +127,75 @@ def _by_ranks(values: Sequence[tuple[int, float]]) -> str:
     return "; ".join(f"{spans(who)}: {value:.0f}" for value, who in ranks.items())
 
 
+def branch_rows(expected: Expected) -> str:
+    """The branches that ranks take sometimes, and how often; without those that leave loops."""
+    rows, program, decided = [], expected.program, deciding(expected.counts)
+    for address in sorted({a for rank in expected.counts for a in rank.branches} - set(decided)):
+        function = program.owner[address]
+        flow, v = program.flow(function), function.vertices[address]
+        if any(flow.exits(loop, v) for loop in flow.loops.values() if address in loop.body):
+            continue
+        each = [rank.branches[address].times for rank in expected.counts if address in rank.branches]
+        times, taken = sum(map(sum, each)), sum(one[1] for one in each)
+        if 0 < taken < times:
+            rows.append([function.name, f"{address:x}", times, digits(taken / times)])
+    return table(["function", "branch at", "passed", "taken"], rows, align="lrrr") if rows else ""
+
+
 def function_rows(expected: Expected) -> str:
     """Calls and own time of the functions, by rank."""
-    rows = []
-    for walk in expected.walks[0]:
-        own = _own_times(expected, walk)
-        for name, spent in sorted(own.items(), key=lambda item: -item[1]):
-            called = walk.totals.get(("call", name), 0.0) or float(name == expected.program.entry.name)
-            rows.append([walk.rank, name, f"{called:.0f}", seconds(spent), seconds(spent / max(called, 1))])
+    rows, computing = [], expected.computing()
+    for rank, counts in enumerate(expected.counts):
+        own: dict[str, float] = {}
+        calls = {expected.program.entry.name: 1.0}
+        for v in expected.program.own:
+            n, function, callee = (
+                counts.blocks[v.start],
+                expected.program.owner[v.start],
+                expected.program.callee(v),
+            )
+            own[function.name] = own.get(function.name, 0.0) + n * expected.prices[v.start]
+            if callee:
+                calls[callee.name] = calls.get(callee.name, 0.0) + n
+        spent = float(np.median(computing[:, rank])) / max(sum(own.values()), 1e-300)
+        for name, cost in sorted(own.items(), key=lambda item: -item[1]):
+            times = calls.get(name, 0.0)
+            if cost:
+                each = seconds(cost * spent / max(times, 1))
+                rows.append([rank, name, f"{times:.0f}", seconds(cost * spent), each])
     return table(["rank", "function", "calls", "own time", "per call"], rows, align="rlrrr")
 
 
-def _own_times(expected: Expected, walk: Walk) -> dict[str, float]:
-    """function -> seconds of its own: the time of the rank, shared by costs of instructions."""
-    found: dict[str, float] = {}
-    for (kind, key), n in walk.totals.items():
-        if kind == "block":
-            name = expected.program.owner[int(key)].name
-            found[name] = found.get(name, 0.0) + n * expected.prices.block[int(key)]
-    if not expected.repetitions:
-        return found
-    spent = float(np.median(expected.computing()[:, walk.rank]))
-    return {name: cost * spent / max(sum(found.values()), 1e-300) for name, cost in found.items()}
-
-
 def library_rows(expected: Expected) -> str:
-    """Calls of libraries, and their cost."""
-    names = sorted({str(k) for walk in expected.walks[0] for kind, k in walk.totals if kind == "library"})
-    rows = []
-    for name in names:
-        calls = [(w.rank, w.totals.get(("library", name), 0.0)) for w in expected.walks[0]]
-        rows.append([name, _by_ranks(calls), *_cost_of(expected, name)])
+    """Calls of libraries, and what they cost without a rehearsal."""
+    calls: dict[str, list[tuple[int, float]]] = {}
+    for rank, counts in enumerate(expected.counts):
+        each: dict[str, float] = {}
+        for v in expected.program.own:
+            n = counts.blocks[v.start]
+            if n and v.kind in ("call", "message", "jump") and called(v) and not expected.program.callee(v):
+                each[called(v)] = each.get(called(v), 0.0) + n
+        for name, n in each.items():
+            calls.setdefault(name, []).append((rank, n))
+    rows = [[name, _by_ranks(each), *_cost_of(expected, name)] for name, each in sorted(calls.items())]
     return table(["call", "calls by rank", "cost", "source"], rows, align="llrl")
 
 
 def _cost_of(expected: Expected, name: str) -> tuple[str, str]:
     """The cost of a call, and who says so."""
-    if mpi_calls.known(name):
-        return "as a message", ""
-    if name in mpi_calls.FREE:
-        return seconds(0.0), "start and queries are free"
     if expected.repetitions:
-        return "", "in the computing"
-    cost = expected.given.calls.get(name)
-    return seconds(expected.prices.calls[name]), "assumed" if cost is None else "--calls"
+        return "", "rehearsed"
+    cost = expected.given.calls.get(name, COMMON.get(name))
+    if cost is None:
+        return "", "a message"
+    return seconds(cost), "stated" if name in expected.given.calls else "assumed"
 
 
-def branch_rows(expected: Expected) -> str:
-    """The branches that were drawn, and their probabilities."""
-    unknown: Mapping[int, str] = {a: f for draw in expected.walks for w in draw for a, f in w.unknown.items()}
-    rows = []
-    for address, function in sorted(unknown.items()):
-        p = expected.given.branches.get(address)
-        source = "assumed" if p is None else "counted" if address in expected.given.counted else "stated"
-        rows.append([function, f"{address:x}", 0.5 if p is None else p, source])
-    return table(["function", "branch at", "taken", "source"], rows, align="lrrl") if rows else ""
+def uncounted_rows(expected: Expected) -> str:
+    """What is not counted, because it is reached through a pointer, if at all."""
+    found = uncounted(expected.program, expected.counts) if expected.repetitions else []
+    rows = [[expected.program.owner[v.start].name, f"{v.start:x}", v.kind] for v in found]
+    return table(["function", "at", "from"], rows, align="lrl") if rows else ""
 
 
 class Logged(NamedTuple):

@@ -39,11 +39,21 @@ class Flow:
         self._returns |= {a for a, b in after.items() if not b and not ends(function.vertices[a])}
         self.loops = _loops(after, before, dominators(function.start, after, before))
         self.returning = _reached(self._returns, before)
-        self._controls = self._controlled(after, before)
+        self._after, self._before = after, before
+        back: dict[int, list[int]] = {a: list(b) for a, b in before.items()} | {END: sorted(self._returns)}
+        ahead = {a: [*b, END] if a in self._returns else list(b) for a, b in after.items()}
+        self._always = dominators(END, back, ahead)  # vertex -> those on every path from it to the end
+        self._controls = self._controlled()
 
-    def loop_of(self, header: int) -> NaturalLoop | None:
-        """The loop that is entered at an address."""
-        return self.loops.get(header)
+    def leading_to(self, address: int) -> set[int]:
+        """The vertices from which a path leads to this one."""
+        return _reached({address}, self._before)
+
+    def before_joining(self, branch: int, way: int) -> set[int]:
+        """The vertices that one way of a branch leads to before both ways join again."""
+        joins = self._always.get(branch, set()) - {branch}
+        join = max(joins, key=lambda a: len(self._always[a]), default=END)
+        return _reached({way} - {join}, {**self._after, join: []}) - {join}
 
     def exits(self, loop: NaturalLoop, branch: Vertex) -> bool:
         """Whether one way of a branch leaves a loop and the other stays."""
@@ -69,19 +79,15 @@ class Flow:
             todo += new
         return frozenset(found)
 
-    def _controlled(self, after: Edges, before: Mapping[int, list[int]]) -> dict[int, set[int]]:
+    def _controlled(self) -> dict[int, set[int]]:
         """vertex -> the branches that control it directly."""
-        back: dict[int, list[int]] = {a: list(b) for a, b in before.items()}
-        back[END] = sorted(self._returns)
-        ahead = {a: [*b, END] if a in self._returns else list(b) for a, b in after.items()}
-        always = dominators(END, back, ahead)
         found: dict[int, set[int]] = {}
-        for branch, ways in after.items():
+        for branch, ways in self._after.items():
             ways = [way for way in ways if way in self.returning]
-            if len(ways) < 2 or branch not in always:
+            if len(ways) < 2 or branch not in self._always:
                 continue
             for way in ways:
-                for v in always[way] - (always[branch] - {branch}):
+                for v in self._always[way] - (self._always[branch] - {branch}):
                     found.setdefault(v, set()).add(branch)
         return found
 
@@ -132,11 +138,11 @@ def _loops(
     return found
 
 
-def _reached(starts: Iterable[int], before: Mapping[int, list[int]]) -> set[int]:
-    """All vertices that lead to one of these."""
+def _reached(starts: Iterable[int], edges: Mapping[int, Iterable[int]]) -> set[int]:
+    """These vertices, and all to which edges lead from them."""
     found, todo = set(starts), list(starts)
     while todo:
-        for u in before.get(todo.pop(), ()):
+        for u in edges.get(todo.pop(), ()):
             if u not in found:
                 found.add(u)
                 todo.append(u)

@@ -7,13 +7,8 @@ in unoptimised code. The cost is the time of a sequence divided by its length.
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
-from fembench.base.config import read_json
-from fembench.base.files import write_atomic
 from fembench.errors import InputError
 from fembench_studies.binaries.blocks import Instruction
 
@@ -77,7 +72,9 @@ def measure_costs() -> dict[str, float]:
     """class -> seconds. Raises InputError without a C compiler for x86-64."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if not compiler:
-        raise InputError("instruction costs need a C compiler; expected gcc, or --costs of another machine")
+        raise InputError(
+            "instruction costs need a C compiler; expected gcc, or --given with costs of another machine"
+        )
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "costs.c", Path(folder) / "costs"
         source.write_text(_source())
@@ -110,16 +107,3 @@ def _source() -> str:
         + "\n".join(rows)
         + "\n  return 0; }\n"
     )
-
-
-def save_costs(costs: Mapping[str, float], path: Path | str) -> None:
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(dict(costs)), indent=1))
-
-
-def load_costs(path: Path | str) -> dict[str, float]:
-    """class -> seconds, and segment -> seconds, from a file. Raises InputError if a class is missing."""
-    costs = read_json(path, dict[str, float])
-    wrong = [name for name in ROWS if not costs.get(name, 0) > 0]
-    if wrong:
-        raise InputError(f"{path}: no cost of {', '.join(wrong)}; expected positive seconds of every class")
-    return costs

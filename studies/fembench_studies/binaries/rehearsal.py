@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +38,13 @@ from fembench.model.graph import (
     Wait,
 )
 from fembench.records.hlogp import GivenLink
-from fembench_studies.binaries.image import Image
-from fembench_studies.binaries.mpi_calls import COMPUTE, MESSAGE, PHASES
+from fembench_studies.binaries.counts import Passed
+from fembench_studies.binaries.executable import check, loaded
 
 SOURCE = Path(__file__).with_name("rehearse.c.txt")
+COUNTING = Path(__file__).with_name("count_branches.c.txt")
+PHASES = ("compute", "message")
+COMPUTE, MESSAGE = 0, 1
 ROW = np.dtype(
     [("seconds", "f8"), ("site", "u8"), ("m", "i8")]
     + [(n, "i4") for n in ("kind", "peer", "tag", "blocking")]
@@ -68,28 +71,53 @@ class Repetition:
         return ExecutionGraph(phases=PHASES, programs=tuple(_program(rows, factor) for rows in self.rows))
 
 
-def rehearse(
-    binary: Path, image: Image, arguments: Sequence[str], ranks: int, link: GivenLink
-) -> list[Repetition]:
+def rehearse(binary: Path, arguments: Sequence[str], ranks: int, link: GivenLink) -> list[Repetition]:
     """The repetitions of a rehearsal; the link decides the order of messages from different ranks.
 
     Raises InputError for a program that cannot be rehearsed.
     """
-    if not 1 <= ranks <= RANKS:
-        raise InputError(f"{ranks} ranks; expected 1 to {RANKS} in a rehearsal, or --static")
     begin = time.monotonic()
     found: list[Repetition] = []
-    with tempfile.TemporaryDirectory() as folder:
-        library = _library(Path(folder), image, binary)
-        one = _Run(
-            Path(folder), library, binary.resolve(), arguments, ranks, f"{link.latency} {1 / link.bandwidth}"
-        )
-        with _awake():
-            while len(found) < ROUNDS and (len(found) < 2 or time.monotonic() - begin < ENOUGH):
-                alone, together = one.rows(1), one.rows(min(ranks, usable_cores()))
-                found.append(Repetition(alone, _seconds(together) / max(_seconds(alone), 1e-9)))
+    with _ready(binary, arguments, ranks, link) as one, _awake():
+        while len(found) < ROUNDS and (len(found) < 2 or time.monotonic() - begin < ENOUGH):
+            alone, together = one.rows(1), one.rows(min(ranks, usable_cores()))
+            found.append(Repetition(alone, _seconds(together) / max(_seconds(alone), 1e-9)))
     middle = statistics.median(r.contention for r in found)
     return [Repetition(r.rows, max(middle, 1.0)) for r in found]
+
+
+def count(
+    binary: Path, branches: Iterable[int], arguments: Sequence[str], ranks: int, link: GivenLink
+) -> list[dict[int, Passed]]:
+    """[rank] the outcomes of branches, those that it passed, in a rehearsal of its own. Raises InputError."""
+    with _ready(binary, arguments, ranks, link) as one:
+        library, listed = one.folder / "count.so", one.folder / "branches"
+        listed.write_text("".join(f"{a:x}\n" for a in sorted(branches)))
+        _compile(COUNTING.read_text(encoding="utf-8"), library)
+        counting = {"LD_PRELOAD": f"{library}:{one.library}", "FEMBENCH_REHEARSE_BRANCHES": str(listed)}
+        replace(one, variables=counting).rows(1)
+        return [_outcomes(Path(f"{listed}.{rank}")) for rank in range(ranks)]
+
+
+def _outcomes(file: Path) -> dict[int, Passed]:
+    found = {}
+    for line in file.read_text().splitlines() if file.exists() else ():
+        address, *numbers = line.split()
+        stayed, taken, *longest = map(int, numbers)
+        if stayed + taken:
+            found[int(address, 16)] = Passed([stayed, taken], longest)
+    return found
+
+
+@contextmanager
+def _ready(binary: Path, arguments: Sequence[str], ranks: int, link: GivenLink) -> "Iterator[_Run]":
+    """A program, and the library that takes the place of its MPI. Raises InputError."""
+    if not 1 <= ranks <= RANKS:
+        raise InputError(f"{ranks} ranks; expected 1 to {RANKS} in a rehearsal, or --static")
+    with tempfile.TemporaryDirectory() as folder:
+        library = _library(Path(folder), binary)
+        network = f"{link.latency} {1 / link.bandwidth}"
+        yield _Run(Path(folder), library, binary.resolve(), arguments, ranks, network)
 
 
 @contextmanager
@@ -124,6 +152,7 @@ class _Run:
     arguments: Sequence[str]
     ranks: int
     network: str  # latency and seconds per byte, for the clocks of the ranks
+    variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, besides those below
 
     def rows(self, together: int) -> list[Rows]:
         """Run all ranks, so many of them at the same time. Raises InputError."""
@@ -159,7 +188,7 @@ class _Run:
                     processes.append(
                         subprocess.Popen(
                             [self.binary, *self.arguments],
-                            env={**os.environ, **variables},
+                            env={**os.environ, **variables, **self.variables},
                             stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL,
                             stderr=error,
@@ -198,27 +227,33 @@ class _Run:
         return np.frombuffer(Path(f"{world}.{rank}").read_bytes()[8:], ROW)
 
 
-def _library(folder: Path, image: Image, binary: Path) -> Path:
+def _library(folder: Path, binary: Path) -> Path:
     """The compiled library; calls that it does not know end the rehearsal. Raises InputError."""
-    wanted = {name for name in image.symbols.values() if name.startswith("MPI_")}
-    if not image.wide or not wanted:
+    wanted = {name for name in loaded(binary) if name.startswith("MPI_")}
+    if not check(binary) or not wanted:
         raise InputError(
             f"{binary} cannot be rehearsed; expected an x86-64 executable that loads MPI as a shared "
             "library, or --static"
         )
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if not compiler:
-        raise InputError("a rehearsal needs a C compiler; expected gcc, or --static")
     text = SOURCE.read_text(encoding="utf-8")
     unknown = wanted - set(re.findall(r"^\w+ (MPI_\w+)\(", text, re.MULTILINE))
     stubs = (f'void {n}(void){{ fail("{n} cannot be rehearsed", "", 3); }}\n' for n in sorted(unknown))
-    source, library = folder / "rehearse.c", folder / "rehearse.so"
-    source.write_text(text + "".join(stubs))
+    library = folder / "rehearse.so"
+    _compile(text + "".join(stubs), library)
+    return library
+
+
+def _compile(text: str, library: Path) -> None:
+    """Compile a source in C. Raises InputError."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        raise InputError("a rehearsal needs a C compiler; expected gcc, or --static")
+    source = library.with_suffix(".c")
+    source.write_text(text)
     words = [compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", str(library), str(source), "-ldl"]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode:
         raise InputError(f"a rehearsal cannot be compiled: {made.stderr.strip().splitlines()[-1]}")
-    return library
 
 
 def _program(rows: Rows, factor: float) -> Program:

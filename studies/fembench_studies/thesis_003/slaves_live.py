@@ -20,7 +20,7 @@ from fembench.launch.scratch import writable
 from fembench.model.engine import SimulationOutcome
 from fembench.model.events import simulate_events
 from fembench_studies.attempts import Attempts, ProgramEffort
-from fembench_studies.binaries.walk import Loops
+from fembench_studies.binaries.given import Loops
 from fembench_studies.programs.cases import case_of, notice
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.record import AppRecord

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fembench.model.graph import Receive, Send, flat
+from fembench.model.graph import Receive, Send
 from fembench.model.measures import makespan_error, mean_error, process_error
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench_studies import charts
-from fembench_studies.binaries.binary import Executable, Prices, graph_of
-from fembench_studies.binaries.image import Image
+from fembench_studies.binaries.executable import Executable
+from fembench_studies.binaries.given import Given, Loops
 from fembench_studies.binaries.instructions import ROWS
-from fembench_studies.binaries.walk import Given, Loops
+from fembench_studies.binaries.static import walks
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench_studies.layout import beside, columns, source_table
@@ -137,10 +137,9 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
 def executable_messages(processes: int) -> tuple[int, int]:
     """(sends, receives) of the program in appendix B, which is read but not run."""
     text = (Path(__file__).parent / "data" / "integral.objdump").read_text(encoding="utf-8")
-    program = Executable(text, dict.fromkeys(ROWS, 1e-9), "main", Image(wide=False))
-    walks = program.walks(processes, Given(Loops(10.0, 20), m=8), 1)
-    graph = graph_of(walks, Prices(program, {}), "appendix B")
-    events = [e for p in graph.programs for e in flat(p)]
+    program = Executable(text, dict.fromkeys(ROWS, 1e-9))
+    draw = walks(program, processes, Given(loop=Loops(10.0, 20), bytes=8), 1)
+    events = [message.event for walk in draw for message in walk.messages]
     return sum(isinstance(e, Send) for e in events), sum(isinstance(e, Receive) for e in events)
 
 

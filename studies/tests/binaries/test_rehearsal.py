@@ -1,42 +1,24 @@
 """Rehearsals of programs compiled with mpicc, and intervals from planted repetitions."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from mpi_program import BEGIN, END, compiled
 
 from fembench.base.errors import InputError
 from fembench.model.graph import Receive, Send, flat
 from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries import rehearsal
-from fembench_studies.binaries.binary import Prices
 from fembench_studies.binaries.expected import WIDE, Expected, summary
-from fembench_studies.binaries.image import image_of
+from fembench_studies.binaries.given import Given
 from fembench_studies.binaries.rehearsal import ROW, Repetition, rehearse
-from fembench_studies.binaries.walk import Given
 
-PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-COMPILER = shutil.which("mpicc", path=PATH)
 LINK = GivenLink(1e-6, 5e9)
 RECEIVE = 1
 
 
 def rehearsed(folder, source, ranks, *arguments):
     """The first repetition of a program."""
-    if not (COMPILER and shutil.which("objdump")):
-        pytest.skip("no mpicc or objdump")
-    text = f"#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n{source}"
-    (folder / "a.c").write_text(text)
-    words = [COMPILER, "-O1", "-o", str(folder / "a"), str(folder / "a.c")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if "mpi.h" in done.stderr:
-        pytest.skip("mpicc without mpi.h")
-    assert done.returncode == 0, done.stderr
-    return rehearse(folder / "a", image_of(folder / "a"), arguments, ranks, LINK)[0]
+    return rehearse(compiled(folder, source), arguments, ranks, LINK)[0]
 
 
 @pytest.fixture(autouse=True)
@@ -44,13 +26,6 @@ def once(monkeypatch):
     """Two repetitions are enough."""
     monkeypatch.setattr(rehearsal, "ENOUGH", 0.0)
 
-
-BEGIN = """
-int main(int argc, char **argv){
-  int rank, size;
-  MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Comm_size(MPI_COMM_WORLD, &size);
-"""
-END = " MPI_Finalize(); return 0; }"
 
 CHECKED = """
 #define CHECK(x) if(!(x)){ fprintf(stderr, "line %d on rank %d\\n", __LINE__, rank); exit(9); }
@@ -139,6 +114,7 @@ SHORT = """double x[9]; if(rank) MPI_Send(x, 9, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD
   else MPI_Recv(x, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);"""
 WRONG = {
     f"int x; {RECEIVED}": "all ranks wait for messages",
+    "int x = 1, y; MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF);": "communicators other than",
     "MPI_Comm c; MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &c);": "MPI_Comm_split cannot be rehearsed",
     USAGE: "(usage: a N); expected --args",
     "if(rank == 1) *(volatile int *)8 = 1;": "exit status -11",
@@ -165,7 +141,7 @@ def rows_of(*rows):
 def planted(seconds, *, cores, ranks=4, contention=1.0):
     """What is expected of ranks that compute and then end; [repetition] seconds of each rank."""
     repetitions = [Repetition([rows_of((s, 2, 0, 0))] * ranks, contention) for s in seconds]
-    return Expected(None, Given(), None, [], repetitions, LINK, cores)
+    return Expected(None, Given(), [], repetitions, [], LINK, cores)
 
 
 def test_ranks_that_share_cores_take_turns():
@@ -192,23 +168,12 @@ def test_an_interval_that_is_wide_says_first_why():
     assert torn.time.half > WIDE
     assert summary(torn, "a").startswith("NOT PREDICTED to 20%: repetitions of the rehearsal differ")
     rows = [rows_of(*[(1e-7, 3, 0, 8)] * 50)] * 4  # all-reductions
-    chatty = Expected(None, Given(), None, [], [Repetition(rows, 1.0)] * 3, LINK, 2)
+    chatty = Expected(None, Given(), [], [Repetition(rows, 1.0)] * 3, [], LINK, 2)
     assert "ranks wait for messages" in chatty.wide()
 
 
-def test_what_was_not_timed_is_said_first_and_widens_the_interval():
-    class Untimed(Expected):
-        def graphs(self, *, contended=False):
-            yield from planted([1.0], cores=4).graphs()
-
-    walks = [[type("Walk", (), {"drawn": 0})() for _ in range(4)]]
-    found = Untimed(None, Given(), None, walks, [], LINK, 4)
-    assert found.timed == 0
-    assert summary(found, "a").startswith("NOT TIMED: 0% of the computing was timed")
-    assert found.time.high / found.time.low >= 4
-
-
-def test_prices_of_common_library_functions_are_known():
-    program = type("Program", (), {"owner": {}})()
-    assert Prices(program, {}).of({("library", "atoi"): 2.0}) > 0
-    assert Prices(program, {"atoi": 1.0}).of({("library", "atoi"): 2.0}) == 2.0
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_program_that_ends_before_mpi_init_is_an_error_that_asks_for_arguments(tmp_path, status):
+    early = f"int main(int argc, char **argv){{ if(argc != 2) return {status};"
+    with pytest.raises(InputError, match=r"before MPI_Init.*expected --args"):
+        rehearsed(tmp_path, early + " MPI_Init(&argc, &argv);" + END, 2)

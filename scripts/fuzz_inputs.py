@@ -367,13 +367,12 @@ def _of_studies() -> list[Reader]:
     from fembench_studies.binaries.instructions import ROWS
     from fembench_studies.graphs.modeller import read_model
     from fembench_studies.pamela import machine_model, pamela_text, pasl
-    from fembench_studies.pamela.expressions import Registered
     from fembench_studies.pamela.series_parallel import steps
     from fembench_studies.pamela.source import analyse
     from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app
     from fembench_studies.scheduling.graph_files import read_graph
 
-    registry = {"np.dot": Registered("dot", 0), "random": Registered("")}
+    registry = {"np.dot": "dot", "random": ""}
 
     def source(path: Path) -> None:
         found = analyse(read_text(path), where=str(path), registry=registry)

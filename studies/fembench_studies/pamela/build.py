@@ -11,16 +11,14 @@ from fembench.errors import InputError
 from fembench_studies.pamela.pamela import (
     PATH,
     Node,
-    Operation,
     PamelaLoop,
     PamelaModel,
-    PamelaParallel,
     Sequence,
     Use,
     sequence,
 )
 from fembench_studies.pamela.pasl import Batch, BatchGraph
-from fembench_studies.pamela.series_parallel import Branches, Expression, Leaf, layered, repeated, steps
+from fembench_studies.pamela.series_parallel import layered, repeated, steps
 
 Network = Literal["bus", "links"]
 
@@ -40,20 +38,11 @@ def build(
     if missing:
         raise InputError(f"no source of {missing[0]}; expected a function of that name")
     form = steps(graph)[1]
-    parts: dict[str, Node] = {"L": _structure(form)}
-    if repeated(form):
-        parts = {"L": _structure(layered(graph)), PATH: _structure(form)}
+    parts = {"L": layered(graph), PATH: form} if repeated(form) else {"L": form}
     for batch in graph.batches:
         parts[f"L_{batch.number}"] = _batch(graph, batch, sizes, network)
     tasks = {b.number - 1: b.code for b in graph.batches}
     return PamelaModel(parts | dict(bodies), tasks, dict(sizes))
-
-
-def _structure(expression: Expression) -> Node:
-    if isinstance(expression, Leaf):
-        return Operation(f"L_{expression.number}")
-    items = tuple(_structure(i) for i in expression.items)
-    return PamelaParallel(items) if isinstance(expression, Branches) else sequence(*items)
 
 
 def _batch(graph: BatchGraph, batch: Batch, sizes: Mapping[tuple[str, int], float], network: Network) -> Node:

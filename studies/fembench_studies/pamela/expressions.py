@@ -1,6 +1,6 @@
 """Operations of an expression: accesses, arithmetic by type, calls (Herai 2005, 4.4.3, Figs 4.17, 4.18).
 
-Operands that `and`, `or` and chained comparisons may skip count as conditionals. A part of a statement that
+Operands that `and` and `or` may skip count as conditionals. A part of a statement that
 matches no template is an error, unless it is a name or a literal.
 """
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from fembench.errors import InputError
-from fembench_studies.pamela.known import OPERATORS, value_of
-from fembench_studies.pamela.names import matched
+from fembench.base.units import plural
+from fembench_studies.pamela.names import OPERATORS, value_of
 from fembench_studies.pamela.pamela import NOTHING, Choice, Node, Operation, sequence
 
 if TYPE_CHECKING:
@@ -23,30 +22,23 @@ WIDTH = {"bool": 0, "int": 1, "long": 2, "float": 3, "double": 4}
 BARE = (ast.Name, ast.Attribute, ast.Constant)  # parts without work, which need no template
 
 
-@dataclass(frozen=True)
-class Registered:
-    """The cost of a vectorised call: one `operation` per element of one of its arguments."""
-
-    operation: str  # "": the call costs nothing
-    argument: int = -1  # number of the argument whose elements count; -1: one operation per call
-
-
-Registry = Mapping[str, Registered]  # name as in the source, such as "np.dot" or "@"
+Registry = Mapping[
+    str, str
+]  # call, as in the source, such as "random" -> its operation; "": it costs nothing
 
 
 def operations(registry: Registry) -> set[str]:
     """The names of all possible operations."""
-    typed = {f"{name}_{kind}" for name in ("assign", *OPERATORS.values()) for kind in WIDTH}
-    return typed | {"access", "array_access", "compare", "cast"} | {e.operation for e in registry.values()}
+    typed = {f"{name}_{kind}" for name, _ in (("assign", None), *OPERATORS.values()) for kind in WIDTH}
+    return typed | {"access", "array_access", "compare", "cast"} | set(registry.values())
 
 
 @dataclass
 class Scope:
-    """What is known of names at a point in a function: types, values, lengths of arrays."""
+    """What is known of names at a point in a function."""
 
     types: dict[str, str]
     values: dict[str, float]
-    lengths: dict[str, float]
     loops: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()  # names that the function binds
 
@@ -82,11 +74,11 @@ class Expressions:
         if isinstance(node, ast.BinOp):
             return self.arithmetic(node)
         if isinstance(node, ast.Compare):
-            if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-                raise self.source.fail(
-                    node, f"cannot count the operations of '{ast.unparse(node)}': 'in' is a search"
-                )
-            return [*self.expression(node.left)[0], *self.compared(node.comparators)], "bool"
+            if len(node.ops) > 1 or isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                told = f"cannot count the operations of '{ast.unparse(node)}': expected a < b and its kin"
+                raise self.source.fail(node, told)
+            operands = [*self.expression(node.left)[0], *self.expression(node.comparators[0])[0]]
+            return [*operands, Operation("compare")], "bool"
         if isinstance(node, ast.BoolOp):
             return self.until_decided(node.values), "bool"
         if isinstance(node, (ast.Tuple, ast.List)):
@@ -95,31 +87,9 @@ class Expressions:
             nodes, kind = self.expression(node.operand)
             negated = isinstance(node.op, ast.USub) and nodes
             return [*nodes, *([Operation(f"sub_{kind}")] if negated else [])], kind
-        if isinstance(node, ast.IfExp):
-            return self.either(node)
         if isinstance(node, ast.Call):
             return self.call(node)
         raise self.source.fail(node, f"cannot count the operations of '{ast.unparse(node)}'")
-
-    def either(self, node: ast.IfExp) -> tuple[list[Node], str]:
-        """A conditional expression, of the type of its first value."""
-        kinds: list[str] = []
-
-        def branch(value: ast.expr) -> Node:
-            nodes, kind = self.expression(value)
-            kinds.append(kind)
-            return sequence(*nodes)
-
-        test = self.expression(node.test)[0]
-        choice = self.choice(lambda: branch(node.body), lambda: branch(node.orelse))
-        return [*test, choice], kinds[0]
-
-    def compared(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """A chained comparison a < b < c: later operands are compared only if the earlier ones hold."""
-        nodes: list[Node] = [*self.expression(operands[0])[0], Operation("compare")]
-        if len(operands) == 1:
-            return nodes
-        return [*nodes, self.choice(lambda: sequence(*self.compared(operands[1:])), lambda: NOTHING)]
 
     def until_decided(self, operands: Sequence[ast.expr]) -> list[Node]:
         """`a and b`, `a or b`: later operands are evaluated only if the earlier ones leave it open."""
@@ -165,17 +135,14 @@ class Expressions:
         return self.stored(target, nodes, kind, value_of(whole, self.scope.values))
 
     def arithmetic(self, node: ast.BinOp) -> tuple[list[Node], str]:
-        if isinstance(node.op, ast.MatMult):
-            nodes, kind = self.registered("@", [node.left, node.right], node)
-            return [*self.handed([node.left, node.right]), *nodes], kind
         (left, a), (right, b) = self.expression(node.left), self.expression(node.right)
         kind = max(a, b, key=lambda k: WIDTH[k])
         if isinstance(node.op, ast.Div) and WIDTH[kind] < WIDTH["float"]:
             kind = "double"
-        name = OPERATORS.get(type(node.op))
+        name = OPERATORS.get(type(node.op), ("", None))[0]
         if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
             return [*left, Operation(f"mpy_{kind}")], kind
-        if name is None:
+        if not name:
             raise self.source.fail(node, f"operator in '{ast.unparse(node)}': expected + - * / // % or **2")
         return [*left, *right, Operation(f"{name}_{kind}")], kind
 
@@ -184,8 +151,9 @@ class Expressions:
         if name.split(".")[0] in self.scope.own:
             raise self.source.fail(node, f"call of '{name}', a local name of '{self.name}'")
         if name in self.source.registry:
-            nodes, kind = self.registered(name, node.args, node)
-            return [*self.handed([*node.args, *(k.value for k in node.keywords)]), *nodes], kind
+            operation = self.source.registry[name]
+            handed = self.handed([*node.args, *(k.value for k in node.keywords)])
+            return [*handed, *([Operation(operation)] if operation else [])], "double"
         if name in self.source.functions:
             return self.called(name, node)
         if name in {"int", "float"} - self.source.bound and len(node.args) == 1 and not node.keywords:
@@ -201,44 +169,28 @@ class Expressions:
     def called(self, name: str, node: ast.Call) -> tuple[list[Node], str]:
         """A call of a function of the file: one assignment per parameter, with known values passed on."""
         function = self.source.functions[name]
+        names = [parameter.arg for parameter in function.args.args]
         if name in self.source.open:
             raise self.source.fail(function, f"'{name}' calls itself: the depth is unknown")
-        try:
-            given, defaults = matched(function, node)
-        except InputError as error:
-            raise self.source.fail(node, f"call of '{name}': {error}") from None
+        if (
+            node.keywords
+            or len(node.args) != len(names)
+            or any(isinstance(a, ast.Starred) for a in node.args)
+        ):
+            expected = f"expected {plural(len(names), 'argument')} by position"
+            raise self.source.fail(node, f"call of '{name}': {expected}")
         nodes: list[Node] = []
-        values = self.source.default_values(function, defaults)
-        for parameter, argument in given.items():
+        values: dict[str, float] = {}
+        for parameter, argument in zip(names, node.args):
             made, kind = self.expression(argument)
             nodes += [*made, Operation(f"assign_{kind}")]
             if (value := value_of(argument, self.scope.values)) is not None:
                 values[parameter] = value
-        for parameter in defaults:
-            nodes.append(Operation(f"assign_{'int' if isinstance(values.get(parameter), int) else 'double'}"))
         own = "$".join([name, *(f"{k}${_word(values[k])}" for k in sorted(values))])
         own += "" if values else "$"  # Python names have no $
         if own not in self.source.bodies:
             self.source.bodies[own] = self.source.function(name, values)
         return [*nodes, Operation(own)], "double"
-
-    def registered(self, name: str, arguments: list[ast.expr], node: ast.expr) -> tuple[list[Node], str]:
-        entry = self.source.registry.get(name)
-        if entry is None:
-            raise self.source.fail(node, f"call of '{name}': not registered, so its cost is unknown")
-        if not entry.operation:
-            return [], "double"
-        if entry.argument < 0:
-            return [Operation(entry.operation)], "double"
-        if entry.argument >= len(arguments):
-            raise self.source.fail(node, f"call of '{name}': expected {entry.argument + 1} arguments or more")
-        array = ast.unparse(arguments[entry.argument])
-        length = self.scope.lengths.get(array)
-        if length is None:
-            raise self.source.fail(
-                node, f"'{name}': length of '{array}' is unknown; annotate it: {array}: \"double[3000]\""
-            )
-        return [Operation(entry.operation, f"{length:.0f}")], "double"
 
     def type_of(self, name: str, default: str) -> str:
         return self.scope.types.get(name, default)

@@ -1,7 +1,5 @@
 """The predicted run time of a farm, from a PASL file, the source of its kernels and a machine model."""
 
-import dataclasses
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +11,7 @@ from fembench_studies.pamela import pamela
 from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench_studies.pamela.build import Network, build
 from fembench_studies.pamela.costs import Conditionals
-from fembench_studies.pamela.expressions import Registered
-from fembench_studies.pamela.machine_model import fastest, homogeneous, load
+from fembench_studies.pamela.machine_model import MachineModel, fastest, homogeneous
 from fembench_studies.pamela.pamela import PamelaModel
 from fembench_studies.pamela.pasl import BatchGraph
 from fembench_studies.pamela.series_parallel import layered, repeated, steps, text
@@ -24,18 +21,6 @@ from fembench_studies.programs.tasks import deal_tasks
 
 MOST_EDGES = 10_000  # of an expanded graph; more cannot be drawn
 SIZES = {"in": "dataSizeIn", "out": "dataSizeOut", "code": "codeSize"}  # names in BYTES -> in PAMELA
-
-
-@dataclasses.dataclass(frozen=True)
-class FarmPark:
-    """The machines of a farm."""
-
-    path: str  # file of the machine model
-    count: int = 0  # number of workers, the fastest ones; 0: all
-    like: int = 0  # assume that all workers equal this machine; 0: each as it is
-    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)  # operation -> one of the same cost
-    free: frozenset[str] = frozenset()  # operations without cost
-    send_unit: float = 1.0  # seconds, of the messages in the file
 
 
 class FarmAnswer(NamedTuple):
@@ -87,19 +72,15 @@ def model_of(
     graph: BatchGraph,
     source: str,
     *,
-    calls: Mapping[str, str],
     free: Iterable[str],
     loops: Loops,
     network: Network,
 ) -> PamelaModel:
-    """The PAMELA model of a graph whose kernels are in the file `source`. Raises InputError.
+    """The PAMELA model of a graph whose kernels are in the file `source`; `free`: calls without cost.
 
-    `calls`: vectorised call -> its operation, OP or OP:ARGUMENT; `free`: calls and operations without cost.
+    Raises InputError.
     """
-    registry = {name: Registered("") for name in free}
-    for name, operation in calls.items():
-        operation, _, argument = operation.partition(":")
-        registry[name] = Registered(operation, int(argument) if re.fullmatch("[0-9]{1,3}", argument) else -1)
+    registry = dict.fromkeys(free, "")
     read = analyse(read_text(source), where=source, registry=registry, loops=loops)
     bodies = {b.code: read.body(b.code) for b in graph.batches}
     number = {b.code: b.number - 1 for b in graph.batches}
@@ -118,16 +99,19 @@ def tasks_of(graph: BatchGraph) -> dict[int, int]:
 
 
 def predicted(
-    tasks: Mapping[int, int], model: PamelaModel, park: FarmPark, conditionals: Conditionals, compose: Compose
+    tasks: Mapping[int, int],
+    model: PamelaModel,
+    machine: MachineModel,
+    count: int,
+    like: int,
+    conditionals: Conditionals,
+    compose: Compose,
 ) -> FarmAnswer:
-    """The run time on a park; the tasks of each batch are dealt in proportion to the workers' speeds.
+    """The run time on the `count` fastest workers or, with `like`, on as many as that machine.
 
-    Raises InputError.
+    The tasks of each batch are dealt in proportion to the workers' speeds. Raises InputError.
     """
-    machine = load(park.path, park.send_unit)
-    count = park.count or len(machine.workers)
-    machine = homogeneous(machine, park.like, count) if park.like else fastest(machine, count)
-    machine = dataclasses.replace(machine, aliases=dict(park.aliases), free=park.free)
+    machine = homogeneous(machine, like, count) if like else fastest(machine, count)
     w = [machine.factors.get(p, 1.0) for p in range(1, count + 1)]
     dealt = {batch: dict(enumerate(deal_tasks(w, number), 1)) for batch, number in tasks.items()}
     bounds = predict(Setting(model, machine, count, dealt, conditionals), compose)

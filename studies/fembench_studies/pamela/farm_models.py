@@ -14,7 +14,6 @@ from typing import Literal
 from fembench.errors import InputError
 from fembench_studies.pamela import pasl
 from fembench_studies.pamela.build import build
-from fembench_studies.pamela.expressions import Registered
 from fembench_studies.pamela.pamela import Node, PamelaModel
 from fembench_studies.pamela.source import analyse
 
@@ -27,7 +26,7 @@ SIZES: dict[App, tuple[int, int]] = {
     "rand": (128, 256),
 }
 SELECTED = 0.25  # of the elements, in rand
-REGISTRY = {"random": Registered("random_double")}
+REGISTRY = {"random": "random_double"}
 GRAPH = """path = "{app}"; B1 = "Distribute.class"; B2 = "Work.class"; B3 = "Gather.class";
 %%
 T1 = B1(1) << NULL; T2 = B2({tasks}) << T1; T3 = B3(1) << T2;"""

@@ -1,18 +1,56 @@
-"""The names that Python code binds: constants and functions of a file after it is loaded.
+"""What is known of names before a kernel runs: constants and functions of its file, and values that follow.
 
-A name is a constant if its last value at the top level of the file follows from literals. Names bound in any
-other way (in a conditional or loop, by an import, by `global` in a function) are unknown. A name that a
-function binds is local to it, as in Python.
+A name is known if the file binds it once, at its top level, to a literal, to an expression of known names, or
+to a function. A name that a function binds is local to it, as in Python.
 """
 
 import ast
-from collections.abc import Iterator
+import operator
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
-from fembench.errors import InputError
-from fembench_studies.pamela.known import value_of
-
+LARGEST = 1e300  # larger values count as unknown
 UNREADABLE = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+OPERATORS = {
+    ast.Add: ("sum", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mpy", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("div", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+}
+
+
+def value_of(node: ast.expr, known: Mapping[str, Any]) -> float | None:
+    """The value of an expression of literals and known names; None for any other."""
+    value: Any = None
+    if isinstance(node, ast.Constant):
+        value = node.value
+    elif isinstance(node, ast.Name):
+        value = known.get(node.id)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = value_of(node.operand, known)
+        value = None if inner is None else -inner
+    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        a, b = value_of(node.left, known), value_of(node.right, known)
+        if a is not None and b is not None:
+            try:
+                value = OPERATORS[type(node.op)][1](a, b)
+            except (ArithmeticError, MemoryError):
+                return None
+    return value if isinstance(value, (int, float)) and abs(value) < LARGEST else None
+
+
+class Known(ast.NodeTransformer):
+    """Replaces names by their known values."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(self.values[node.id]) if node.id in self.values else node
 
 
 def bound(node: ast.AST) -> set[str]:
@@ -34,76 +72,46 @@ def bound(node: ast.AST) -> set[str]:
 
 def own_names(function: ast.FunctionDef) -> set[str]:
     """The local names of a function: its parameters, and the names that it binds."""
-    return {a.arg for a in parameters(function)}.union(*(bound(line) for line in function.body))
+    return {a.arg for a in function.args.args}.union(*(bound(line) for line in function.body))
 
 
-def parameters(function: ast.FunctionDef) -> list[ast.arg]:
-    """Parameters in order, keyword-only ones last."""
-    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+def bindings(module: ast.Module) -> Counter[str]:
+    """Name -> how often a file binds it at its top level; those that a function changes count twice."""
+    made = Counter[str]()
+    for line in module.body:
+        made.update({line.name} if isinstance(line, Definition) else bound(line))
+    for n in ast.walk(module):
+        if isinstance(n, ast.Global):
+            made.update(n.names * 2)
+    return made
+
+
+def _once(module: ast.Module) -> set[str]:
+    """Names that a file binds once; none if it may import any name."""
+    made = bindings(module)
+    return set() if "*" in made else {name for name, times in made.items() if times == 1}
 
 
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
-    """Functions by name after the file is loaded, without names that were rebound."""
-    found: dict[str, ast.FunctionDef] = {}
+    """Functions by name."""
+    once = _once(module)
+    return {f.name: f for f in module.body if isinstance(f, ast.FunctionDef) and f.name in once}
+
+
+def constants_of(module: ast.Module) -> dict[str, Any]:
+    """Constants by name."""
+    found: dict[str, Any] = {}
+    once = _once(module)
     for line in module.body:
-        _forget(found, _at_top(line))
-        if isinstance(line, ast.FunctionDef):
-            found[line.name] = line
-    return {name: f for name, f in found.items() if name not in _global_names(module)}
+        if isinstance(line, (ast.Assign, ast.AnnAssign)) and line.value is not None:
+            targets = line.targets if isinstance(line, ast.Assign) else [line.target]
+            value = _literal(line.value, found)
+            names = [t.id for t in targets if isinstance(t, ast.Name) and t.id in once]
+            found |= dict.fromkeys(names, value) if value is not None else {}
+    return found
 
 
-def constants_of(module: ast.Module, until: ast.stmt | None = None) -> dict:
-    """Constants by name, up to the statement `until` or to the end of the file."""
-    found: dict = {}
-    for line in module.body:
-        if line is until:
-            break
-        values = dict(_given(line, found))
-        _forget(found, _at_top(line))
-        found |= values
-    changed = _global_names(module)
-    return {name: value for name, value in found.items() if name not in changed}
-
-
-def _forget(found: dict, names: set[str]) -> None:
-    """Forget the values of these names; `from x import *` may bind every name."""
-    for name in list(found) if "*" in names else names:
-        found.pop(name, None)
-
-
-def bound_of(module: ast.Module) -> set[str]:
-    """Names that the file binds at its top level or by `global`; they hide Python's built-ins."""
-    return _global_names(module).union(*map(_at_top, module.body))
-
-
-def _at_top(line: ast.stmt) -> set[str]:
-    """Names that a statement binds at the top level when the file is loaded."""
-    return {line.name} if isinstance(line, Definition) else bound(line)
-
-
-def _global_names(module: ast.Module) -> set[str]:
-    return {name for n in ast.walk(module) if isinstance(n, ast.Global) for name in n.names}
-
-
-def _given(line: ast.stmt, known: dict) -> Iterator[tuple[str, object]]:
-    """(name, value) of each target, if the statement assigns a known value."""
-    value: ast.expr | None = None
-    targets: list[ast.expr] = []
-    if isinstance(line, ast.Assign):
-        targets, value = line.targets, line.value
-    elif isinstance(line, ast.AnnAssign):
-        targets, value = [line.target], line.value
-    elif isinstance(line, ast.AugAssign) and isinstance(line.target, ast.Name):
-        targets = [line.target]
-        value = ast.BinOp(ast.Name(line.target.id, ast.Load()), line.op, line.value)
-    if value is None or not all(isinstance(t, ast.Name) for t in targets):
-        return
-    found = _literal(value, known)
-    if found is not None:
-        yield from ((t.id, found) for t in targets if isinstance(t, ast.Name))
-
-
-def _literal(value: ast.expr, known: dict) -> object:
+def _literal(value: ast.expr, known: Mapping[str, Any]) -> Any:
     number = value_of(value, known)
     if number is not None:
         return number
@@ -111,32 +119,3 @@ def _literal(value: ast.expr, known: dict) -> object:
         return ast.literal_eval(value)
     except UNREADABLE:
         return None
-
-
-def matched(function: ast.FunctionDef, call: ast.Call) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
-    """(arguments, defaults) of a call, by parameter, in the parameters' order. Raises InputError."""
-    spec, names = function.args, [a.arg for a in parameters(function)]
-    if spec.vararg or spec.kwarg or any(isinstance(a, ast.Starred) for a in call.args):
-        raise InputError("takes * or ** arguments, whose number is unknown")
-    by_position = len(spec.posonlyargs) + len(spec.args)
-    if len(call.args) > by_position:
-        raise InputError(f"{len(call.args)} arguments, expected at most {by_position}")
-    given = dict(zip(names, call.args))
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            raise InputError("takes * or ** arguments, whose number is unknown")
-        if keyword.arg in given or keyword.arg not in names[len(spec.posonlyargs) :]:
-            raise InputError(f"unexpected or repeated argument '{keyword.arg}'")
-        given[keyword.arg] = keyword.value
-    defaults = defaults_of(function)
-    if missing := [n for n in names if n not in given and n not in defaults]:
-        raise InputError(f"missing argument '{missing[0]}'")
-    return given, {n: d for n, d in defaults.items() if n not in given}
-
-
-def defaults_of(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """Parameter -> its default."""
-    spec = function.args
-    plain = [*spec.posonlyargs, *spec.args]
-    found = dict(zip((a.arg for a in plain[len(plain) - len(spec.defaults) :]), spec.defaults))
-    return found | {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults) if d is not None}

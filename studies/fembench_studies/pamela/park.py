@@ -10,7 +10,6 @@ import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import msgspec
 
@@ -19,7 +18,7 @@ from fembench_studies.pamela import true_park
 from fembench_studies.pamela.bounds import Compose, Setting, predict
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.farm_models import SIZES, VERSIONS, App, FarmApplication, program
-from fembench_studies.pamela.history import History, SampleSeries, add, machine_model
+from fembench_studies.pamela.history import History, SampleSeries, add, machine_model, relative_speeds
 from fembench_studies.pamela.interval_score import IntervalScore, score
 from fembench_studies.pamela.machine_model import MachineModel, fastest
 from fembench_studies.pamela.true_park import COSTS, LATENCY, MORE, PER_BYTE, SPEEDS, TrueFarm
@@ -35,18 +34,17 @@ def sampled(seed: int = 1) -> History:
     """The park's history, as if from benchmarks on it, with the W that follows."""
     draw = random.Random(seed)
     machines = range(len(SPEEDS) + 1)
-    history, middle = History(), {}
+    history = History()
     for p in machines:
         slow = [_slowdown(draw) for _ in range(SAMPLES)]
         for operation in COSTS:
             samples = tuple(true_park.cost(p, operation) * s for s in slow)
             history = add(history, SampleSeries(machine=p, operation=operation, samples=samples))
-            middle[p, operation] = median(samples)
         for n_bytes in (64, 65536) if p else ():
             mean = LATENCY + PER_BYTE * n_bytes
             samples = tuple(mean * _waited(draw, NET) for _ in range(SAMPLES))
             history = add(history, SampleSeries(machine=p, target=0, n_bytes=n_bytes, samples=samples))
-    return msgspec.structs.replace(history, factors=_factors(middle))
+    return msgspec.structs.replace(history, factors=relative_speeds(history))
 
 
 def _slowdown(draw: random.Random) -> float:
@@ -58,14 +56,6 @@ def _slowdown(draw: random.Random) -> float:
 def _waited(draw: random.Random, share: float) -> float:
     """A factor of mean 1, of which this share is exponentially distributed waiting."""
     return 1 - share + draw.expovariate(1 / share)
-
-
-def _factors(middle: dict[tuple[int, str], float]) -> dict[int, float]:
-    """W per worker, from the medians of all operations (Eq. 3.5)."""
-    workers = range(1, len(SPEEDS) + 1)
-    best = {o: min(middle[p, o] for p in workers) for o in COSTS}
-    slow = {p: sum(middle[p, o] / best[o] for o in COSTS) for p in workers}
-    return {p: min(slow.values()) / t for p, t in slow.items()}
 
 
 def setting(made: FarmApplication, machine: MachineModel, count: int, conditionals: Conditionals) -> Setting:

@@ -12,68 +12,45 @@ VECPAR 2002; for its slowdown see Bounds on series-parallel slowdown, arXiv:0904
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Literal
 
 from fembench.errors import InputError
+from fembench_studies.pamela.pamela import Node, Operation, PamelaParallel, Sequence, children, sequence
 from fembench_studies.pamela.pasl import BatchGraph
 
-SIGN = {"B": "𝔹", "L": "𝕃"}
 MOST = 5000  # batches in an expression, with repetitions
+SIGN = {"L": "𝔹", "rest": "𝕃"}  # of "L_2", the part of the model for batch 2, and of all from batch 2 on
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """𝔹i or 𝕃i."""
-
-    kind: Literal["B", "L"]
-    number: int
-
-
-@dataclass(frozen=True)
-class Series:
-    items: tuple["Expression", ...]
-
-
-@dataclass(frozen=True)
-class Branches:
-    items: tuple["Expression", ...]
-
-
-Expression = Leaf | Series | Branches
-
-
-def definition(graph: BatchGraph, number: int) -> Expression:
+def definition(graph: BatchGraph, number: int) -> Node:
     """𝕃 of a batch in terms of its 𝔹 and the 𝕃 of its successors (Fig. 4.10)."""
-    own, feeds = Leaf("B", number), graph.successors(number)
-    if not feeds:
-        return own
-    after = tuple(Leaf("L", k) for k in feeds)
-    return Series((own, after[0] if len(after) == 1 else Branches(after)))
+    after = tuple(Operation(f"rest_{k}") for k in graph.successors(number))
+    return sequence(Operation(f"L_{number}"), *(after if len(after) < 2 else [PamelaParallel(after)]))
 
 
-def repeated(expression: Expression) -> tuple[int, ...]:
+def repeated(expression: Node) -> tuple[int, ...]:
     """Batches that occur more than once; () for a series-parallel graph."""
-    return tuple(k for k, n in Counter(_batches(expression)).items() if n > 1)
+    names = Counter(leaf.name for leaf in _leaves(expression))
+    return tuple(int(name.partition("_")[2]) for name, n in names.items() if n > 1)
 
 
-def layered(graph: BatchGraph) -> Expression:
+def layered(graph: BatchGraph) -> Node:
     """The graph as a sequence of levels, with each batch once: at least as slow as the graph itself."""
     level: dict[int, int] = {}
     for batch in graph.batches:  # in topological order
         level[batch.number] = 1 + max((level[k] for k in batch.inputs), default=-1)
-    rows = [tuple(Leaf("B", k) for k, at in level.items() if at == n) for n in range(max(level.values()) + 1)]
-    return _series(tuple(Branches(row) if len(row) > 1 else row[0] for row in rows))
+    rows = [
+        [Operation(f"L_{k}") for k, at in level.items() if at == n] for n in range(max(level.values()) + 1)
+    ]
+    return sequence(*(PamelaParallel(tuple(row)) if len(row) > 1 else row[0] for row in rows))
 
 
-def steps(graph: BatchGraph) -> tuple[list[str], Expression]:
+def steps(graph: BatchGraph) -> tuple[list[str], Node]:
     """(the lines of Fig. 4.12, the last expression). Raises InputError for a graph with too many paths."""
-    first = graph.batches[0].number
-    now: Expression = Leaf("L", first)
-    own = {b.number: definition(graph, b.number) for b in graph.batches}
-    lines = [f"L = {text(now)}", *(f"{SIGN['L']}{k} = {text(e)}" for k, e in own.items())]
-    for number, expression in own.items():
-        now = _substituted(now, Leaf("L", number), expression)
+    now: Node = Operation(f"rest_{graph.batches[0].number}")
+    own = {f"rest_{b.number}": definition(graph, b.number) for b in graph.batches}
+    lines = [f"L = {text(now)}", *(f"{text(Operation(name))} = {text(e)}" for name, e in own.items())]
+    for name, expression in own.items():
+        now = _substituted(now, name, expression)
         if len(_leaves(now)) > MOST:
             raise InputError(f"more than {MOST} batches on the paths of the graph; expected fewer crossings")
         lines.append(f"L = {text(now)}")
@@ -83,62 +60,52 @@ def steps(graph: BatchGraph) -> tuple[list[str], Expression]:
     return lines, now
 
 
-def _substituted(node: Expression, old: Leaf, new: Expression) -> Expression:
-    if node == old:
-        return new
-    if isinstance(node, Leaf):
-        return node
-    items = tuple(_substituted(i, old, new) for i in node.items)
-    return _series(items) if isinstance(node, Series) else Branches(items)
+def _with(node: Node, items: tuple[Node, ...]) -> Node:
+    """A sequence or parallel branches with other items."""
+    return PamelaParallel(items) if isinstance(node, PamelaParallel) else sequence(*items)
 
 
-def _series(items: tuple[Expression, ...]) -> Expression:
-    """A sequence of branches and leaves, flattened."""
-    flat = tuple(x for i in items for x in (i.items if isinstance(i, Series) else (i,)))
-    return flat[0] if len(flat) == 1 else Series(flat)
+def _substituted(node: Node, name: str, new: Node) -> Node:
+    if isinstance(node, Operation):
+        return new if node.name == name else node
+    return _with(node, tuple(_substituted(i, name, new) for i in children(node)))
 
 
-def _simplified(node: Expression) -> Expression:
+def _simplified(node: Node) -> Node:
     """The node with one innermost common tail factored out; the node itself if there is none."""
-    if isinstance(node, Leaf):
-        return node
-    for k, item in enumerate(node.items):
+    items = children(node)
+    for k, item in enumerate(items):
         simpler = _simplified(item)
         if simpler != item:
-            items = (*node.items[:k], simpler, *node.items[k + 1 :])
-            return _series(items) if isinstance(node, Series) else Branches(items)
-    return _without_tail(node) if isinstance(node, Branches) else node
+            return _with(node, (*items[:k], simpler, *items[k + 1 :]))
+    return _without_tail(node) if isinstance(node, PamelaParallel) else node
 
 
-def _without_tail(node: Branches) -> Expression:
+def _without_tail(node: PamelaParallel) -> Node:
     """(X;Z)‖(Y;Z) = (X‖Y);Z with the longest Z."""
-    branches = [i.items if isinstance(i, Series) else (i,) for i in node.items]
+    branches = [i.items if isinstance(i, Sequence) else (i,) for i in node.items]
     common = 0
     while all(len(b) > common for b in branches) and len({b[-1 - common] for b in branches}) == 1:
         common += 1
     if not common:
         return node
-    heads = [b[: len(b) - common] for b in branches]
-    left = tuple(_series(h) for h in heads if h)
-    head = (Branches(left),) if len(left) > 1 else left
-    return _series((*head, *branches[0][len(branches[0]) - common :]))
+    left = tuple(sequence(*b[:-common]) for b in branches if len(b) > common)
+    head = (PamelaParallel(left),) if len(left) > 1 else left
+    return sequence(*head, *branches[0][-common:])
 
 
-def _leaves(node: Expression) -> list[Leaf]:
-    if isinstance(node, Leaf):
+def _leaves(node: Node) -> list[Operation]:
+    if isinstance(node, Operation):
         return [node]
-    return [leaf for i in node.items for leaf in _leaves(i)]
+    return [leaf for i in children(node) for leaf in _leaves(i)]
 
 
-def _batches(node: Expression) -> list[int]:
-    return [leaf.number for leaf in _leaves(node) if leaf.kind == "B"]
-
-
-def text(node: Expression, inside: bool = False) -> str:
+def text(node: Node, inside: bool = False) -> str:
     """'𝔹1;(𝔹2‖(𝔹3;(𝔹4‖𝔹5)));𝔹6'."""
-    if isinstance(node, Leaf):
-        return f"{SIGN[node.kind]}{node.number}"
-    if isinstance(node, Branches):
+    if isinstance(node, Operation):
+        sign, _, number = node.name.partition("_")
+        return f"{SIGN[sign]}{number}"
+    if isinstance(node, PamelaParallel):
         return f"({'‖'.join(text(i, True) for i in node.items)})"
-    joined = ";".join(text(i) for i in node.items)
+    joined = ";".join(text(i) for i in children(node))
     return f"({joined})" if inside else joined

@@ -2,9 +2,9 @@
 
 The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y counts as access, access, sum_int,
 assign_int. Types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Loop bounds
-must follow from constants of the file, which are propagated into calls. Names have Python's scopes
-(names.py); arguments are matched by position, keyword and default. Calls of anything that is neither a
-function of the file nor registered are errors, so that no call is free by accident.
+must follow from constants of the file, which are propagated into calls (names.py). Arguments are matched by
+position. Calls of anything that is neither a function of the file nor registered are errors, so that no call
+is free by accident.
 """
 
 import ast
@@ -16,16 +16,15 @@ from typing import Literal
 from fembench.base.config import convert
 from fembench.errors import InputError
 from fembench_studies.pamela.expressions import AS_INT, WIDTH, Expressions, Registry, Scope, operations
-from fembench_studies.pamela.known import Known, shortened, value_of
 from fembench_studies.pamela.names import (
     UNREADABLE,
+    Known,
+    bindings,
     bound,
-    bound_of,
     constants_of,
-    defaults_of,
     functions_of,
     own_names,
-    parameters,
+    value_of,
 )
 from fembench_studies.pamela.pamela import Node, Operation, PamelaLoop, sequence
 
@@ -51,30 +50,22 @@ class Source:
 
     def __init__(self, module: ast.Module, where: str, registry: Registry, loops: Loops) -> None:
         self.where, self.registry, self.style = where, registry, loops
-        self.module, self.functions = module, functions_of(module)
-        self.constants, self.bound = constants_of(module), bound_of(module)
+        self.functions = functions_of(module)
+        self.constants, self.bound = constants_of(module), bindings(module).keys()
         self.bodies: dict[str, Node] = {}
         self.choices: dict[str, int] = {}
         self.open: list[str] = []  # functions being read
 
     def body(self, name: str) -> Node:
-        """Operations of a function if only the defaults of its parameters are known. Raises InputError."""
+        """Operations of a function whose parameters are unknown. Raises InputError."""
         if name in operations(self.registry):
             raise InputError(f"{self.where}: {name} is the name of an operation; expected another name")
         if name not in self.bodies:
-            function = self.functions.get(name)
-            known = self.default_values(function, defaults_of(function)) if function else {}
             try:
-                self.bodies[name] = self.function(name, known)
+                self.bodies[name] = self.function(name, {})
             except RecursionError:
                 raise InputError(f"{self.where}: {name}: nested too deeply to be read") from None
         return self.bodies[name]
-
-    def default_values(self, function: ast.FunctionDef, defaults: Mapping[str, ast.expr]) -> dict[str, float]:
-        """The values of defaults that are known at the definition of the function."""
-        known = constants_of(self.module, until=function)
-        found = {name: value_of(default, known) for name, default in defaults.items()}
-        return {name: value for name, value in found.items() if value is not None}
 
     def sizes(self) -> Sizes:
         """The constant BYTES of the file: code -> {"in": …, "out": …, "code": …}. Raises InputError."""
@@ -96,10 +87,14 @@ class Source:
             raise InputError(f"{self.where}: no function {name}; functions of the file: {there}")
         if function.decorator_list:
             raise self.fail(function, f"'{name}' is decorated: the effect of a decorator is unknown")
+        if len(function.args.args) < sum(isinstance(n, ast.arg) for n in ast.walk(function.args)):
+            raise self.fail(function, f"'{name}': expected parameters without * and /")
+        if function.args.defaults:
+            raise self.fail(function, f"'{name}': expected parameters without defaults")
         own = own_names(function)
         numbers = {k: v for k, v in self.constants.items() if isinstance(v, (int, float)) and k not in own}
-        scope = Scope({}, {**numbers, **values}, {}, own=frozenset(own))
-        for parameter in parameters(function):
+        scope = Scope({}, {**numbers, **values}, own=frozenset(own))
+        for parameter in function.args.args:
             self.declare(parameter.arg, parameter.annotation, scope)
         self.open.append(name)
         body = FunctionBody(self, name, scope).block(function.body)
@@ -107,28 +102,15 @@ class Source:
         return body
 
     def declare(self, name: str, annotation: ast.expr | None, scope: Scope) -> None:
-        """Record the type, and the length of an array, from an annotation. Raises InputError."""
+        """Record the type from an annotation; the length of an array is for the reader. Raises InputError."""
         if annotation is None:
             return
         word = ast.unparse(annotation).strip("'\"")
-        kind, bracket, length = word.partition("[")
+        kind = word.partition("[")[0]
         if kind not in (*WIDTH, *AS_INT):
             kinds = ", ".join((*WIDTH, *AS_INT))
             raise self.fail(annotation, f"type '{word}': expected {kinds}, or one with a length")
         scope.types[name] = "int" if kind in AS_INT else kind
-        if bracket:
-            try:
-                size = ast.parse(length.rstrip("]"), mode="eval").body
-            except UNREADABLE:
-                raise self.fail(annotation, f"type '{word}': expected a length, as in double[3000]") from None
-            scope.lengths[name] = self.known(size, scope, f"length of {name}")
-
-    def known(self, node: ast.expr, scope: Scope, what: str) -> float:
-        """The value of an expression. Raises InputError if it is not known before the run."""
-        value = value_of(node, scope.values)
-        if value is None:
-            raise self.fail(node, f"{what}: '{ast.unparse(node)}' is not known before the run")
-        return value
 
 
 class FunctionBody(Expressions):
@@ -185,11 +167,10 @@ class FunctionBody(Expressions):
                 *self.expression(line.test)[0],
                 self.choice(lambda: self.block(then), lambda: self.block(other)),
             ]
-        if isinstance(line, (ast.For, ast.While)):
+        if isinstance(line, ast.For):
             if _returns(line):
                 raise self.source.fail(line, "return inside a loop: the number of iterations is unknown")
-            nodes = self.counted(line) if isinstance(line, ast.For) else self.while_loop(line)
-            return [*nodes, self.block(line.orelse)] if line.orelse else nodes
+            return self.counted(line)
         raise self.source.fail(line, f"cannot count the operations of '{ast.unparse(line).splitlines()[0]}'")
 
     def assignment(self, line: ast.Assign | ast.AnnAssign) -> list[Node]:
@@ -216,21 +197,19 @@ class FunctionBody(Expressions):
             and ast.unparse(call.func) == "range"
             and "range" not in self.scope.own | self.source.bound
             and isinstance(line.target, ast.Name)
-            and 1 <= len(call.args) <= 3
+            and 1 <= len(call.args) <= 2
             and not call.keywords
+            and not line.orelse
         ):
-            raise self.source.fail(line, "expected 'for i in range(…)'")
+            raise self.source.fail(line, "expected 'for i in range(n)' or 'for i in range(a, b)'")
         parts = [n for a in call.args for n in ast.walk(a) if isinstance(n, (ast.BinOp, ast.UnaryOp))]
         self.read.update([call, *parts])
         variable = line.target.id
-        ends = [self.bound(a) for a in call.args]
-        low, high = ("0", ends[0]) if len(ends) == 1 else (ends[0], ends[1])
-        last = f"{high}-1"
-        if len(ends) == 3:
-            low, last = "1", str(self.turns(call))
-        in_ones = len(ends) < 3 and not any(variable in bound(inner) for inner in line.body)
-        body = self.looped(line.body, variable, in_ones=in_ones)
-        return self.turn_costs(variable, low, shortened(last), body)
+        low, high = ("0", *map(self.bound, call.args))[-2:]
+        last = ast.parse(f"{high}-1", mode="eval").body
+        value = value_of(last, {})
+        body = self.looped(line.body, variable)
+        return self.turn_costs(variable, low, f"{high}-1" if value is None else f"{value:.0f}", body)
 
     def turn_costs(self, variable: str, low: str, last: str, body: Node) -> list[Node]:
         step = ["access", "sum_int", "assign_int"]
@@ -255,49 +234,19 @@ class FunctionBody(Expressions):
             raise self.source.fail(node, f"bound of a loop: '{what}' is not known before the run")
         return ast.unparse(Known(self.scope.values).visit(ast.parse(ast.unparse(node), mode="eval")).body)
 
-    def turns(self, call: ast.Call) -> int:
-        a, b, step = (self.source.known(n, self.scope, "range with a step") for n in call.args)
-        if int(step) == 0:
-            raise self.source.fail(call, "range with a step of 0")
-        return len(range(int(a), int(b), int(step)))
-
-    def looped(self, lines: list[ast.stmt], variable: str, *, in_ones: bool) -> Node:
-        """A loop's body, in which changed names are unknown; `in_ones`: the variable counts up by one."""
-        changed = {variable}.union(*map(bound, lines))
+    def looped(self, lines: list[ast.stmt], variable: str) -> Node:
+        """A loop's body, in which changed names are unknown."""
+        inside = set[str]().union(*map(bound, lines))
+        changed = inside | {variable}
         for name in changed:
             self.scope.values.pop(name, None)
         loops = ["" if name in changed else name for name in self.scope.loops]
-        inner = dataclasses.replace(self.scope, loops=(*loops, variable if in_ones else ""))
+        inner = dataclasses.replace(self.scope, loops=(*loops, "" if variable in inside else variable))
         inner.types.setdefault(variable, "int")
         outer, self.scope = self.scope, inner
         body = self.block(lines)
         self.scope = outer
         return body
-
-    def while_loop(self, line: ast.While) -> list[Node]:
-        """A loop `while i <= n`, with a known first value of i and i += 1 as its last statement."""
-        variable, first, turns = self.while_turns(line)
-        test = self.expression(line.test)[0]
-        body = self.looped(line.body, variable, in_ones=first == round(first))
-        last = f"{round(first) + turns - 1}"
-        return [*test, PamelaLoop("seq", variable, f"{round(first)}", last, sequence(body, *test))]
-
-    def while_turns(self, line: ast.While) -> tuple[str, float, int]:
-        """(variable, its first value, number of iterations). Raises InputError."""
-        test, last = line.test, line.body[-1]
-        form = "expected 'while i < n', with i known before and 'i += 1' at its end"
-        if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1):
-            raise self.source.fail(line, f"a loop with an unknown number of iterations: {form}")
-        name, closed = test.left.id, {ast.Lt: False, ast.LtE: True}.get(type(test.ops[0]))
-        counts = isinstance(last, ast.AugAssign) and ast.unparse(last) == f"{name} += 1"
-        start = value_of(test.left, self.scope.values)
-        end = value_of(test.comparators[0], self.scope.values)
-        stored = [n.id for n in ast.walk(line) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        fixed = not any(isinstance(n, ast.Name) and n.id in stored for n in ast.walk(test.comparators[0]))
-        counts = counts and fixed and stored.count(name) == 1
-        if closed is None or not counts or start is None or end is None:
-            raise self.source.fail(line, f"a loop with an unknown number of iterations: {form}")
-        return name, start, max(math.floor(end - start) + 1 if closed else math.ceil(end - start), 0)
 
 
 def _returns(line: ast.stmt) -> bool:

@@ -4,53 +4,29 @@ import argparse
 import time
 from pathlib import Path
 
+from fembench.cli.options import declare, real, whole
+from fembench.errors import InputError
+
+OPTIONS = """
+[operations] the file of -o is then a machine model, for `study pasl` and `study app`
+--operations: measure single operations by type, and messages to rank 0, instead of kernels; append them to a
+  history and write its intervals
+--idle: keep only samples taken while no other process uses the hosts; try for up to five minutes
+--times N = 1: measure N times (default: 1)
+--every SECONDS: pause between these measurements
+--history FILE: the samples (default: by -o, as in park.samples.json)
+--keep N = 0: samples kept per operation, the latest (default: as in the history; 50 in a new one)
+"""
+
 
 def operations_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the group of options."""
-    from fembench.cli.options import real, whole
-
-    group = parser.add_argument_group(
-        "operations", "the file of -o is then a machine model, for `study pasl` and `study app`"
-    )
-    group.add_argument(
-        "--operations",
-        action="store_true",
-        help="measure single operations by type, and messages to rank 0, instead of kernels; append them to "
-        "a history and write its intervals",
-    )
-    group.add_argument(
-        "--idle",
-        action="store_true",
-        help="keep only samples taken while no other process uses the hosts; try for up to five minutes",
-    )
-    group.add_argument("--times", type=whole(1), default=1, metavar="N", help="measure N times (default: 1)")
-    group.add_argument(
-        "--every", type=real(0), default=0.0, metavar="SECONDS", help="pause between these measurements"
-    )
-    group.add_argument(
-        "--history", default="", metavar="FILE", help="the samples (default: by -o, as in park.samples.json)"
-    )
-    group.add_argument(
-        "--keep",
-        type=whole(1),
-        default=0,
-        metavar="N",
-        help="samples kept per operation, the latest (default: as in the history; 50 in a new one)",
-    )
-    group.add_argument(
-        "--percent",
-        type=real(0, 100),
-        default=0.0,
-        metavar="PERCENT",
-        help="percentage of the samples in an interval (default: as in the history; 90 in a new one)",
-    )
+    declare(parser, OPTIONS, times=whole(1), every=real(0), keep=whole(1))
 
 
 def check_operations(options: argparse.Namespace) -> None:
     """Raises InputError for options that do not fit together."""
-    from fembench.errors import InputError
-
-    usual = {"idle": False, "times": 1, "every": 0.0, "history": "", "keep": 0, "percent": 0.0}
+    usual = {"idle": False, "times": 1, "every": 0.0, "history": "", "keep": 0}
     changed = [name for name, value in usual.items() if getattr(options, name) != value]
     if changed and not options.operations:
         raise InputError(f"--{changed[0]} without --operations")
@@ -76,8 +52,7 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
 
     path = Path(options.history or Path(options.output).with_suffix(".samples.json"))
     known = store.load_history(path) if path.exists() else store.History()
-    wanted = {name: value for name in ("kept", "percent") if (value := getattr(options, LIMITS[name]))}
-    known = msgspec.structs.replace(known, **wanted)
+    known = msgspec.structs.replace(known, kept=options.keep or known.kept)
     before, discarded = known, 0
     for turn in range(options.times):
         if turn:
@@ -105,4 +80,3 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
 
 
 ROUNDS = {False: 10, True: 3}  # --quick -> samples of everything
-LIMITS = {"kept": "keep", "percent": "percent"}  # of a history -> options

@@ -15,113 +15,52 @@ Examples:
 
 import argparse
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fembench_studies.pamela.pamela import PamelaModel
-    from fembench_studies.pamela.pasl import BatchGraph
+from fembench.cli.options import declare, whole
+from fembench.errors import InputError
 
 SEND_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+OPTIONS = """
+file FILE: PASL file: batches, cardinalities, links; or a PAMELA model (.pam)
+--tasks BATCH=N*: with a PAMELA model: tasks dealt to the workers; the first batch is 0
+--trace: print every step of the reduction
+--expand: print the graph of all tasks (Graphviz) and stop
+--source FILE.py: kernels, and BYTES = {code: {in, out, code}}
+--free NAME*: a call or operation without cost
+--same OP=OTHER*: an operation with the same cost as another
+--loops figure|listing = figure: template for a turn of a loop
+--network bus|links = bus: one bus for all machines, or one link per machine
+--machines FILE: machine model, from fembench characterize --operations
+--send-unit s|ms|us = s: unit of the messages in the machine model; ms for Herai (2005), App. B (default: s)
+-P N[,N…]: use only the N fastest workers (default: all); several numbers are compared
+--like N: assume that all workers are like machine N
+--if worst|mean|best|q = worst: how conditionals are counted
+--q [NAME=]Q*: with --if q: how often a conditional is true
+--compose global|phase = global: bound each phase, or the whole program
+--json: print the prediction as JSON
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.options import whole
-
-    parser.add_argument(
-        "file", metavar="FILE", help="PASL file: batches, cardinalities, links; or a PAMELA model (.pam)"
-    )
-    parser.add_argument(
-        "--tasks",
-        action="append",
-        default=[],
-        metavar="BATCH=N",
-        help="with a PAMELA model: tasks dealt to the workers; the first batch is 0",
-    )
-    parser.add_argument("--trace", action="store_true", help="print every step of the reduction")
-    parser.add_argument(
-        "--expand", action="store_true", help="print the graph of all tasks (Graphviz) and stop"
-    )
-    parser.add_argument(
-        "--source", default="", metavar="FILE.py", help="kernels, and BYTES = {code: {in, out, code}}"
-    )
-    parser.add_argument(
-        "--call",
-        action="append",
-        default=[],
-        metavar="NAME=OP[:ARG]",
-        help="operation of a vectorised call",
-    )
-    parser.add_argument(
-        "--free", action="append", default=[], metavar="NAME", help="a call or operation without cost"
-    )
-    parser.add_argument(
-        "--same",
-        action="append",
-        default=[],
-        metavar="OP=OTHER",
-        help="an operation with the same cost as another",
-    )
-    parser.add_argument(
-        "--loops", choices=("figure", "listing"), default="figure", help="template for a turn of a loop"
-    )
-    parser.add_argument(
-        "--network",
-        choices=("bus", "links"),
-        default="bus",
-        help="one bus for all machines, or one link per machine",
-    )
-    parser.add_argument(
-        "--machines",
-        default="",
-        metavar="FILE",
-        help="machine model, from fembench characterize --operations",
-    )
-    parser.add_argument(
-        "--send-unit",
-        choices=SEND_UNITS,
-        default="s",
-        metavar="UNIT",
-        help="unit of the messages in the machine model: s, ms (Herai 2005, App. B) or us (default: s)",
-    )
-    parser.add_argument(
-        "-P",
-        default="",
-        metavar="N[,N…]",
-        help="use only the N fastest workers (default: all); several numbers are compared",
-    )
-    parser.add_argument(
-        "--like", type=whole(0), default=0, metavar="N", help="assume that all workers are like machine N"
-    )
-    parser.add_argument(
-        "--if",
-        dest="policy",
-        choices=("worst", "mean", "best", "q"),
-        default="worst",
-        help="how conditionals are counted",
-    )
-    parser.add_argument(
-        "--q",
-        action="append",
-        default=[],
-        metavar="[NAME=]Q",
-        help="with --if q: how often a conditional is true",
-    )
-    parser.add_argument(
-        "--compose",
-        choices=("global", "phase"),
-        default="global",
-        help="bound each phase, or the whole program",
-    )
-    parser.add_argument("--json", action="store_true", help="print the prediction as JSON")
+    declare(parser, OPTIONS, like=whole(0))
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.errors import InputError
-    from fembench_studies.pamela import farm_answer
+    from fembench.base.config import read_text
+    from fembench_studies.pamela import farm_answer, pamela_text, pasl
     from fembench_studies.pamela.costs import Conditionals
 
-    decided = Conditionals(options.policy, _probabilities(options.q))
-    graph, model, tasks = _read(options)
+    decided = Conditionals(getattr(options, "if"), _numbers(options.q))
+    graph, model, tasks = None, None, _tasks(options.tasks)
+    if options.file.endswith(".pam"):
+        model = pamela_text.parse(read_text(options.file), options.file)
+    else:
+        graph = pasl.load(options.file)
+        tasks = farm_answer.tasks_of(graph)
+        if options.source:
+            model = farm_answer.model_of(
+                graph, options.source, free=options.free, loops=options.loops, network=options.network
+            )
     if options.expand:
         if graph is None:
             raise InputError(f"--expand: {options.file} has no batches; expected a PASL file")
@@ -138,17 +77,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace) -> "tuple[BatchGraph | None, PamelaModel | None, dict[int, int]]":
-    """(graph, model, tasks per batch) of the file. Raises InputError."""
-    from fembench.base.config import read_text
-    from fembench_studies.pamela import farm_answer, pamela_text, pasl
-
-    if options.file.endswith(".pam"):
-        return None, pamela_text.parse(read_text(options.file), options.file), _tasks(options.tasks)
-    graph = pasl.load(options.file)
-    return graph, _model(options, graph) if options.source else None, farm_answer.tasks_of(graph)
-
-
 def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided) -> None:
     """Print the run times on the numbers of machines given. Raises InputError."""
     import dataclasses
@@ -158,32 +86,28 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
     from fembench_studies.pamela import farm_answer
     from fembench_studies.pamela.machine_model import implausible, load
 
-    unit, counts = SEND_UNITS[options.send_unit], _counts(options.P)
-    if doubt := implausible(load(options.machines, unit)):
+    counts = _counts(options.P)
+    machine = load(options.machines, SEND_UNITS[options.send_unit])
+    if doubt := implausible(machine):
         progress(f"note: {doubt} Then give --send-unit ms")
-    park = farm_answer.FarmPark(
-        options.machines,
-        like=options.like,
-        aliases=dict(_pair(entry, "--same") for entry in options.same),
-        free=frozenset(options.free),
-        send_unit=unit,
-    )
+    same = dict(_pair(entry, "--same") for entry in options.same)
+    machine = dataclasses.replace(machine, aliases=same, free=frozenset(options.free))
     answers = [
-        farm_answer.predicted(tasks, model, dataclasses.replace(park, count=n), decided, options.compose)
-        for n in counts
+        farm_answer.predicted(
+            tasks, model, machine, count or len(machine.workers), options.like, decided, options.compose
+        )
+        for count in counts
     ]
-    several = len(answers) > 1
     if options.json:
         trees = [farm_answer.as_tree(answer) for answer in answers]
-        print(json.dumps(trees if several else trees[0]))
+        print(json.dumps(trees if len(trees) > 1 else trees[0]))
     else:
+        several = len(answers) > 1
         print("\n" + (farm_answer.side_by_side(answers) if several else farm_answer.as_text(answers[0])))
 
 
 def _counts(text: str) -> list[int]:
     """The numbers of machines in '2,4,8'; [0] for '', which means all. Raises InputError."""
-    from fembench.errors import InputError
-
     words = text.split(",") if text else ["0"]
     if not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
         raise InputError(f"-P {text}: expected numbers of machines, as in 2,4,8")
@@ -192,35 +116,21 @@ def _counts(text: str) -> list[int]:
 
 def _tasks(entries: list[str]) -> dict[int, int]:
     """{batch: tasks} of --tasks. Raises InputError."""
-    from fembench.errors import InputError
-
     for entry in entries:
         if not re.fullmatch("[0-9]{1,9}=[0-9]{1,9}", entry):
             raise InputError(f"--tasks '{entry}': expected BATCH=N, as in 1=100")
     return {int(batch): int(number) for batch, _, number in (entry.partition("=") for entry in entries)}
 
 
-def _model(options: argparse.Namespace, graph):
-    from fembench_studies.pamela.farm_answer import model_of
-
-    calls = dict(_pair(entry, "--call") for entry in options.call)
-    return model_of(
-        graph, options.source, calls=calls, free=options.free, loops=options.loops, network=options.network
-    )
-
-
 def _pair(entry: str, option: str) -> tuple[str, str]:
-    from fembench.errors import InputError
-
-    name, sign, value = entry.partition("=")
-    if not sign or not name or not value:
+    name, _, value = entry.partition("=")
+    if not name or not value:
         raise InputError(f"{option} '{entry}': expected NAME=VALUE")
     return name, value
 
 
-def _probabilities(entries: list[str]) -> dict[str, float]:
-    from fembench.errors import InputError
-
+def _numbers(entries: list[str]) -> dict[str, float]:
+    """{conditional: Q} of --q; '' stands for all others. Raises InputError."""
     found = {}
     for entry in entries:
         name, _, value = entry.rpartition("=")

@@ -9,11 +9,10 @@ from fembench.base.errors import InputError
 from fembench.model.interval import as_interval
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.costs import Conditionals, count, seconds
-from fembench_studies.pamela.expressions import Registered
 from fembench_studies.pamela.pamela import Choice, Operation, PamelaLoop, PamelaModel, Sequence, as_text
 from fembench_studies.pamela.source import analyse
 
-REGISTRY = {"random": Registered(""), "np.dot": Registered("dot", 0), "@": Registered("spmv", 0)}
+REGISTRY = {"random": "", "np.dot": "dot"}
 
 
 def flat(node):
@@ -139,24 +138,15 @@ def counted(cost, operation):
     return cost.operations.get(operation, 0) + inside
 
 
-def test_a_counting_while_loop():
-    lines = ["i = 1", "while i <= n:", "    x = 2.0 * x", "    i += 1"]
-    found = body(*lines, head="n = 12\n", arguments="x: double")
-    assert found[1:5] == ["access", "access", "compare", "seq(1,12)"]
-
-
-def test_vectorised_calls_cost_their_registered_operation():
-    assert body("s = np.dot(x, x)", arguments='x: "double[3000]"') == ["3000*dot", "assign_double"]
-    assert body("y = A @ x", arguments='A: "double[81]", x: double') == ["81*spmv", "assign_double"]
+def test_a_registered_call_costs_its_operation():
+    assert body("s = np.dot(x, x)", arguments='x: "double[3000]"') == ["dot", "assign_double"]
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("y = np.sort(x)", r"line 2: call of 'np.sort': not registered"),
-        ("s = np.dot(z, x)", "length of 'z' is unknown"),
         ("for i in range(n): s = 1", "'n' is not known before the run"),
-        ("while x > 1.0: x = x / 2.0", "unknown number of iterations"),
         ("f(x)", "calls itself"),
         ("y = [v for v in x]", "cannot count the operations of"),
         ("raise x", "cannot count the operations of"),
@@ -187,26 +177,12 @@ WORK = "def work(n: int, s: double):\n    for i in range(n):\n        s += 1.0\n
     ("text", "turns"),
     [
         (f"{WORK}def f(s: double):\n    work(5, s)\n", 5),
-        (f"{WORK}def f(s: double):\n    work(n=5, s=s)\n", 5),
-        (f"n = 1000\n{WORK}def f(s: double):\n    work(s=s, n=5)\n", 5),
-        ("n = 1000\ndef f(s: double, n: int = 7):\n    for i in range(n):\n        s += 1.0\n", 7),
-        (("def g(s: double, n=7, *, m=2):\n    for i in range(n * m):\n        s += 1.0\n"
-         "def f(s: double):\n    g(s, m=3)\n"), 21),
-        (("k = 4\ndef g(s: double, n=k):\n    for i in range(n):\n        s += 1.0\nk = 9\n"
-         "def f(s: double):\n    g(s)\n"), 4),
-        ("n = 3\nn += 2\ndef f(s: double):\n    for i in range(n):\n        s += 1.0\n", 5),
         ("n: int = 3\nm = k = n\ndef f(s: double):\n    for i in range(m + k):\n        s += 1.0\n", 6),
         ("def f(s: double):\n    n = 3\n    n += 2\n    for i in range(n):\n        s += 1.0\n", 5),
         ("def f(s: double):\n    n = m = 3\n    for i in range(m):\n        s += 1.0\n", 3),
-        ("def f(s: double):\n    for i in range(3):\n        pass\n    else:\n        s += 1.0\n", 1),
-        (("def f(s: double):\n    i = 2\n    while i < 5:\n        for j in range(i):\n            s += 1.0\n"
-         "        i += 1\n"), 2 + 3 + 4),
-        ("def f(s: double):\n    i = 0.5\n    while i < 3:\n        s += 1.0\n        i += 1\n", 2 * 3),
         ("def f(s: double):\n    return 1\n    s += 1.0\n", 0),
         (f"{WORK}def f(s: double):\n    work(1000001, s)\n    work(1000002, s)\n", 2_000_003),
         (f"{WORK}def f(s: double):\n    random(work(4, s))\n", 4),
-        (f"{WORK}def f(x: 'double[30]', s: double):\n    y = x @ work(5, s)\n", 5),
-        (f"{WORK}def f(x: 'double[30]', s: double):\n    x @= work(5, s)\n", 5),
     ],
 )  # fmt: skip
 def test_iterations_are_counted_as_python_makes_them(text, turns):
@@ -237,7 +213,7 @@ def multiplied(text):
 
 def priced(text, q=0.0, codes=("f",)):
     """Multiplications of f in the model; `q`: weight of a conditional's first branch."""
-    source = analyse(text, registry={**REGISTRY, "@": Registered("")})
+    source = analyse(text, registry=REGISTRY)
     asked = {code: source.body(code) for code in codes}
     model = pamela_text.parse(as_text(PamelaModel({**source.bodies, **asked, "L": Operation("f")})))
     cost = count(model.parts["f"], model)
@@ -265,10 +241,7 @@ TEN = "    for i in range(10):\n        "
         ("def f():\n    x = 2.0\n    random(work(4) + x * x)\n", 0),
         (f"def f():\n    s = 0.0\n{TEN}if i == 0 and work(50) < 1.0:\n            s = s + 1.0\n", 1 / 10),
         (f"def f():\n{TEN}s = i < 9 or work(50)\n", 1 / 10),
-        (f"def f():\n{TEN}s = 5 < i < work(3)\n", 4 / 10),
-        ("def f():\n    s = work(2) > 1.0 < work(3) < work(4)\n", 0),
         ("def f():\n    s = 1 > 0 and 2 > 1 and work(3)\n", 1),
-        ("def f():\n    s = work(4) if 1 > 2 else work(8)\n", 0),
         ("def f():\n    s = [work(2), (work(3), -work(4))]\n", 0),
         (HALVED.format("work__n_5", "s") + "def f():\n    work(5)\n    work__n_5(2)\n    work(5)\n", 0),
         ("def work__n_5():\n    return 1\ndef f():\n    work__n_5()\n    work(5)\n", 0),
@@ -277,12 +250,6 @@ TEN = "    for i in range(10):\n        "
 )  # fmt: skip
 def test_multiplications_are_those_that_python_makes(text, q):
     assert priced(WORKS + text, q) == pytest.approx(multiplied(WORKS + text))
-
-
-def test_a_task_s_code_with_its_defaults_is_not_the_function_with_other_arguments():
-    text = "def g(n=7):\n    for k in range(n):\n        s = 2.0 * 0.5\ndef f(m: int):\n    g(m)\n"
-    with pytest.raises(InputError, match="'n' is not known"):
-        priced(text, codes=("g", "f"))
 
 
 def test_a_task_s_code_is_not_called_like_an_operation():
@@ -317,30 +284,32 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         (f"n = 9\nif x:\n    n = 8\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\n(n, m) = (1, 2)\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\nfrom x import n\n{N_TURNS}", "'n' is not known"),
-        (f"n = 9\nfrom x import *\n{N_TURNS}", "'n' is not known"),
+        (f"n = 9\nfrom x import *\n{N_TURNS}", "no function f"),
         (f"n = 9\n{N_TURNS}def g():\n    global n\n    n = 8\n", "'n' is not known"),
         (f"def f():\n    for i in range(9):\n        for i in range(2):\n            pass\n{I_TURNS}",
          "'i' is not known"),
         (f"def f():\n    for i in range(9):\n        i += 1\n{I_TURNS}", "'i' is not known"),
-        (f"def f():\n    for i in range(0, 9, 2):\n{I_TURNS}", "'i' is not known"),
+        (f"def f():\n    for i in range(0, 9, 2):\n{I_TURNS}", "expected 'for i in range"),
+        ("def f():\n    for i in range(3):\n        pass\n    else:\n        pass\n", "expected 'for i in"),
+        ("def f():\n    while 1 > 0:\n        pass\n", "cannot count the operations of 'while"),
+        ("def f():\n    x = 1 if 2 > 1 else 3\n", "cannot count the operations of '1 if"),
+        ("def f():\n    x = 1 < 2 < 3\n", "cannot count the operations of '1 < 2 < 3'"),
+        ("def f(n=3):\n    return n\n", "parameters without defaults"),
+        (f"n = 3\nn += 2\n{N_TURNS}", "'n' is not known"),
         ("def f():\n    for i in range(9):\n        return i\n", "line 2: return inside a loop"),
-        ("def f():\n    for i in range(0, 9, 0):\n        pass\n", "a step of 0"),
         ("def f():\n    for i in range():\n        pass\n", "expected 'for i in range"),
         ("def f():\n    x = int()\n", "call of 'int'"),
         ("def f(random: int):\n    random(3)\n", "a local name of 'f'"),
         (f"{WORK}work = 3\ndef f():\n    work(3, 1.0)\n", "call of 'work': not registered"),
-        (f"{WORK}def f():\n    work(3)\n", "line 5: call of 'work': missing argument 's'"),
-        (f"{WORK}def f():\n    work(3, 4, 5)\n", "3 arguments, expected at most 2"),
-        (f"{WORK}def f():\n    work(3, 4, n=5)\n", "unexpected or repeated argument 'n'"),
-        (f"{WORK}def f():\n    work(3, 4, k=5)\n", "unexpected or repeated argument 'k'"),
-        (f"{WORK}def f(a: int):\n    work(*a)\n", "arguments, whose number is unknown"),
-        (f"{WORK}def f(a: int):\n    work(**a)\n", "arguments, whose number is unknown"),
-        ("def g(*a):\n    return 1\ndef f():\n    g(1)\n", "arguments, whose number is unknown"),
+        (f"{WORK}def f():\n    work(3)\n", "line 5: call of 'work': expected 2 arguments by position"),
+        (f"{WORK}def f():\n    work(3, 4, 5)\n", "expected 2 arguments"),
+        (f"{WORK}def f():\n    work(3, s=5)\n", "expected 2 arguments by position"),
+        (f"{WORK}def f(a: int):\n    work(*a)\n", "expected 2 arguments"),
+        (f"{WORK}def f(a: int):\n    work(**a)\n", "expected 2 arguments"),
+        ("def g(*a):\n    return 1\ndef f():\n    g()\n", "parameters without"),
         ("def f():\n    def g():\n        return 1\n    g()\n", "cannot count the operations of 'def g"),
         ("@jit\ndef f():\n    return 1\n", "is decorated"),
         ("def f():\n    global n\n    n = 1\n", "cannot count the operations of 'global n'"),
-        ("def f(x: 'double[3+'):\n    return 1\n", "expected a length, as in double"),
-        ("def f():\n    x = np.dot()\n", "expected 1 arguments or more"),
         ("def f():\n    x = " + "-" * 5000 + "1\n", "nested too deeply|not Python"),
         ("def f():\n    x = " + "1 + " * 800 + "1\n", "nested too deeply|not Python"),
         ("def f():\n    \0\n", "not Python"),
@@ -356,14 +325,13 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         ("def f():\n    x = random(a=(b := g(1)))\n", "cannot count the operations of"),
         ("def f():\n    x = random(g(1).y)\n", "cannot count the operations of 'g"),
         ("def f():\n    x = g(1).y\n", "cannot count the operations of 'g"),
-        ("def f():\n    x = 3 in y\n", "'in' is a search"),
+        ("def f():\n    x = 3 in y\n", "cannot count the operations of '3 in y'"),
         ("def f():\n    assert g(1)\n", "cannot count the operations of 'assert"),
         ("def f():\n    del x[g(1)]\n", "cannot count the operations of 'del"),
         ("def f():\n    with g(1):\n        pass\n", "cannot count the operations of 'with"),
         ("def f():\n    print(1)\n", "call of 'print'"),
         ("def f():\n    yield 3\n", "cannot count the operations of"),
         ("range = g\ndef f():\n    for i in range(3):\n        pass\n", "expected 'for i in range"),
-        ("def f():\n    i = 0\n    while i < 1e999:\n        i += 1\n", "unknown number of iterations"),
         ("from m import float\ndef f():\n    x = float(3)\n", "call of 'float'"),
     ],
 )  # fmt: skip

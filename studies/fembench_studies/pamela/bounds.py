@@ -51,7 +51,6 @@ class TimeBounds:
     seconds: TimeRange
     compose: Compose
     terms: dict[str, TimeRange]  # "T_0", then each resource
-    phases: tuple[tuple[str, TimeRange], ...] = ()  # of the outermost sequence
 
     @property
     def bottleneck(self) -> str:
@@ -96,41 +95,22 @@ class Setting:
 
 
 def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
-    """The interval of the application L. Raises InputError if something is undefined."""
-    environment = setting.environment()
-    root = expand(setting.model.parts["L"], setting.model)
-    items = root.items if isinstance(root, Sequence) else (root,)
-    bounds = [bound(item, setting, environment) for item in items]
-    whole = _after(bounds, setting)
-    if PATH in setting.model.parts:
-        return _between(whole, setting, compose)
-    terms = {"T_0": whole.path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
-    time = whole.phased if compose == "phase" else largest(terms.values())
-    named = [(n, b.phased) for n, b in zip(_labels(setting.model, items), bounds)]
-    return TimeBounds(time, compose, terms, tuple(named))
+    """The interval of the application L. Raises InputError if something is undefined.
 
-
-def _between(whole: Bound, setting: Setting, compose: Compose) -> TimeBounds:
-    """The interval of an application that is not series-parallel.
-
-    The critical path is exact, and every use of a resource counts once. By phase, the upper end is that of
-    the graph with levels, which is slower than the application.
+    If L is not series-parallel, the critical path is that of its exact form, and every use of a resource
+    counts once. By phase, the upper end is that of the graph with levels, which is slower.
     """
-    path = bound(expand(setting.model.parts[PATH], setting.model), setting, setting.environment()).path
+    parts = setting.model.parts
+    whole = bound(expand(parts["L"], setting.model), setting, setting.environment())
+    path = whole.path
+    if PATH in parts:
+        path = bound(expand(parts[PATH], setting.model), setting, setting.environment()).path
     terms = {"T_0": path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
     time = largest(terms.values())
     if compose == "phase":
-        time = TimeRange(time.low, max(time.high, whole.phased.high))
+        exact = PATH not in parts
+        time = whole.phased if exact else TimeRange(time.low, max(time.high, whole.phased.high))
     return TimeBounds(time, compose, terms)
-
-
-def _labels(model: PamelaModel, items: tuple[Node, ...]) -> list[str]:
-    """Names of the phases in L; numbers if L is not a sequence of names."""
-    root = model.parts["L"]
-    written = root.items if isinstance(root, Sequence) else (root,)
-    if len(written) == len(items) and all(isinstance(i, Operation) for i in written):
-        return [i.name for i in written if isinstance(i, Operation)]
-    return [f"phase {k}" for k in range(1, len(items) + 1)]
 
 
 def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node:
@@ -151,7 +131,7 @@ def expand(node: Node, model: PamelaModel, inside: tuple[str, ...] = ()) -> Node
 def bound(node: Node, setting: Setting, environment: dict[str, float]) -> Bound:
     """The bounds of a node; counters that it sets change in `environment`."""
     if isinstance(node, Sequence):
-        return _after([bound(i, setting, environment) for i in node.items], setting)
+        return _after([bound(i, setting, environment) for i in node.items])
     if isinstance(node, PamelaParallel):
         return _beside([bound(i, setting, environment) for i in node.items], setting)
     if isinstance(node, PamelaLoop):
@@ -174,7 +154,6 @@ def _loop(node: PamelaLoop, setting: Setting, environment: dict[str, float]) -> 
     term = term_of(setting, environment)
     low, high = (round(number(text, environment, term)) for text in (node.low, node.high))
     turns = max(high - low + 1, 0)
-    join = _after if node.kind == "seq" else _beside
     if turns and not depends(node.body, node.variable):
         return _repeated(bound(node.body, setting, environment), turns, node.kind, setting)
     made, before = [], environment.get(node.variable)
@@ -185,7 +164,7 @@ def _loop(node: PamelaLoop, setting: Setting, environment: dict[str, float]) -> 
         environment.pop(node.variable, None)
     else:
         environment[node.variable] = before
-    return join(made, setting)
+    return _after(made) if node.kind == "seq" else _beside(made, setting)
 
 
 def _repeated(one: Bound, turns: int, kind: str, setting: Setting) -> Bound:
@@ -204,7 +183,7 @@ def _choice(node: Choice, setting: Setting, environment: dict[str, float]) -> Bo
     return Bound(largest([then.path, other.path]), largest([then.phased, other.phased]), demand)
 
 
-def _after(bounds: list[Bound], setting: Setting) -> Bound:
+def _after(bounds: list[Bound]) -> Bound:
     path = phased = ZERO
     for b in bounds:
         path, phased = path + b.path, phased + b.phased

@@ -364,7 +364,7 @@ def _of_studies() -> list[Reader]:
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
     from fembench_studies.binaries.given import load_given
-    from fembench_studies.binaries.instructions import ROWS
+    from fembench_studies.binaries.instructions import COSTS
     from fembench_studies.graphs.modeller import read_model
     from fembench_studies.pamela import machine_model, pamela_text, pasl
     from fembench_studies.pamela.series_parallel import steps
@@ -404,7 +404,7 @@ def _of_studies() -> list[Reader]:
         Reader("models", read_model, [MODEL.encode()]),
         Reader("apps", load_app, [_plain(app)], ".json"),
         Reader(
-            "given", load_given, [{"costs": dict.fromkeys(ROWS, 1e-9), "loops": {"12": [9.5, 20]}}], ".json"
+            "given", load_given, [{"costs": dict.fromkeys(COSTS, 1e-9), "loops": {"12": [9.5, 20]}}], ".json"
         ),
         Reader("pasl", lambda path: steps(pasl.load(str(path))), [PASL.encode()]),
         Reader(

@@ -9,7 +9,7 @@ from fembench.base.tables import table
 from fembench.base.units import digits, seconds, size
 from fembench.model.engine import SimulationOutcome
 from fembench.model.graph import Collective, Send, flat
-from fembench_studies.binaries.counts import deciding, uncounted
+from fembench_studies.binaries.counts import deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.rehearsal import WAIT
@@ -99,22 +99,18 @@ def _who(ranks: Sequence[int]) -> str:
 def loop_rows(expected: Expected) -> str:
     """The loops: iterations per execution, and of all."""
     rows = []
-    for header in sorted({h for rank in expected.counts for h in rank.loops}):
-        each = [(r, c.loops[header]) for r, c in enumerate(expected.counts) if header in c.loops]
-        mean = sum(one.turns for _, one in each) / sum(one.entries for _, one in each)
-        most = max(one.most for _, one in each)
-        name = expected.program.owner[header].name
-        turns = _by_ranks([(r, one.turns) for r, one in each])
-        rows.append(
-            [name, f"{header:x}", digits(mean), f"{most:.0f}", turns, _limited(expected, header, most)]
-        )
+    for name, (mean, most) in distributions(expected.counts)[0].items():
+        header = int(name, 16)
+        turns = [(r, c.loops[header].turns) for r, c in enumerate(expected.counts) if header in c.loops]
+        function = expected.program.owner[header].name
+        rows.append([function, name, digits(mean), most, _by_ranks(turns), _limited(expected, name, most)])
     heads = ("function", "loop at", "mean", "longest", "iterations in all", "remark")
     return table(heads, rows, align="lrrrll") if rows else "no loops"
 
 
-def _limited(expected: Expected, header: int, most: float) -> str:
+def _limited(expected: Expected, header: str, most: int) -> str:
     """Whether drawn iterations reached their limit: such loops may be bottlenecks (3.3.1)."""
-    loops = expected.given.loops.get(f"{header:x}", expected.given.loop)
+    loops = expected.given.loops.get(header, expected.given.loop)
     return "reaches its limit" if expected.walks and loops and most >= loops.limit else ""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from fembench.base.config import json_text, read_json
 from fembench.base.files import write_atomic
 from fembench.errors import InputError
-from fembench_studies.binaries.instructions import ROWS
+from fembench_studies.binaries.instructions import COSTS
 
 
 class Loops(NamedTuple):
@@ -33,7 +33,9 @@ class Loops(NamedTuple):
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of a file of --given."""
 
-    costs: dict[str, float] = {}  # class of instructions -> seconds; empty: measured here
+    costs: dict[str, float] = msgspec.field(
+        default_factory=lambda: dict(COSTS)
+    )  # class of instructions -> seconds
     calls: dict[str, float] = {}  # function of a library -> seconds, beside the common ones
     loops: dict[str, Loops] = {}  # where a loop is entered -> iterations
     loop: Loops | None = None  # of all other loops
@@ -45,8 +47,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def load_given(path: Path | str) -> Given:
     """What a file states. Raises InputError."""
     found = read_json(path, Given)
-    missing = [name for name in ROWS if not found.costs.get(name, 0) > 0]
-    if found.costs and missing:
+    missing = [name for name in COSTS if not found.costs.get(name, 0) > 0]
+    if missing:
         raise InputError(f"{path}: no cost of {', '.join(missing)}; expected positive seconds of every class")
     wrong = [name for name, cost in found.calls.items() if not 0 <= cost < math.inf]
     if wrong:

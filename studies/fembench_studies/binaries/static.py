@@ -25,7 +25,6 @@ from fembench_studies.binaries.given import Given
 from fembench_studies.binaries.rehearsal import COMPUTE, MESSAGE
 
 MOST = 2_000_000  # vertices on the walk of a process
-DEEP = 1000  # calls inside each other
 SENDS = ("MPI_Send", "MPI_Ssend", "MPI_Isend")
 RECEIVES = ("MPI_Recv", "MPI_Irecv")
 WAITS = ("MPI_Wait", "MPI_Waitall")
@@ -169,30 +168,32 @@ class _Active:
     turns: int = 0  # so far
 
 
+@dataclass
 class Walker:
     """Walks one process from entry to return."""
 
-    def __init__(
-        self,
-        program: Executable,
-        rank: int,
-        ranks: int,
-        given: Given,
-        separator: Separator | None,
-        talks: set[int],
-        rng: np.random.Generator,
-    ) -> None:
-        self.program, self.rank, self.ranks, self.given = program, rank, ranks, given
-        self.separator, self.talks, self.rng = separator, talks, rng
-        self.found, self.part = Walk(), Counter[int]()
-        self.here = program.entry
-        self._frames: list[tuple[Function, int]] = []
-        self._active: list[_Active] = []
-        self._run: dict[int, tuple[bool, int]] = {}  # branch -> its last outcome, and how often in a row
-        self._onwards: set[int] = set()  # vertices from which the separator can be reached
-        if separator is not None:
-            self._onwards = program.flow(program.owner[separator.address]).leading_to(separator.address)
-        self._passed: Counter[int] = Counter()  # messages of the master, by place
+    program: Executable
+    rank: int
+    ranks: int
+    given: Given
+    separator: Separator | None
+    talks: set[int]
+    rng: np.random.Generator
+    found: Walk = field(default_factory=Walk)
+    part: Counter[int] = field(default_factory=Counter)  # passes since the last message
+    frames: list[tuple[Function, int]] = field(default_factory=list)
+    active: list[_Active] = field(default_factory=list)
+    outcomes: dict[int, tuple[bool, int]] = field(
+        default_factory=dict
+    )  # branch -> its last, and times in a row
+    passed: Counter[int] = field(default_factory=Counter)  # messages of the master, by place
+
+    def __post_init__(self) -> None:
+        self.here = self.program.entry
+        self.onwards: set[int] = set()  # vertices from which the separator can be reached
+        if self.separator is not None:
+            flow = self.program.flow(self.program.owner[self.separator.address])
+            self.onwards = flow.leading_to(self.separator.address)
 
     def walk(self) -> Walk:
         """The walk. Raises InputError."""
@@ -219,9 +220,7 @@ class Walker:
             return v.target if taken else v.end
         if callee := self.program.callee(v):
             if v.kind == "call":
-                self._frames.append((self.here, v.end))
-                if len(self._frames) > DEEP:
-                    raise InputError(f"{callee.name} is called {DEEP} levels deep; expected less recursion")
+                self.frames.append((self.here, v.end))
             self.here = callee
             return callee.start
         if v.kind == "jump" and v.target in self.here.vertices:
@@ -231,16 +230,16 @@ class Walker:
         return v.end if v.kind != "jump" and v.end in self.here.vertices else self._back()
 
     def _back(self) -> int | None:
-        while self._active and self._active[-1].depth >= len(self._frames):
-            self._active.pop()
-        if not self._frames:
+        while self.active and self.active[-1].depth >= len(self.frames):
+            self.active.pop()
+        if not self.frames:
             return None
-        self.here, address = self._frames.pop()
+        self.here, address = self.frames.pop()
         return address
 
     def _arrive(self, address: int) -> None:
         """Leave loops that do not contain the address; begin a loop, or its next iteration."""
-        depth, active = len(self._frames), self._active
+        depth, active = len(self.frames), self.active
         while active and active[-1].depth == depth and address not in active[-1].loop.body:
             active.pop()
         if active and active[-1].depth == depth and active[-1].loop.header == address:
@@ -254,16 +253,16 @@ class Walker:
         """Whether a branch is taken."""
         if self.separator is not None and v.start == self.separator.address:
             return self.separator.master_takes == (self.rank == 0)
-        flow, depth = self.program.flow(self.here), len(self._frames)
+        flow, depth = self.program.flow(self.here), len(self.frames)
         ahead, beside = (a in flow.returning for a in (v.target, v.end))
         if ahead != beside:
             return ahead
-        for one in reversed(self._active):
+        for one in reversed(self.active):
             if one.depth == depth and flow.exits(one.loop, v):
                 stays = one.turns + flow.late(one.loop, v.start) < self._turns(one)
                 return stays == (v.target in one.loop.body)
-        if {v.target, v.end} & self._onwards and not {v.target, v.end} <= self._onwards:
-            return v.target in self._onwards
+        if {v.target, v.end} & self.onwards and not {v.target, v.end} <= self.onwards:
+            return v.target in self.onwards
         p = self.given.branches.get(f"{v.start:x}", 0.5)
         self.found.drawn += 0 < p < 1
         return p >= 1 or (p > 0 and bool(self.rng.normal() < NormalDist().inv_cdf(p)))
@@ -293,9 +292,9 @@ class Walker:
     def _note(self, address: int, taken: bool) -> None:
         passed = self.found.branches.setdefault(address, Passed([0, 0], [0, 0]))
         passed.times[taken] += 1
-        before, times = self._run.get(address, (taken, 0))
-        self._run[address] = taken, times + 1 if before == taken else 1
-        passed.longest[taken] = max(passed.longest[taken], self._run[address][1])
+        before, times = self.outcomes.get(address, (taken, 0))
+        self.outcomes[address] = taken, times + 1 if before == taken else 1
+        passed.longest[taken] = max(passed.longest[taken], self.outcomes[address][1])
 
     # ---------------------------------------------------------------------------------- messages
 
@@ -323,8 +322,8 @@ class Walker:
             raise InputError(f'{name} at {address:x}: unknown size; expected --given with {{"bytes": N}}')
         if name in COLLECTIVES:
             return [Collective(COLLECTIVES[name], m, MESSAGE)]
-        peer = 0 if self.rank else 1 + self._passed[address] % max(self.ranks - 1, 1)
-        self._passed[address] += 1
+        peer = 0 if self.rank else 1 + self.passed[address] % max(self.ranks - 1, 1)
+        self.passed[address] += 1
         blocking = name in ("MPI_Send", "MPI_Ssend", "MPI_Recv")
         sent: list[Event] = [Send(peer, m, MESSAGE, 0, blocking=blocking)]
         received: list[Event] = [Receive(peer, m, MESSAGE, 0, blocking=blocking)]

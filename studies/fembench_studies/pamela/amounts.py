@@ -44,10 +44,7 @@ def evaluate(text: str, environment: Environment, term: Term) -> Value:
 
 def number(text: str, environment: Environment, term: Term) -> float:
     """The value of an amount that must be a plain number: an index or a loop bound. Raises InputError."""
-    value = evaluate(text, environment, term)
-    if isinstance(value, TimeRange):
-        raise InputError(f"'{shown(text)}' is the interval {value}; expected a number")
-    return value
+    return _number(tree(text), environment, term, text)
 
 
 def _value(node: ast.expr, environment: Environment, term: Term, text: str) -> Value:
@@ -67,7 +64,7 @@ def _value(node: ast.expr, environment: Environment, term: Term, text: str) -> V
         return largest(each) if any(isinstance(v, TimeRange) for v in each) else max(each)  # type: ignore[type-var]
     if isinstance(node, (ast.Call, ast.Subscript)):
         name, indices, arguments = parts(node, text)
-        return term(name, tuple(_index(i, environment, term, text) for i in indices), arguments)
+        return term(name, tuple(_number(i, environment, term, text) for i in indices), arguments)
     raise InputError(f"'{shown(text)}': cannot compute '{shown(ast.unparse(node))}'")
 
 
@@ -85,12 +82,11 @@ def _combined(operator: ast.operator, left: Value, right: Value, text: str) -> V
     raise InputError(f"'{shown(text)}': expected + - * /")
 
 
-def _index(node: ast.expr, environment: Environment, term: Term, text: str) -> float:
+def _number(node: ast.expr, environment: Environment, term: Term, text: str) -> float:
     value = _value(node, environment, term, text)
     if isinstance(value, TimeRange):
-        raise InputError(
-            f"'{shown(text)}': the index '{shown(ast.unparse(node))}' is an interval; expected a number"
-        )
+        place = shown(ast.unparse(node))
+        raise InputError(f"'{shown(text)}': '{place}' is the interval {value}; expected a number")
     return value
 
 

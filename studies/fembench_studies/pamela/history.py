@@ -4,13 +4,10 @@ The thesis keeps a bounded first-in-first-out list of samples and the interval t
 (Herai 2005, 2.2 and Eqs 2.2, 2.3). It does not give the numbers; here they are 50 samples and 90 per cent.
 """
 
-from pathlib import Path
 from statistics import median
 
 import msgspec
 
-from fembench.base.config import json_text, read_json
-from fembench.base.files import write_atomic
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.errors import InputError
@@ -18,7 +15,7 @@ from fembench.model.interval import TimeRange, shortest_window
 from fembench_studies.pamela.machine_model import MachineModel, Pair, as_text
 from fembench_studies.pamela.operations_job import OperationsFound
 
-KEPT, PERCENT = 50, 90.0
+KEPT, PERCENT = 50, 90.0  # samples per series; share of them inside the interval
 
 
 class SampleSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +32,6 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """All series of a set of machines."""
 
     kept: int = KEPT  # samples per series
-    percent: float = PERCENT  # of the samples inside the interval
     series: tuple[SampleSeries, ...] = ()
     factors: dict[int, float] = {}  # machine -> W
     machines: tuple[str, ...] = ()  # their names
@@ -58,22 +54,12 @@ def machine_model(history: History) -> MachineModel:
     operations: dict[int, dict[str, TimeRange]] = {}
     sends: dict[Pair, dict[int, TimeRange]] = {}
     for s in history.series:
-        found = shortest_window(s.samples, history.percent)
+        found = shortest_window(s.samples, PERCENT)
         if s.target >= 0:
             sends.setdefault((s.machine, s.target), {})[s.n_bytes] = found
         else:
             operations.setdefault(s.machine, {})[s.operation] = found
     return MachineModel(operations, sends, history.factors)
-
-
-def load_history(path: Path | str) -> History:
-    """The history in a file. Raises InputError."""
-    return read_json(path, History)
-
-
-def save_history(history: History, path: Path | str) -> None:
-    """Write a history as JSON, atomically."""
-    write_atomic(path, json_text(history))
 
 
 def with_samples(history: History, found: OperationsFound) -> History:
@@ -100,7 +86,7 @@ def with_samples(history: History, found: OperationsFound) -> History:
 def model_text(history: History) -> str:
     """The machine file of a history."""
     label = f"SYNTHETIC: {history.synthetic}; " if history.synthetic else ""
-    head = f"{label}intervals of {history.percent:g} % of the last {history.kept} samples at most"
+    head = f"{label}intervals of {PERCENT:g} % of the last {history.kept} samples at most"
     return as_text(machine_model(history), history.machines, head)
 
 

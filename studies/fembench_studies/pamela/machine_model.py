@@ -147,15 +147,11 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
 
 def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
     """A hypothetical park of `count` workers, all equal to one of the model. Raises InputError."""
-    return _renumbered(model, [_known(model, like)] * count)
-
-
-def _known(model: MachineModel, machine: int) -> int:
-    if machine not in model.workers:
+    if like not in model.workers:
         raise InputError(
-            f"machine {machine}: not a worker of the machine model; expected one of {model.workers}"
+            f"machine {like}: not a worker of the machine model; expected one of {model.workers}"
         )
-    return machine
+    return _renumbered(model, [like] * count)
 
 
 def _renumbered(model: MachineModel, chosen: Iterable[int]) -> MachineModel:

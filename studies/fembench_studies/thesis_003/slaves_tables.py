@@ -13,7 +13,7 @@ from fembench.report.table import Table
 from fembench_studies import charts
 from fembench_studies.binaries.executable import Executable
 from fembench_studies.binaries.given import Given, Loops
-from fembench_studies.binaries.instructions import ROWS
+from fembench_studies.binaries.instructions import COSTS
 from fembench_studies.binaries.static import walks
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim
@@ -137,7 +137,7 @@ def messages_table(found: Sequence[SlavesRun]) -> Table:
 def executable_messages(processes: int) -> tuple[int, int]:
     """(sends, receives) of the program in appendix B, which is read but not run."""
     text = (Path(__file__).parent / "data" / "integral.objdump").read_text(encoding="utf-8")
-    program = Executable(text, dict.fromkeys(ROWS, 1e-9))
+    program = Executable(text, dict.fromkeys(COSTS, 1e-9))
     draw = walks(program, processes, Given(loop=Loops(10.0, 20), bytes=8), 1)
     events = [message.event for walk in draw for message in walk.messages]
     return sum(isinstance(e, Send) for e in events), sum(isinstance(e, Receive) for e in events)

@@ -22,8 +22,7 @@ OPTIONS = """
   branch passed, and write the counts
 --static: do not rehearse the program: a master and its slaves walk through its blocks, as in the source, and
   its time is a sum over instructions, often several times too long
---given FILE: with --static and --blocks: costs, loops and branches, as --count writes them (default: costs
-  are measured)
+--given FILE: with --static and --blocks: costs, loops and branches, as --count writes them
 """
 
 
@@ -39,13 +38,6 @@ def smaller(graph, options: argparse.Namespace):
     return reduced(graph, options.level)
 
 
-def ranks_of(options: argparse.Namespace) -> int:
-    """The number of ranks. Raises InputError."""
-    if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
-        raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
-    return int(options.ranks)
-
-
 def expected(options: argparse.Namespace):
     """The program rehearsed or, with --static, drawn. Raises InputError."""
     import msgspec
@@ -56,7 +48,8 @@ def expected(options: argparse.Namespace):
     from fembench_studies.binaries.expected import expect
     from fembench_studies.binaries.given import save_given
 
-    ranks = ranks_of(options)
+    if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
+        raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
     if options.count and options.static:
         raise InputError("--count counts in a rehearsal; expected it without --static")
     if options.messages and not options.link:
@@ -64,7 +57,7 @@ def expected(options: argparse.Namespace):
     program, given = _program(options)
     found = expect(
         program,
-        ranks,
+        int(options.ranks),
         given,
         binary=None if options.static else Path(options.binary),
         arguments=shlex.split(options.args),
@@ -81,16 +74,10 @@ def expected(options: argparse.Namespace):
 
 def _program(options: argparse.Namespace):
     """The executable, and what is stated about it. Raises InputError."""
-    import msgspec
-
-    from fembench_studies.binaries.executable import check, load
+    from fembench_studies.binaries.executable import load
     from fembench_studies.binaries.given import Given, load_given
-    from fembench_studies.binaries.instructions import measure_costs
 
-    check(Path(options.binary))
     given = load_given(options.given) if options.given else Given()
-    if not given.costs:
-        given = msgspec.structs.replace(given, costs=measure_costs())
     program = load(Path(options.binary), given.costs)
     if given.program not in ("", program.digest):
         raise InputError(f"{options.given}: counts of another executable; expected those of {options.binary}")

@@ -44,6 +44,7 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
     """Measure, append to the history, write the machine file; 1 if the hosts were never idle."""
     import msgspec
 
+    from fembench.base.config import json_text, read_json
     from fembench.base.files import write_atomic
     from fembench.base.progress import progress, working
     from fembench.base.units import plural
@@ -51,7 +52,7 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
     from fembench_studies.pamela.operations_job import measure_operations
 
     path = Path(options.history or Path(options.output).with_suffix(".samples.json"))
-    known = store.load_history(path) if path.exists() else store.History()
+    known = read_json(path, store.History) if path.exists() else store.History()
     known = msgspec.structs.replace(known, kept=options.keep or known.kept)
     before, discarded = known, 0
     for turn in range(options.times):
@@ -69,7 +70,7 @@ def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folde
         discarded += found.discarded
         known = store.with_samples(known, found)
         if known is not before:
-            store.save_history(known, path)
+            write_atomic(path, json_text(known))
             write_atomic(options.output, store.model_text(known))
     if discarded:
         print(f"{plural(discarded, 'round')} discarded: other processes used the hosts")

@@ -15,6 +15,7 @@ Examples:
 
 import argparse
 import re
+from collections.abc import Callable, Sequence
 
 from fembench.cli.options import declare, whole
 from fembench.errors import InputError
@@ -50,8 +51,12 @@ def run(options: argparse.Namespace) -> int:
     from fembench_studies.pamela import farm_answer, pamela_text, pasl
     from fembench_studies.pamela.costs import Conditionals
 
-    decided = Conditionals(getattr(options, "if"), _numbers(options.q))
-    graph, model, tasks = None, None, _tasks(options.tasks)
+    decided = Conditionals(getattr(options, "if"), _table("--q", options.q, "NAME=NUMBER", str, float))
+    graph, model, tasks = (
+        None,
+        None,
+        _table("--tasks", options.tasks, "BATCH=N, as in 1=100", whole(0), whole(1)),
+    )
     if options.file.endswith(".pam"):
         model = pamela_text.parse(read_text(options.file), options.file)
     else:
@@ -90,7 +95,7 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
     machine = load(options.machines, SEND_UNITS[options.send_unit])
     if doubt := implausible(machine):
         progress(f"note: {doubt} Then give --send-unit ms")
-    same = dict(_pair(entry, "--same") for entry in options.same)
+    same = _table("--same", options.same, "OP=OTHER", _word, _word)
     machine = dataclasses.replace(machine, aliases=same, free=frozenset(options.free))
     answers = [
         farm_answer.predicted(
@@ -114,28 +119,19 @@ def _counts(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _tasks(entries: list[str]) -> dict[int, int]:
-    """{batch: tasks} of --tasks. Raises InputError."""
-    for entry in entries:
-        if not re.fullmatch("[0-9]{1,9}=[0-9]{1,9}", entry):
-            raise InputError(f"--tasks '{entry}': expected BATCH=N, as in 1=100")
-    return {int(batch): int(number) for batch, _, number in (entry.partition("=") for entry in entries)}
-
-
-def _pair(entry: str, option: str) -> tuple[str, str]:
-    name, _, value = entry.partition("=")
-    if not name or not value:
-        raise InputError(f"{option} '{entry}': expected NAME=VALUE")
-    return name, value
-
-
-def _numbers(entries: list[str]) -> dict[str, float]:
-    """{conditional: Q} of --q; '' stands for all others. Raises InputError."""
+def _table(option: str, entries: Sequence[str], form: str, name: Callable, value: Callable) -> dict:
+    """{name: value} of an option that may be repeated; an entry without a name has the name ''."""
     found = {}
     for entry in entries:
-        name, _, value = entry.rpartition("=")
+        key, _, given = entry.rpartition("=")
         try:
-            found[name] = float(value)
-        except ValueError:
-            raise InputError(f"--q '{entry}': expected a number, or NAME=NUMBER") from None
+            found[name(key)] = value(given)
+        except (ValueError, argparse.ArgumentTypeError):
+            raise InputError(f"{option} '{entry}': expected {form}") from None
     return found
+
+
+def _word(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text

@@ -13,10 +13,10 @@ from fembench_studies.binaries.executable import called, load
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.expected_tables import passages, reaching, spans
 from fembench_studies.binaries.given import Given, Loops
-from fembench_studies.binaries.instructions import ROWS
+from fembench_studies.binaries.instructions import COSTS
 from fembench_studies.binaries.rehearsal import count, rehearse
 
-ONE = dict.fromkeys(ROWS, 1e-9)
+ONE = dict.fromkeys(COSTS, 1e-9)
 LINK = GivenLink(1e-6, 5e9)
 LEVELS = ("-O0", "-O1", "-O2")
 PLAIN = "-fno-tree-vectorize"

@@ -15,12 +15,12 @@ from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
 from fembench_studies.binaries.executable import Executable, load
 from fembench_studies.binaries.given import Given, Loops
-from fembench_studies.binaries.instructions import ROWS
+from fembench_studies.binaries.instructions import COSTS
 from fembench_studies.binaries.rehearsal import PHASES
 from fembench_studies.binaries.static import events, prices, separator_of, walks
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
-ONE = dict.fromkeys(ROWS, 1e-9)  # a nanosecond per instruction
+ONE = dict.fromkeys(COSTS, 1e-9)  # a nanosecond per instruction
 STATED = Given(loop=Loops(10, 10), bytes=16)
 
 

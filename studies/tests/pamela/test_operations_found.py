@@ -2,10 +2,11 @@
 
 import pytest
 
+from fembench.base.config import read_json
 from fembench.base.errors import InputError
 from fembench.host.others import UNKNOWN, OthersShare
 from fembench_studies.pamela import operations_rank as operations
-from fembench_studies.pamela.history import load_history
+from fembench_studies.pamela.history import History
 from fembench_studies.pamela.machine_model import load
 from fembench_studies.pamela.operations_job import OperationsJob
 from fembench_studies.pamela.operations_rank import disturbed
@@ -29,7 +30,7 @@ def test_every_run_adds_samples_and_the_oldest_are_dropped(tmp_path, output):
     file = tmp_path / "park.txt"
     words = ["characterize", "--operations", "--quick", "--ranks", "2", "-o", str(file)]
     assert "| sum_double" in output(*words, "--keep", "5", "--times", "2")
-    history = load_history(tmp_path / "park.samples.json")
+    history = read_json(tmp_path / "park.samples.json", History)
     assert {len(s.samples) for s in history.series} == {5}
     model = load(file)
     assert model.workers == (1,)

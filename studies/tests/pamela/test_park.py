@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
-from fembench_studies.pamela import park, true_park
+from fembench_studies.pamela import true_park
 from fembench_studies.pamela.costs import count
 from fembench_studies.pamela.farm_models import SIZES, VERSIONS, program
 from fembench_studies.pamela.park import experiment, pooled, sampled
@@ -68,13 +68,6 @@ def test_a_run_is_as_long_as_its_slowest_worker(monkeypatch):
     assert run(farm, [1, 21], [2, 2], 0) == pytest.approx(expected, rel=1e-6)
 
 
-def test_predictions_of_a_park_that_is_slower_than_its_samples_fail(monkeypatch):
-    park.runs.cache_clear()
-    monkeypatch.setattr(true_park, "counts", lambda *of: {o: 1.1 * k for o, k in counts(*of).items()})
-    assert coverage(pooled(experiment("pi"))) < 0.1
-    park.runs.cache_clear()
-
-
 def test_samples_are_bounded_and_depend_on_the_seed_alone():
     assert all(len(s.samples) == 50 for s in sampled().series)
     assert sampled(3) == sampled(3) != sampled(4)
@@ -96,16 +89,3 @@ def test_matrices_need_the_bound_phase_by_phase():
     assert max(s.mean_error for s in by_version(by_phase)) <= 0.02
     assert pooled(by_phase).middle_error < pooled(together).middle_error
     assert all(a.measured == b.measured for a, b in zip(together, by_phase))
-
-
-def test_primes_are_overestimated_until_q_is_given():
-    worst, informed = pooled(experiment("prim")), pooled(experiment("prim", with_q=True))
-    assert sum(e < 0 for e in worst.errors) == len(worst.errors) - worst.hits  # every miss
-    assert coverage(worst) <= 0.10
-    assert informed.mean_error <= worst.mean_error / 2
-    assert coverage(informed) >= 0.5
-
-
-def test_selected_elements_too():
-    assert pooled(experiment("rand")).mean_error > 0.05
-    assert pooled(experiment("rand", with_q=True)).mean_error <= 0.05

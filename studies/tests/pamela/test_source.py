@@ -73,10 +73,6 @@ def test_a_switch_on_anything_but_constants_is_refused_with_its_line(lines, mess
         body(*lines, arguments="k: int")
 
 
-def test_a_sum():
-    assert body("z: int = x + y", arguments="x: int, y: int") == ["access", "access", "sum_int", "assign_int"]
-
-
 def test_a_loop():
     expected = ["assign_int", "access", "compare", "seq(0,49999)", "access", "assign_int"]
     expected += ["access", "sum_int", "assign_int", "access", "compare", "end"]
@@ -280,7 +276,6 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         (f"n = 1000\n{WORK}def f(s: double, k: int):\n    work(k, s)\n", "'n' is not known"),
         ("n = 1000\ndef f(n: int):\n    for i in range(n):\n        pass\n", "'n' is not known"),
         (f"n = 9\n{N_TURNS}    n = 3\n", "'n' is not known"),
-        (f"n = 9\nn = g()\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\nif x:\n    n = 8\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\n(n, m) = (1, 2)\n{N_TURNS}", "'n' is not known"),
         (f"n = 9\nfrom x import n\n{N_TURNS}", "'n' is not known"),
@@ -305,7 +300,6 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         (f"{WORK}def f():\n    work(3, 4, 5)\n", "expected 2 arguments"),
         (f"{WORK}def f():\n    work(3, s=5)\n", "expected 2 arguments by position"),
         (f"{WORK}def f(a: int):\n    work(*a)\n", "expected 2 arguments"),
-        (f"{WORK}def f(a: int):\n    work(**a)\n", "expected 2 arguments"),
         ("def g(*a):\n    return 1\ndef f():\n    g()\n", "parameters without"),
         ("def f():\n    def g():\n        return 1\n    g()\n", "cannot count the operations of 'def g"),
         ("@jit\ndef f():\n    return 1\n", "is decorated"),
@@ -318,19 +312,12 @@ I_TURNS = "        for j in range(i):\n            pass\n"
         ("def f():\n    a[work(3)]: int\n", "expected a value"),
         ("def f():\n    for i in range(3 if g() else 4):\n        pass\n", "line 2"),
         ("def f():\n    x = random(*[g(1)])\n", "cannot count the operations of"),
-        ("def f():\n    x = random(lambda: g(1))\n", "cannot count the operations of 'lambda"),
         ("def f():\n    x = random([g(k) for k in y])\n", "cannot count the operations of"),
-        ("def f():\n    x = random({1: g(1)})\n", "cannot count the operations of"),
-        ("def f():\n    x = random(f'{g(1)}')\n", "cannot count the operations of"),
         ("def f():\n    x = random(a=(b := g(1)))\n", "cannot count the operations of"),
-        ("def f():\n    x = random(g(1).y)\n", "cannot count the operations of 'g"),
         ("def f():\n    x = g(1).y\n", "cannot count the operations of 'g"),
         ("def f():\n    x = 3 in y\n", "cannot count the operations of '3 in y'"),
-        ("def f():\n    assert g(1)\n", "cannot count the operations of 'assert"),
-        ("def f():\n    del x[g(1)]\n", "cannot count the operations of 'del"),
         ("def f():\n    with g(1):\n        pass\n", "cannot count the operations of 'with"),
         ("def f():\n    print(1)\n", "call of 'print'"),
-        ("def f():\n    yield 3\n", "cannot count the operations of"),
         ("range = g\ndef f():\n    for i in range(3):\n        pass\n", "expected 'for i in range"),
         ("from m import float\ndef f():\n    x = float(3)\n", "call of 'float'"),
     ],

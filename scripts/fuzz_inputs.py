@@ -363,11 +363,11 @@ def _of_studies() -> list[Reader]:
 
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
+    from fembench_studies.binaries.blocks import COSTS
     from fembench_studies.binaries.given import load_given
-    from fembench_studies.binaries.instructions import COSTS
     from fembench_studies.graphs.modeller import read_model
     from fembench_studies.pamela import machine_model, pamela_text, pasl
-    from fembench_studies.pamela.series_parallel import steps
+    from fembench_studies.pamela.build import steps
     from fembench_studies.pamela.source import analyse
     from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppRecord, load_app
     from fembench_studies.scheduling.graph_files import read_graph

@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 
 from fembench.errors import InputError
-from fembench_studies.binaries.blocks import Function, Vertex, functions_of
+from fembench_studies.binaries.blocks import Function, Vertex, class_of, functions_of
 from fembench_studies.binaries.flow import Flow
-from fembench_studies.binaries.instructions import class_of
 
 _LOADED = re.compile(r"^[0-9a-f]+ +R_\S+ +([A-Za-z_]\w*)", re.MULTILINE)
 ENDS = ("exit", "_exit", "abort", "MPI_Abort", "__stack_chk_fail", "__assert_fail")
@@ -51,7 +50,7 @@ class Executable:
     @cached_property
     def own(self) -> list[Vertex]:
         """The vertices of the program itself, without stubs of libraries and what the linker adds."""
-        functions = [f for f in self.functions.values() if not f.name.endswith("@plt")]
+        functions = [f for f in self.functions.values() if "@plt" not in f.name]
         return [v for f in functions if f.name not in ADDED for v in f.vertices.values()]
 
     def branches(self) -> list[int]:
@@ -61,7 +60,7 @@ class Executable:
     def callee(self, v: Vertex) -> Function | None:
         """The function of the program that a vertex calls or jumps to; None for its own and for libraries."""
         function = self.owner.get(v.target) if v.kind in ("call", "jump") and v.target is not None else None
-        if function is None or function.start != v.target or function.name.endswith("@plt"):
+        if function is None or function.start != v.target or "@plt" in function.name:
             return None
         return None if v.kind == "jump" and function is self.owner[v.start] else function
 

@@ -14,7 +14,7 @@ import numpy as np
 from fembench.base.config import json_text, read_json
 from fembench.base.files import write_atomic
 from fembench.errors import InputError
-from fembench_studies.binaries.instructions import COSTS
+from fembench_studies.binaries.blocks import COSTS
 
 
 class Loops(NamedTuple):

@@ -9,12 +9,11 @@ from fembench.base.units import plural, seconds
 from fembench.errors import InputError
 from fembench_studies.pamela import pamela
 from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict
-from fembench_studies.pamela.build import Network, build
+from fembench_studies.pamela.build import Network, build, layered, repeated, steps, text
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.machine_model import MachineModel, fastest, homogeneous
 from fembench_studies.pamela.pamela import PamelaModel
 from fembench_studies.pamela.pasl import BatchGraph
-from fembench_studies.pamela.series_parallel import layered, repeated, steps, text
 from fembench_studies.pamela.source import Loops, analyse
 from fembench_studies.pamela.terms import expression
 from fembench_studies.programs.tasks import deal_tasks

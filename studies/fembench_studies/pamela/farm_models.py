@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from fembench.errors import InputError
 from fembench_studies.pamela import pasl
 from fembench_studies.pamela.build import build
 from fembench_studies.pamela.pamela import Node, PamelaModel
@@ -122,17 +121,10 @@ def program(app: App, version: str) -> FarmApplication:
 def true_share(app: App, size: int) -> float:
     """Probability that the conditional is true: points in the circle, primes, selected elements."""
     if app == "prim":
-        return share_of_primes(0, size)
+        return share_of_primes(size)
     return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)
 
 
-def primes_up_to(x: float) -> float:
-    """Approximate number of primes below x, x / (log x - 1); 0 below 3, near the pole of the formula."""
-    return x / (math.log(x) - 1) if x >= 3 else 0.0
-
-
-def share_of_primes(low: float, high: float) -> float:
-    """Fraction of the numbers from low to high that is prime (5.4.3). Raises InputError."""
-    if not 0 <= low < high:
-        raise InputError(f"numbers from {low:g} to {high:g}: expected 0 <= low < high")
-    return min((primes_up_to(high) - primes_up_to(low)) / (high - low), 1.0)
+def share_of_primes(last: float) -> float:
+    """Approximate fraction of the numbers up to the last that is prime (5.4.3)."""
+    return 1 / (math.log(last) - 1)

@@ -4,7 +4,9 @@ The thesis keeps a bounded first-in-first-out list of samples and the interval t
 (Herai 2005, 2.2 and Eqs 2.2, 2.3). It does not give the numbers; here they are 50 samples and 90 per cent.
 """
 
+from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 import msgspec
 
@@ -49,6 +51,19 @@ def add(history: History, new: SampleSeries) -> History:
     return msgspec.structs.replace(history, series=tuple(merged.values()))
 
 
+def of_ranks(
+    history: History, operations: Mapping[str, Sequence], messages: Mapping[Any, Sequence]
+) -> History:
+    """The history with samples of ranks: operation -> [rank] samples, bytes -> [rank] samples to rank 0."""
+    for name, rows in operations.items():
+        for p, row in enumerate(rows):
+            history = add(history, SampleSeries(machine=p, operation=name, samples=row))
+    for n_bytes, rows in messages.items():
+        for p, row in enumerate(rows[1:], 1):
+            history = add(history, SampleSeries(machine=p, target=0, n_bytes=int(n_bytes), samples=row))
+    return history
+
+
 def machine_model(history: History) -> MachineModel:
     """The interval of each series (Eqs 2.2, 2.3)."""
     operations: dict[int, dict[str, TimeRange]] = {}
@@ -72,12 +87,7 @@ def with_samples(history: History, found: OperationsFound) -> History:
         raise InputError(
             f"samples of {', '.join(found.machines)}; expected the machines of the history: {known}"
         )
-    for name, rows in found.operations.items():
-        for p, row in enumerate(rows):
-            history = add(history, SampleSeries(machine=p, operation=name, samples=row))
-    for n_bytes, rows in found.messages.items():
-        for p, row in enumerate(rows[1:], 1):
-            history = add(history, SampleSeries(machine=p, target=0, n_bytes=n_bytes, samples=row))
+    history = of_ranks(history, found.operations, found.messages)
     return msgspec.structs.replace(
         history, machines=now[0], synthetic=now[1], factors=relative_speeds(history)
     )

@@ -14,7 +14,7 @@ from fembench.model.interval import ZERO, TimeRange
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict
 from fembench_studies.pamela.costs import Conditionals
-from fembench_studies.pamela.history import History, SampleSeries, add, machine_model, relative_speeds
+from fembench_studies.pamela.history import History, machine_model, of_ranks, relative_speeds
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.programs.record import AppPrediction, AppRecord, Samples
 
@@ -52,27 +52,15 @@ def machine_of(record: AppRecord) -> MachineModel:
         raise InputError(
             f"{record.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
         )
-    ranks, history = record.case.ranks, History()
-    for name, rows in record.samples.items():
-        for p, row in enumerate(rows):
-            history = add(history, SampleSeries(machine=p, operation=name, samples=row))
-    model = machine_model(_with_messages(history, record.messages, ranks))
-    return replace(model, factors=relative_speeds(history))
+    history = of_ranks(History(), record.samples, record.messages)
+    return replace(machine_model(history), factors=relative_speeds(history))
 
 
 def keeping(samples: Samples, ranks: int) -> MachineModel:
     """Times for which messages occupy workers (`taking` or `answering`) as messages; 0 if not sampled."""
     if samples:
-        return machine_model(_with_messages(History(), samples, ranks))
+        return machine_model(of_ranks(History(), {}, samples))
     return MachineModel({}, {(p, 0): {0: ZERO} for p in range(1, ranks)})
-
-
-def _with_messages(history: History, by_size: Samples, ranks: int) -> History:
-    """The history with samples of messages between workers and the coordinator."""
-    for n_bytes, rows in by_size.items():
-        for p in range(1, ranks):
-            history = add(history, SampleSeries(machine=p, target=0, n_bytes=int(n_bytes), samples=rows[p]))
-    return history
 
 
 def model_text(farm: Farm) -> str:

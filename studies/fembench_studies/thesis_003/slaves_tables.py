@@ -11,9 +11,9 @@ from fembench.model.measures import makespan_error, mean_error, process_error
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench_studies import charts
+from fembench_studies.binaries.blocks import COSTS
 from fembench_studies.binaries.executable import Executable
 from fembench_studies.binaries.given import Given, Loops
-from fembench_studies.binaries.instructions import COSTS
 from fembench_studies.binaries.static import walks
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim

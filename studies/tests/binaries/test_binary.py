@@ -5,8 +5,16 @@ import re
 import pytest
 from thesis_001 import DATA
 
-from fembench_studies.binaries.blocks import Function, Vertex, functions_of, instructions, jump_target, split
-from fembench_studies.binaries.instructions import COSTS, class_of
+from fembench_studies.binaries.blocks import (
+    COSTS,
+    Function,
+    Vertex,
+    class_of,
+    functions_of,
+    instructions,
+    jump_target,
+    split,
+)
 
 LISTING = (DATA / "seed003_integral_i386.objdump").read_text()
 

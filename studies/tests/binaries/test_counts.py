@@ -8,12 +8,12 @@ from mpi_program import BEGIN, END, FARM, compiled
 from fembench.base.errors import InputError
 from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries import rehearsal
+from fembench_studies.binaries.blocks import COSTS
 from fembench_studies.binaries.counts import RankCounts, counts_of, deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called, load
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.expected_tables import passages, reaching, spans
 from fembench_studies.binaries.given import Given, Loops
-from fembench_studies.binaries.instructions import COSTS
 from fembench_studies.binaries.rehearsal import count, rehearse
 
 ONE = dict.fromkeys(COSTS, 1e-9)

@@ -89,8 +89,8 @@ def test_conditionals(policy, q, low, high):
 
 @pytest.mark.row("000:Q(prim)")
 def test_q_of_the_prime_intervals():
-    assert share_of_primes(0, 5e5) == pytest.approx(0.0825, abs=5e-5)
-    assert share_of_primes(0, 1e6) == pytest.approx(0.0780, abs=5e-5)
+    assert share_of_primes(5e5) == pytest.approx(0.0825, abs=5e-5)
+    assert share_of_primes(1e6) == pytest.approx(0.0780, abs=5e-5)
 
 
 def test_q_that_is_not_given_is_an_error():

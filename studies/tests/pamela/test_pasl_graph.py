@@ -7,11 +7,10 @@ from fembench.base.errors import InputError
 from fembench.model.interval import TimeRange
 from fembench_studies.pamela import pamela, pamela_text, pasl
 from fembench_studies.pamela.bounds import Setting, predict
-from fembench_studies.pamela.build import build
+from fembench_studies.pamela.build import build, layered, repeated, steps, text
 from fembench_studies.pamela.farm_answer import expanded
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.pamela.pamela import Operation
-from fembench_studies.pamela.series_parallel import layered, repeated, steps, text
 from fembench_studies.pamela.terms import bound_terms
 
 FIG_4_12 = """L = 𝕃1

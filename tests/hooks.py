@@ -5,6 +5,7 @@ Under mpiexec every rank runs every test, and `ranks.Ranks` keeps them together.
 """
 
 import faulthandler
+import json
 import math
 import os
 
@@ -128,6 +129,12 @@ def script(tmp_path):
 def output(capsys):
     """A function: what a command prints; its exit status is 0."""
     return lambda *words: _told(capsys, words, 0).out
+
+
+@pytest.fixture
+def answer(output):
+    """A function: what a command prints with --json, decoded."""
+    return lambda *words: json.loads(output(*words, "--json"))
 
 
 @pytest.fixture

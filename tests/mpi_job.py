@@ -24,8 +24,8 @@ def run_job(script, ranks, *arguments, timeout=170):
 
 
 def cli(*arguments, cwd=None, timeout=100, **variables):
-    """`fembench ARGUMENTS` as a user types it: the finished process, without the progress that a busy machine
-    makes it tell."""
+    """`fembench ARGUMENTS` as a user types it: the finished process, without the progress and the note that a
+    busy machine makes it tell."""
     done = subprocess.run(
         [sys.executable, "-m", "fembench", *map(str, arguments)],
         capture_output=True,
@@ -35,5 +35,5 @@ def cli(*arguments, cwd=None, timeout=100, **variables):
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
     )
-    done.stderr = re.sub(r"^.* … \d+:\d\d\n", "", done.stderr, flags=re.MULTILINE)
+    done.stderr = re.sub(r"^(.* … \d+:\d\d|note: load: .*)\n", "", done.stderr, flags=re.MULTILINE)
     return done

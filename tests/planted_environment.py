@@ -1,5 +1,7 @@
 """A made-up environment, clock and calibration, for records that nobody measured."""
 
+from msgspec.structs import replace
+
 from fembench.records.record import ClockCertificate, Environment, HostFacts
 
 CLOCK = ClockCertificate(
@@ -34,3 +36,9 @@ def planted_environment(hosts, command="fembench run", **changes):
         "variables": {},
     }
     return Environment(**{**values, **changes})
+
+
+def on_hosts_with(made, only="", **facts):
+    """A record or profile as if its hosts, or one of them, had these facts."""
+    hosts = [replace(h, **facts) if only in ("", h.name) else h for h in made.environment.hosts]
+    return replace(made, environment=replace(made.environment, hosts=tuple(hosts)))

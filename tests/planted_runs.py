@@ -7,10 +7,12 @@ import numpy as np
 from planted_records import accounted, solve_on
 from thesis_001 import DATA
 
-from fembench.model.cg import Price, cg_graph
+from fembench.model.cg import Price, cg_graph, prices
 from fembench.model.engine import simulate
 from fembench.model.path import timeline
 from fembench.model.planner import make_plan
+from fembench.model.predictor import Predictor
+from fembench.model.rates import rates_of
 from fembench.model.workload import workload
 from fembench.records.phases import ASSEMBLY, CG, NAMES
 from fembench.records.record import Event, SetTimes
@@ -82,3 +84,26 @@ def _events(result, ranks):
 
 def even_prices(work_ranks, product=1e-3, updates=2e-4, **changes):
     return [Price(assembly=1e-2, product=product, updates=updates, **changes)] * work_ranks
+
+
+def study_of(profile, **options):
+    """What predicts from a profile that is in no file."""
+    return Predictor(profile, "0" * 64, rates_of(profile), **options)
+
+
+def run_of(study, case, factors=(), *, loop=0.0, collective=1.0, **about):
+    """(record, result) of a run that takes what `study` says, but for `factors` of its prices by name.
+
+    A factor is a number, or one per rank; `loop` seconds are added per iteration; `collective` stretches
+    all-reduces; `about` says what the record is called.
+    """
+    slots, machine, _ = study.place(case.placement.ranks)
+    taken = []
+    for rank, price in enumerate(prices(workload(case), slots, study.rates)):
+        by_name = {
+            name: getattr(price, name) * np.broadcast_to(factor, len(slots))[rank].item()
+            for name, factor in dict(factors).items()
+        }
+        taken.append(dataclasses.replace(price, loop=loop, **by_name))
+    slow = dataclasses.replace(machine, collective=collective * machine.collective)
+    return planted_run(case, slow, taken, **about)

@@ -19,40 +19,34 @@ from fembench.balance.observation import Tuning
 LITERAL = Tuning(band=0.3)
 
 
-def test_blocks_that_differ_on_ranks_that_do_not_are_a_false_alarm_of_migbsp():
-    stats = job([0, 0, 1, 1], [1, 3, 2, 2])
-    assert not balanced_blocks(stats, 0.3)  # 3 >= 2.6
-    assert balanced_ranks(stats, 0.3)  # 4, 4
-
-
 @pytest.mark.row("002:F6")
-def test_equal_blocks_on_ranks_with_more_of_them_are_missed_by_migbsp():
-    stats = job([0, 0, 1], [2, 2, 2])
-    assert balanced_blocks(stats, 0.3)
-    assert not balanced_ranks(stats, 0.3)  # 4 >= 3.9
+@pytest.mark.parametrize(
+    ("owner", "times", "by_blocks", "by_ranks"),
+    [
+        ([0, 0, 1, 1], [1, 3, 2, 2], False, True),  # a false alarm: 3 >= 2.6, but 4 and 4
+        ([0, 0, 1], [2, 2, 2], True, False),  # missed: 4 >= 3.9
+    ],
+)
+def test_migbsp_looks_at_blocks_where_ranks_decide(owner, times, by_blocks, by_ranks):
+    stats = job(owner, times)
+    assert (balanced_blocks(stats, 0.3), balanced_ranks(stats, 0.3)) == (by_blocks, by_ranks)
 
 
-@pytest.mark.row("002:F5")
-def test_alpha_doubles_and_falls_to_one():
-    alpha, seen = 2, []
-    for fine in (True, True, False, True, True, True, False):
-        alpha = next_alpha(alpha, fine)
+@pytest.mark.row("002:F5", "002:3.3b")
+@pytest.mark.parametrize(
+    ("alpha", "fine", "options", "expected"),
+    [
+        (2, "yynyyyn", (), [4, 8, 1, 2, 4, 8, 1]),
+        (4, "ynnnnn", ("halve",), [8, 4, 2, 1, 1, 1]),  # of version A
+        (2, "yynnny", ("step", 2), [3, 4, 3, 2, 2, 3]),  # of MigBSP: not below the first
+    ],
+)
+def test_alpha_grows_while_ranks_are_balanced_and_falls_to_its_least(alpha, fine, options, expected):
+    seen = []
+    for word in fine:
+        alpha = next_alpha(alpha, word == "y", *options)
         seen.append(alpha)
-    assert seen == [4, 8, 1, 2, 4, 8, 1]
-
-
-def test_alpha_of_version_a_is_halved():
-    assert [next_alpha(a, False, "halve") for a in (8, 3, 1)] == [4, 1, 1]
-    assert next_alpha(4, True, "halve") == 8
-
-
-@pytest.mark.row("002:3.3b")
-def test_alpha_of_migbsp_goes_by_one_and_not_below_the_first():
-    alpha, seen = 2, []
-    for fine in (True, True, False, False, False, True):
-        alpha = next_alpha(alpha, fine, "step", least=2)
-        seen.append(alpha)
-    assert seen == [3, 4, 3, 2, 2, 3]
+    assert seen == expected
 
 
 @pytest.mark.row("002:3.3b")

@@ -12,7 +12,6 @@ from fembench.balance.control import Settings
 from fembench.balance.observation import Tuning
 from fembench.balance.policies import policy_of
 from fembench.base.errors import InputError
-from fembench.cli.main import main
 from fembench.methods.policies import POLICIES
 from fembench.records.case import flat_case
 from fembench.records.ledger import BalanceFacts, Candidate, Ledger, Look, Move, accounts, bill
@@ -20,7 +19,6 @@ from fembench.records.store import load, save
 from fembench.records.validity import judge
 from fembench.report.balance_tables import balance_tables, prediction_errors, spread
 from fembench.report.page import build
-from fembench.report.plots.balance import balance_plots
 from fembench.report.table import to_json
 
 OLD = Path(__file__).parent.parent / "data" / "record.json"
@@ -80,15 +78,10 @@ def balanced_record(**fields):
     return msgspec.structs.replace(record, verdict=judge(record))
 
 
-def test_a_record_from_before_the_ledger_is_read():
-    old = load(OLD)
-    assert old.balance is None
-    assert old.case.balancing.balance == ""
-
-
-def test_a_ledger_is_written_and_read_back(tmp_path):
-    record = balanced_record()
+def test_a_ledger_is_written_and_read_back_and_a_record_from_before_it_is_read(tmp_path):
+    record, old = balanced_record(), load(OLD)
     assert load(save(record, tmp_path)) == record
+    assert (old.balance, old.case.balancing.balance) == (None, "")
 
 
 @pytest.mark.row("002:ledger")
@@ -165,18 +158,11 @@ def test_the_gain_of_a_policy_is_over_runs():
     )
 
 
-def test_published_plots_and_the_time_line():
-    curves, blocks = balance_plots([balanced_record()])
-    assert "deviation" in curves.svg
-    assert "alpha" in curves.svg
-    assert "rank 1" in blocks.svg
-
-
-def test_the_report_has_them(tmp_path):
+def test_the_report_has_tables_published_plots_and_the_time_line(tmp_path):
     save(balanced_record(), tmp_path / "runs")
     text = build(tmp_path).read_text(encoding="utf-8")
-    assert "Rebalancing: every look" in text
-    assert "Owners of blocks" in text
+    for part in ("Rebalancing: every look", "Owners of blocks", "deviation", "alpha", "rank 1"):
+        assert part in text
 
 
 def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, output, refusal):
@@ -186,31 +172,34 @@ def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, output,
 
 
 @pytest.mark.row("002:scen")
-def test_the_verb_runs_a_scenario_with_every_policy(capsys, output, refusal):
-    out = output("balance", "--virtual", "slow-host", "--policies", "amortised,greedy", "--looks")
-    twice = ["balance", "--virtual", "slow-host", "--policies", "amortised,greedy,none,greedy", "--looks"]
-    assert main(twice) == 0
-    assert capsys.readouterr().out == out
+def test_the_verb_runs_a_scenario_with_every_policy(output, refusal):
+    def scenario(policies):
+        return ["balance", "--virtual", "slow-host", "--policies", policies, "--looks"]
+
+    out = output(*scenario("amortised,greedy"))
+    assert output(*scenario("amortised,greedy,none,greedy")) == out
     assert "VIRTUAL" in out
     assert "| amortised" in out
-    assert "greedy" in refusal("balance", "--virtual", "slow-host", "--policies", "gready")
+    assert "greedy" in refusal(*scenario("gready"))
 
 
-def looks_of(capsys, *options):
-    """Iteration and alpha of each look of migbsp++ in a scenario whose band is out of reach."""
-    verb = ["balance", "--virtual", "slow-host", "--policies", "migbsp++", "--json"]
-    assert main([*verb, *options]) == 0
-    (scenario,) = msgspec.json.decode(capsys.readouterr().out)
-    return [(look["iteration"], look["alpha"]) for look in scenario["runs"]["migbsp++"]["looks"]]
+@pytest.fixture
+def looks_of(answer):
+    """A function: (iteration, alpha) of each look of migbsp++ in a scenario whose band is out of reach."""
+
+    def looks(*options):
+        (scenario,) = answer("balance", "--virtual", "slow-host", "--policies", "migbsp++", *options)
+        return [(look["iteration"], look["alpha"]) for look in scenario["runs"]["migbsp++"]["looks"]]
+
+    return looks
 
 
-def test_rules_of_the_interval_and_of_the_band_are_options(capsys):
-    usual = looks_of(capsys)
+def test_rules_of_the_interval_and_of_the_band_are_options(looks_of):
+    usual = looks_of()
     assert {alpha for _, alpha in usual[1:]} == {1}
-    step = looks_of(capsys, "--interval", "step", "--first-look", "3")
-    assert {alpha for _, alpha in step} == {3}  # never below the first
-    assert len(looks_of(capsys, "--widen-after", "2")) < len(usual)  # balanced in the wider band
-    assert len(looks_of(capsys, "--band", "0.3")) < len(usual)
+    assert {alpha for _, alpha in looks_of("--interval", "step", "--first-look", "3")} == {3}  # the least
+    assert len(looks_of("--widen-after", "2")) < len(usual)  # balanced in the wider band
+    assert len(looks_of("--band", "0.3")) < len(usual)
 
 
 @pytest.mark.row("002:F4", "002:opt2")

@@ -42,12 +42,7 @@ def test_every_rank_phase_storage_and_size_is_measured(measured):
     assert any("round 1 of up to" in line for line in told)
     left_out = len(LEVELS) * (len(products) + 4) - len({(name, level) for _, name, level in found})
     assert len(profile.notes) == left_out  # what there was no time for is said
-
-
-@pytest.mark.slow
-def test_the_state_of_the_host_is_measured_in_every_round(measured):
-    profile, told = measured
-    rounds = sum("round " in line for line in told)
+    rounds = sum("round " in line for line in told)  # in each, the state of the host is measured
     assert [r.what for r in profile.state] == ["core", "memory"] * rounds
     assert {r.host for r in profile.state} == {host.name for host in profile.environment.hosts}
     assert min(r.speed for r in profile.state) > 1e7
@@ -90,7 +85,9 @@ def known(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path, capsys, monkeypatch):
+def test_a_network_is_added_to_a_profile_and_used_without_a_link(
+    known, tmp_path, capsys, output, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     speeds = load_profile(known).speeds
     assert main(["characterize", "--add-to", str(known), "--quick"]) == 0
@@ -101,8 +98,7 @@ def test_a_network_is_added_to_a_profile_and_used_without_a_link(known, tmp_path
     assert profile.speeds == speeds
     assert [c.name for c in profile.network.classes] == ["same host"]
     assert {s.mode for s in profile.network.samples} == {"isend", "send"}
-    assert main(["predict", "m1", "--machine", str(known), "--ranks", "2"]) == 0
-    assert "bound by" in capsys.readouterr().out
+    assert "bound by" in output("predict", "m1", "--machine", str(known), "--ranks", "2")
 
 
 @pytest.mark.slow

@@ -2,12 +2,13 @@
 
 import msgspec
 import pytest
+from planted_machine import line
 
 from fembench.characterize import cold
 from fembench.characterize.estimate import cold_costs
 from fembench.characterize.messages import cold_sizes
 from fembench.records.hlogp import Computed, message_cost
-from fembench.records.network import ColdCost, CurvePiece, PairClass, PairSamples, cold_at
+from fembench.records.network import ColdCost, PairClass, PairSamples, cold_at
 
 OS, LATENCY, OR = 1e-6, 2e-6, 3e-6
 
@@ -27,10 +28,6 @@ def samples(m, computed=0.0, swept=False, slower=1.0):
     )
 
 
-def kept(value):
-    return (CurvePiece(first=0, coefficients=(value,)),)
-
-
 def test_the_cost_of_computing_is_what_it_adds_to_each_part_of_a_message():
     found = cold_costs([samples(64), samples(64, 1e-3, True, slower=4.0), samples(64, 1e-4, slower=0.9)])
     (less, more) = found
@@ -45,16 +42,15 @@ def test_a_message_costs_more_the_longer_its_ranks_computed():
         for m in (100, 10000)
         for t in (1e-3, 2e-3)
     )
-    one = PairClass(name="x", send=kept(OS), latency=kept(LATENCY), receive=kept(OR), cold=rows)
-    assert message_cost(one, 100) == (OS, LATENCY, OR)
+    one = PairClass(name="x", send=line(OS), latency=line(LATENCY), receive=line(OR), cold=rows)
+    old = msgspec.structs.replace(one, cold=())
+    assert message_cost(one, 100) == message_cost(old, 100, computed=Computed(1.0, 1.0)) == (OS, LATENCY, OR)
     after = message_cost(one, 100, computed=Computed(0.5e-3, 5.0))
     assert after == pytest.approx((OS + 0.05, LATENCY, OR + 0.4))  # linear up to the longest time
     assert cold_at(one, 1000, 1e-3, True) == pytest.approx((5.05, 0.0, 10.1))
     assert cold_at(one, 20000, 1e-3, True) == pytest.approx((20.0, 0.0, 40.0))
     assert cold_at(one, 1, 1e-3, True) == pytest.approx((0.1, 0.0, 0.2))
     assert cold_at(one, 100, 1e-3, False) == (0.0, 0.0, 0.0)  # not measured
-    old = msgspec.structs.replace(one, cold=())
-    assert message_cost(old, 100, computed=Computed(1.0, 1.0)) == message_cost(old, 100)
 
 
 def test_slow_messages_are_not_measured_after_computing():

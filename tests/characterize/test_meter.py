@@ -42,10 +42,25 @@ def interrupted():
     time.sleep(SLEPT)  # as if somebody else had the processor
 
 
-def test_who_has_a_processor_is_measured_by_its_time():
-    rate, one = measured("processor", interrupted)
-    assert rate == pytest.approx(1000 / USED, rel=0.1)
-    assert one.held_back == pytest.approx(SLEPT / (USED + SLEPT), abs=0.2)
+@pytest.mark.parametrize(
+    ("way", "call", "speed", "dilate", "factor"),
+    [
+        ("processor", interrupted, 1.0, 1.0, 1),
+        ("stretched", lambda: busy(USED), 0.25, 2.0, 8),
+        ("stretched", interrupted, 0.5, 1.0, 2),  # ready after USED + SLEPT, due after 2 USED
+        ("stretched", interrupted, 1.0, 1.0, 1),  # a rank at full speed among slower ones
+    ],
+)
+def test_the_rate_is_that_of_the_processor_time_stretched_by_the_injected_speed(
+    way, call, speed, dilate, factor
+):
+    rate, one = measured(way, call, speed=speed, dilate=dilate)
+    assert one.factor == factor
+    assert rate == pytest.approx(1000 / USED / factor, rel=0.1 if call is interrupted else 0.03)
+    if call is interrupted and factor != 1:
+        assert one.held_back > 0.2
+    if way == "processor":
+        assert one.held_back == pytest.approx(SLEPT / (USED + SLEPT), abs=0.2)
 
 
 def test_who_has_a_part_of_it_is_as_fast_as_he_gets_on():
@@ -83,29 +98,12 @@ def test_what_comes_before_a_call_is_not_timed(way, before):
     assert calls[:2] == (["before", "call"] if before else ["call", "call"])
 
 
-def test_an_injected_speed_is_what_is_found():
-    rate, one = measured("stretched", lambda: busy(USED), speed=0.25, dilate=2.0)
-    assert one.factor == 8
-    assert rate == pytest.approx(1000 / USED / 8, rel=0.03)
-
-
 def test_the_tracer_shows_the_injected_speed():
     tracer = make_tracer()
     one = Meter(tracer, slow(0.25), "stretched", batch=USED)
     one.visit(probe_of(lambda: busy(USED)), USED, 0.0)
     assert tracer.counts()[AXPY] == meter.LEARNT + 1
     assert tracer.seconds()[AXPY] >= (meter.LEARNT + 4) * USED
-
-
-def test_who_is_held_back_longer_than_his_sleep_still_has_the_speed_injected():
-    rate, one = measured("stretched", interrupted, speed=0.5)  # ready after USED + SLEPT, due after 2 USED
-    assert rate == pytest.approx(1000 / USED / 2, rel=0.1)
-    assert one.held_back > 0.2
-
-
-def test_a_rank_of_factor_one_among_slower_ones_is_not_disturbed_either():
-    rate, _ = measured("stretched", interrupted)
-    assert rate == pytest.approx(1000 / USED, rel=0.1)
 
 
 def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
@@ -115,17 +113,12 @@ def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
     assert len(calls) == tracer.counts()[AXPY] == 10 * (meter.LEARNT + 1)
 
 
-def test_batches_are_short_where_the_slowest_rank_sleeps_long():
-    assert batch_of("stretched", 4.0) == meter.LONGEST
-    assert batch_of("stretched", 50.0) == meter.STRETCHED / 50
-    assert batch_of("stretched", 1e6) == meter.SHORTEST
+def test_batches_are_short_where_the_slowest_rank_sleeps_long_and_crowds_are_measured_by_what_passes():
+    longest = [batch_of("stretched", factor) for factor in (4.0, 50.0, 1e6)]
+    assert longest == [meter.LONGEST, meter.STRETCHED / 50, meter.SHORTEST]
     assert batch_of("processor", 4.0) == meter.BATCH
-
-
-def test_quotas_and_crowds_are_measured_by_what_passes():
     assert way_of(False, 2, 2, None) == "processor"
-    assert way_of(False, 3, 2, None) == "elapsed"
-    assert way_of(False, 1, 2, 0.25) == "elapsed"
+    assert way_of(False, 3, 2, None) == way_of(False, 1, 2, 0.25) == "elapsed"  # a crowd, a quota
     assert way_of(True, 4, 2, 0.25) == "stretched"
 
 

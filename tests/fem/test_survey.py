@@ -27,23 +27,55 @@ def checked(spec):
     check_whole(spec, whole_mesh(spec, tagged_box()))
 
 
-def test_a_sound_problem_passes():
-    checked(CORNER_LOAD)
-    checked(problem(constraints=(Constraint(Selection(tag="left")),)))
-    checked(problem(tractions=(Traction(Selection(tag="lid"), (1.0, 0.0, 0.0)),)))
+def held(**on):
+    return problem(constraints=(Constraint(Selection(**on)),))
 
 
-def test_a_point_without_a_node_names_the_nearest_node():
-    spec = problem(forces=(Force(Selection(point=(1.02, 0.5, 1.0)), (0.0, -1.0, 0.0)),))
-    expected = r"point \(1.02, 0.5, 1\) selects no node; the nearest node is \(1, 0.5, 1\), 0.02 m away"
-    with pytest.raises(InputError, match=expected):
+def pulled(**on):
+    return problem(tractions=(Traction(Selection(**on), (1.0, 0.0, 0.0)),))
+
+
+def loaded(x, y=0.5, z=1.0):
+    return problem(forces=(Force(Selection(point=(x, y, z)), (0.0, -1.0, 0.0)),))
+
+
+def freed(*constraints):
+    return problem(constraints=constraints)
+
+
+ROLLERS = Constraint(Selection(plane="x=0"), (0.0, "free", "free"))
+NOTHING = Constraint(Selection(plane="x=0"), ("free", "free", "free"))
+LINE = [Constraint(Selection(point=(0.0, 0.0, z))) for z in (0.0, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            loaded(1.02),
+            r"point \(1.02, 0.5, 1\) selects no node; the nearest node is \(1, 0.5, 1\), 0.02 m away",
+        ),
+        (loaded(1 + 1.6e-6), "selects no node"),
+        (held(plane="y=0.4"), r"plane 'y=0.4' selects no node; .*0.5, .*0.1 m away"),
+        (pulled(plane="x=0.5"), r"plane 'x=0\.5' selects no facet of the boundary"),
+        (held(tag="lft"), "unknown tag 'lft'; the nearest tag is 'left'"),
+        (pulled(tag="lidd"), "unknown facet tag 'lidd'; the nearest tag is 'lid'"),
+        (pulled(tag="left"), "unknown facet tag 'left'; the nearest tag is 'lid'"),
+        (freed(), "problem 'p': the body can still move: 0 of 6 rigid motions are restrained"),
+        (freed(ROLLERS), "the body can still move: 3 of 6 rigid motions are restrained"),
+        (freed(LINE[0]), "the body can still move: 3 of 6 rigid motions are restrained"),
+        (freed(*LINE), "the body can still move: 5 of 6 rigid motions are restrained"),
+        (freed(NOTHING), "the body can still move: 0 of 6 rigid motions are restrained"),
+    ],
+)
+def test_what_selects_nothing_or_leaves_the_body_free_is_refused(spec, message):
+    with pytest.raises(InputError, match=message):
         checked(spec)
 
 
-def test_a_point_may_lie_off_its_node_by_a_millionth_of_the_diagonal():
-    checked(problem(forces=(Force(Selection(point=(1 + 1.4e-6, 0.5, 1.0)), (0.0, -1.0, 0.0)),)))
-    with pytest.raises(InputError, match="selects no node"):
-        checked(problem(forces=(Force(Selection(point=(1 + 1.6e-6, 0.5, 1.0)), (0.0, -1.0, 0.0)),)))
+@pytest.mark.parametrize("spec", [CORNER_LOAD, held(tag="left"), pulled(tag="lid"), loaded(1 + 1.4e-6)])
+def test_a_sound_problem_passes_whose_point_lies_off_its_node_by_a_millionth_of_the_diagonal(spec):
+    checked(spec)
 
 
 def test_a_problem_that_prescribes_every_dof_is_refused():
@@ -57,72 +89,15 @@ def test_a_problem_that_prescribes_every_dof_is_refused():
     check_whole(PATCH, whole_mesh(PATCH, box((2, 2, 2), "hex8")))  # one node inside
 
 
-def test_a_plane_without_nodes_names_the_nearest():
-    spec = problem(constraints=(Constraint(Selection(plane="y=0.4")),))
-    with pytest.raises(InputError, match=r"plane 'y=0.4' selects no node; .*0.5, .*0.1 m away"):
-        checked(spec)
-
-
-def test_a_plane_that_holds_nodes_but_no_facet_of_the_boundary_takes_no_traction():
-    spec = problem(tractions=(Traction(Selection(plane="x=0.5"), (1.0, 0.0, 0.0)),))
-    with pytest.raises(InputError, match=r"plane 'x=0\.5' selects no facet of the boundary"):
-        checked(spec)
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            problem(constraints=(Constraint(Selection(tag="lft")),)),
-            "unknown tag 'lft'; the nearest tag is 'left'",
-        ),
-        (
-            problem(tractions=(Traction(Selection(tag="lidd"), (1.0, 0.0, 0.0)),)),
-            "unknown facet tag 'lidd'; the nearest tag is 'lid'",
-        ),
-        (
-            problem(tractions=(Traction(Selection(tag="left"), (1.0, 0.0, 0.0)),)),
-            "unknown facet tag 'left'; the nearest tag is 'lid'",
-        ),
-    ],
-)
-def test_an_unknown_tag_names_the_nearest(spec, message):
-    with pytest.raises(InputError, match=message):
-        checked(spec)
-
-
 def test_a_mesh_without_tags_says_so():
-    spec = problem(constraints=(Constraint(Selection(tag="left")),))
-    cell = box(cells=(1, 1, 1))
-    bare = Mesh.create(cell.x, cell.cells, "tet4")
+    cell, spec = box(cells=(1, 1, 1)), held(tag="left")
     with pytest.raises(InputError, match="unknown tag 'left'; the mesh has no tags"):
-        check_whole(spec, whole_mesh(spec, bare))
-
-
-def test_a_body_without_supports_has_no_clamped_node():
-    with pytest.raises(InputError, match="problem 'p': the body can still move: 0 of 6 rigid motions"):
-        checked(problem(constraints=()))
-
-
-@pytest.mark.parametrize(
-    ("constraints", "motions"),
-    [
-        ([Constraint(Selection(plane="x=0"), (0.0, "free", "free"))], 3),
-        ([Constraint(Selection(point=(0.0, 0.0, 0.0)))], 3),
-        ([Constraint(Selection(point=(0.0, 0.0, z))) for z in (0.0, 0.5, 1.0)], 5),
-        ([Constraint(Selection(plane="x=0"), ("free", "free", "free"))], 0),
-    ],
-)
-def test_supports_that_leave_a_motion_free_are_refused(constraints, motions):
-    with pytest.raises(
-        InputError, match=f"the body can still move: {motions} of 6 rigid motions are restrained"
-    ):
-        checked(problem(constraints=tuple(constraints)))
+        check_whole(spec, whole_mesh(spec, Mesh.create(cell.x, cell.cells, "tet4")))
 
 
 def test_a_point_with_two_nodes_is_refused():
     """Two unmerged copies of one node."""
-    spec = problem(forces=(Force(Selection(point=(1.0, 0.5, 1.0)), (0.0, -1.0, 0.0)),))
+    spec = loaded(1.0)
     whole = whole_mesh(spec, box(cells=(1, 1, 1)))
     x = np.concatenate([whole.x, whole.x[-1:]])
     double = WholeMesh(whole.element, x, whole.cells, {}, {}, np.ones(len(x), dtype=bool), whole.behind)

@@ -1,9 +1,10 @@
 """Small meshes, numbered at random and split at random, for holding compiled kernels against their twins."""
 
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
+
+from fembench.mesh.box import box
 
 LAM, MU = 1.2, 0.8
 
@@ -19,48 +20,16 @@ class Sample:
     fixed: np.ndarray
 
 
-def grid(nx, ny, nz):
-    """Coordinates (n, 3) and hexahedra of a unit grid, VTK order."""
-    k, j, i = np.meshgrid(range(nz + 1), range(ny + 1), range(nx + 1), indexing="ij")
-    x = np.stack([i, j, k], axis=-1).reshape(-1, 3).astype(float)
-    number = np.arange(len(x)).reshape(k.shape)
-    corner = [(0, 0, 0), (0, 0, 1), (0, 1, 1), (0, 1, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (1, 1, 0)]
-    hexes = np.stack([number[c : c + nz, b : b + ny, a : a + nx].ravel() for c, b, a in corner], axis=1)
-    return x, hexes.astype(np.int32)
-
-
-def tetrahedra(x, hexes):
-    """Six Kuhn tetrahedra a hexahedron, positively oriented."""
-    at = {
-        (0, 0, 0): 0,
-        (1, 0, 0): 1,
-        (1, 1, 0): 2,
-        (0, 1, 0): 3,
-        (0, 0, 1): 4,
-        (1, 0, 1): 5,
-        (1, 1, 1): 6,
-        (0, 1, 1): 7,
-    }
-    tets = []
-    for order in permutations(range(3)):
-        path, here = [0], [0, 0, 0]
-        for axis in order:
-            here[axis] = 1
-            path.append(at[tuple(here)])
-        tets.append(hexes[:, path])
-    tets = np.concatenate(tets)
-    a = x[tets]
-    flip = np.linalg.det(a[:, 1:] - a[:, :1]) < 0
-    tets[flip] = tets[flip][:, [0, 2, 1, 3]]
-    return np.ascontiguousarray(tets)
+def grid(nx, ny, nz, element="hex8"):
+    """Coordinates (n, 3) and cells of a unit grid."""
+    mesh = box((nx, ny, nz), element, (nx, ny, nz))
+    return np.array(mesh.x), np.array(mesh.cells)
 
 
 def sample(shape, element, seed, *, interior=0.7, dropped=0.1, restrained=0.1):
     """A jittered grid, nodes in random order; fractions of interior, dropped nodes and restrained dofs."""
     rng = np.random.default_rng(seed)
-    x, cells = grid(*shape)
-    if element == "tet4":
-        cells = tetrahedra(x, cells)
+    x, cells = grid(*shape, element)
     x = x + rng.uniform(-0.15, 0.15, x.shape)
     number = rng.permutation(len(x))
     moved = np.empty_like(x)

@@ -39,34 +39,24 @@ def test_a_pattern_that_fits_is_taken(make):
     product.interior()
 
 
-@pytest.mark.parametrize(
-    ("make", "wrong"),
-    [
-        (sym, {"columns": (2, 0, 2, 1, 3)}),
-        (sym, {"columns": (2, 0, 2, -1, 2)}),
-        (bsr, {"columns": (0, 1, 0, 1, 2, 1, 3)}),
-        (bsr, {"columns": (-1, 1, 0, 1, 2, 1, 2)}),
-        (csr, {"columns": (*range(8), 9)}),
-        (csr, {"columns": (*range(8), -(2**31))}),
-    ],
-)
-def test_a_column_outside_the_matrix_is_refused(make, wrong):
-    with pytest.raises(ValueError, match=r"columns: an index outside 0\.\."):
-        make(**wrong)
+OUTSIDE, UNFILLED = r"columns: an index outside 0\.\.", "indptr: expected rows of at least"
 
 
 @pytest.mark.parametrize(
-    ("make", "wrong"),
+    ("make", "wrong", "message"),
     [
-        (sym, {"indptr": (0, 1, 1, 5)}),  # a row without its own block
-        (sym, {"indptr": (0, 1, 3, 6)}),
-        (bsr, {"indptr": (0, 5, 2, 7)}),
-        (bsr, {"indptr": (1, 2, 5, 7)}),
-        (csr, {"indptr": (*range(9), 2**40)}),
+        *((sym, {"columns": (2, 0, 2, 1, last)}, OUTSIDE) for last in (3, -1)),
+        (bsr, {"columns": (0, 1, 0, 1, 2, 1, 3)}, OUTSIDE),
+        (bsr, {"columns": (-1, 1, 0, 1, 2, 1, 2)}, OUTSIDE),
+        *((csr, {"columns": (*range(8), last)}, OUTSIDE) for last in (9, -(2**31))),
+        (sym, {"indptr": (0, 1, 1, 5)}, UNFILLED),  # a row without its own block
+        (sym, {"indptr": (0, 1, 3, 6)}, UNFILLED),
+        *((bsr, {"indptr": indptr}, UNFILLED) for indptr in ((0, 5, 2, 7), (1, 2, 5, 7))),
+        (csr, {"indptr": (*range(9), 2**40)}, UNFILLED),
     ],
 )
-def test_rows_that_do_not_fill_the_matrix_are_refused(make, wrong):
-    with pytest.raises(ValueError, match="indptr: expected rows of at least"):
+def test_columns_outside_the_matrix_and_rows_that_do_not_fill_it_are_refused(make, wrong, message):
+    with pytest.raises(ValueError, match=message):
         make(**wrong)
 
 

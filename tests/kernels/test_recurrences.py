@@ -51,24 +51,16 @@ def assert_same(compiled, twin):
 
 @sizes
 @every_m
-def test_a_single_reduction_step_does_what_its_twin_does(n, n_weighted, m):
-    compiled, twin = alike("xruwps", m, n, n_weighted)
+@pytest.mark.parametrize("letters", ["xruwps", "xruwpszqmn"], ids=["single-reduction", "pipelined"])
+def test_a_step_does_what_its_twin_does(n, n_weighted, m, letters):
+    compiled, twin = alike(letters, m, n, n_weighted)
     for kernel, _, _ in (compiled, twin):
         kernel.step(0.7, -1.3)
         kernel.step(-0.2, 0.4)
-        if m == "external":
-            kernel.dot_ru()
-        kernel.dot_wu()
-    assert_same(compiled, twin)
-
-
-@sizes
-@every_m
-def test_a_pipelined_step_does_what_its_twin_does(n, n_weighted, m):
-    compiled, twin = alike("xruwpszqmn", m, n, n_weighted)
-    for kernel, _, _ in (compiled, twin):
-        kernel.step(0.7, -1.3)
-        kernel.step(-0.2, 0.4)
+        if letters == "xruwps":
+            if m == "external":
+                kernel.dot_ru()
+            kernel.dot_wu()
     assert_same(compiled, twin)
 
 

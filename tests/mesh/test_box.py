@@ -121,25 +121,24 @@ def test_a_box_that_exceeds_the_memory_is_refused_before_it_is_made(monkeypatch)
         box((26, 13, 26))
 
 
-@pytest.mark.parametrize("cells", [(0, 1, 1), (1, -2, 1), (1, 1, 1.5), (1, 1)])
-def test_a_box_without_whole_cells_is_refused(cells):
-    with pytest.raises(InputError, match="three whole numbers"):
-        box(cells)
-
-
 @pytest.mark.parametrize(
-    "lengths", [(1, 0, 1), (1, -1, 1), (1, float("nan"), 1), (1, float("inf"), 1), (1, 1)]
+    ("make", "message"),
+    [
+        *(
+            (lambda cells=cells: box(cells), "three whole numbers")
+            for cells in ((0, 1, 1), (1, -2, 1), (1, 1, 1.5), (1, 1))
+        ),
+        *(
+            (lambda lengths=lengths: box((1, 1, 1), lengths=lengths), "three positive lengths")
+            for lengths in ((1, 0, 1), (1, -1, 1), (1, float("nan"), 1), (1, float("inf"), 1), (1, 1))
+        ),
+        (lambda: box((1, 1, 1), "tet10"), "unknown element 'tet10'; expected one of tet4, hex8"),
+        (lambda: box_cells_for_equations(0), "0 equations"),
+    ],
 )
-def test_a_box_without_extent_is_refused(lengths):
-    with pytest.raises(InputError, match="three positive lengths"):
-        box((1, 1, 1), lengths=lengths)
-
-
-def test_an_unknown_element_and_zero_equations_are_refused():
-    with pytest.raises(InputError, match="unknown element 'tet10'; expected one of tet4, hex8"):
-        box((1, 1, 1), "tet10")
-    with pytest.raises(InputError, match="0 equations"):
-        box_cells_for_equations(0)
+def test_a_box_that_cannot_be_is_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
 
 
 def test_a_box_of_700_000_equations_is_made_within_two_seconds_of_computing():

@@ -29,10 +29,6 @@ CASES = [  # grid cells, element, targets
 ]
 
 
-def normalised(targets):
-    return np.array(targets) / np.sum(targets)
-
-
 def grid_cells_of(counts, region):
     """The numbers of the grid cells in a region, by brute force."""
     nx, ny, _ = counts
@@ -46,47 +42,33 @@ def grid_cells_of(counts, region):
 
 
 @pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_the_parts_are_the_box_each_cell_once(counts, element, targets):
+def test_the_parts_are_the_box_each_cell_and_each_tagged_face_once(counts, element, targets):
     whole, plan = box(counts, element), Box(counts, element)
-    seen = []
-    for part in range(len(targets)):
-        local = local_box(plan, targets, part)
+    parts = [local_box(plan, targets, part) for part in range(len(targets))]
+    for local in parts:
         assert np.array_equal(local.x, whole.x[local.global_nodes])
         assert np.array_equal(local.global_nodes[local.cells], whole.cells[local.global_cells])
         assert np.array_equal(np.unique(local.cells), np.arange(len(local.x)))
         assert np.all(np.diff(local.global_nodes) > 0)
         assert np.all(np.diff(local.global_cells) > 0)
-        assert (local.cells.dtype, local.global_nodes.dtype, local.global_cells.dtype) == (
-            np.int32,
-            np.int64,
-            np.int64,
-        )
-        seen.append(local.global_cells)
-    assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(whole.n_cells))
-
-
-@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_the_face_tags_of_the_parts_are_those_of_the_box(counts, element, targets):
-    whole, plan = box(counts, element), Box(counts, element)
-    parts = [local_box(plan, targets, part) for part in range(len(targets))]
+        types = [a.dtype for a in (local.cells, local.global_nodes, local.global_cells)]
+        assert types == [np.int32, np.int64, np.int64]
+    cells = np.concatenate([local.global_cells for local in parts])
+    assert np.array_equal(np.sort(cells), np.arange(whole.n_cells))
     for tag, facets in whole.facet_tags.items():
         found = np.concatenate([part.global_nodes[part.facet_tags[tag]] for part in parts])
         assert sorted(found.tolist()) == sorted(facets.tolist())
 
 
 @pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_the_regions_that_ranks_find_alone_fill_the_box(counts, element, targets):
+def test_the_regions_fill_the_box_and_have_their_shares_to_one_grid_cell_but_never_nothing(
+    counts, element, targets
+):
     regions = [box_region(counts, targets, part) for part in range(len(targets))]
-    assert sorted(n for region in regions for n in grid_cells_of(counts, region)) == list(
-        range(np.prod(counts))
-    )
-
-
-@pytest.mark.parametrize(("counts", "element", "targets"), CASES)
-def test_every_part_gets_its_share_to_one_grid_cell_but_never_nothing(counts, element, targets):
-    regions = [box_region(counts, targets, part) for part in range(len(targets))]
+    filled = sorted(n for region in regions for n in grid_cells_of(counts, region))
+    assert filled == list(range(np.prod(counts)))
     sizes = np.array([region_size(region) for region in regions])
-    wanted = normalised(targets) * np.prod(counts)
+    wanted = np.array(targets) / np.sum(targets) * np.prod(counts)
     lent = np.maximum(1.0 - wanted, 0.0).sum()  # to parts worth less than one cell
     assert np.all(np.abs(sizes - np.maximum(wanted, 1.0)) <= 1.0 + lent)
     assert sizes.min() >= 1
@@ -125,15 +107,6 @@ def test_a_part_of_a_box_of_three_thousand_million_equations_has_its_true_number
     nx, ny, _ = plan.cells
     assert local.global_cells[0] == 6 * (i + nx * (j + ny * k))  # the first node of a grid cell's first cell
     assert len(boundary_facets(local.cells, "tet4")[0]) < len(local.cells)
-
-
-def test_node_numbers_beyond_32_bits_do_not_wrap():
-    plan = Box((2000, 1500, 2000))
-    assert 3 * plan.n_nodes > plan.n_nodes > 2**32
-    local = fill_region(plan, np.array([[[1998, 2000], [1499, 1500], [1999, 2000]]]))
-    assert local.global_nodes[-1] == plan.n_nodes - 1
-    assert local.global_nodes[0] == 1998 + 2001 * (1499 + 1501 * 1999)
-    assert local.global_cells[-1] == plan.n_cells - 1
 
 
 def test_the_work_for_one_part_does_not_grow_with_the_box():

@@ -27,14 +27,7 @@ def test_a_mesh_comes_back_from_a_file_with_its_hash_and_all_its_tags(tmp_path, 
     assert list(tmp_path.iterdir()) == [tmp_path / f"part{suffix}"]
 
 
-@pytest.mark.parametrize("suffix", [".mesh", ".inp", ".su2", ".avs"])
-@pytest.mark.parametrize("element", ELEMENTS)
-def test_formats_without_tags_keep_nodes_and_cells(tmp_path, element, suffix):
-    mesh = tagged(element)
-    write(mesh, tmp_path / f"part{suffix}")
-    again = read(tmp_path / f"part{suffix}")
-    assert np.allclose(again.x, mesh.x, rtol=0, atol=1e-12)
-    assert np.array_equal(again.cells, mesh.cells)
+KEPT = {".mesh", ".inp", ".su2", ".avs", ".vtu", ".msh", ".vtk"}  # with all digits
 
 
 @pytest.mark.parametrize("suffix", sorted(meshio.extension_to_filetypes))
@@ -45,9 +38,10 @@ def test_every_format_that_is_written_is_read_again_and_the_others_leave_nothing
         write(mesh, tmp_path / f"part{suffix}")
     except InputError:
         assert list(tmp_path.iterdir()) == []
+        assert suffix not in KEPT
         return
     again = read(tmp_path / f"part{suffix}")
-    assert np.allclose(again.x, mesh.x, rtol=0, atol=1e-6)
+    assert np.allclose(again.x, mesh.x, rtol=0, atol=1e-12 if suffix in KEPT else 1e-6)
     assert np.array_equal(again.cells, mesh.cells)
     assert again.x.dtype.byteorder == "="
 
@@ -65,14 +59,6 @@ def test_a_mesh_takes_read_only_arrays_of_any_byte_order_and_layout(order):
     for ours in (again.x, again.cells):
         assert ours.dtype.byteorder == "="
         assert ours.flags.c_contiguous
-
-
-def test_a_chain_of_conversions_changes_nothing(tmp_path):
-    mesh = tagged("tet4")
-    for step in ("a.vtu", "b.msh", "c.vtk", "d.vtu"):
-        write(mesh, tmp_path / step)
-        mesh = read(tmp_path / step)
-    assert mesh.hash == tagged("tet4").hash
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
@@ -146,20 +132,13 @@ def test_marks_of_medit_and_sets_of_abaqus_become_tags(tmp_path):
     assert read(path).node_tags["HELD"].tolist() == [1, 3, 5]
 
 
-def test_untagged_facets_leave_no_tag(tmp_path):
-    mesh = shuffled("hex8")
-    path = foreign(tmp_path, "q.vtu", mesh, [("quad", facets_by_count(mesh, 1))])
-    # the order round a quad does not matter to what it is
-    assert read(path).facet_tags == {}
-
-
-def test_cells_in_several_blocks_keep_the_order_of_the_file(tmp_path):
+def test_cells_in_several_blocks_keep_their_order_and_untagged_facets_leave_no_tag(tmp_path):
     mesh = shuffled("tet4")
-    skin = facets_by_count(mesh, 1)
-    path = tmp_path / "b.vtu"
-    blocks = [("tetra", mesh.cells[:10]), ("triangle", skin), ("tetra", mesh.cells[10:])]
-    meshio.Mesh(mesh.x, blocks).write(path)
-    assert np.array_equal(read(path).cells, mesh.cells)
+    blocks = [("tetra", mesh.cells[:10]), ("triangle", facets_by_count(mesh, 1)), ("tetra", mesh.cells[10:])]
+    meshio.Mesh(mesh.x, blocks).write(tmp_path / "b.vtu")
+    found = read(tmp_path / "b.vtu")
+    assert np.array_equal(found.cells, mesh.cells)
+    assert found.facet_tags == {}
 
 
 def test_single_precision_coordinates_are_read_as_they_are(tmp_path):

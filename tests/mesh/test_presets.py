@@ -1,8 +1,14 @@
+"""Meshes by their names: presets, boxes, and the unstructured ones of the box of Ferreira (2006)."""
+
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
 from fembench.mesh.box import box
 from fembench.mesh.presets import PRESETS, box_named, resolve
+from fembench.mesh.quality import quality, volumes
 
 
 @pytest.mark.row("004:9.1.1")
@@ -26,10 +32,6 @@ def test_a_box_is_named_by_the_specification_that_makes_it_again():
     assert resolve("box:2x3x4:tet4").hash == resolve("box:2x3x4").hash
 
 
-def test_a_number_of_equations_names_the_closest_box():
-    assert box_named("box:5460").n_equations == pytest.approx(5460, rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -50,3 +52,24 @@ def test_a_specification_that_means_nothing_is_one_clear_line(spec, message):
     with pytest.raises(InputError, match=message) as caught:
         resolve(spec)
     assert "\n" not in str(caught.value)
+
+
+FOLDER = Path(__file__).parents[2] / "meshes"
+MESHES = {"thesis1": (233, 855, 618), "thesis2": (933, 4014, 2577), "thesis3": (1984, 9126, 5565)}
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_they_fill_the_box_with_well_shaped_tetrahedra_and_named_faces_at_about_the_published_sizes(name):
+    mesh = resolve(str(FOLDER / f"{name}.msh"))
+    equations = 3 * np.count_nonzero(mesh.x[:, 0] > 1e-9)
+    assert (mesh.n_nodes, mesh.n_cells, equations) == pytest.approx(MESHES[name], rel=0.06)
+    assert np.count_nonzero((mesh.x == [1.0, 0.5, 1.0]).all(axis=1)) == 1  # the loaded corner
+    assert volumes(mesh.x, mesh.cells, "tet4").sum() == pytest.approx(0.5, rel=1e-12)
+    assert quality(mesh.x, mesh.cells, "tet4").min() > 0.3
+    assert set(mesh.facet_tags) == {"x0", "x1", "y0", "y1", "z0", "z1"}
+    for tag, facets in mesh.facet_tags.items():
+        axis, side = "xyz".index(tag[0]), int(tag[1])
+        p = mesh.x[facets]
+        assert np.all(p[:, :, axis] == side * (1.0, 0.5, 1.0)[axis])
+        area = 0.5 * np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
+        assert area[:, axis].sum() == pytest.approx((1 if side else -1) * (1.0 if axis == 1 else 0.5))

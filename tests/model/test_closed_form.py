@@ -1,5 +1,6 @@
-"""Bounds on assembly and CG by interval arithmetic, against sums by hand."""
+"""Time ranges against the tables of Herai (2005); bounds on assembly and CG, against sums by hand."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.model.answers import fitted_iterations
 from fembench.model.closed_form import Activity, CgSet, closed_form
-from fembench.model.interval import TimeRange, shortest_window
+from fembench.model.interval import TimeRange, largest, shortest_window, total
 from fembench.records.store import load
 
 RECORD = Path(__file__).parent.parent / "data" / "record.json"
@@ -39,6 +40,9 @@ def test_phase_by_phase_everything_adds_up():
     # one network card for four halos: 1; two all-reduces: 1
     assert found.iteration == TimeRange(3 + 1 + 1 + 1, 6 + 2 + 2 + 1)
     assert found.seconds == TimeRange(10 + 60, 20 + 110)
+    crowded = closed_form(one_host(cores=2), 10)
+    assert crowded.iteration == TimeRange(2 * 4 + 1 + 1, 2 * 8 + 2 + 1)
+    assert crowded.bottleneck == "T_core_0"
 
 
 def test_globally_messages_hide_behind_computing():
@@ -48,13 +52,6 @@ def test_globally_messages_hide_behind_computing():
     path = TimeRange(10 + 10 * (3 + 0.25 + 1 + 1), 20 + 10 * (6 + 0.5 + 2 + 1))
     assert found.seconds == found.terms["T_0"] == path
     assert found.bottleneck == "T_0"
-
-
-def test_ranks_on_too_few_cores_wait_for_them():
-    alone, crowded = closed_form(one_host(), 10), closed_form(one_host(cores=2), 10)
-    assert crowded.iteration == TimeRange(2 * 4 + 1 + 1, 2 * 8 + 2 + 1)
-    assert crowded.seconds.low > 1.4 * alone.seconds.low
-    assert crowded.bottleneck == "T_core_0"
 
 
 def test_the_expression_has_a_term_for_every_resource():
@@ -128,3 +125,59 @@ def test_an_activity_without_a_value_for_every_rank_is_refused():
         closed_form(one_host(product=(PRODUCT, activity("halo", "nic", 1.0, ranks=3))), 1)
     with pytest.raises(InputError, match="-1 iterations; expected 0 or more"):
         closed_form(one_host(), -1)
+
+
+X, Y = TimeRange(1, 2), TimeRange(3, 5)
+
+
+@pytest.mark.row("000:F28")
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (X + Y, TimeRange(4, 7)),
+        (10 + X, TimeRange(11, 12)),
+        (3 * X, TimeRange(3, 6)),
+        (largest([TimeRange(1, 9), Y]), TimeRange(3, 9)),
+        (total([X, Y, 1]), TimeRange(5, 8)),
+        (Y - X, TimeRange(1, 4)),
+        (Y / X, TimeRange(1.5, 5)),
+        (-2 * X, TimeRange(-4, -2)),
+        (TimeRange(-1, 2) * Y, TimeRange(-5, 10)),
+    ],
+)
+def test_interval_algebra(found, expected):
+    assert found == expected
+
+
+def test_a_divisor_that_holds_zero_is_refused():
+    with pytest.raises(InputError, match="without 0"):
+        X / TimeRange(-1, 1)
+
+
+def test_ends_in_the_wrong_order_are_refused():
+    with pytest.raises(InputError, match="low <= high"):
+        TimeRange(2, 1)
+
+
+@pytest.mark.row("000:F12")
+@pytest.mark.parametrize(
+    ("samples", "keep", "expected"),
+    [
+        ((1.0, 1.1, 1.12, 1.15, 1.2, 5.0, 0.2, 1.13, 1.18, 1.09), 80, TimeRange(1.0, 1.2)),
+        ((3, 1, 2, 9), 100, TimeRange(1, 9)),
+        ((3, 1, 2, 9), 75, TimeRange(1, 3)),
+    ],
+)
+def test_published_windows(samples, keep, expected):
+    assert shortest_window(samples, keep) == expected
+
+
+def test_no_shorter_window_holds_as_many():
+    draw = random.Random(1)
+    for _ in range(200):
+        x = sorted(draw.gauss(0, 1) for _ in range(draw.randint(1, 30)))
+        keep = draw.randint(1, 100)
+        kept = max(len(x) - (100 - keep) * len(x) // 100, 1)
+        found = shortest_window(x, keep)
+        assert sum(v in found for v in x) >= kept
+        assert found.high - found.low == min(x[i + kept - 1] - x[i] for i in range(len(x) - kept + 1))

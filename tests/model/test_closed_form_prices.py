@@ -4,49 +4,20 @@ import dataclasses
 
 import msgspec
 import pytest
-from planted_profile import planted_profile
+from planted_environment import on_hosts_with
+from planted_machine import planted_machine, planted_network
+from planted_runs import study_of
 
 from fembench.base.errors import InputError
 from fembench.model.closed_form_prices import bounded
-from fembench.model.predictor import Predictor
-from fembench.model.rates import rates_of
 from fembench.records.case import Case
-from fembench.records.network import ColdCost, CurvePiece, Network, PairClass
-from fembench.records.sites import by_site
+from fembench.records.network import ColdCost
 
 HOSTS = ("a", "a", "b", "b")
 
 
-def pair_class(name, overhead, latency, a_byte):
-    def line(*coefficients):
-        return (CurvePiece(first=0, coefficients=coefficients),)
-
-    return PairClass(
-        name=name,
-        send=line(overhead, 0.0),
-        latency=line(latency, a_byte),
-        receive=line(overhead, 0.0),
-        gap=line(0.0, a_byte),
-        switch=None,
-    )
-
-
-def network(hosts):
-    """Messages of 1 microsecond inside a host, of 50 and 8 ns a byte between hosts."""
-    classes = by_site(("here",) * hosts)
-    both = (pair_class("same host", 3e-7, 5e-7, 1e-10), pair_class("here", 1e-6, 50e-6, 8e-9))
-    return Network(
-        send_mode="isend",
-        pairs="classes",
-        sites=("here",) * hosts,
-        classes=both[: len(classes.names)],
-        pair_class=classes.pair_class,
-    )
-
-
-def study(speeds, hosts, noise=0.02):
-    profile = planted_profile(speeds, hosts=hosts, network=network(len(set(hosts))), noise=noise)
-    return Predictor(profile, "0" * 64, rates_of(profile))
+def study(speeds, hosts, network=None, **options):
+    return study_of(planted_machine(speeds, hosts, network=network, **{"noise": 0.02} | options))
 
 
 def bounded_case(study, case, iterations):
@@ -76,10 +47,8 @@ def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
 
 
 def test_visits_that_others_disturbed_leave_the_expected_time_where_the_simulation_has_it():
-    profile = planted_profile(
-        [1, 1], hosts=("a", "a"), network=network(1), common=[1, 1, 1, 1, 1, 0.4, 0.3, 0.5]
-    )
-    disturbed, case = Predictor(profile, "0" * 64, rates_of(profile)), Case.of(mesh="m3", ranks=2)
+    disturbed = study([1, 1], ("a", "a"), noise=0.0, common=[1, 1, 1, 1, 1, 0.4, 0.3, 0.5])
+    case = Case.of(mesh="m3", ranks=2)
     found, simulated = bounded_case(disturbed, case, 50), disturbed.predict(case)
     assert found.expected.iteration == pytest.approx(simulated.iteration, rel=0.05)
     assert found.expected.seconds == pytest.approx(simulated.assembly + 50 * simulated.iteration, rel=0.05)
@@ -91,15 +60,14 @@ def test_visits_that_others_disturbed_leave_the_expected_time_where_the_simulati
 def test_each_message_is_priced_by_what_was_computed_before_it_as_in_the_simulation(part, overlap):
     """Computing adds a multiple of its time to the next message, on two ranks with equal parts."""
     cold = {"send": 0.0, "latency": 0.0, "receive": 0.0} | {part: 1.0}
-    one = network(2)
+    one = planted_network(2)
     classes = tuple(
         msgspec.structs.replace(each, cold=(ColdCost(m=8, computed=1.0, swept=True, **cold),))
         for each in one.classes
     )
     case, added = Case.of(mesh="box:4x4x8", ranks=2, overlap=overlap), []
-    for network_ in (one, msgspec.structs.replace(one, classes=classes)):
-        profile = planted_profile([1.0, 1.0], hosts=("a", "b"), network=network_, noise=0.0)
-        two = Predictor(profile, "0" * 64, rates_of(profile))
+    for network in (one, msgspec.structs.replace(one, classes=classes)):
+        two = study([1.0, 1.0], ("a", "b"), network, noise=0.0)
         closed = bounded_case(two, case, 50).expected.iteration
         added.append((closed, two.predict(case).iteration))
     closed, simulated = (after - before for before, after in zip(*added))
@@ -117,12 +85,8 @@ def test_messages_that_overlap_cost_less():
 
 
 def on_two_cores(ranks):
-    """A profile of these ranks on one host of two cores."""
-    profile = study([1.0] * ranks, ("a",) * ranks, noise=0.0).profile
-    hosts = tuple(msgspec.structs.replace(h, cores=2) for h in profile.environment.hosts)
-    environment = msgspec.structs.replace(profile.environment, hosts=hosts)
-    profile = msgspec.structs.replace(profile, environment=environment)
-    return Predictor(profile, "0" * 64, rates_of(profile))
+    """A study of these ranks on one host of two cores."""
+    return study_of(on_hosts_with(study([1.0] * ranks, ("a",) * ranks, noise=0.0).profile, cores=2))
 
 
 @pytest.mark.row("000:7.3")

@@ -8,14 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from planted_profile import planted_profile
+from planted_runs import study_of
 
 from fembench.base.errors import InputError
-from fembench.cli.main import main
 from fembench.model.answers import expected_iterations
 from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
 from fembench.model.closed_form_prices import ClosedFormCorrection, bounded
-from fembench.model.predictor import Predictor
-from fembench.model.rates import rates_of
 from fembench.records.case import Case
 from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction
@@ -23,20 +21,18 @@ from fembench.records.profile import save_profile
 from fembench.records.store import load
 
 RECORD = Path(__file__).parent.parent / "data" / "record.json"
-LINK = GivenLink(2e-5, 1e9)
-HOSTS = ("a", "b")
 
 
 @pytest.fixture
 def study():
-    profile = planted_profile([1.0, 0.5], hosts=HOSTS, noise=0.02)
-    return Predictor(profile, "0" * 64, rates_of(profile), link=LINK)
+    return study_of(planted_profile([1.0, 0.5], hosts=("a", "b"), noise=0.02), link=GivenLink(2e-5, 1e9))
 
 
 @pytest.fixture
-def machine_file(study, tmp_path):
+def words(study, tmp_path):
+    """The words of an analytic prediction by that profile, but for the link."""
     save_profile(study.profile, tmp_path / "machine.json")
-    return str(tmp_path / "machine.json")
+    return ["predict", "m3", "--machine", str(tmp_path / "machine.json"), "--method", "analytic"]
 
 
 def run_that_took(study, case, factor, iterations=40):
@@ -95,48 +91,38 @@ def test_iterations_are_given_known_fitted_or_the_most_allowed(study):
     assert expected_iterations(0, limited, []) == (500, "the maximum allowed, an upper bound")
 
 
-def test_balanced_shares_are_found_first(study):
-    parts = study.workload(Case.of(mesh="m3", ranks=2, shares="balanced")).parts
-    assert parts.cells[0] == pytest.approx(2 * parts.cells[1], rel=0.2)
-
-
 def test_what_is_said_is_sealed_with_its_method(study, tmp_path):
     said = in_closed_form(study, ClosedFormCorrection(), [], Case.of(mesh="m1", ranks=2))
-    save_prediction(said, tmp_path / "said.json")
-    assert load_prediction(tmp_path / "said.json").predicted.method == ANALYTIC
+    path = tmp_path / "said.json"
+    save_prediction(said, path)
+    assert load_prediction(path).predicted.method == ANALYTIC
     assert said.predicted.low < said.predicted.iteration < said.predicted.high
-    text = (tmp_path / "said.json").read_text()
-    (tmp_path / "said.json").write_text(text.replace('"analytic"', '"simulation"'))
-    with pytest.raises(InputError, match="has been changed since"):
-        load_prediction(tmp_path / "said.json")
+    whole = json.loads(path.read_text())
+    for change in ({"method": "simulation"}, {"iteration": 1.1 * said.predicted.iteration}):
+        path.write_text(json.dumps(whole | {"predicted": whole["predicted"] | change}))
+        with pytest.raises(InputError, match="has been changed since"):
+            load_prediction(path)
 
 
-def test_the_verb_answers_with_expression_interval_and_terms(machine_file, capsys, output):
-    words = ["predict", "m3", "--machine", machine_file, "--link", "2e-8,1e12,1e-8", "--ranks", "2"]
-    words += ["--method", "analytic", "--iterations", "50"]
+def test_the_verb_answers_with_expression_interval_and_terms(words, answer, output):
+    words = [*words, "--link", "2e-8,1e12,1e-8", "--ranks", "2", "--iterations", "50"]
     text = output(*words)
     assert "T = max(" in text
     assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     assert "T_core_1" in text
-    assert main([*words, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,), (whole,), (edited,) = (
+        answer(*words, *more) for more in ((), ("--compose", "global"), ("--machines", "fastest"))
+    )
     low, high = found["seconds"]
     assert found["assembly"][0] + 50 * found["iteration"][0] == pytest.approx(low)
     assert low < high
     assert set(found["terms"]) >= {"T_0", "T_core_0", "T_core_1", "T_nic_0"}
-    assert main([*words, "--json", "--compose", "global"]) == 0
-    (whole,) = json.loads(capsys.readouterr().out)
     assert whole["seconds"][1] <= high * (1 + 1e-12)
-    assert main([*words, "--json", "--machines", "fastest"]) == 0
-    (edited,) = json.loads(capsys.readouterr().out)
     assert edited["iteration"][1] < 0.7 * found["iteration"][1]
 
 
-def test_several_numbers_of_ranks_make_a_table_and_a_deadline(machine_file, capsys):
-    words = ["predict", "m3", "--machine", machine_file, "--link", "2e-5,1e9", "--method", "analytic"]
-    assert (
-        main([*words, "--ranks", "1,2", "--shares", "balanced", "--iterations", "9", "--deadline", "9"]) == 0
-    )
-    text = capsys.readouterr().out
+def test_several_numbers_of_ranks_make_a_table_and_a_deadline(words, output):
+    words = [*words, "--link", "2e-5,1e9", "--ranks", "1,2", "--shares", "balanced"]
+    text = output(*words, "--iterations", "9", "--deadline", "9")
     assert "deadline 9 s: 1 rank suffices" in text
     assert "T = max(" not in text

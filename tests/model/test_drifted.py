@@ -6,14 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 from planted_machine import planted_machine
-from planted_runs import planted_run
+from planted_runs import run_of
 
 from fembench.cli.main import main
 from fembench.fem.problem import PRESETS, resolved
-from fembench.model.cg import prices
 from fembench.model.drifted import ALPHA, LEAST, changes, readings_of, stale, state_text
 from fembench.model.predictor import open_study
-from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
@@ -120,21 +118,12 @@ def test_triads_of_other_sizes_are_compared_along_their_curve(a_run, slower, cha
 
 
 @pytest.fixture
-def machine_file(tmp_path):
-    path = tmp_path / "machine.json"
-    profile = planted_machine([1, 1, 0.5, 0.5], ("node1",) * 4, noise=0.02)
-    save_profile(profile, path)
-    return path
-
-
-@pytest.fixture
 def a_run(machine_file):
     """A function: a run that took what the profile says."""
 
     def run(mesh, ranks, created="2026-01-01T00:00:00+00:00", id="planted"):
-        s, case = open_study(machine_file), Case.of(mesh=mesh, ranks=ranks)
-        slots, machine, _ = s.place(ranks)
-        made, _ = planted_run(case, machine, prices(workload(case), slots, s.rates), created=created, id=id)
+        case = Case.of(mesh=mesh, ranks=ranks)
+        made, _ = run_of(open_study(machine_file), case, created=created, id=id)
         return msgspec.structs.replace(made, problem=resolved(PRESETS[case.question.problem]))
 
     return run
@@ -145,62 +134,48 @@ def in_state(record, state):
 
 
 @pytest.fixture
-def validated(tmp_path, capsys, a_run, machine_file):
-    """A function: (exit status, text) of validate for held-out runs with memory at this speed, or without
-    readings."""
-    (tmp_path / "grid.toml").write_text(
-        'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
-    )
-    (tmp_path / "held.toml").write_text('name = "held"\n[[cases]]\nmesh = ["m2", "m3"]\nranks = 4\n')
+def validated(tmp_path, capsys, a_run, grid_file):
+    """A function: (text, JSON of the state) of validate with exit status `expected`.
 
-    def one(memory, *more):
+    Held-out runs have memory at this speed, or, with None, no readings.
+    """
+
+    def one(memory, expected):
+        cases = ["validate", grid_file, "--cases", str(tmp_path / "held.toml")]
         for k, ranks in enumerate((1, 2)):
-            state = planted_state(2, seed=k) if memory else ()
-            save(
-                in_state(
-                    a_run("m1", ranks, id=f"train-{ranks}", created=f"2026-01-0{k + 1}T00:00:00+00:00"), state
-                ),
-                tmp_path / "train",
-            )
-        assert main(["validate", str(tmp_path / "grid.toml"), "--cases", str(tmp_path / "held.toml")]) == 0
+            run = a_run("m1", ranks, f"2026-01-0{k + 1}T00:00:00+00:00", f"train-{ranks}")
+            save(in_state(run, planted_state(2, seed=k) if memory else ()), tmp_path / "train")
+        assert main(cases) == 0
         for k, mesh in enumerate(("m2", "m3")):
             state = planted_state(2, seed=9 + k, memory=memory) if memory else ()
             run = a_run(mesh, 4, "2999-01-01T00:00:00+00:00", f"held-{mesh}")
             save(in_state(run, state), tmp_path / "held")
-        capsys.readouterr()
-        status = main(["validate", str(tmp_path / "grid.toml"), *more])
-        return status, capsys.readouterr()
+        told = []
+        for more in ([], ["--json"]):
+            capsys.readouterr()
+            assert main(["validate", grid_file, *more]) == expected
+            told.append(capsys.readouterr().out)
+        return told[0], json.loads(told[1])["state"]
 
     return one
 
 
 def test_validate_is_invalid_if_the_memory_became_slower_after_the_training(validated):
-    status, told = validated(0.7)
-    assert status == 1
-    assert "INVALID: these errors do not test the predictions" in told.out
-    assert "\nINVALID: memory bandwidth of one rank on a is 3" in told.out
-    assert "median │error│" in told.out  # still printed
+    text, state = validated(0.7, 1)
+    assert "INVALID: these errors do not test the predictions" in text
+    assert "\nINVALID: memory bandwidth of one rank on a is 3" in text
+    assert "median │error│" in text  # still printed
+    assert state["stale"].startswith("memory bandwidth")
+    assert {c["what"] for c in state["changes"]} == {"core", "memory"}
 
 
-def test_validate_says_so_if_the_machine_did_not_change(validated):
-    status, told = validated(1.0)
-    assert status == 0
-    assert "state of the machine: as in the training" in told.out
-    assert "INVALID" not in told.out
-
-
-def test_validate_says_that_the_state_is_not_known_if_nothing_recorded_it(validated):
-    status, told = validated(None)
-    assert status == 0
-    assert "state of the machine: not known" in told.out
-
-
-def test_the_verdict_is_in_the_json(validated):
-    status, told = validated(0.7, "--json")
-    assert status == 1
-    found = json.loads(told.out)["state"]
-    assert found["stale"].startswith("memory bandwidth")
-    assert {c["what"] for c in found["changes"]} == {"core", "memory"}
+@pytest.mark.parametrize(("memory", "said"), [(1.0, "as in the training"), (None, "not known")])
+def test_validate_says_so_if_the_machine_did_not_change_or_nothing_recorded_its_state(
+    validated, memory, said
+):
+    text, _ = validated(memory, 0)
+    assert f"state of the machine: {said}" in text
+    assert "INVALID" not in text
 
 
 @pytest.mark.parametrize(("memory", "status"), [(1.0, 0), (0.7, 1)])

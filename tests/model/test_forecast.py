@@ -1,16 +1,19 @@
 """Predictions: from a profile and a partition, corrected by runs, recorded before a run, scored after it."""
 
 import dataclasses
+import itertools
 import json
 import math
 import socket
 import subprocess
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import on_hosts_with
 from planted_machine import flat_class, planted_machine, planted_network
-from planted_runs import ITERATIONS, even_prices, planted_run
+from planted_runs import ITERATIONS, even_prices, planted_run, run_of, study_of
 from thesis_001 import DATA
 
 from fembench.base.errors import InputError
@@ -25,34 +28,25 @@ from fembench.model.engine import simulate
 from fembench.model.forecast import allreduce_scale, half_width, smallest
 from fembench.model.from_record import graph_of_record, message_of
 from fembench.model.graph import save_graph
-from fembench.model.grid import read_grid, study_of
-from fembench.model.heterogeneity import gain_over_equal, shares_of
+from fembench.model.grid import read_grid
+from fembench.model.grid import study_of as study_of_grid
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench.model.predictor import Predictor, open_study, taught
+from fembench.model.predictor import open_study, taught
 from fembench.model.rates import rates_of
 from fembench.model.score import Grid, ScoredConfiguration, check_held_out, ideal, kendall, score
-from fembench.model.slots import chosen, company, machine_of, slots_of
+from fembench.model.slots import company, machine_of, slots_of
 from fembench.model.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.network import Beside
+from fembench.records.phases import ALLREDUCE
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
-from fembench.records.record import Record, Rule, Verdict
+from fembench.records.record import Rule, Verdict
 from fembench.records.store import load, load_all, save
 
 HOSTS = ("a", "a", "b", "b")
-
-
-def study(profile, **options):
-    return Predictor(profile, "0" * 64, rates_of(profile), **options)
-
-
-@pytest.fixture
-def machine_file(tmp_path):
-    save_profile(planted_machine([1, 1, 0.5, 0.5], HOSTS, noise=0.02), tmp_path / "machine.json")
-    return str(tmp_path / "machine.json")
 
 
 @pytest.mark.row("003:gen")
@@ -69,7 +63,7 @@ def test_a_problem_held_at_its_boundary_has_fewer_equations():
     )
 
 
-def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_path):
+def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_path, refusal, machine_file):
     box = resolve("box:2x2x2")
     face = np.flatnonzero(box.x[:, 0] == 0)
     apart = int(np.flatnonzero(box.x[:, 0] == box.x[:, 0].max())[0])
@@ -78,49 +72,22 @@ def test_a_name_of_nodes_and_of_facets_restrains_what_it_restrains_in_a_run(tmp_
     problem = tmp_path / "p.toml"
     problem.write_text('[[constraints]]\non = {tag = "held"}\n')
     assert restrained(str(problem), mesh).sum() == 3 * (len(face) + 1)
+    words = ["predict", "m1", "--machine", machine_file, "--problem", str(problem)]
+    assert "unknown tag 'held'" in refusal(*words)
 
 
 def test_a_prediction_says_why_its_preconditioner_was_chosen(capsys, machine_file):
-    main(
-        [
-            "predict",
-            "m1",
-            "--machine",
-            machine_file,
-            "--link",
-            "2e-5,1e9",
-            "--ranks",
-            "1,2",
-            "--precond",
-            "auto",
-        ]
-    )
+    words = ["predict", "m1", "--machine", machine_file, "--link", "2e-5,1e9"]
+    assert main([*words, "--ranks", "1,2", "--precond", "auto"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "precond auto" in line]
-    assert [line.split(": precond auto: ")[0] for line in lines] == [
-        "predict: m1 on 1 rank",
-        "predict: m1 on 2 ranks",
-    ]
+    runs = [line.split(": precond auto: ")[0] for line in lines]
+    assert runs == ["predict: m1 on 1 rank", "predict: m1 on 2 ranks"]
     assert all("expected to solve 630 equations" in line for line in lines)
 
 
-def test_a_number_of_ranks_that_is_given_twice_is_predicted_once(capsys, machine_file):
-    words = ["predict", "m1", "--machine", machine_file, "--link", "2e-5,1e9", "--json", "--ranks"]
-    for text in ("2,2", "2"):
-        assert main([*words, text]) == 0
-        assert len(json.loads(capsys.readouterr().out)) == 1
-
-
-def test_a_problem_that_does_not_fit_the_mesh_is_refused_as_a_run_would(tmp_path, refusal, machine_file):
-    problem = tmp_path / "p.toml"
-    problem.write_text('[[constraints]]\non = {tag = "held"}\n')
-    assert "unknown tag 'held'" in refusal(
-        "predict", "m1", "--machine", machine_file, "--problem", str(problem)
-    )
-
-
-def test_blocks_cannot_be_cut_without_mpi():
-    with pytest.raises(InputError, match="expected metis or rcb"):
-        workload(Case.of(mesh="m1", partitioner="blocks"))
+def test_a_number_of_ranks_that_is_given_twice_is_predicted_once(answer, machine_file):
+    words = ["predict", "m1", "--machine", machine_file, "--link", "2e-5,1e9", "--ranks"]
+    assert [len(answer(*words, text)) for text in ("2,2", "2")] == [1, 1]
 
 
 def test_speeds_are_read_at_the_rank_s_own_size_and_company():
@@ -153,7 +120,7 @@ def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_
     assert "does not say how long messages take after computing" in note
     small = planted_machine([1.0] * 2)
     cut = [msgspec.structs.replace(s, units=s.units // 1000) for s in small.speeds if s.rank == 0]
-    other = study(msgspec.structs.replace(small, speeds=(*cut, *(s for s in small.speeds if s.rank))))
+    other = study_of(msgspec.structs.replace(small, speeds=(*cut, *(s for s in small.speeds if s.rank))))
     works = [workload(Case.of(mesh="m1", ranks=n)) for n in (1, 2)]
     one, two = (other.beyond(work) for work in works)
     assert [line.split(":")[1].split(" of ")[0] for line in one] == [" product sym", " updates"]
@@ -174,19 +141,14 @@ def test_products_from_cell_to_cell_cost_by_the_cell():
     assert rates.spread(0, "product ebe", box.cells) == pytest.approx(np.array(box.samples) / box.speed)
     work = workload(Case.of(mesh="m2", ranks=2, storage="ebe"))
     assert work.product_units() == work.parts.cells != work.parts.blocks
-    slots, _, _ = study(profile).place(2)
+    slots, _, _ = study_of(profile).place(2)
     a, b = prices(work, slots, rates)
     assert a.product / b.product == pytest.approx(work.parts.cells[0] / work.parts.cells[1])
 
 
-def test_what_the_profile_lacks_is_named():
-    with pytest.raises(InputError, match="no product ebe of rank 0; it has assembly, product csr"):
-        rates_of(planted_machine([1.0])).seconds(0, "product ebe", 10, 1)
-
-
 @pytest.mark.row("001:7.1d")
 def test_an_iteration_takes_what_its_parts_take():
-    s = study(planted_machine([1.0, 1.0], ("a", "b")))
+    s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
     found = s.predict(Case.of(mesh="m3", ranks=2))
     work, (slots, machine, _) = found.work, s.place(2)
     priced = prices(work, slots, s.rates)
@@ -210,20 +172,20 @@ def test_a_prediction_takes_less_than_a_second(machine_file):
 
 
 @pytest.mark.row("000:C9")
-def test_a_prediction_touches_no_host(machine_file, monkeypatch, capsys):
+def test_a_prediction_touches_no_host(machine_file, monkeypatch, output):
     def touched(*_, **__):
         raise AssertionError("a prediction went to a host")
 
     resolve("m1")
     for module, name in ((socket, "socket"), (subprocess, "Popen")):
         monkeypatch.setattr(module, name, touched)
-    assert main(["predict", "m1", "--machine", machine_file, "--link", "1e-5,1e9", "--ranks", "4"]) == 0
-    assert "iteration" in capsys.readouterr().out
+    words = ["predict", "m1", "--machine", machine_file, "--link", "1e-5,1e9", "--ranks", "4"]
+    assert "iteration" in output(*words)
 
 
 @pytest.mark.row("004:9.1.11b", "003:A13")
 def test_balanced_shares_let_all_ranks_finish_at_once():
-    s = study(planted_machine([1, 1, 0.5, 0.25], ("a", "b", "c", "d")))
+    s = study_of(planted_machine([1, 1, 0.5, 0.25], ("a", "b", "c", "d")))
     equal, even = (s.predict(Case.of(mesh="m3", ranks=4, shares=shares)) for shares in ("", "balanced"))
     spread = [f.outcome.busy.sum(axis=1).max() / f.outcome.busy.sum(axis=1).mean() for f in (equal, even)]
     assert spread[0] > 1.5
@@ -231,28 +193,15 @@ def test_balanced_shares_let_all_ranks_finish_at_once():
     assert even.outcome.busy.sum(axis=1).max() < 0.7 * equal.outcome.busy.sum(axis=1).max()
 
 
-def test_weights_from_h_gain_in_simulated_conjugate_gradients_what_their_ratio_promises():
-    h = (26.0, 26.0, 40.0, 42.0)  # Mendes 2004
-    quick = planted_network(4, far=flat_class("here", 1e-9, 1e-9, 1e-13))
-    profile = planted_machine([26 / each for each in h], ("a", "b", "c", "d"), network=quick)
-    shares = ":".join(f"{s:.5f}" for s in shares_of(h))
-    equal, weighted = (
-        study(profile).predict(Case.of(mesh="s", ranks=4, shares=each)).iteration for each in ("", shares)
-    )
-    assert 1.25 <= equal / weighted <= 1.33
-    assert gain_over_equal(h) == pytest.approx(1.320, abs=0.001)
-
-
 @pytest.mark.row("000:r_cc")
 @pytest.mark.parametrize(
     ("speed", "link", "suits"),
     [(0.1, "1e-9,1e15", "ideal"), (1.0, "1e-5,1e9", "usable"), (1.0, "1e-3,1e9", "more ranks gain little")],
 )
-def test_a_program_is_classed_by_computing_over_messages(tmp_path, capsys, speed, link, suits):
+def test_a_program_is_classed_by_computing_over_messages(tmp_path, output, speed, link, suits):
     save_profile(planted_machine([speed] * 2, ("a", "b")), tmp_path / "machine.json")
     words = ["predict", "s", "--machine", str(tmp_path / "machine.json"), "--link", link, "--ranks", "2"]
-    assert main(words) == 0
-    (line,) = (t for t in capsys.readouterr().out.splitlines() if t.startswith("computing over messages"))
+    (line,) = (t for t in output(*words).splitlines() if t.startswith("computing over messages"))
     assert line.endswith(f"({suits})")
     ratio = float(line.split(": ")[1].split()[0])
     assert {"ideal": ratio >= 10, "usable": 1 < ratio < 10}.get(suits, ratio <= 1)
@@ -261,31 +210,25 @@ def test_a_program_is_classed_by_computing_over_messages(tmp_path, capsys, speed
 def test_what_if_edits_change_machines_and_network():
     profile = planted_machine([1, 1, 0.5, 0.5], HOSTS)
     case = Case.of(mesh="m3", ranks=4)
-    plain = study(profile).predict(case).iteration
-    assert study(profile, edits=("fastest",)).predict(case).iteration < plain
-    assert study(profile, edits=("slowest",)).predict(case).iteration > plain
-    assert study(profile, factor=10).predict(case).iteration < plain
-    six = study(profile, edits=("add:b",))
+    plain = study_of(profile).predict(case).iteration
+    assert study_of(profile, edits=("fastest",)).predict(case).iteration < plain
+    assert study_of(profile, edits=("slowest",)).predict(case).iteration > plain
+    assert study_of(profile, factor=10).predict(case).iteration < plain
+    six = study_of(profile, edits=("add:b",))
     assert six.place(6)[2] == ["a", "a", "b", "b", "b", "b"]
     assert company(six.place(6)[0]) == [2] * 6
     slots = slots_of(profile, "sym", ("add:b*2",))
     assert len({s.host for s in slots}) == 4
-    with pytest.raises(InputError, match="the profile has 4 slots"):
-        chosen(slots_of(profile, "sym"), 5)
-    with pytest.raises(InputError, match="fastest, slowest, share:COUNT or add"):
-        slots_of(profile, "sym", ("quick",))
 
 
 def test_a_profile_without_a_network_needs_a_link():
     profile = planted_machine([1.0, 1.0], ("a", "b"))
     bare = msgspec.structs.replace(profile, network=None)
     with pytest.raises(InputError, match="--link"):
-        study(bare).predict(Case.of(mesh="m1", ranks=2))
+        study_of(bare).predict(Case.of(mesh="m1", ranks=2))
     link = parse_link("50e-6,125e6,1e-6", overhead=True)
-    given = study(bare, link=link).predict(Case.of(mesh="m1", ranks=2)).iteration
-    assert given == pytest.approx(study(profile).predict(Case.of(mesh="m1", ranks=2)).iteration, rel=1e-9)
-    with pytest.raises(InputError, match="expected SECONDS"):
-        parse_link("fast")
+    given = study_of(bare, link=link).predict(Case.of(mesh="m1", ranks=2)).iteration
+    assert given == pytest.approx(study_of(profile).predict(Case.of(mesh="m1", ranks=2)).iteration, rel=1e-9)
 
 
 def test_all_reduces_take_what_was_measured():
@@ -326,78 +269,56 @@ def test_a_deadline_between_the_middle_and_the_upper_end_of_the_interval_is_not_
 
 
 def test_runs_teach_what_the_profile_does_not_know():
-    s = study(planted_machine([1.0, 1.0], ("a", "b")))
-    runs = []
-    for mesh in ("m1", "m2", "m3"):
-        case = Case.of(mesh=mesh, ranks=2)
-        slots, machine, _ = s.place(2)
-        priced = [
-            dataclasses.replace(p, product=1.2 * p.product, updates=0.9 * p.updates, loop=5e-6)
-            for p in prices(workload(case), slots, s.rates)
-        ]
-        runs.append(planted_run(case, machine, priced, id=mesh)[0])
+    s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
+    cases = [Case.of(mesh=mesh, ranks=2) for mesh in ("m1", "m2", "m3")]
+    runs = [run_of(s, case, {"product": 1.2, "updates": 0.9}, loop=5e-6)[0] for case in cases]
     found = learn(runs, s.rates, s.place)
     assert found.product.at(20_000, 1) == pytest.approx(1.2, rel=1e-3)
     assert found.updates.at(2_000, 1) == pytest.approx(0.9, rel=1e-3)
     assert found.loop == pytest.approx(5e-6, rel=1e-2)
     knowing = taught(s, runs)
     assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
-    again = knowing.predict(Case.of(mesh="m3", ranks=2))
+    again = knowing.predict(cases[2])
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
 
 
 @pytest.mark.parametrize("variant", ["standard", "single-reduction"])
 def test_runs_teach_what_all_reduces_take_in_them(variant):
-    s = study(planted_machine([1.0, 1.0], ("a", "b")))
+    s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
     case = Case.of(mesh="m2", ranks=2, variant=variant)
-    slots, machine, _ = s.place(2)
-    slow = dataclasses.replace(machine, collective=2.5 * machine.collective)
-    record, result = planted_run(case, slow, prices(workload(case), slots, s.rates))
+    record, result = run_of(s, case, collective=2.5)
     found = learn([record], s.rates, s.place)
     assert found.reduce.at(1, 1) == pytest.approx(2.5, rel=0.02)
     knowing = dataclasses.replace(s, correction=dataclasses.replace(found, scale=1.0))
     assert knowing.predict(case).iteration == pytest.approx(result.makespan / ITERATIONS, rel=0.02)
     assert s.predict(case).iteration < 0.9 * result.makespan / ITERATIONS
-
-
-def test_a_run_on_one_rank_teaches_nothing_about_all_reduces():
-    s = study(planted_machine([1.0]))
-    case = Case.of(mesh="m1", ranks=1)
-    slots, machine, _ = s.place(1)
-    record, _ = planted_run(case, machine, prices(workload(case), slots, s.rates))
-    assert learn([record], s.rates, s.place).reduce.at(1, 1) == 1.0
+    alone = study_of(planted_machine([1.0]))
+    record, _ = run_of(alone, Case.of(mesh="m1", ranks=1))
+    assert (
+        learn([record], alone.rates, alone.place).reduce.at(1, 1) == 1.0
+    )  # one rank teaches nothing of them
 
 
 def test_a_factor_may_depend_on_the_size_and_ends_where_nothing_taught_it():
-    s = study(planted_machine([1.0, 1.0], ("a", "b")))
+    s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
     runs = []
     for mesh in ("m1", "m2", "m3"):
         case = Case.of(mesh=mesh, ranks=2)
-        slots, machine, _ = s.place(2)
-        work = workload(case)
-        priced = [
-            dataclasses.replace(p, product=p.product * (blocks / 1e4) ** 0.5)
-            for p, blocks in zip(prices(work, slots, s.rates), work.product_units())
-        ]
-        runs.append(planted_run(case, machine, priced, id=mesh)[0])
+        blocks = np.array(workload(case).product_units())
+        runs.append(run_of(s, case, {"product": (blocks / 1e4) ** 0.5})[0])
     found = learn(runs, s.rates, s.place).product
     assert found.at(4_000, 1) == pytest.approx(0.4**0.5, rel=1e-3)
     assert found.at(1e9, 1) == found.at(max(runs[2].partition.blocks), 5)
 
 
 def test_errors_are_those_of_runs_that_others_taught():
-    s = study(planted_machine([1.0] * 8, network=planted_network(1)))
-    slow, runs = {2: 1.0, 4: 1.3, 8: 1.1}, []
-    for mesh in ("m2", "m3"):
-        for ranks, factor in slow.items():
-            case = Case.of(mesh=mesh, ranks=ranks)
-            slots, machine, _ = s.place(ranks)
-            priced = [
-                dataclasses.replace(p, product=factor * p.product)
-                for p in prices(workload(case), slots, s.rates)
-            ]
-            runs.append(planted_run(case, machine, priced, id=f"{mesh}-{ranks}")[0])
+    s = study_of(planted_machine([1.0] * 8, network=planted_network(1)))
+    runs = [
+        run_of(s, Case.of(mesh=mesh, ranks=ranks), {"product": factor})[0]
+        for mesh in ("m2", "m3")
+        for ranks, factor in ((2, 1.0), (4, 1.3), (8, 1.1))
+    ]
     assert folds([*runs[:3], runs[1]]) == [([1, 2, 3], [0]), ([0, 2], [1, 3]), ([0, 1, 3], [2])]
     assert folds(runs[:2]) == []  # one would teach alone
     found = learn(runs, s.rates, s.place)
@@ -410,26 +331,14 @@ def test_errors_are_those_of_runs_that_others_taught():
 
 def test_errors_contain_what_changed_between_the_passes_of_the_training():
     """The machine is 4 % slower in the second pass; no run is predicted from runs of its own pass."""
-    s = study(planted_machine([1.0] * 8, network=planted_network(1)))
-    runs = []
-    for nth, slower in enumerate((1.0, 1.04)):
-        for ranks in (2, 3, 4):
-            case = Case.of(mesh="s", ranks=ranks)
-            slots, machine, _ = s.place(ranks)
-            priced = [
-                dataclasses.replace(p, product=slower * p.product, updates=slower * p.updates)
-                for p in prices(workload(case), slots, s.rates)
-            ]
-            created = f"2026-02-0{nth + 1}T00:00:00+00:00"
-            runs.append(planted_run(case, machine, priced, id=f"p{ranks}-r{nth}", created=created)[0])
-    assert folds(runs) == [
-        ([4, 5], [0]),
-        ([1, 2], [3]),
-        ([3, 5], [1]),
-        ([0, 2], [4]),
-        ([3, 4], [2]),
-        ([0, 1], [5]),
+    s = study_of(planted_machine([1.0] * 8, network=planted_network(1)))
+    runs = [
+        run_of(s, Case.of(mesh="s", ranks=ranks), {"product": slower, "updates": slower}, created=created)[0]
+        for slower, created in ((1.0, "2026-02-01T00:00:00+00:00"), (1.04, "2026-02-02T00:00:00+00:00"))
+        for ranks in (2, 3, 4)
     ]
+    by_pass = {0: [4, 5], 3: [1, 2], 1: [3, 5], 4: [0, 2], 2: [3, 4], 5: [0, 1]}
+    assert folds(runs) == [(teachers, [run]) for run, teachers in by_pass.items()]
     errors = np.array(learn(runs, s.rates, s.place).errors)
     assert errors[:, 1] - errors[:, 0] == pytest.approx(2 * math.log(1.04), rel=0.2)
     assert ([0, 2, 4], [1]) in folds([*runs[:3], *runs[4:]])  # the second pass lacks a configuration
@@ -440,12 +349,11 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
     quick = flat_class("here", latency=1e-7, a_byte=1e-10)
     far = msgspec.structs.replace(quick, beside=(Beside(m=1000, longer=1e-4, left=0.0),))
     costly, free = (
-        study(planted_machine([1.0, 1.0], ("a", "b"), network=planted_network(2, far=one)))
+        study_of(planted_machine([1.0, 1.0], ("a", "b"), network=planted_network(2, far=one)))
         for one in (far, quick)
     )
     case = Case.of(mesh="m3", ranks=2)
-    slots, machine, _ = costly.place(2)
-    run, _ = planted_run(case, machine, prices(workload(case), slots, costly.rates))
+    run, _ = run_of(costly, case)
     more = costly.predict(case).iteration - free.predict(case).iteration
     assert more == pytest.approx(1e-7 * run.partition.message_bytes[0][0], rel=0.05)
     assert learn([run], costly.rates, costly.place).product.value == pytest.approx(1.0, rel=1e-6)
@@ -456,18 +364,12 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
 
 def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
     """Products and all-reduces are planted slower by the root of the number of ranks."""
-    s = study(planted_machine([1.0] * 8, network=planted_network(1)))
-    runs = []
-    for mesh in ("m1", "m3"):
-        for ranks in (2, 4):
-            case = Case.of(mesh=mesh, ranks=ranks)
-            slots, machine, _ = s.place(ranks)
-            slow = dataclasses.replace(machine, collective=ranks**0.5 * machine.collective)
-            priced = [
-                dataclasses.replace(p, product=p.product * ranks**0.5)
-                for p in prices(workload(case), slots, s.rates)
-            ]
-            runs.append(planted_run(case, slow, priced, id=f"{mesh}-{ranks}")[0])
+    s = study_of(planted_machine([1.0] * 8, network=planted_network(1)))
+    runs = [
+        run_of(s, Case.of(mesh=mesh, ranks=ranks), {"product": ranks**0.5}, collective=ranks**0.5)[0]
+        for mesh in ("m1", "m3")
+        for ranks in (2, 4)
+    ]
     found = learn([*runs, *runs], s.rates, s.place)
     for together in (1, 2, 3, 4, 8):
         assert found.product.at(20_000, together) == pytest.approx(together**0.5, rel=0.02)
@@ -489,22 +391,29 @@ def test_a_recorded_run_simulated_on_its_own_machine_takes_as_long():
     assert cg / graph.iterations == pytest.approx(truth.makespan / ITERATIONS, rel=0.02)
 
 
-@pytest.mark.parametrize("offset", [-1.0, -1e-3, -2e-5, 2e-5, 1e-3, 1.0])
-def test_clocks_that_are_apart_give_no_message_that_costs_less_than_nothing(offset):
+@pytest.fixture
+def a_run():
+    """A record of two ranks with their first iterations traced."""
     on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
-    apart = tuple(
-        msgspec.structs.replace(e, begin=e.begin + offset, end=e.end + offset) if e.rank else e
-        for e in record.events
-    )
-    message = message_of(msgspec.structs.replace(record, events=apart))
+    return planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))[0]
+
+
+@pytest.mark.parametrize("offset", [-1.0, -1e-3, -2e-5, 2e-5, 1e-3, 1.0])
+def test_clocks_that_are_apart_give_no_message_that_costs_less_than_nothing(a_run, offset):
+    def at(e, end):
+        moved = e.begin + e.rank * offset, e.end + e.rank * end
+        return msgspec.structs.replace(e, begin=moved[0], end=moved[1])
+
+    message = message_of(msgspec.structs.replace(a_run, events=tuple(at(e, offset) for e in a_run.events)))
     assert message.latency >= 0
     assert message.per_byte > 0
+    # all-reduces of rank 1 seem to end before they begin
+    events = tuple(at(e, abs(offset) * (e.phase != ALLREDUCE)) for e in a_run.events)
+    assert message_of(msgspec.structs.replace(a_run, events=events)).latency >= 0.0
 
 
-def test_what_neither_computing_nor_messages_explain_is_the_residual():
-    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
+def test_what_neither_computing_nor_messages_explain_is_the_residual(a_run):
+    record = a_run
     iteration = measured(record).iteration
     assert graph_of_record(record).residual == pytest.approx(0.0, abs=0.01 * iteration)
     late = np.array(record.sets[0].seconds)
@@ -514,9 +423,8 @@ def test_what_neither_computing_nor_messages_explain_is_the_residual():
     assert graph.residual == pytest.approx(5e-4, rel=0.05)
 
 
-def test_a_graph_says_that_others_used_the_processors_of_its_run():
-    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
+def test_a_graph_says_that_others_used_the_processors_of_its_run(a_run):
+    record = a_run
     busy = Rule(id="D6", ok=False, value="vm: others used 30 % of the CPU time", threshold="<= 2 %")
     loud = msgspec.structs.replace(record, verdict=Verdict("PROVISIONAL", (), (busy,)))
     line = graph_of_record(loud).note.splitlines()[-1]
@@ -526,35 +434,25 @@ def test_a_graph_says_that_others_used_the_processors_of_its_run():
     assert "D6" not in graph_of_record(quiet).note
 
 
-def test_simulation_without_a_machine_says_what_is_in_the_cost_of_messages(tmp_path, capsys):
-    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
+def test_simulation_without_a_machine_says_what_is_in_the_cost_of_messages(tmp_path, output, a_run):
     path = tmp_path / "graph.json"
-    save_graph(msgspec.structs.replace(graph_of_record(record), note="PROVISIONAL: D6 fails"), path)
-    said = {}
-    for options in ((), ("--link", "2e-5,1e9")):
-        assert main(["simulate", str(path), *options]) == 0
-        said[options] = capsys.readouterr().out
-        assert "PROVISIONAL: D6 fails\n" in said[options]
-    assert [("include waiting and interruptions" in text) for text in said.values()] == [True, False]
+    save_graph(msgspec.structs.replace(graph_of_record(a_run), note="PROVISIONAL: D6 fails"), path)
+    said = [output("simulate", str(path), *options) for options in ((), ("--link", "2e-5,1e9"))]
+    assert all("PROVISIONAL: D6 fails\n" in text for text in said)
+    assert ["include waiting and interruptions" in text for text in said] == [True, False]
 
 
-def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, capsys):
-    profile = planted_machine([1.0, 1.0])
-    hosts = tuple(
-        msgspec.structs.replace(h, others_percent=32.0, others_resolution=1.0)
-        for h in profile.environment.hosts
-    )
-    for name, found in (("loud", hosts), ("quiet", profile.environment.hosts)):
-        environment = msgspec.structs.replace(profile.environment, hosts=found)
-        save_profile(msgspec.structs.replace(profile, environment=environment), tmp_path / name)
-        assert main(["predict", "m1", "--machine", str(tmp_path / name), "--link", "2e-5,1e9"]) == 0
-        assert capsys.readouterr().out.startswith("PROVISIONAL: others used 32.0 %") == (name == "loud")
+def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, output):
+    quiet = planted_machine([1.0, 1.0])
+    loud = on_hosts_with(quiet, others_percent=32.0, others_resolution=1.0)
+    for profile in (loud, quiet):
+        save_profile(profile, tmp_path / "machine")
+        text = output("predict", "m1", "--machine", str(tmp_path / "machine"), "--link", "2e-5,1e9")
+        assert text.startswith("PROVISIONAL: others used 32.0 %") == (profile is loud)
 
 
-def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
-    on = even_machine(2, latency=50e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
+def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out(a_run):
+    record = a_run
     last = max(e.iteration for e in record.events)
     cut = [e for e in record.events if e.iteration < last]
     half = [e for e in record.events if e.iteration == last and e.rank == 0]
@@ -567,32 +465,6 @@ def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out():
     assert found.note.endswith("5 spans dropped, last traced iteration left out")
 
 
-def test_a_message_never_costs_less_than_nothing_where_clocks_are_apart():
-    on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
-    moved = tuple(
-        msgspec.structs.replace(e, begin=e.begin + e.rank * 1e-3, end=e.end + e.rank * 1e-3 * (e.phase != 13))
-        for e in record.events
-    )  # all-reduces of rank 1 seem to end before they begin
-    assert message_of(msgspec.structs.replace(record, events=moved)).latency == 0.0
-
-
-def test_blocking_exchange_is_refused(tmp_path):
-    case = Case.of(mesh="m1", ranks=2, exchange="blocking", overlap=False)
-    with pytest.raises(InputError, match="exchange blocking cannot be predicted"):
-        study(planted_machine([1.0] * 2)).predict(case)
-    on = even_machine(2, latency=5e-6, per_byte=8e-9, overhead=0.0)
-    record, _ = planted_run(Case.of(mesh="m1", ranks=2), on, even_prices(2))
-    with pytest.raises(InputError, match="exchange blocking has no graph"):
-        graph_of_record(msgspec.structs.replace(record, case=case))
-
-
-def test_a_record_without_a_trace_is_refused():
-    record = msgspec.structs.replace(load(DATA / "record.json"), events=())
-    with pytest.raises(InputError, match="no traced iterations"):
-        graph_of_record(record)
-
-
 def test_overlap_and_variants_shape_the_graph():
     work = workload(Case.of(mesh="m1", ranks=2))
     kinds = [type(e).__name__ for e in cg_graph(work, even_prices(2), 5).programs[0][-1].body]
@@ -603,9 +475,29 @@ def test_overlap_and_variants_shape_the_graph():
     kinds = [type(e).__name__ for e in cg_graph(turned, even_prices(2), 5).programs[0][-1].body]
     assert kinds.index("Wait") == kinds.index("Send") + 1
     assert kinds.count("Collective") == 1
-    s = study(planted_machine([1.0] * 2))
-    with pytest.raises(InputError, match="solver petsc: the profile has no speeds of PETSc"):
-        s.predict(Case.of(mesh="m1", ranks=2, solver="petsc", storage="baij"))
+
+
+BLOCKING = Case.of(mesh="m1", ranks=2, exchange="blocking", overlap=False)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda run: workload(Case.of(mesh="m1", partitioner="blocks")), "expected metis or rcb"),
+        (
+            lambda run: study_of(planted_machine([1.0] * 2)).predict(BLOCKING),
+            "exchange blocking cannot be predicted",
+        ),
+        (
+            lambda run: graph_of_record(msgspec.structs.replace(run, case=BLOCKING)),
+            "exchange blocking has no graph",
+        ),
+        (lambda run: graph_of_record(msgspec.structs.replace(run, events=())), "no traced iterations"),
+    ],
+)
+def test_what_has_no_prediction_or_graph_is_refused(a_run, ask, message):
+    with pytest.raises(InputError, match=message):
+        ask(a_run)
 
 
 def cell(predicted, measured_time, *, low=None, high=None, variation=0.0, ranks=2, mesh="m"):
@@ -660,11 +552,11 @@ def test_an_interval_holds_nine_of_ten_runs_of_other_configurations(configuratio
 @pytest.mark.parametrize("visits", [3, 6, 12])
 def test_without_runs_an_interval_holds_nine_of_ten_of_what_the_visits_are_samples_of(visits):
     case, mesh, rng = Case.of(mesh="m1", ranks=1), resolve("m1"), np.random.default_rng(visits)
-    exact = study(planted_machine([1.0])).predict(case, mesh).iteration
+    exact = study_of(planted_machine([1.0])).predict(case, mesh).iteration
     inside = []
     for _ in range(200):
         *speeds, now = np.exp(0.05 * rng.standard_normal(visits + 1))
-        found = study(planted_machine([1.0], visits=visits, common=speeds)).predict(case, mesh)
+        found = study_of(planted_machine([1.0], visits=visits, common=speeds)).predict(case, mesh)
         inside.append(found.low <= exact / now <= found.high)
     assert 0.85 <= np.mean(inside) <= 0.95
 
@@ -695,7 +587,7 @@ def test_held_out_cells_are_other_ranks_and_meshes_and_many():
         check_held_out(train, [cell(1, 1, ranks=4)] * 2, ["m"])
 
 
-def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, capsys, output, machine_file):
+def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, output, machine_file):
     before = str(tmp_path / "before.json")
     words = ["predict", "m1", "--machine", machine_file]
     text = output(*words, "--ranks", "2", "--iterations", "210", "-o", before)
@@ -703,28 +595,12 @@ def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, capsys,
     assert "cg.allreduce" in text
     assert main([*words, "--ranks", "2", "-o", before]) == 2  # never overwritten
     said = load_prediction(before).predicted
-    s = open_study(machine_file)
-    slots, machine, _ = s.place(2)
     case = Case.of(mesh="m1", ranks=2)
-    run, _ = planted_run(
-        case, machine, prices(workload(case), slots, s.rates), created="2999-01-01T00:00:00+00:00"
-    )
-    path = save(run, tmp_path)
-    assert main([*words, "-o", before, "--against", str(path)]) == 0
+    run, _ = run_of(open_study(machine_file), case, created="2999-01-01T00:00:00+00:00")
+    assert "predicted" in output(*words, "-o", before, "--against", str(save(run, tmp_path)))
     kept = load_prediction(before)
     assert kept.predicted == said
     assert abs(kept.observed[0].error) < 0.02
-    assert "predicted" in capsys.readouterr().out
-
-
-def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
-    before = tmp_path / "before.json"
-    assert main(["predict", "m1", "--machine", machine_file, "--ranks", "2", "-o", str(before)]) == 0
-    tree = json.loads(before.read_text())
-    tree["predicted"]["iteration"] *= 1.1
-    before.write_text(json.dumps(tree))
-    with pytest.raises(InputError, match="changed since"):
-        load_prediction(before)
 
 
 @pytest.mark.parametrize(
@@ -739,45 +615,41 @@ def test_a_prediction_that_was_changed_is_refused(tmp_path, machine_file):
         (["--network", "x0"], "x10"),
         (["--iterations", "-3"], "--iterations -3: expected a whole number of at least 0"),
         (["--deadline", "nan"], "--deadline nan: expected a finite number of at least 0"),
-        (["--machines", "quick"], "fastest, slowest"),
+        (["--machines", "quick"], "fastest, slowest, share:COUNT or add"),
         (["--deadline", "1"], "needs --iterations"),
-        (["--storage", "ebe"], "no product ebe"),
+        (["--storage", "ebe"], "no product ebe of rank 0; it has assembly, product csr"),
     ],
 )
 def test_a_wrong_question_is_answered_in_one_line(refusal, machine_file, words, message):
     assert message in refusal("predict", "m1", "--machine", machine_file, *words)
 
 
-def test_the_verb_sweeps_plots_and_meets_deadlines(tmp_path, capsys, output, machine_file):
+def test_the_verb_sweeps_plots_and_meets_deadlines(tmp_path, answer, output, machine_file):
     words = ["predict", "m3", "--machine", machine_file, "--ranks", "1,2,4", "--iterations", "400"]
     text = output(*words, "--shares", "balanced", "--deadline", "10", "--plot", str(tmp_path / "t.svg"))
     assert "deadline 10 s: 1 rank suffices" in text
     assert (tmp_path / "t.svg").read_text().startswith("<?xml")
-    assert main([*words, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 3
+    assert len(answer(*words)) == 3
 
 
 def test_contention_makes_messages_of_a_host_wait_for_each_other():
     wide = planted_network(2, far=flat_class("here", 1e-6, 50e-6, 1e-6))
     profile = planted_machine([1.0] * 4, HOSTS, network=wide)
     case = Case.of(mesh="m3", ranks=4)
-    plain, queued = (study(profile, contention=c).predict(case).iteration for c in (False, True))
+    plain, queued = (study_of(profile, contention=c).predict(case).iteration for c in (False, True))
     assert queued > 1.2 * plain
 
 
-def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, capsys, output):
-    graph = str(tmp_path / "graph.json")
-    assert main(["trace", str(DATA / "record.json"), "-o", graph, "--dot", str(tmp_path / "g.dot")]) == 0
-    assert "execution graph of" in capsys.readouterr().out
+def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, answer, output):
+    graph, record = str(tmp_path / "graph.json"), str(DATA / "record.json")
+    assert "execution graph of" in output("trace", record, "-o", graph, "--dot", str(tmp_path / "g.dot"))
     shown = output("trace", graph, "--show", "--ranks", "0")
     assert "loop" in shown
-    assert main(["trace", graph, "--show", "--ranks", "0,0"]) == 0
-    assert capsys.readouterr().out == shown
-    chrome = ["--chrome", str(tmp_path / "c.json")]
-    text = output("simulate", graph, *chrome, "--against", str(DATA / "record.json"))
+    assert output("trace", graph, "--show", "--ranks", "0,0") == shown
+    text = output("simulate", graph, "--chrome", str(tmp_path / "c.json"), "--against", record)
     assert "critical path" in text
     assert "per rank, absolute" in text
-    found = json.loads(output("simulate", graph, "--link", "50e-6,125e6", "--contention", "--json"))
+    found = answer("simulate", graph, "--link", "50e-6,125e6", "--contention")
     assert found["makespan"] == pytest.approx(max(found["finish"]))
     spent = np.array([np.sum(found[k], axis=1) for k in ("busy", "wait", "overhead")]).sum(axis=0)
     assert spent == pytest.approx(np.array(found["finish"]), rel=1e-12)
@@ -803,50 +675,29 @@ def test_wrong_graphs_and_options_are_refused_in_one_line(tmp_path, refusal, wor
     assert message in refusal(*(graph if w == "GRAPH" else w for w in words))
 
 
-CAMPAIGN = """
-name = "held"
-[[cases]]
-mesh = ["m2", "m3"]
-ranks = 4
-"""
-
-
-def runs_on(s, meshes, ranks, created, folder):
-    for mesh in meshes:
-        for p in ranks:
-            case = Case.of(mesh=mesh, ranks=p)
-            slots, machine, _ = s.place(p)
-            priced = [
-                dataclasses.replace(x, product=1.1 * x.product, loop=3e-6)
-                for x in prices(workload(case), slots, s.rates)
-            ]
-            run: Record = planted_run(case, machine, priced, created=created, id=f"{mesh}-p{p}")[0]
-            save(run, folder / "runs")
+def runs_on(machine_file, meshes, ranks, created, folder):
+    """Runs that take 1.1 times as long in products, saved in a folder."""
+    for mesh, p in itertools.product(meshes, ranks):
+        case, id = Case.of(mesh=mesh, ranks=p), f"{mesh}-p{p}"
+        run, _ = run_of(open_study(machine_file), case, {"product": 1.1}, loop=3e-6, created=created, id=id)
+        save(run, folder / "runs")
 
 
 @pytest.mark.row("003:A12")
 def test_validation_writes_predictions_first_and_scores_them_after_the_runs(
-    tmp_path, capsys, output, refusal, machine_file
+    tmp_path, capsys, answer, output, refusal, machine_file, grid_file
 ):
-    s = open_study(machine_file)
-    runs_on(s, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
-    (tmp_path / "held.toml").write_text(CAMPAIGN)
-    grid_file = tmp_path / "grid.toml"
-    grid_file.write_text(
-        'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n'
-    )
-    assert "expected --cases" in refusal("validate", str(grid_file))
-    assert main(["validate", str(grid_file), "--cases", str(tmp_path / "held.toml")]) == 0
-    assert "4 predictions written" in capsys.readouterr().out
-    assert main(["validate", str(grid_file), "--cases", str(tmp_path / "held.toml")]) == 0
-    assert "0 predictions written" in capsys.readouterr().out
-    runs_on(s, ["m2", "m3"], [4], "2026-01-01T00:00:00+00:00", tmp_path / "held")
-    assert main(["validate", str(grid_file)]) == 2  # older than what was said of them
+    runs_on(machine_file, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
+    assert "expected --cases" in refusal("validate", grid_file)
+    cases = ["validate", grid_file, "--cases", str(tmp_path / "held.toml")]
+    assert "4 predictions written" in output(*cases)
+    assert "0 predictions written" in output(*cases)
+    runs_on(machine_file, ["m2", "m3"], [4], "2026-01-01T00:00:00+00:00", tmp_path / "held")
+    assert main(["validate", grid_file]) == 2  # older than what was said of them
     assert "no held-out run began after its prediction" in capsys.readouterr().err
-    runs_on(s, ["m2", "m3"], [4], "2999-01-01T00:00:00+00:00", tmp_path / "held")
-    text = output("validate", str(grid_file))
-    assert "ideal sum of speeds" in text
-    found = json.loads(output("validate", str(grid_file), "--json"))
+    runs_on(machine_file, ["m2", "m3"], [4], "2999-01-01T00:00:00+00:00", tmp_path / "held")
+    assert "ideal sum of speeds" in output("validate", grid_file)
+    found = answer("validate", grid_file)
     assert found["fembench"]["median"] < 0.03
     assert found["fembench, analytic"]["median"] < 0.05
     assert {c["method"] for c in found["cells"]} == {"simulation", "analytic"}
@@ -855,16 +706,10 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(
     )
 
 
-def test_the_profile_can_be_judged_alone(tmp_path, machine_file):
-    s = open_study(machine_file)
-    runs_on(s, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
-    grid_file, training = tmp_path / "grid.toml", load_all(tmp_path / "train")
-    for more in ("", "learn = false\n"):
-        grid_file.write_text(
-            f'machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n{more}'
-        )
-        taught_by_runs = study_of(read_grid(grid_file), training).correction
-        if more:
-            assert taught_by_runs is None
-        else:
-            assert taught_by_runs.product.at(20_000, 1) == pytest.approx(1.1, rel=0.01)
+def test_the_profile_can_be_judged_alone(tmp_path, machine_file, grid_file):
+    runs_on(machine_file, ["m1"], [1, 2], "2026-01-01T00:00:00+00:00", tmp_path / "train")
+    training, grid = load_all(tmp_path / "train"), Path(grid_file)
+    correction = study_of_grid(read_grid(grid), training).correction
+    assert correction.product.at(20_000, 1) == pytest.approx(1.1, rel=0.01)
+    grid.write_text(f"{grid.read_text()}learn = false\n")
+    assert study_of_grid(read_grid(grid), training).correction is None

@@ -4,50 +4,27 @@ import json
 
 import msgspec
 import pytest
-from planted_machine import planted_machine
 from planted_records import accounted, on_ranks, planted, wrong
-from planted_runs import planted_run
+from planted_runs import run_of
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.fem.problem import PRESETS, resolved
-from fembench.model.cg import prices
 from fembench.model.grid import check_cases
 from fembench.model.predictor import open_study
-from fembench.model.workload import workload
 from fembench.records import prediction
 from fembench.records.case import Case
 from fembench.records.phases import NAMES
 from fembench.records.prediction import load_prediction
-from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 
 EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 WRONG = wrong(planted([1.0])).verification
-CAMPAIGN = 'name = "held"\n[[cases]]\nmesh = ["m2", "m3"]\nranks = 4\n'
-
-
-@pytest.fixture
-def machine_file(tmp_path):
-    save_profile(
-        planted_machine([1, 1, 0.5, 0.5], ("a", "a", "b", "b"), noise=0.02), tmp_path / "machine.json"
-    )
-    return str(tmp_path / "machine.json")
-
-
-@pytest.fixture
-def grid_file(tmp_path):
-    path = tmp_path / "grid.toml"
-    path.write_text('machine = "machine.json"\ntraining = "train"\nheld_out = "held"\npredictions = "said"\n')
-    (tmp_path / "held.toml").write_text(CAMPAIGN)
-    return str(path)
 
 
 def made_run(machine_file, case, created, id="planted"):
     """A run that took what the profile says, and computed the problem that it names."""
-    s = open_study(machine_file)
-    slots, machine, _ = s.place(case.placement.ranks)
-    run, _ = planted_run(case, machine, prices(workload(case), slots, s.rates), created=created, id=id)
+    run, _ = run_of(open_study(machine_file), case, created=created, id=id)
     return msgspec.structs.replace(run, problem=resolved(PRESETS[case.question.problem]))
 
 
@@ -70,21 +47,18 @@ def invalid_run(machine_file, mesh, ranks, folder):
 
 @pytest.fixture
 def held_against(tmp_path, machine_file):
-    """A prediction of m1 on 2 ranks, and a function: the exit status of holding a changed run against it."""
+    """A prediction of m1 on 2 ranks, and a function: the words that hold a changed run against it."""
     before = tmp_path / "before.json"
-    assert main(["predict", "m1", "--machine", machine_file, "--ranks", "2", "-o", str(before)]) == 0
+    words = ["predict", "m1", "--machine", machine_file, "-o", str(before)]
+    assert main([*words, "--ranks", "2"]) == 0
     run = made_run(machine_file, Case.of(mesh="m1", ranks=2), LATER)
 
-    def status(**changes):
+    def against(**changes):
         case = run.case.with_(**changes.pop("case", {}))
         cut = on_ranks(run, case.placement.ranks)
-        path = save(msgspec.structs.replace(cut, case=case, **changes), tmp_path)
-        words = ["predict", "m1", "--machine", machine_file, "-o", str(before), "--against", str(path)]
-        found = main(words)
-        assert len(load_prediction(before).observed) == (found == 0)
-        return found
+        return [*words, "--against", str(save(msgspec.structs.replace(cut, case=case, **changes), tmp_path))]
 
-    return status
+    return against
 
 
 @pytest.mark.parametrize(
@@ -109,18 +83,18 @@ def held_against(tmp_path, machine_file):
     ],
 )
 def test_a_run_of_another_case_older_or_invalid_is_not_held_against_the_prediction(
-    capsys, held_against, change, message
+    refusal, held_against, change, message
 ):
-    capsys.readouterr()
-    assert held_against(**change) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    words = held_against(**change)
+    assert message in refusal(*words)
+    assert load_prediction(words[words.index("-o") + 1]).observed == ()
 
 
-def test_what_does_not_decide_the_time_of_an_iteration_may_differ(held_against):
+def test_what_does_not_decide_the_time_of_an_iteration_may_differ(output, held_against):
     free = {"shares": "2:2", "tolerance": 1e-9, "iterations": 40, "sets": 9, "label": "x", "clock": "tsc"}
-    assert held_against(case={"mesh": "./m1.msh", **free}) == 0
+    words = held_against(case={"mesh": "./m1.msh", **free})
+    assert output(*words)
+    assert len(load_prediction(words[words.index("-o") + 1]).observed) == 1
 
 
 def test_a_run_in_the_second_of_its_prediction_counts_as_later():
@@ -157,23 +131,22 @@ def test_invalid_runs_neither_teach_nor_judge_in_a_grid(tmp_path, capsys, machin
     assert "held_out: 1 of 3 records are INVALID and were left out" in told.err
 
 
-def test_learning_from_invalid_runs_alone_is_refused(tmp_path, refusal, machine_file):
-    invalid_run(machine_file, "m1", 2, tmp_path / "train")
-    assert "1 record, all INVALID" in refusal(
-        "predict", "m2", "--machine", machine_file, "--learn", str(tmp_path / "train")
-    )
-
-
-def test_an_invalid_run_is_not_placed(tmp_path, refusal, machine_file):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["predict", "m2", "--machine", "MACHINE", "--learn", "."], "1 record, all INVALID"),
+        (["place", "RUN", "--hosts", "a:1,b:1"], "INVALID"),
+        (["simulate", "graph.json", "--against", "RUN"], "INVALID"),
+    ],
+)
+def test_an_invalid_run_alone_teaches_nothing_is_not_placed_and_judges_no_graph(
+    tmp_path, refusal, machine_file, monkeypatch, words, said
+):
+    monkeypatch.chdir(tmp_path)
     invalid_run(machine_file, "m1", 2, tmp_path)
-    assert "INVALID" in refusal("place", str(tmp_path / "runs" / "bad-m1-p2.json"), "--hosts", "a:1,b:1")
-
-
-def test_a_graph_is_not_held_against_an_invalid_run(tmp_path, refusal, machine_file):
-    invalid_run(machine_file, "m1", 2, tmp_path)
-    run, graph = str(tmp_path / "runs" / "bad-m1-p2.json"), str(tmp_path / "graph.json")
-    assert main(["trace", run, "-o", graph]) == 0
-    assert "INVALID" in refusal("simulate", graph, "--against", run)
+    names = {"MACHINE": machine_file, "RUN": "runs/bad-m1-p2.json"}
+    assert main(["trace", names["RUN"], "-o", "graph.json"]) == 0
+    assert said in refusal(*(names.get(word, word) for word in words))
 
 
 def test_runs_of_another_case_are_not_judged_by_a_prediction(tmp_path, capsys, machine_file, grid_file):
@@ -215,12 +188,11 @@ def test_cases_that_choose_hosts_are_not_predicted(placement):
         check_cases([], [Case.of(mesh="m1", ranks=2, **placement)])
 
 
-def test_a_mesh_that_was_edited_is_predicted_again(tmp_path, capsys, machine_file, grid_file):
+def test_a_mesh_that_was_edited_is_predicted_again(tmp_path, output, machine_file, grid_file):
     runs_of(machine_file, ["m1"], [1], EARLIER, tmp_path / "train")
     mesh = tmp_path / "mine.msh"
     (tmp_path / "held.toml").write_text(f'name = "held"\n[[cases]]\nmesh = "{mesh}"\nranks = 2\n')
     for box, written in (("3x3x3", 2), ("3x3x3", 0), ("3x3x4", 2)):
-        assert main(["mesh", "box", box, "-o", str(mesh)]) == 0
-        capsys.readouterr()
-        assert main(["validate", grid_file, "--cases", str(tmp_path / "held.toml")]) == 0
-        assert f"{written} predictions written" in capsys.readouterr().out
+        output("mesh", "box", box, "-o", str(mesh))
+        text = output("validate", grid_file, "--cases", str(tmp_path / "held.toml"))
+        assert f"{written} predictions written" in text

@@ -1,22 +1,20 @@
 """A network that was measured: what follows from its samples, and what the simulation makes of it."""
 
-import json
 import re
 from dataclasses import replace
 
 import msgspec
 import pytest
 from planted_machine import planted_machine, planted_network
+from planted_runs import study_of
 
 from fembench.base.errors import InputError
 from fembench.characterize.estimate import estimated, kielmann_costs
-from fembench.cli.main import main
 from fembench.model.closed_form_prices import bounded
 from fembench.model.events import simulate_events
 from fembench.model.graph import Compute, ExecutionGraph, Receive, Send, Wait, save_graph
 from fembench.model.heterogeneity import brought_up_to_date, slowness_rows
 from fembench.model.planner import make_plan
-from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of, slowed
 from fembench.model.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.records.case import Case
@@ -181,6 +179,9 @@ def test_parameters_of_every_class_follow_from_the_samples():
         assert one.switch is None
     assert network.overlap is True
     assert any("differ by" in note for note in network.notes)
+    other = estimated(brought_home(inside=False), (0, 0, 1)).classes  # no two ranks of a host could measure
+    assert other[0].name == "same host, as a > b"
+    assert other[0].latency == other[1].latency
 
 
 def test_kielmann_s_parameters_are_those_of_the_published_formulas():
@@ -190,12 +191,6 @@ def test_kielmann_s_parameters_are_those_of_the_published_formulas():
     assert found[0].latency == pytest.approx((rtt_0 - 2 * g_0) / 2)
     assert found[2].gap == pytest.approx(A_BYTE * 65536 + g_0)
     assert kielmann_costs("x", [t for t in trains(0, 1) if t.m]) == []
-
-
-def test_a_class_that_no_two_ranks_could_measure_says_whose_it_has():
-    network = estimated(brought_home(inside=False), (0, 0, 1))
-    assert network.classes[0].name == "same host, as a > b"
-    assert network.classes[0].latency == network.classes[1].latency
 
 
 def crowd(factor, pairs, m, where):
@@ -250,25 +245,20 @@ def test_ranks_that_wait_slow_others_where_they_keep_the_core_they_share():
 
 
 @pytest.fixture
-def machine_file(tmp_path):
+def polling_machine(tmp_path):
+    """The file of a profile of 12 ranks on 8 cores, which waiting ranks keep."""
     profile = planted_machine([1.0] * 12, network=planted_network(1, polling=2.0))
     save_profile(profile, tmp_path / "machine.json")
     return str(tmp_path / "machine.json")
 
 
-def makespan(capsys, *arguments):
-    assert main(["simulate", *arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)["makespan"]
-
-
+@pytest.mark.parametrize(("hosts", "seconds"), [((), 1.5), (("node8",) * 12, 1.0)])
 def test_a_graph_made_elsewhere_is_slowed_by_waiting_ranks_and_one_made_there_is_not(
-    tmp_path, machine_file, capsys
+    tmp_path, polling_machine, answer, hosts, seconds
 ):
-    graph = ExecutionGraph(phases=("x",), programs=((Compute(0, 1.0),),) * 12)
-    save_graph(graph, tmp_path / "graph.json")
-    assert makespan(capsys, str(tmp_path / "graph.json"), "--machine", machine_file) == pytest.approx(1.5)
-    save_graph(msgspec.structs.replace(graph, hosts=("node8",) * 12), tmp_path / "there.json")
-    assert makespan(capsys, str(tmp_path / "there.json"), "--machine", machine_file) == pytest.approx(1.0)
+    path = str(tmp_path / "graph.json")
+    save_graph(ExecutionGraph(phases=("x",), programs=((Compute(0, 1.0),),) * 12, hosts=hosts), path)
+    assert answer("simulate", path, "--machine", polling_machine)["makespan"] == pytest.approx(seconds)
 
 
 def with_kernels(profile):
@@ -331,37 +321,30 @@ def test_the_samples_of_the_load_widen_the_interval_around_their_median(method):
     samples = [HostLoad("a", RankLoad(rank=0, queue=1.0, load=0.0), s, 1.0) for s in (1.0, 2.0, 3.0)]
     (now,) = brought_up_to_date(profile, "clock", samples).values()
     assert now == (2.0, 1.0, 3.0)
-    rates = slowed(rates_of(profile), {0: now.factor})
-    ends = []
-    for uncertain in (0.0, now.uncertain):
-        study = Predictor(profile, "0" * 64, replace(rates, uncertain=uncertain))
-        case = Case.of(mesh="m1")
-        found = study.predict(case)
+    rates, case = slowed(rates_of(profile), {0: now.factor}), Case.of(mesh="m1")
+
+    def ends(uncertain):
+        study = replace(study_of(profile), rates=replace(rates, uncertain=uncertain))
+        if method == "simulation":
+            found = study.predict(case)
+            return found.low, found.iteration, found.high
         bounds = bounded(study, study.workload(case), 10)
-        ends.append(
-            (found.low, found.iteration, found.high)
-            if method == "simulation"
-            else (bounds.iteration.low, bounds.expected.iteration, bounds.iteration.high)
-        )
-    (low, middle, high), (lower, same, higher) = ends
+        return bounds.iteration.low, bounds.expected.iteration, bounds.iteration.high
+
+    (low, middle, high), (lower, same, higher) = ends(0.0), ends(now.uncertain)
     assert same == middle
     assert (lower, higher) == pytest.approx((low / 2, high * 2), rel=1e-6)
 
 
-def test_the_report_shows_every_part_of_a_network():
-    measured = msgspec.structs.replace(
-        estimated(brought_home(), (0, 0, 1)), contention=(crowd(1.5, 2, 65536, "between"),), polling=1.9
-    )
+def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_path):
+    network = estimated(brought_home(), (0, 0, 1))
+    profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
+    save_profile(profile, tmp_path / "machine.json")
+    assert load_profile(tmp_path / "machine.json") == profile
+    measured = msgspec.structs.replace(network, contention=(crowd(1.5, 2, 65536, "between"),), polling=1.9)
     text = as_text(measured, synthetic="a lab")
     for part in ("SYNTHETIC: a lab", "a > b", "Kielmann", "between", "1.50", "travels", "keep their core"):
         assert part in text
     slow = msgspec.structs.replace(measured, overlap=False, overlap_left=0.97, polling=1.01)
     assert "does not travel while ranks compute: 97%" in as_text(slow)
     assert "leave their core" in as_text(slow)
-
-
-def test_a_profile_with_a_network_survives_its_file(tmp_path):
-    network = estimated(brought_home(), (0, 0, 1))
-    profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
-    save_profile(profile, tmp_path / "machine.json")
-    assert load_profile(tmp_path / "machine.json") == profile

@@ -113,24 +113,6 @@ def test_within_three_per_cent_of_the_best_of_all_placements_simulated(seed):
     assert found.seconds <= 1.03 * optimum
 
 
-def test_a_judge_decides_between_what_the_cost_found():
-    parts, hosts, platform = problem(3)
-    cost = lambda place: iteration_seconds(parts, hosts, platform, place)  # noqa: E731
-    only_first = lambda place: sum(place) + 1.0  # noqa: E731
-    assert (
-        best_placement(parts, hosts, cost, only_first).seconds
-        < best_placement(parts, hosts, cost, lambda place: 100 - sum(place)).seconds
-    )
-
-
-def test_two_parts_that_talk_much_share_a_host():
-    parts = Parts((1e-3,) * 4, ((2,), (3,), (0,), (1,)), ((10**6,), (10**6,), (10**6,), (10**6,)))
-    hosts = [CandidateHost("a", 2, 2), CandidateHost("b", 2, 2)]
-    platform = platform_of(hosts, message)
-    found = best_placement(parts, hosts, lambda p: iteration_seconds(parts, hosts, platform, p))
-    assert found.place[0] == found.place[2] != found.place[1] == found.place[3]
-
-
 def test_an_iteration_by_hand():
     parts = Parts((1.0, 2.0), ((1,), (0,)), ((8,), (8,)))
     hosts = [CandidateHost("a", 2, 1), CandidateHost("b", 2, 2, 1.5)]

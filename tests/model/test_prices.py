@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 from planted_machine import planted_machine
-from planted_runs import even_prices, planted_run
+from planted_runs import ITERATIONS, even_prices, planted_run, run_of, study_of
 
 from fembench.base.errors import InputError
 from fembench.methods.recipe import recipe
@@ -16,8 +16,6 @@ from fembench.model.engine import simulate
 from fembench.model.graph import Collective, Compute, Receive, Send, Wait
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench.model.predictor import Predictor
-from fembench.model.rates import rates_of
 from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.phases import ALLREDUCE, PRECOND
@@ -62,19 +60,6 @@ def test_each_grid_of_multigrid_sends_messages_of_a_quarter_and_rank_0_sums_and_
     assert sorted(kinds) == ["allreduce", "allreduce", "bcast", "reduce"]
 
 
-def test_runs_by_multigrid_teach_what_they_cost():
-    s = study(planted_machine([1.0, 1.0]))
-    case = Case.of(mesh="m", ranks=2, precond="multigrid")
-    slots, machine, _ = s.place(2)
-    slow = [
-        dataclasses.replace(p, precond=2 * p.precond, precond_product=2 * p.precond_product)
-        for p in prices(workload(case), slots, s.rates)
-    ]
-    record, result = planted_run(case, machine, slow)
-    taught = dataclasses.replace(s, correction=learn([record], s.rates, s.place))
-    assert taught.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
-
-
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
 def test_an_allgather_brings_every_rank_all_parts(ranks):
     event = Collective("allgather", 48, 0)
@@ -113,14 +98,10 @@ def test_each_variant_waits_for_as_many_sums_as_it_has():
     assert iteration("pipelined", 3e-3) == pytest.approx(3e-3 + updates)
 
 
-def study(profile):
-    return Predictor(profile, "0" * 64, rates_of(profile))
-
-
 @pytest.mark.parametrize("name", ["chebyshev", "two-level", "multigrid"])
 @pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
 def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
-    s = study(planted_machine([1.0, 1.0, 0.5]))
+    s = study_of(planted_machine([1.0, 1.0, 0.5]))
     plain, found = (
         s.predict(Case.of(mesh="m2", ranks=3, precond=p, variant=variant)) for p in ("none", name)
     )
@@ -132,7 +113,7 @@ def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
 @pytest.mark.parametrize(("dilate", "times"), [(48.0, 3.0), (16.0, 1.0), (1.0, 1.0)])
 def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, times):
     profile = msgspec.structs.replace(planted_machine([1.0, 1.0]), dilate=16.0)
-    s = study(profile)
+    s = study_of(profile)
     plain, found = (
         prices(workload(case), s.place(2)[0], s.rates)[0]
         for case in (Case.of(mesh="m2", ranks=2), Case.of(mesh="m2", ranks=2, dilate=dilate))
@@ -141,21 +122,17 @@ def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, 
     assert found.computing == pytest.approx(times * plain.computing)
 
 
-def test_runs_teach_what_a_preconditioner_costs():
-    profile = planted_machine([1.0, 1.0])
-    s = study(profile)
-    case = Case.of(mesh="m2", ranks=2, precond="chebyshev")
-    slots, machine, _ = s.place(2)
-    slow = [
-        dataclasses.replace(p, precond=1.5 * p.precond, precond_product=1.5 * p.precond_product)
-        for p in prices(workload(case), slots, s.rates)
-    ]
-    record, result = planted_run(case, machine, slow)
+@pytest.mark.parametrize(("mesh", "precond", "factor"), [("m2", "chebyshev", 1.5), ("m", "multigrid", 2.0)])
+def test_runs_teach_what_a_preconditioner_costs(mesh, precond, factor):
+    s = study_of(planted_machine([1.0, 1.0]))
+    case = Case.of(mesh=mesh, ranks=2, precond=precond)
+    record, result = run_of(s, case, {"precond": factor, "precond_product": factor})
     found = learn([record], s.rates, s.place)
-    assert found.precond.value == pytest.approx(1.5, rel=1e-6)
     assert found.product.value == pytest.approx(1.0, rel=1e-6)
+    if precond == "chebyshev":  # the time of multigrid is not its kernels' alone
+        assert found.precond.value == pytest.approx(factor, rel=1e-6)
     corrected = dataclasses.replace(s, correction=found)
-    assert corrected.predict(case).iteration == pytest.approx(result.makespan / 40, rel=0.02)
+    assert corrected.predict(case).iteration == pytest.approx(result.makespan / ITERATIONS, rel=0.02)
 
 
 def petsc_profile():
@@ -166,7 +143,7 @@ def petsc_profile():
 
 
 def test_petsc_is_predicted_from_its_own_runs_and_refused_without():
-    s = study(petsc_profile())
+    s = study_of(petsc_profile())
     case = Case.of(mesh="m2", ranks=2, solver="petsc", storage="baij")
     with pytest.raises(InputError, match="--learn RECORDS of runs with --solver petsc"):
         s.predict(case)

@@ -227,12 +227,6 @@ def test_cg_of_equal_ranks_in_a_ring_is_the_sum_of_its_parts(ranks):
     assert result.makespan == pytest.approx(n * turn, rel=2e-3)
 
 
-def test_cg_on_two_ranks_is_the_sum_of_its_parts():
-    seconds, n, halo = 0.003, 30, 24_000
-    turn = message(halo) + seconds + 2 * message(8)
-    assert both(cg_chain([seconds] * 2, n, halo)).makespan == pytest.approx(n * turn, rel=1e-9)
-
-
 @pytest.mark.row("003:2sem")
 def test_messages_travel_while_ranks_compute():
     hidden = both(cg_chain([0.01] * 2, 10, 100_000, inside=0.5)).makespan

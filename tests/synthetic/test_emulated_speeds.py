@@ -37,14 +37,15 @@ def busy(seconds):
 
 
 @pytest.mark.row("004:9.1.8")
-def test_a_compute_phase_lasts_as_its_speed_says():
-    tracer = slow(0.25, 1.0).tracer(make_tracer())
+@pytest.mark.parametrize(("speed", "dilate"), [(0.25, 1.0), (0.5, 3.0)])
+def test_a_compute_phase_lasts_as_its_speed_and_dilation_say(speed, dilate):
+    tracer = slow(speed, dilate).tracer(make_tracer())
     used = time.thread_time()
     tracer.begin(SPMV_INTERIOR)
     busy(0.02)
     used = time.thread_time() - used
     tracer.end(SPMV_INTERIOR)
-    assert tracer.seconds()[SPMV_INTERIOR] >= 4 * used * 0.98
+    assert tracer.seconds()[SPMV_INTERIOR] >= dilate / speed * used * 0.98
 
 
 class Clock:
@@ -68,56 +69,38 @@ class Clock:
         self.wall += round(1e9 * (seconds + held))
 
 
-def stand_in(monkeypatch, clock=None):
-    """The clock that stands for `time` from now on."""
-    clock = clock or Clock()
-    monkeypatch.setattr(slowness, "time", clock)
-    monkeypatch.setattr(waits, "time", clock)
-    return clock
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock that stands for `time`."""
+    made = Clock()
+    monkeypatch.setattr(slowness, "time", made)
+    monkeypatch.setattr(waits, "time", made)
+    return made
 
 
-def test_asking_for_the_processor_time_is_not_stretched(monkeypatch):
-    clock = Clock()
-
+def test_asking_for_the_processor_time_is_not_stretched(clock, monkeypatch):
     def ask():
         clock.used += 600
         return clock.used
 
-    clock.thread_time_ns = ask
-    stand_in(monkeypatch, clock)
-    rank = slow(1.0, 100.0)
-    before = clock.wall
-    rank.begin(AXPY)
-    clock.work(1e-6)
-    rank.end(AXPY)
-    assert 100e-6 <= (clock.wall - before) * 1e-9 < 102e-6  # 160 were the 600 ns stretched too
+    monkeypatch.setattr(clock, "thread_time_ns", ask)
+    (seconds,) = lasting(slow(1.0, 100.0), clock, 1e-6, phase=AXPY)
+    assert 100e-6 <= seconds < 102e-6  # 160 were the 600 ns stretched too
 
 
-def test_what_was_learned_is_what_phases_last(monkeypatch):
+def test_what_was_learned_is_what_phases_last(clock):
     """Two units of time unstretched; later the core is slow, and the phase lasts as if it were not."""
-    clock = stand_in(monkeypatch)
     rank = slow(1.0, 100.0)
     with rank.learning():
-        assert lasts(rank, clock, 2e-3) == pytest.approx(2e-3, rel=0.01)
-    for _ in range(2):  # the second and third have other phases before
-        lasts(rank, clock, 2e-3)
+        assert lasting(rank, clock, 2e-3, phase=AXPY) == pytest.approx([2e-3], rel=0.01)
+    lasting(rank, clock, 2e-3, 2e-3, phase=AXPY)  # the second and third have other phases before
     for seconds in (5e-3, 1e-3):  # a slow core, and a fast one
         rank.new_work(None)
-        assert lasts(rank, clock, seconds) == pytest.approx(0.2, rel=0.01)
-
-
-def lasts(rank, clock, seconds):
-    """Seconds of a phase that uses the processor so long."""
-    before = clock.wall
-    rank.begin(AXPY)
-    clock.work(seconds)
-    rank.end(AXPY)
-    return (clock.wall - before) * 1e-9
+        assert lasting(rank, clock, seconds, phase=AXPY) == pytest.approx([0.2], rel=0.01)
 
 
 @pytest.mark.parametrize("crowded", [True, False])
-def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, crowded):
-    clock = stand_in(monkeypatch)
+def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(clock, crowded):
     rank = slow(0.5, 1.0, crowded=crowded)
     ends = []
     for held in (0.012, 0.0, 0.0):  # with 5 ms of work and 5 ms of sleep, so 7 ms late
@@ -129,19 +112,14 @@ def test_what_made_a_phase_too_long_is_made_up_for_in_the_next(monkeypatch, crow
 
 
 @pytest.mark.parametrize("crowded", [True, False])
-def test_only_ranks_that_share_a_core_sleep(monkeypatch, crowded):
-    clock = stand_in(monkeypatch)
+def test_only_ranks_that_share_a_core_sleep(clock, monkeypatch, crowded):
     slept = []
-    clock.sleep = lambda seconds: slept.append(seconds) or Clock.sleep(clock, seconds)
-    rank = slow(0.5, 1.0, crowded=crowded)
-    rank.begin(SPMV_INTERIOR)
-    clock.work(0.005)
-    rank.end(SPMV_INTERIOR)
+    monkeypatch.setattr(clock, "sleep", lambda s: slept.append(s) or Clock.sleep(clock, s))
+    lasting(slow(0.5, 1.0, crowded=crowded), clock, 0.005)
     assert bool(slept) == crowded
 
 
-def test_what_holds_a_rank_for_long_is_not_made_up_for_in_full(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_what_holds_a_rank_for_long_is_not_made_up_for_in_full(clock):
     rank = slow(0.1, 1.0)
     for held in (1.0, 0.0):
         rank.begin(SPMV_INTERIOR)
@@ -165,30 +143,33 @@ def lasting(rank, clock, *works, phase=SPMV_INTERIOR, after=()):
     return found
 
 
-def test_the_least_that_the_same_work_took_is_stretched(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_the_least_that_the_same_work_took_is_stretched(clock):
     rank = slow(0.5, 2.0)
     found = lasting(rank, clock, 0.004, 0.006, 0.003, 0.004, after=(CG, ALLREDUCE))
     assert found == pytest.approx([0.016, 0.016, 0.012, 0.012], rel=1e-3)
 
 
-def test_a_slowdown_of_now_is_of_what_each_phase_takes_and_not_of_the_least(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_a_slowdown_of_now_and_of_work_done_once_is_of_what_each_phase_takes_and_not_of_the_least(clock):
     rank = EmulatedSlowness(1.05, waits.spin_until, of_now=True)
     assert lasting(rank, clock, 0.004, 0.006, 0.003) == pytest.approx([0.0042, 0.0063, 0.00315], rel=1e-3)
     rank.factor = 1.0
     assert lasting(rank, clock, 0.006) == pytest.approx([0.006], rel=1e-3)
+    once = slow(0.5)
+    once.new_work(ONCE)
+    found = lasting(once, clock, 0.003, 0.006, 0.004, after=(CG, ALLREDUCE))
+    assert found == pytest.approx([0.006, 0.012, 0.008], rel=1e-3)
 
 
-def test_work_is_told_apart_by_what_came_before_and_by_its_name(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_work_is_told_apart_by_what_came_before_and_by_its_name(clock):
     rank = slow(0.5, 1.0)
-    assert lasting(rank, clock, 0.002, after=(CG, ALLREDUCE)) == pytest.approx([0.004], rel=1e-3)
-    assert lasting(rank, clock, 0.003, after=(CG, CG)) == pytest.approx([0.006], rel=1e-3)
-    rank.new_work("other blocks")
-    assert lasting(rank, clock, 0.005, after=(CG, ALLREDUCE)) == pytest.approx([0.010], rel=1e-3)
-    rank.new_work(None)
-    assert lasting(rank, clock, 0.003, after=(CG, ALLREDUCE)) == pytest.approx([0.004], rel=1e-3)
+    for work, name, before, seconds in (
+        (0.002, None, ALLREDUCE, 0.004),
+        (0.003, None, CG, 0.006),
+        (0.005, "other blocks", ALLREDUCE, 0.010),
+        (0.003, None, ALLREDUCE, 0.004),
+    ):
+        rank.new_work(name)
+        assert lasting(rank, clock, work, after=(CG, before)) == pytest.approx([seconds], rel=1e-3)
 
 
 class Ranks:
@@ -201,8 +182,7 @@ class Ranks:
         return [mine, *self.others]
 
 
-def test_ranks_of_a_host_go_by_the_least_time_of_a_unit_of_work(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_ranks_of_a_host_go_by_the_least_time_of_a_unit_of_work(clock):
     here, (mine, twice) = host_key(), (slow(0.5, 1.0) for _ in range(2))
     lasting(mine, clock, 0.006, phase=SPMV_INTERIOR)
     lasting(twice, clock, 0.008, phase=SPMV_INTERIOR)  # twice the work in 4 / 3 of the time
@@ -212,17 +192,21 @@ def test_ranks_of_a_host_go_by_the_least_time_of_a_unit_of_work(monkeypatch):
     assert lasting(mine, clock, 0.005, phase=SPMV_INTERIOR) == pytest.approx([0.008], rel=1e-3)
 
 
-def test_kinds_of_work_are_compared_apart(monkeypatch):
-    clock = stand_in(monkeypatch)
+@pytest.mark.parametrize(
+    ("work", "spent"),
+    [
+        ({"product": 4.0, "vectors": 1.0}, {"product": 1e6, "vectors": 2e6}),
+        ({"product": 0, "vectors": 1.0}, {"vectors": 2e6}),  # none of it
+    ],
+)
+def test_kinds_of_work_are_compared_apart(clock, work, spent):
     rank = slow(0.5, 1.0)
     lasting(rank, clock, 0.002, phase=AXPY)
     lasting(rank, clock, 0.004, phase=SPMV_INTERIOR)
-    spent = rank.spent({"product": 4.0, "vectors": 1.0})
-    assert spent == pytest.approx({"product": 1e6, "vectors": 2e6}, rel=1e-3)
+    assert rank.spent(work) == pytest.approx(spent, rel=1e-3)
 
 
-def test_what_was_done_once_and_not_again_is_not_compared(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_what_was_done_once_and_not_again_is_not_compared(clock):
     rank = slow(0.5, 1.0)
     lasting(rank, clock, 0.009, phase=SPMV_INTERIOR, after=(CG, CG))  # a cold first time
     rank.spent({"product": 1.0})
@@ -230,8 +214,7 @@ def test_what_was_done_once_and_not_again_is_not_compared(monkeypatch):
     assert rank.spent({"product": 1.0}) == pytest.approx({"product": 6e6}, rel=1e-3)
 
 
-def test_other_amounts_of_the_same_work_last_in_proportion(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_other_amounts_of_the_same_work_last_in_proportion(clock):
     rank = slow(0.5, 1.0)
     rank.new_work("blocks", {SPMV_INTERIOR: 4})
     lasting(rank, clock, 0.004)
@@ -240,8 +223,7 @@ def test_other_amounts_of_the_same_work_last_in_proportion(monkeypatch):
     assert rank.spent({"product": 1.0}) == pytest.approx({"product": 12e6}, rel=1e-3)
 
 
-def test_work_that_becomes_heavier_takes_longer_from_that_iteration_on(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_work_that_becomes_heavier_takes_longer_from_that_iteration_on(clock):
     rank = slow(0.5, 1.0)
     rank.new_work("blocks", {SPMV_INTERIOR: 4}, {10: 3.0, 20: 1.5})
     found = []
@@ -252,16 +234,7 @@ def test_work_that_becomes_heavier_takes_longer_from_that_iteration_on(monkeypat
     assert rank.spent({"product": 1.0}) == pytest.approx({"product": 20e6}, rel=1e-3)  # the work is the same
 
 
-def test_kinds_of_work_of_which_there_is_none_are_not_compared(monkeypatch):
-    clock = stand_in(monkeypatch)
-    rank = slow(0.5, 1.0)
-    lasting(rank, clock, 0.002, phase=AXPY)
-    lasting(rank, clock, 0.004, phase=SPMV_INTERIOR)
-    assert rank.spent({"product": 0, "vectors": 1.0}) == pytest.approx({"vectors": 2e6}, rel=1e-3)
-
-
-def test_a_rank_that_slows_down_goes_by_what_its_work_took_before(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_a_rank_that_slows_down_goes_by_what_its_work_took_before(clock):
     rank = slow(0.5, 1.0)
     before = (CG, ALLREDUCE)
     assert lasting(rank, clock, 0.002, after=before) == pytest.approx([0.004], rel=1e-3)
@@ -269,8 +242,7 @@ def test_a_rank_that_slows_down_goes_by_what_its_work_took_before(monkeypatch):
     assert lasting(rank, clock, 0.003, after=before) == pytest.approx([0.012], rel=1e-3)
 
 
-def test_ranks_of_a_host_take_turns_within_their_phases(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_ranks_of_a_host_take_turns_within_their_phases(clock):
     rank = slow(0.1, 1.0, crowded=True, turn=0.5)
     begins = []
     for _ in range(3):
@@ -287,8 +259,7 @@ def test_ranks_of_a_host_take_turns_within_their_phases(monkeypatch):
     )  # known from the third on: half of 20 - 2 x 2 ms
 
 
-def test_without_time_to_spare_nobody_waits_for_a_turn(monkeypatch):
-    clock = stand_in(monkeypatch)
+def test_without_time_to_spare_nobody_waits_for_a_turn(clock):
     rank = slow(0.5, 1.0, crowded=True, turn=0.9)
     assert lasting(rank, clock, 0.002, 0.002, 0.002, after=(CG, CG)) == pytest.approx([0.004] * 3, rel=1e-3)
 
@@ -297,14 +268,6 @@ def test_a_turn_is_a_rank_s_place_on_its_host():
     hosts = ["elsewhere", "here", "here", "elsewhere"]
     assert turn_of(2, hosts) == 0.5
     assert [turn_of(rank, hosts) for rank in (0, 1, 3)] == [0.0, 0.0, 0.5]
-
-
-def test_dilation_and_slowness_multiply():
-    tracer = slow(0.5, 3.0).tracer(make_tracer())
-    tracer.begin(SPMV_INTERIOR)
-    busy(0.01)
-    tracer.end(SPMV_INTERIOR)
-    assert tracer.seconds()[SPMV_INTERIOR] >= 0.0595
 
 
 @pytest.mark.parametrize("phase", [ALLREDUCE, CG])
@@ -367,44 +330,23 @@ def test_rehearsals_end_when_their_time_is_up_but_not_before_the_first(monkeypat
     assert list(slow(0.5).rehearsals(Alone(), 2.0)) == [0]
 
 
-def test_work_that_is_done_once_lasts_a_multiple_of_what_it_took(monkeypatch):
-    clock = stand_in(monkeypatch)
-    rank = slow(0.5)
-    rank.new_work(ONCE)
-    before = (CG, ALLREDUCE)
-    found = lasting(rank, clock, 0.003, 0.006, 0.004, after=before)
-    assert found == pytest.approx([0.006, 0.012, 0.008], rel=1e-3)
-
-
-def factors(rank, speeds, dilate, changes, iterations):
-    """Times as long that phases last after each of these iterations of a traced solve."""
-    job = slowness_of(rank, speeds, dilate, changes)
-    tracer, found = job.tracer(NullTracer()), []
+@pytest.mark.parametrize(
+    ("rank", "dilate", "changes", "iterations", "expected"),
+    [
+        (1, 2.0, {0: (1, 1), 10: (1, 0.5), 20: (1, 0.25)}, (0, 9, 10, 19, 20, 21), [2, 2, 4, 4, 8, 8]),
+        (0, 2.0, {0: (1, 1), 10: (1, 0.5), 20: (1, 0.25)}, (0, 10, 20), [2, 2, 2]),
+        (0, 3.0, {0: (1, 1), 10: (0.5, 1)}, (0, 10, -1, 0), [3, 6, 6, 3]),  # the next solve
+        (0, 4.0, {0: (0.5, 1), 10: (1, 1)}, (0, 10), [8, 4]),
+        (0, 1.0, {0: (1,), 10: (0.5,)}, (0, 10), [1, 2]),  # stretched from the start
+    ],
+)
+def test_a_rank_has_the_speed_of_its_iteration(rank, dilate, changes, iterations, expected):
+    job = slowness_of(rank, changes[0], dilate, tuple(Change(at, speeds) for at, speeds in changes.items()))
+    tracer, factors = job.tracer(NullTracer()), []
     for iteration in iterations:
         tracer.iteration = iteration
-        found.append(job.factor)
-    return found
-
-
-def test_a_rank_goes_on_at_the_speed_that_it_has_from_an_iteration_on():
-    changes = (Change(0, (1.0, 1.0)), Change(10, (1.0, 0.5)), Change(20, (1.0, 0.25)))
-    assert factors(1, (1.0, 1.0), 2.0, changes, (0, 9, 10, 19, 20, 21)) == [2, 2, 4, 4, 8, 8]
-    assert factors(0, (1.0, 1.0), 2.0, changes, (0, 10, 20)) == [2, 2, 2]
-
-
-def test_the_next_solve_begins_at_the_speeds_of_the_start():
-    changes = (Change(0, (1.0, 1.0)), Change(10, (0.5, 1.0)))
-    assert factors(0, (1.0, 1.0), 3.0, changes, (0, 10, -1, 0)) == [3, 6, 6, 3]
-
-
-def test_a_rank_may_get_faster_than_it_was_at_the_start():
-    changes = (Change(0, (0.5, 1.0)), Change(10, (1.0, 1.0)))
-    assert factors(0, (0.5, 1.0), 4.0, changes, (0, 10)) == [8, 4]
-
-
-def test_a_rank_that_will_slow_down_is_stretched_from_the_start():
-    changes = (Change(0, (1.0,)), Change(10, (0.5,)))
-    assert factors(0, (1.0,), 1.0, changes, (0, 10)) == [1, 2]
+        factors.append(job.factor)
+    assert factors == expected
 
 
 def test_a_heard_tracer_offers_all_that_a_tracer_does():

@@ -17,23 +17,25 @@ rate = "100mbit"
 """
 
 
-def written(tmp_path, text):
-    path = tmp_path / "cluster.toml"
-    path.write_text(text)
-    return path
+@pytest.fixture
+def cluster(tmp_path):
+    """A function: the cluster of a file."""
+
+    def read(text=TEXT):
+        path = tmp_path / "cluster.toml"
+        path.write_text(text)
+        return read_cluster(path, (0, 1))
+
+    return read
 
 
-def test_a_cluster_is_read_with_its_defaults(tmp_path):
-    cluster = read_cluster(written(tmp_path, TEXT), (0, 1))
-    fast, slow = cluster.hosts
-    assert (cluster.name, cluster.priority) == ("pair", False)
+def test_a_cluster_is_read_with_its_defaults_and_its_label_names_hosts_speeds_and_links(cluster):
+    found = cluster()
+    fast, slow = found.hosts
+    assert (found.name, found.priority) == ("pair", False)
     assert (fast.speed, fast.ranks, fast.rate) == (1.0, 2, "")
     assert (slow.speed, slow.ranks, slow.rate) == (0.25, 3, "100mbit")
-
-
-def test_the_label_names_hosts_speeds_and_links(tmp_path):
-    cluster = read_cluster(written(tmp_path, TEXT), (0, 1))
-    assert cluster.label == "lab pair: node8 2 CPU at 1, node00 1 CPU at 0.25, link 100mbit"
+    assert found.label == "lab pair: node8 2 CPU at 1, node00 1 CPU at 0.25, link 100mbit"
 
 
 def test_addresses_are_inside_the_network():
@@ -63,9 +65,9 @@ def test_addresses_are_inside_the_network():
         (('name = "pair"', 'network = "ten"'), "network 'ten'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(tmp_path, change, message):
+def test_what_cannot_be_is_refused_in_one_line(cluster, change, message):
     with pytest.raises(InputError, match=message) as error:
-        read_cluster(written(tmp_path, TEXT.replace(*change)), (0, 1))
+        cluster(TEXT.replace(*change))
     assert "\n" not in str(error.value)
 
 

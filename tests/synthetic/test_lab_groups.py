@@ -1,16 +1,17 @@
-"""Control groups of labs in made-up trees of both versions; the real ones are in test_lab.py."""
+"""Control groups of labs in made-up trees, and commands of their networks; test_lab.py has real ones."""
 
 import pytest
 
 from fembench.base.errors import InputError
 from fembench.synthetic import lab_groups
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
+from fembench.synthetic.lab_groups import PREFIX, namespaces, up_commands
 
 CLUSTER = LabCluster(
     name="pair",
     priority=True,
     quota=True,
-    hosts=(LabHost(name="a", cpus=(0,)), LabHost(name="b", cpus=(1, 3), speed=0.25)),
+    hosts=(LabHost(name="a", cpus=(0,)), LabHost(name="b", cpus=(1, 3), speed=0.25, rate="100mbit")),
 )
 MOUNTS = {
     1: "none /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\nnone /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n",
@@ -34,17 +35,15 @@ def machine(root, version):
     return lab_groups.hierarchies(root), base
 
 
-def test_version_1_has_a_tree_for_each_controller(tmp_path):
-    trees, base = machine(tmp_path, 1)
-    assert [(t.mount, t.version, t.controllers) for t in trees] == [
-        (base / "cpu", 1, ("cpu",)),
-        (base / "cpuset", 1, ("cpuset",)),
-    ]
-
-
-def test_version_2_has_one_tree_for_both(tmp_path):
-    trees, base = machine(tmp_path, 2)
-    assert [(t.mount, t.version, t.controllers) for t in trees] == [(base, 2, ("cpu", "cpuset"))]
+@pytest.mark.parametrize(
+    ("version", "trees"),
+    [(1, [("cpu", ("cpu",)), ("cpuset", ("cpuset",))]), (2, [(".", ("cpu", "cpuset"))])],
+)
+def test_version_1_has_a_tree_for_each_controller_and_version_2_one_for_both(tmp_path, version, trees):
+    found, base = machine(tmp_path, version)
+    expected = [(base / mount, version, controllers) for mount, controllers in trees]
+    assert [(t.mount, t.version, t.controllers) for t in found] == expected
+    assert lab_groups.usable_cpus(found) == (0, 1, 2, 3) or version == 2
 
 
 def test_no_tree_with_a_controller_is_an_error(tmp_path):
@@ -54,34 +53,31 @@ def test_no_tree_with_a_controller_is_an_error(tmp_path):
         lab_groups.hierarchies(tmp_path)
 
 
-def test_groups_of_version_1_hold_quota_and_cpus(tmp_path):
-    trees, base = machine(tmp_path, 1)
+HELD = {  # {version: {file: text}} below the mount
+    1: {
+        "cpu/fembench.pair/b/cpu.cfs_quota_us": "2500",  # a quarter of two CPUs in 5000 microseconds
+        "cpu/fembench.pair/b/cpu.cfs_period_us": "5000",
+        "cpuset/fembench.pair/b/cpuset.cpus": "1,3",
+        "cpuset/fembench.pair/b/cpuset.mems": "0",
+        "cpu/fembench.pair/cpu.shares": "262144",
+    },
+    2: {
+        "fembench.pair/cgroup.subtree_control": "+cpu +cpuset",
+        "fembench.pair/b/cpu.max": "2500 5000",
+        "fembench.pair/b/cpuset.cpus": "1,3",
+        "fembench.pair/head/cpuset.cpus": "0,1,2,3",
+        "fembench.pair/cpu.weight": "10000",
+    },
+}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_groups_hold_quota_and_cpus_and_are_not_taken_twice(tmp_path, version):
+    trees, base = machine(tmp_path, version)
     lab_groups.make(CLUSTER, trees, (0, 1, 2, 3))
     lab_groups.slow(CLUSTER, CLUSTER.hosts[1], trees)
-    slow = base / "cpu/fembench.pair/b"
-    assert (slow / "cpu.cfs_quota_us").read_text() == "2500"  # a quarter of two CPUs in 5000 microseconds
-    assert (slow / "cpu.cfs_period_us").read_text() == "5000"
+    assert {file: (base / file).read_text() for file in HELD[version]} == HELD[version]
     assert not (base / "cpu/fembench.pair/a/cpu.cfs_quota_us").exists()
-    assert (base / "cpuset/fembench.pair/b/cpuset.cpus").read_text() == "1,3"
-    assert (base / "cpuset/fembench.pair/b/cpuset.mems").read_text() == "0"
-    assert (base / "cpu/fembench.pair/cpu.shares").read_text() == "262144"
-
-
-def test_groups_of_version_2_hold_quota_and_cpus(tmp_path):
-    trees, base = machine(tmp_path, 2)
-    lab_groups.make(CLUSTER, trees, (0, 1, 2, 3))
-    lab_groups.slow(CLUSTER, CLUSTER.hosts[1], trees)
-    top = base / "fembench.pair"
-    assert (top / "cgroup.subtree_control").read_text() == "+cpu +cpuset"
-    assert (top / "b/cpu.max").read_text() == "2500 5000"
-    assert (top / "b/cpuset.cpus").read_text() == "1,3"
-    assert (top / "head/cpuset.cpus").read_text() == "0,1,2,3"
-    assert (top / "cpu.weight").read_text() == "10000"
-
-
-def test_a_group_that_is_there_already_is_not_taken(tmp_path):
-    trees, base = machine(tmp_path, 2)
-    (base / "fembench.pair").mkdir()
     with pytest.raises(InputError, match=r"cannot make control group .*fembench\.pair"):
         lab_groups.make(CLUSTER, trees, (0, 1, 2, 3))
 
@@ -94,6 +90,36 @@ def test_quota_over_period_is_the_speed_and_no_less_than_the_kernel_takes(cpus):
     assert 1000 <= period <= 1_000_000
 
 
-def test_usable_cpus_are_those_of_the_tree(tmp_path):
-    trees, _ = machine(tmp_path, 1)
-    assert lab_groups.usable_cpus(trees) == (0, 1, 2, 3)
+def test_every_command_works_inside_a_namespace_of_the_lab():
+    known = set()
+    for command in up_commands(CLUSTER):
+        if command[:3] == ["ip", "netns", "add"]:
+            known.add(command[3])
+        else:
+            assert command[1] == "-n"
+            assert command[2] in known
+
+
+def test_names_carry_the_prefix():
+    assert namespaces(CLUSTER) == [f"{PREFIX}pair.head", f"{PREFIX}pair.a", f"{PREFIX}pair.b"]
+
+
+def test_a_limited_link_is_limited_at_both_ends():
+    limits = [c for c in up_commands(CLUSTER) if c[0] == "tc"]
+    assert [(c[2], c[c.index("dev") + 1]) for c in limits] == [
+        (f"{PREFIX}pair.b", "eth0"),
+        (f"{PREFIX}pair.head", "port1"),
+    ]
+    assert all(c[c.index("rate") + 1] == "100mbit" for c in limits)
+
+
+def test_the_bucket_of_a_slow_link_holds_one_packet():
+    command = next(c for c in up_commands(CLUSTER) if c[0] == "tc")
+    assert 1514 < int(command[command.index("burst") + 1]) < 2 * 1514
+
+
+def test_names_of_interfaces_are_short_enough_for_the_kernel():
+    many = LabCluster(hosts=tuple(LabHost(name=f"h{i}", cpus=(0,)) for i in range(200)))
+    for command in up_commands(many):
+        if "veth" in command:
+            assert len(command[command.index("add") + 1]) <= 15

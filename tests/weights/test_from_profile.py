@@ -6,7 +6,6 @@ import pytest
 from planted_profile import CELLS, PHASES, planted_profile
 
 from fembench.base.errors import InputError
-from fembench.cli.main import main
 from fembench.partition.shares import normalise
 from fembench.records.profile import save_profile
 from fembench.records.weights import load_weights, shares_of
@@ -22,10 +21,15 @@ def test_planted_speeds_are_found_within_3_percent(speeds):
         assert rank.low <= rank.share <= rank.high
 
 
-def test_what_disturbs_all_ranks_of_a_visit_does_not_move_the_shares():
+def test_what_disturbs_all_ranks_of_a_visit_does_not_move_the_shares_and_one_visit_has_no_interval():
     half = np.where(np.arange(9) % 2, 0.5, 1.0)
-    found = by_profile(planted_profile((1, 0.5), visits=9, common=half), "")
-    assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
+    disturbed, single = (
+        by_profile(planted_profile((1, 0.5), visits=9, common=half), ""),
+        by_profile(planted_profile((1, 0.5), visits=1), ""),
+    )
+    for found in (disturbed, single):
+        assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
+    assert single.ranks[0].low is None
 
 
 def test_speeds_are_those_with_all_ranks_of_the_host_at_once():
@@ -34,34 +38,22 @@ def test_speeds_are_those_with_all_ranks_of_the_host_at_once():
     assert shares_of(found) == pytest.approx(normalise((0.5**0.5, 0.5**0.5, 1)))
 
 
-def test_phases_are_mixed_by_the_time_of_so_many_iterations():
-    slow = {("product", "sym"): (1.0, 0.5)}  # rank 1 has half the speed in the product alone
-    profile = planted_profile((1, 1), slower=slow)
+@pytest.mark.parametrize("storage", ["sym", "csr"])
+@pytest.mark.parametrize("iterations", [0, 10, 1000])
+def test_phases_are_mixed_by_the_time_of_so_many_iterations(storage, iterations):
+    slow = {("product", storage): (1.0, 0.5)}  # rank 1 has half the speed in the product alone
     cost = {phase: 1 / rate for phase, (_, _, rate) in PHASES.items()}
-    for iterations in (0, 10, 1000):
-        whole = cost["assembly", ""] + iterations * (cost["product", "sym"] + cost["updates", ""])
-        longer = whole + iterations * cost["product", "sym"]
-        found = by_profile(profile, "", iterations=iterations)
-        assert shares_of(found) == pytest.approx(normalise((1 / whole, 1 / longer)))
-        assert found.ranks[1].cost / found.ranks[0].cost == pytest.approx(longer / whole)
-
-
-def test_the_storage_chooses_the_product():
-    profile = planted_profile((1, 1), slower={("product", "csr"): (1.0, 0.5)})
-    assert shares_of(by_profile(profile, "", storage="sym")) == pytest.approx((0.5, 0.5))
-    assert by_profile(profile, "", storage="csr").ranks[1].share < 0.35
+    whole = cost["assembly", ""] + iterations * (cost["product", storage] + cost["updates", ""])
+    longer = whole + iterations * cost["product", storage]
+    found = by_profile(planted_profile((1, 1), slower=slow), "", iterations=iterations, storage=storage)
+    assert shares_of(found) == pytest.approx(normalise((1 / whole, 1 / longer)))
+    assert found.ranks[1].cost / found.ranks[0].cost == pytest.approx(longer / whole)
 
 
 def test_the_size_nearest_to_the_cells_asked_for_is_taken():
     for cells, nearest in ((0, "memory"), (1_000, "L2"), (10**9, "memory"), (30_000, "L3")):
         notes = by_profile(planted_profile((1, 1)), "", cells=cells).notes
         assert f"speeds at {CELLS[nearest]} to {CELLS[nearest]} cells per rank" in notes
-
-
-def test_a_single_visit_has_shares_and_no_interval():
-    found = by_profile(planted_profile((1, 0.5), visits=1), "")
-    assert shares_of(found) == pytest.approx((2 / 3, 1 / 3))
-    assert found.ranks[0].low is None
 
 
 def test_what_was_not_measured_is_refused():
@@ -71,18 +63,17 @@ def test_what_was_not_measured_is_refused():
         by_profile(planted_profile((1, 1)), "", iterations=-1)
 
 
-def test_the_verb_makes_weights_of_a_profile_and_labels_emulated_ones(tmp_path, capsys):
+def test_the_verb_makes_weights_of_a_profile_and_labels_emulated_ones(tmp_path, output):
     profile = planted_profile((1, 0.5))
     environment = msgspec.structs.replace(profile.environment, synthetic="emulated speeds 1,0.5")
     machine, out = tmp_path / "machine.json", tmp_path / "weights.json"
     save_profile(msgspec.structs.replace(profile, environment=environment), machine)
-    assert main(["weights", str(machine), "--rule", "rate", "-o", str(out)]) == 0
-    assert "SYNTHETIC: emulated speeds 1,0.5" in capsys.readouterr().out
+    assert "SYNTHETIC: emulated speeds 1,0.5" in output(
+        "weights", str(machine), "--rule", "rate", "-o", str(out)
+    )
     weights = load_weights(out)
-    assert shares_of(weights) == pytest.approx((2 / 3, 1 / 3))
     assert (weights.rule, weights.source) == ("rate", (str(machine),))
-    assert main(["weights", str(out), "--export", "pyfr"]) == 0
-    assert capsys.readouterr().out == "2:1\n"
+    assert output("weights", str(out), "--export", "pyfr") == "2:1\n"
 
 
 @pytest.mark.parametrize("options", [["--rule", "time"], ["--link", "1e-6,1e9"], ["--ranks", "3"]])

@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from planted_records import planted
 
@@ -25,8 +26,7 @@ def runs(speeds, n=4, *, scatter=0.01, **facts):
     for k in range(n):
         here = np.array(speeds) * np.exp(scatter * rng.standard_normal(len(speeds)))
         record = planted(here, hosts=names, seed=k, id=f"r{k}", verdict=VALID)
-        hosts = (*record.environment.hosts[:-1], replace(record.environment.hosts[-1], **facts))
-        made.append(replace(record, environment=replace(record.environment, hosts=hosts)))
+        made.append(on_hosts_with(record, names[-1], **facts))
     return made
 
 
@@ -91,7 +91,10 @@ def test_hosts_of_a_slower_kind_are_slow_but_only_a_fault_of_its_own_is_a_reason
     half = {k: Planted(cores=0.5, host=SMALL) for k in range(4)}
     record = planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0)
     speeds = host_speeds(record)
-    assert set(named(speeds)) == {"n1", "n2", "n3", "n4", "n7"}
+    assert list(speeds.planned.values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
+    small = dict.fromkeys(("n1", "n2", "n3", "n4"), "another processor: Small")
+    assert {name: cause for name, cause in named(speeds).items() if name != "n7"} == small
+    assert [host.name for host in speeds.slow][4:] == ["n7"]  # the slowest first
     assert [host.name for host in speeds.faulty] == ["n7"]
     advice = host_advice([], speeds)
     assert (advice.do, advice.hosts) == ("keep n7, with shares by speed", ["n7"])
@@ -187,9 +190,7 @@ def test_three_runs_name_a_host_that_is_slow_in_all_of_them():
 def test_runs_beside_foreign_work_or_whose_ranks_take_turns_say_nothing_about_hosts():
     loaded = host_speeds(None, runs([1, 1, 0.5], others_percent=30.0))
     assert (loaded.hosts, loaded.disturbed) == ((), "others used up to 30 % of the CPU time on n3")
-    shared = []
-    for run in runs([1, 1, 0.5]):
-        hosts = tuple(replace(host, machine=0) for host in run.environment.hosts)
-        place = replace(run.environment, hosts=hosts, cores=((0,), (1,), (0,)))
-        shared.append(replace(run, environment=place))
+    shared = [on_hosts_with(run, machine=0) for run in runs([1, 1, 0.5])]
+    cores = ((0,), (1,), (0,))
+    shared = [replace(run, environment=replace(run.environment, cores=cores)) for run in shared]
     assert host_speeds(None, shared).unknown.startswith("3 ranks take turns on 2 cores")

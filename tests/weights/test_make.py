@@ -1,9 +1,23 @@
+"""Shares by each rule: from times, rates and costs known by hand, and from planted records."""
+
+import numpy as np
 import pytest
 from planted_records import CELLS, planted
 
 from fembench.base.errors import InputError
 from fembench.records.record import Verdict
-from fembench.weights.make import by_finish, by_rate, by_tasks, by_time
+from fembench.weights.make import (
+    by_finish,
+    by_rate,
+    by_tasks,
+    by_time,
+    comm_shares,
+    equal_finish,
+    natural_tasks,
+    rate_shares,
+    tasks_per_host,
+    time_shares,
+)
 
 SPEEDS = (1.0, 1.0, 0.5, 0.25)
 IDEAL = [s / sum(SPEEDS) for s in SPEEDS]
@@ -16,13 +30,15 @@ def shares(weights):
 @pytest.mark.parametrize("rule", [by_time, by_rate])
 @pytest.mark.parametrize("given", [None, (4, 3, 2, 1), (1, 1, 1, 5)])
 def test_planted_speeds_are_recovered_from_equal_and_unequal_runs(rule, given):
-    assert shares(rule([planted(SPEEDS, given)])) == pytest.approx(IDEAL, rel=0.03)
+    weights = rule([planted(SPEEDS, given)])
+    assert shares(weights) == pytest.approx(IDEAL, rel=0.03)
+    assert [r.cost for r in weights.ranks] == pytest.approx([30e-6 / s for s in SPEEDS], rel=0.01)
 
 
-def test_time_and_rate_know_the_seconds_per_cell():
-    time, rate = by_time([planted(SPEEDS)]), by_rate([planted(SPEEDS)])
-    assert time.ranks[3].cost == pytest.approx(4 * 30e-6, rel=0.01)
-    assert [r.cost for r in rate.ranks] == pytest.approx([r.cost for r in time.ranks], rel=0.01)
+def test_several_runs_give_one_set_of_weights():
+    weights = by_time([planted(SPEEDS, seed=1, id="a"), planted(SPEEDS, (4, 3, 2, 1), seed=2, id="b")])
+    assert shares(weights) == pytest.approx(IDEAL, rel=0.02)
+    assert weights.source == ("a", "b")
 
 
 @pytest.mark.parametrize("runs", [(30,), (5, 5, 5), (5,) * 7], ids=["one run", "3 runs", "7 runs"])
@@ -50,23 +66,14 @@ def test_weights_name_rule_source_hosts_and_emulation():
     assert weights.synthetic == ""
 
 
-def test_several_runs_give_one_set_of_weights():
-    weights = by_time([planted(SPEEDS, seed=1, id="a"), planted(SPEEDS, (4, 3, 2, 1), seed=2, id="b")])
-    assert shares(weights) == pytest.approx(IDEAL, rel=0.02)
-    assert weights.source == ("a", "b")
-
-
 def test_the_comm_rule_takes_cells_from_the_rank_that_talks_longest():
     talk = (0.0, 0.0, 0.0, 0.004)
     weights = by_finish([planted(SPEEDS)], lambda shares: talk)
     finish = [r.share * CELLS * r.cost + c for r, c in zip(weights.ranks, talk)]
     assert finish == pytest.approx([finish[0]] * 4, rel=0.01)
     assert shares(weights)[3] < IDEAL[3]
-
-
-def test_a_hopeless_rank_is_noted():
-    weights = by_finish([planted([1, 1, 1])], lambda shares: (0.0, 0.0, 1.0))
-    assert any("leave rank 2 out" in note for note in weights.notes)
+    hopeless = by_finish([planted([1, 1, 1])], lambda shares: (0.0, 0.0, 1.0))
+    assert any("leave rank 2 out" in note for note in hopeless.notes)
 
 
 def test_the_rule_tasks_gives_equal_tasks_by_slowness():
@@ -78,26 +85,177 @@ def test_the_rule_tasks_gives_equal_tasks_by_slowness():
     assert dict(by_tasks(alone).tasks) == {"node8": 7, "node00": 1}
 
 
-def test_the_rule_tasks_needs_each_host_alone():
-    with pytest.raises(InputError, match="several hosts"):
-        by_tasks([planted([1, 1], hosts=("a", "b"))])
-    with pytest.raises(InputError, match="records of one host"):
-        by_tasks([planted([1.0])])
+@pytest.mark.parametrize(
+    ("rule", "records", "message"),
+    [
+        (by_tasks, [planted([1, 1], hosts=("a", "b"))], "several hosts"),
+        (by_tasks, [planted([1.0])], "records of one host"),
+        (by_time, [], "no records"),
+        (
+            by_time,
+            [planted([1, 1], storage="csr"), planted([1, 1], id="other")],
+            "differs from planted in storage",
+        ),
+        (by_time, [planted([1, 1]), planted([1, 1], hosts=("a", "b"))], "in host set"),
+        (by_time, [planted([1, 1], verdict=Verdict("INVALID", ("A1 fails",), ()))], "INVALID: A1 fails"),
+    ],
+)
+def test_records_that_make_no_weights_are_refused(rule, records, message):
+    with pytest.raises(InputError, match=message):
+        rule(records)
 
 
-def test_records_that_differ_are_not_pooled_and_the_field_is_named():
-    with pytest.raises(InputError, match="differs from planted in storage"):
-        by_time([planted([1, 1], storage="csr"), planted([1, 1], storage="sym", id="other")])
-    with pytest.raises(InputError, match="in host set"):
-        by_time([planted([1, 1]), planted([1, 1], hosts=("a", "b"))])
+@pytest.mark.row("004:9.1.11a")
+def test_time_shares_are_the_speeds_whatever_the_shares_of_the_run():
+    cells = np.array([600, 300, 100])
+    speeds = np.array([4.0, 2.0, 2.0])
+    seconds = cells / speeds
+    assert time_shares(seconds / cells).shares == pytest.approx((0.5, 0.25, 0.25))
 
 
-def test_an_invalid_run_gives_no_weights():
-    broken = Verdict(status="INVALID", reasons=("A1 fails",), rules=())
-    with pytest.raises(InputError, match="INVALID: A1 fails"):
-        by_time([planted([1, 1], verdict=broken)])
+def test_intervals_hold_the_shares_and_shrink_with_more_sets():
+    noise = np.random.default_rng(0)
+    cost = 1 / np.array([1, 1, 0.5, 0.25])
+    few, many = (time_shares(cost * (1 + 0.02 * noise.standard_normal((n, 4)))) for n in (5, 80))
+    for found in (few, many):
+        assert all(i.low <= s <= i.high for s, i in zip(found.shares, found.intervals))
+    assert all(m.high - m.low < f.high - f.low for f, m in zip(few.intervals, many.intervals))
 
 
-def test_no_records_are_an_error():
-    with pytest.raises(InputError, match="no records"):
-        by_time([])
+def test_noise_that_hits_all_ranks_of_a_set_at_once_leaves_the_shares_sharp():
+    common = np.random.default_rng(1).uniform(1, 3, (30, 1))
+    found = time_shares(common * [1.0, 2.0])
+    assert all(i.high - i.low < 1e-12 for i in found.intervals)
+
+
+def test_one_set_gives_shares_without_intervals():
+    assert time_shares([1.0, 3.0]).intervals == (None, None)
+    assert time_shares([1.0, 3.0]).shares == pytest.approx((0.75, 0.25))
+
+
+def test_phases_are_mixed_by_their_time_and_not_by_their_speed():
+    # rank 0 spends half its time in each phase; rank 1 is as fast in one and takes twice as long in the other
+    found = rate_shares([[10.0, 1e6], [10.0, 0.5e6]], [0.5, 0.5], reference=0)
+    assert found.cost == pytest.approx((1.0, 1.5))
+    assert found.shares == pytest.approx((0.6, 0.4))
+
+
+def test_the_units_of_a_phase_do_not_matter():
+    speeds, mix = np.array([[3.0, 7.0], [2.0, 9.0], [5.0, 1.0]]), [0.2, 0.8]
+    plain = rate_shares(speeds, mix).shares
+    assert rate_shares(speeds * [1e3, 1e-6], mix).shares == pytest.approx(plain)
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "message"),
+    [
+        (rate_shares, ([[1.0, 2.0]], [1.0]), "the same number"),
+        (rate_shares, ([[1.0, 0.0]], [0.5, 0.5]), "positive"),
+        (comm_shares, ([1.0, 1.0], lambda s: [0.0], 10), "communication of 1 rank;"),
+        (comm_shares, ([1.0, 1.0], lambda s: [0.0, 0.0], 1), "1 cell for 2 ranks"),
+        *((time_shares, (cost,), "positive") for cost in ([], [[1.0, 0.0]], [[1.0, -1.0]], [[1.0, np.nan]])),
+    ],
+)
+def test_what_gives_no_shares_is_refused(rule, given, message):
+    with pytest.raises(InputError, match=message):
+        rule(*given)
+
+
+def test_equal_finish_is_the_closed_form_and_gives_nothing_to_a_rank_that_only_talks():
+    cost, C = np.array([1.0, 2.0, 4.0]), np.array([5.0, 0.0, 12.0])
+    cells, T = equal_finish(cost, C, 100)
+    assert cells.sum() == pytest.approx(100)
+    assert cells * cost + C == pytest.approx([T] * 3)
+    cells, T = equal_finish([1.0, 1.0, 1.0], [0.0, 0.0, 500.0], 100)
+    assert (cells.tolist(), T) == ([50, 50, 0], 50)
+
+
+def test_without_communication_the_comm_rule_is_the_time_rule():
+    found = comm_shares([1.0, 2.0, 4.0], lambda shares: np.zeros(3), 1000)
+    assert found.shares == pytest.approx(time_shares([1.0, 2.0, 4.0]).shares)
+    assert found.settled
+    assert found.left_out == ()
+
+
+def test_the_comm_rule_finds_equal_finish_with_communication_that_depends_on_the_shares():
+    cost, cells = np.array([1.0, 1.0, 3.0]), 3000
+
+    def communication(shares):  # a surface on a slow link for the last rank
+        return np.array([1.0, 1.0, 8.0]) * (np.array(shares) * cells) ** (2 / 3)
+
+    found = comm_shares(cost, communication, cells)
+    finish = np.array(found.shares) * cells * cost + communication(found.shares)
+    assert found.settled
+    assert finish.max() / finish.min() - 1 < 0.01
+    by_time = np.array(time_shares(cost).shares)
+    assert found.seconds < 0.95 * float((by_time * cells * cost + communication(by_time)).max())
+
+
+def test_interfaces_that_jump_end_at_the_best_round_seen():
+    calls = []
+
+    def jumping(shares):
+        calls.append(shares)
+        return np.array([0.0, 300.0 if len(calls) % 2 else 0.0])
+
+    found = comm_shares([1.0, 1.0], jumping, 1000, rounds=7)
+    assert len(calls) == found.rounds <= 7
+    assert found.seconds <= 650
+
+
+def test_a_rank_behind_a_hopeless_link_is_left_out_with_one_cell():
+    found = comm_shares([1.0, 1.0, 1.0], lambda s: np.array([0.0, 0.0, 900.0]), 1000)
+    assert found.left_out == (2,)
+    assert found.shares[2] == pytest.approx(1 / 1000, rel=0.01)
+    assert sum(found.shares) == pytest.approx(1)
+
+
+def test_costs_say_the_same_of_two_ranks_as_their_shares():
+    cost = [[4.0, 5.0], [6.0, 5.0], [5.0, 4.9]]  # medians 5 and 5, but shares of sets: 5/9, 5/11, 49/99
+    found = time_shares(cost)
+    assert found.shares == pytest.approx((49 / 99, 50 / 99))
+    assert found.cost[1] / found.cost[0] == pytest.approx(found.shares[0] / found.shares[1])
+    assert found.cost[0] * found.cost[1] == pytest.approx(5.0 * 5.0)
+
+
+@pytest.mark.row("004:F15")
+@pytest.mark.parametrize(
+    ("times", "total", "tasks"),
+    [
+        ((7.7, 1.0), 8, (1, 7)),
+        ((316.657648, 24.417126), 14, (1, 13)),  # Ferreira (2006), like for like
+        ((1.0, 1000.0), 2, (1, 1)),  # each host has one
+        ((3.0, 3.0), 5, (3, 2)),
+    ],
+)
+def test_tasks_go_by_the_ratio_of_times(times, total, tasks):
+    assert tasks_per_host(times, total) == tasks
+
+
+def test_the_natural_number_of_tasks_gives_one_to_the_slowest_and_whole_ratios_are_not_rounded_down():
+    assert 0.3 / 0.1 < 3
+    assert [natural_tasks(times) for times in ((7.7, 1.0), (0.3, 0.1))] == [8, 4]
+
+
+def test_tasks_minimise_the_time_of_the_slowest_host():
+    times = (1.0, 1.4, 3.0)
+    for total in range(3, 20):
+        best = min(
+            max(a * times[0], b * times[1], (total - a - b) * times[2])
+            for a in range(1, total)
+            for b in range(1, total - a)
+        )
+        found = tasks_per_host(times, total)
+        assert sum(found) == total
+        assert max(k * t for k, t in zip(found, times)) == pytest.approx(best)
+
+
+def test_fewer_tasks_than_hosts_are_refused():
+    with pytest.raises(InputError, match="1 task for 2 hosts"):
+        tasks_per_host((1.0, 2.0), 1)
+
+
+@pytest.mark.parametrize("times", [(), (1.0, 0.0), (1.0, float("nan")), (1.0, -2.0)])
+def test_times_must_be_positive(times):
+    with pytest.raises(InputError, match="positive seconds"):
+        natural_tasks(times)

@@ -1,9 +1,8 @@
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
-from planted_records import CELLS, PER_CELL, planted
+from planted_records import PER_CELL, planted
 
 from fembench.base.errors import InputError
 from fembench.records.phases import NAMES
@@ -16,10 +15,11 @@ def test_cost_is_the_planted_time_per_cell_whatever_the_shares():
     assert seen.cost[0] == pytest.approx([sum(PER_CELL.values()), 2 * sum(PER_CELL.values())])
 
 
-def test_warm_ups_do_not_count():
+def test_warm_ups_do_not_count_and_sets_of_several_records_are_pooled():
     seen = observe(planted([1, 1], sets=3))
     assert seen.cost.shape == (3, 2)
     assert seen.total.max() < 0.05
+    assert len(pooled([planted([1, 1], sets=3), planted([1, 1], [2, 1], sets=4)]).cost) == 7
 
 
 def test_computing_messages_and_waiting_make_up_the_set():
@@ -27,39 +27,27 @@ def test_computing_messages_and_waiting_make_up_the_set():
     assert (seen.compute + seen.messages + seen.waiting)[:, 0] == pytest.approx(seen.total)
 
 
-def test_sets_of_several_records_are_pooled():
-    assert len(pooled([planted([1, 1], sets=3), planted([1, 1], [2, 1], sets=4)]).cost) == 7
-
-
-def test_records_of_other_hosts_are_not_pooled():
-    with pytest.raises(InputError, match="other hosts"):
-        pooled([planted([1, 1]), planted([1, 1], hosts=("a", "b"))])
-
-
 def test_a_record_from_before_a_phase_was_added_is_still_observed():
     record = load(Path(__file__).parent.parent / "data" / "record.json")
     assert record.phases == NAMES[: len(record.phases)] != NAMES
     assert observe(record).compute.min() > 0
-    with pytest.raises(InputError, match="not those of this fembench"):
-        observe(msgspec.structs.replace(record, phases=record.phases[::-1]))
 
 
-def test_a_record_without_timed_sets_is_refused():
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: {"phases": record.phases[::-1]}, "not those of this fembench"),
+        (lambda record: {"phases": ("total",)}, "phases"),
+        (lambda record: {"sets": record.sets[:1]}, "no timed sets"),
+    ],
+)
+def test_a_record_of_other_phases_or_without_timed_sets_is_refused(change, message):
     record = planted([1, 1])
-    with pytest.raises(InputError, match="no timed sets"):
-        observe(msgspec.structs.replace(record, sets=record.sets[:1]))
-
-
-def test_a_record_of_other_phases_is_refused():
-    with pytest.raises(InputError, match="phases"):
-        observe(planted([1, 1], phases=("total",)))
+    with pytest.raises(InputError, match=message):
+        observe(msgspec.structs.replace(record, **change(record)))
 
 
 def test_phase_speeds_are_cells_a_second_and_the_mix_is_their_time():
     speeds, mix = phase_speeds(planted([1, 0.5], noise=0))
     assert speeds[0] == pytest.approx(2 * speeds[1])
     assert sorted(mix) == pytest.approx(sorted(v / sum(PER_CELL.values()) for v in PER_CELL.values()))
-
-
-def test_cells_add_up():
-    assert np.all(observe(planted([1, 1, 1], [1, 2, 3])).cells.sum(axis=1) == pytest.approx(CELLS, abs=2))

@@ -127,48 +127,31 @@ def test_nodes_are_compared_with_those_of_their_kind():
     assert {node.verdict for node in found.nodes} == {"normal"}
 
 
-def test_speeds_are_those_of_the_kind_but_of_slow_nodes():
-    half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
-    speeds = host_speeds(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
-    assert list(speeds.planned.values()) == pytest.approx([0.5] * 4 + [1, 1, 0.8, 1], abs=0.01)
-    slow = speeds.slow  # the slowest first: the four of the small kind, in any order, then n7
-    assert sorted(host.name for host in slow[:4]) == ["n1", "n2", "n3", "n4"]
-    assert [host.name for host in slow[4:]] == ["n7"]
-    assert {host.cause for host in slow[:4]} == {"another processor: Small"}
-
-
-def test_two_nodes_are_not_compared():
-    found = slow_nodes(planted_nodes(2, {0: Planted(cores=0.5)}))
-    assert [node.verdict for node in found.nodes] == ["not compared"] * 2
-    assert found.nodes[0].ratios == {}
-
-
 def test_the_cores_of_a_single_node_are_compared_with_each_other():
     found = slow_nodes(planted_nodes(1, {0: Planted(core={3: 0.7})}, ranks=8))
     assert (found.nodes[0].verdict, found.nodes[0].cause) == ("slow", "core 3 slow")
     assert found.nodes[0].cores[3].ratio == pytest.approx(0.7, abs=0.03)
+    two = slow_nodes(planted_nodes(2, {0: Planted(cores=0.5)})).nodes
+    assert [(node.verdict, node.ratios) for node in two] == [("not compared", {})] * 2
 
 
-def test_costs_are_those_of_waiting_of_weights_and_of_fewer_nodes():
-    """One of eight at 0.8: all wait for it (0.2); weighted, a fifth of an eighth; without it, an eighth."""
-    costs = slow_nodes(planted_nodes(8, {3: Planted(cores=0.8)}, noise=1e-4, spread=0.0)).costs
-    assert costs.equal == pytest.approx(0.2, abs=1e-3)
-    assert costs.weighted == pytest.approx(0.2 / 8, abs=1e-3)
-    assert costs.left_out == pytest.approx(1 / 8)
+HALF = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
 
 
-def test_one_slow_core_of_four_costs_as_much_as_a_slow_node_only_if_shares_are_equal():
-    costs = slow_nodes(planted_nodes(8, {3: Planted(core={1: 0.6})}, noise=1e-4, spread=0.0)).costs
-    assert costs.equal == pytest.approx(0.4, abs=1e-3)
-    assert costs.weighted == pytest.approx(0.4 / 32, abs=1e-3)
-
-
-def test_a_slow_node_of_the_faster_kind_costs_nothing_while_it_is_not_the_slowest():
-    half = {k: Planted(cores=0.5, host={"cpu_model": "Small"}) for k in range(4)}
-    found = slow_nodes(planted_nodes(8, {**half, 6: Planted(cores=0.8)}, noise=1e-4, spread=0.0))
-    assert [node.name for node in found.named("slow")] == ["n7"]
-    assert found.costs.equal == pytest.approx(0.0, abs=1e-6)
-    assert found.costs.left_out == pytest.approx(1 / 8)
+@pytest.mark.parametrize(
+    ("changes", "equal", "weighted", "left_out"),
+    [
+        ({3: Planted(cores=0.8)}, 0.2, 0.2 / 8, 1 / 8),  # all wait for it; a fifth of an eighth; an eighth
+        ({3: Planted(core={1: 0.6})}, 0.4, 0.4 / 32, 1 / 8),  # one core of four
+        (HALF | {6: Planted(cores=0.8)}, 0.0, 0.2 / 6, 1 / 8),  # of the faster kind: not the slowest
+    ],
+)
+def test_costs_are_those_of_waiting_of_weights_and_of_fewer_nodes(changes, equal, weighted, left_out):
+    found = slow_nodes(planted_nodes(8, changes, noise=1e-4, spread=0.0))
+    assert [node.name for node in found.named("slow")] == [f"n{max(changes) + 1}"]
+    assert found.costs.equal == pytest.approx(equal, abs=1e-3)
+    assert found.costs.weighted == pytest.approx(weighted, abs=1e-3)
+    assert found.costs.left_out == pytest.approx(left_out)
 
 
 def test_emulated_nodes_do_not_share_the_counters_of_their_host():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_machine import flat_class, planted_machine, planted_network
 from planted_records import planted
 
@@ -34,47 +35,42 @@ def record(tmp_path):
 
 def test_weights_are_printed_and_written(record, tmp_path, output):
     out = tmp_path / "w.json"
-    text = output("weights", record, "-o", str(out))
+    text = output("weights", record, record, str(Path(record).parent), "-o", str(out))  # thrice the same
     assert "|    2 | b    |" in text
     assert "rule time, from 1 record of m1" in text
     assert [r.share for r in load_weights(out).ranks] == pytest.approx([0.4, 0.4, 0.2], rel=0.01)
 
 
 @pytest.mark.row("004:E9")
-def test_runs_of_each_host_alone_make_a_file_of_weights(tmp_path, capsys):
+def test_runs_of_each_host_alone_make_a_file_of_weights(tmp_path, output):
     for k in range(2):  # repeated
         for host, speed in (("node8", 1.0), ("node00", 1 / 7.7)):
             save(planted([speed], hosts=(host,), id=f"{host}-{k}"), tmp_path / "alone")
     out = tmp_path / "w.json"
-    assert main(["weights", str(tmp_path / "alone"), "--rule", "tasks", "-o", str(out)]) == 0
-    ratio = re.search(r"node00 is (\S+) x slower than the fastest", capsys.readouterr().out)
+    text = output("weights", str(tmp_path / "alone"), "--rule", "tasks", "-o", str(out))
+    ratio = re.search(r"node00 is (\S+) x slower than the fastest", text)
     assert float(ratio[1]) == pytest.approx(7.7, rel=0.02)
     weights = load_weights(out)
     assert dict(weights.tasks) == {"node8": 7, "node00": 1}
     assert [r.share for r in weights.ranks] == [1 / 8] * 8
 
 
-def test_json_is_the_file(record, tmp_path, capsys):
+def test_json_is_the_file_which_is_exported_as_it_stands(record, tmp_path, answer, output):
     out = tmp_path / "w.json"
-    assert main(["weights", record, "-o", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(out.read_text())
+    assert answer("weights", record, "-o", str(out)) == json.loads(out.read_text())
+    assert output("weights", str(out), "--export", "pyfr") == "2:2:1\n"
 
 
-def test_a_file_of_weights_is_exported_as_it_stands(record, tmp_path, capsys):
-    out = tmp_path / "w.json"
-    main(["weights", record, "-o", str(out)])
-    capsys.readouterr()
-    assert main(["weights", str(out), "--export", "pyfr"]) == 0
-    assert capsys.readouterr().out == "2:2:1\n"
+@pytest.fixture
+def comm_shares(answer):
+    """A function: the shares of the rule comm for a record and options."""
+    return lambda *words: [r["share"] for r in answer("weights", *words, "--rule", "comm")["ranks"]]
 
 
-def test_a_slow_link_takes_cells_from_the_host_behind_it(record, capsys):
-    shares = {}
-    for link in ("0,1e12", "2e-5,1e9"):
-        assert main(["weights", record, "--rule", "comm", "--link", link, "--json"]) == 0
-        shares[link] = [r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]]
-    assert shares["0,1e12"] == pytest.approx([0.4, 0.4, 0.2], rel=0.03)
-    assert shares["2e-5,1e9"][2] < 0.9 * shares["0,1e12"][2]
+def test_a_slow_link_takes_cells_from_the_host_behind_it(record, comm_shares):
+    fast, slow = (comm_shares(record, "--link", link) for link in ("0,1e12", "2e-5,1e9"))
+    assert fast == pytest.approx([0.4, 0.4, 0.2], rel=0.03)
+    assert slow[2] < 0.9 * fast[2]
 
 
 def changed(record, case, **facts):
@@ -85,32 +81,25 @@ def changed(record, case, **facts):
     return str(save(msgspec.structs.replace(found, case=case, partition=partition), Path(record).parent))
 
 
-def test_a_replicated_run_gives_the_comm_rule_what_any_other_does(record, capsys):
-    shares = []
-    for path in (record, changed(record, {"replicated": True}, method="metis, replicated")):
-        assert main(["weights", path, "--rule", "comm", "--link", "2e-5,1e9", "--json"]) == 0
-        shares.append([r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]])
-    assert shares[0] == shares[1]
-
-
-def test_the_comm_rule_refuses_parts_that_it_cannot_cut_again(record, refusal):
-    path = changed(record, {"partitioner": "blocks"}, method="blocks")
-    assert "partitioner blocks works only under MPI" in refusal(
-        "weights", path, "--rule", "comm", "--link", "2e-5,1e9"
-    )
+def test_a_replicated_run_gives_the_comm_rule_what_any_other_does_and_blocks_cannot_be_cut_again(
+    record, comm_shares, refusal
+):
+    link = ("--link", "2e-5,1e9")
+    replicated = changed(record, {"replicated": True}, method="metis, replicated")
+    assert comm_shares(replicated, *link) == comm_shares(record, *link)
+    blocks = changed(record, {"partitioner": "blocks"}, method="blocks")
+    said = "partitioner blocks works only under MPI"
+    assert said in refusal("weights", blocks, "--rule", "comm", *link)
 
 
 @pytest.mark.row("001:7.3.2")
-def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
+def test_a_measured_network_does_what_its_link_does(record, tmp_path, comm_shares):
     far = flat_class("a > b", latency=2e-5, a_byte=1e-9)
     machine = tmp_path / "machine.json"
     profile = planted_machine([1, 1, 0.5], hosts=("a", "a", "b"), network=planted_network(2, far=far))
     save_profile(profile, machine)
-    shares = []
-    for options in (["--machine", str(machine)], ["--link", "2.1e-5,1e9"]):  # Or is 1e-6
-        assert main(["weights", record, "--rule", "comm", *options, "--json"]) == 0
-        shares.append([r["share"] for r in json.loads(capsys.readouterr().out)["ranks"]])
-    assert shares[0] == pytest.approx(shares[1], rel=0.02)
+    by_link = comm_shares(record, "--link", "2.1e-5,1e9")  # Or is 1e-6
+    assert comm_shares(record, "--machine", str(machine)) == pytest.approx(by_link, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -122,50 +111,45 @@ def test_a_measured_network_does_what_its_link_does(record, tmp_path, capsys):
         (["--mesh", "m2"], "--mesh m2: no such records"),
         (["--rule", "comm", "--link", "fast"], "link 'fast'"),
         (["--rule", "tasks"], "several hosts"),
+        (["no-such-file.json"], "no-such-file.json"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_line(record, options, message, refusal):
     assert message in refusal("weights", record, *options)
 
 
-def test_a_missing_file_is_refused(refusal):
-    assert "no-such-file.json" in refusal("weights", "no-such-file.json")
+def disturbed(record, folder, **facts):
+    """(the record, the file of a copy with these facts of its hosts)."""
+    made = load(Path(record))
+    return made, str(save(on_hosts_with(made, **facts), folder))
 
 
-def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys):
-    made, replace = load(Path(record)), msgspec.structs.replace
-    hosts = tuple(replace(h, steal_percent=41.6) for h in made.environment.hosts)
-    path = save(replace(made, environment=replace(made.environment, hosts=hosts)), tmp_path / "loud")
+def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys, output):
+    made, path = disturbed(record, tmp_path / "loud", steal_percent=41.6)
     out, why = tmp_path / "w.json", "D3 fails: steal, % of CPU time = 41.6, expected <= 2"
-    assert main(["weights", str(path), "-o", str(out)]) == 0
+    text = output("weights", path, "-o", str(out))
     (note,) = (note for note in load_weights(out).notes if note.startswith("PROVISIONAL: "))
     assert why in note
-    assert note in capsys.readouterr().out
+    assert note in text
     assert main(["weights", str(out), "--export", "shares"]) == 0
     assert f"note: {note}" in capsys.readouterr().err
-    valid = replace(made, verdict=Verdict("VALID", (), ()))
+    valid = msgspec.structs.replace(made, verdict=Verdict("VALID", (), ()))
     assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
 
 
 def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(record, tmp_path, capsys, output):
-    made, replace = load(Path(record)), msgspec.structs.replace
-    hosts = tuple(replace(h, others_percent=80.6, others_resolution=0.8) for h in made.environment.hosts)
-    path = save(replace(made, environment=replace(made.environment, hosts=hosts)), tmp_path / "loud")
-    text = output("weights", str(path))
+    made, path = disturbed(record, tmp_path / "loud", others_percent=80.6, others_resolution=0.8)
+    text = output("weights", path)
     (line,) = [x for x in text.splitlines() if x.startswith("DISTURBED")]
     assert text.index(line) < text.index("| rank")
     assert "others used up to 80.6 % of the CPU time on" in line
     assert line.endswith("stop the other work or use idle hosts, then repeat")
-    assert main(["weights", str(path), "--export", "shares"]) == 0
+    assert main(["weights", path, "--export", "shares"]) == 0
     assert f"note: {line}" in capsys.readouterr().err
     assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)
 
 
-def test_a_record_that_is_named_twice_counts_once(record, output):
-    assert "from 1 record of m1" in output("weights", record, record, str(Path(record).parent))
-
-
-def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, capsys, refusal):
+def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, output, refusal):
     runs = tmp_path / "runs"
     other = msgspec.structs.replace(planted([1.0]).mesh, name="m2", hash="other")
     for id, speeds in (("p1", [1.0]), ("p2", [1.0, 0.5])):
@@ -174,8 +158,7 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
     assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
     assert "choose one number of ranks with --ranks" in refusal("weights", str(runs), "--mesh", "m1")
-    assert main(["weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr"]) == 0
-    assert capsys.readouterr().out == "2:1\n"
+    assert output("weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr") == "2:1\n"
 
 
 def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, monkeypatch):

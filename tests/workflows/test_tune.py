@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from planted_environment import on_hosts_with
 from planted_tuning import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
@@ -19,10 +20,14 @@ from fembench.weights.stale import disturbance, first_costs, warning
 from fembench.workflows.tune import close_the_loop
 
 
+def looped(run, ranks=2, **options):
+    """The trail of the closed loop over these runs."""
+    return close_the_loop(Case.of(mesh="m1", ranks=ranks, iterations=50), run, **options)
+
+
 def tuned(*speeds, **options):
     """(trail, proof) of ranks with these speeds."""
-    case = Case.of(mesh="m1", ranks=len(speeds), iterations=50)
-    trail = close_the_loop(case, planted(speeds, **options), rounds=2, pairs=7)
+    trail = looped(planted(speeds, **options), len(speeds), rounds=2, pairs=7)
     return trail, prove(trail)
 
 
@@ -36,6 +41,15 @@ def test_planted_speeds_are_found_and_their_gain_is_captured(speeds):
     assert proof.weighted <= 1.02 * proof.ideal
     assert proof.equal == pytest.approx(proof.ideal * sum(speeds) / len(speeds) / min(speeds), rel=0.03)
     assert proof.imbalance[1] < 0.02 < proof.imbalance[0]
+    assert proof.e_het == pytest.approx((len(speeds) * min(speeds) / sum(speeds), 1.0), rel=0.02)
+    assert len(trail.equal) == len(trail.weighted) == 7
+    compared = {id(r) for r in trail.equal + trail.weighted}
+    assert not compared & {id(record) for record, _ in trail.rounds}  # not those of the weights
+    assert warning(trail.weights, trail.weighted[0]) == ""
+    text = as_text(proof, trail.weights)
+    assert f"verdict: use these weights: {100 * (1 - proof.weighted / proof.equal):.0f}"[:-1] in text
+    assert "captured gain" in text
+    assert as_text(proof, replace(trail.weights, synthetic="emulated speeds")).startswith("SYNTHETIC")
 
 
 def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
@@ -58,13 +72,14 @@ def test_equal_ranks_have_no_detectable_gain():
     _, proof = tuned(1, 1)
     assert proof.advice.kind == "no gain"
     assert proof.speeds.slow == []
+    worse = advise([1.0] * 8, [1.25] * 8, (0.6, 0.4), proof.owners)
+    assert worse.text == "no detectable gain (equal shares take 20.0% less time, n = 8)"
 
 
 @pytest.mark.parametrize(("pairs", "speeds"), [(1, (1, 1)), (3, (1, 1)), (7, (1, 1)), (1, (1, 0.6))])
 def test_a_mesh_too_small_to_tell_speeds_is_said_to_be_and_its_ranks_are_not_called_equal(pairs, speeds):
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
     brief = [100 * speed for speed in speeds]  # an iteration takes 18 µs instead of 1.8 ms
-    trail = close_the_loop(case, planted(brief), pairs=pairs)
+    trail = looped(planted(brief), pairs=pairs)
     proof, least = prove(trail), min(speeds)
     text = as_text(proof, trail.weights)
     assert proof.advice.kind == as_tree(proof, trail.weights)["verdict"] == "too short"
@@ -72,10 +87,7 @@ def test_a_mesh_too_small_to_tell_speeds_is_said_to_be_and_its_ranks_are_not_cal
     assert re.search(f"verdict: too short to tell: {why}", text)
     assert "found no slow one" not in text
     assert ("slowest rank in the equal runs: too short to tell" in text) == (least == 1 or pairs == 1)
-
-
-def test_a_proven_gain_counts_on_a_small_mesh_too():
-    assert tuned(100, 50)[1].advice.kind == "use"
+    assert tuned(100, 50)[1].advice.kind == "use"  # a proven gain counts on a small mesh, too
 
 
 def test_a_rank_that_cannot_help_is_to_be_left_out():
@@ -83,6 +95,8 @@ def test_a_rank_that_cannot_help_is_to_be_left_out():
     assert proof.advice.kind == "leave out"
     assert "leave rank 3 out: adding it can gain at most 0.66 %" in proof.advice.text
     assert proof.speeds.unknown.startswith("4 ranks take turns on 2 cores")
+    trail, proof = tuned(1, 1, 1, 0.005)  # it can add almost nothing: two turns show that
+    assert (len(trail.equal), len(trail.weighted), proof.advice.kind) == (2, 2, "leave out")
 
 
 PAIR = ["node8", "node00"]
@@ -109,9 +123,7 @@ def test_a_slow_host_that_costs_more_to_talk_to_than_it_computes_is_to_be_left_o
 
 def test_hosts_that_are_needed_or_cannot_be_left_out_are_not():
     assert tuned(1, 0.5, hosts=PAIR)[0].without == []  # can save 33 %
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    run = planted((1, 0.25), hosts=PAIR)
-    trail = close_the_loop(case, run, can_do_without=lambda host: False)
+    trail = looped(planted((1, 0.25), hosts=PAIR), can_do_without=lambda host: False)
     assert (trail.without, trail.left_out) == ([], "")
 
 
@@ -130,23 +142,6 @@ def test_an_emulated_rank_is_left_out_with_its_speed_and_its_share():
     assert first / second == pytest.approx(2.0, rel=0.03)
 
 
-def test_what_can_add_almost_nothing_is_shown_in_two_turns():
-    trail, proof = tuned(1, 1, 1, 0.005)
-    assert len(trail.equal) == len(trail.weighted) == 2
-    assert proof.advice.kind == "leave out"
-
-
-def test_weights_that_cost_time_are_said_to():
-    _, proof = tuned(1, 1)
-    worse = advise([1.0] * 8, [1.25] * 8, (0.6, 0.4), proof.owners)
-    assert worse.text == "no detectable gain (equal shares take 20.0% less time, n = 8)"
-
-
-def test_efficiency_of_unequal_ranks_is_against_their_summed_speed():
-    _, proof = tuned(1, 0.5)
-    assert proof.e_het == pytest.approx((2 / 3, 1.0), rel=0.02)
-
-
 def test_the_order_within_turns_is_reversed_in_every_second_one():
     words, run = [], planted((1, 0.25), hosts=PAIR)
 
@@ -154,21 +149,15 @@ def test_the_order_within_turns_is_reversed_in_every_second_one():
         words.append(word)
         return run(case, word, **options)
 
-    close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), noted, rounds=1, pairs=2)
+    looped(noted, rounds=1, pairs=2)
     turns = [word.partition(", ")[2] for word in words if word.startswith("pair")]
     assert turns == ["equal", "weighted", "without node00", "without node00", "weighted", "equal"]
 
 
 def test_the_default_is_enough_turns_to_prove_a_gain():
-    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), planted((1, 0.5)))
+    trail = looped(planted((1, 0.5)))
     assert len(trail.equal) == len(trail.weighted) == 6
     assert prove(trail).advice.kind == "use"
-
-
-def busy(record, **facts):
-    """The record with these facts of each host."""
-    hosts = tuple(replace(host, **facts) for host in record.environment.hosts)
-    return replace(record, environment=replace(record.environment, hosts=hosts))
 
 
 LOUD = {"others_percent": 80.6, "others_resolution": 0.8}
@@ -193,10 +182,9 @@ def test_shares_from_runs_that_lost_cpu_time_are_said_to_be_doubtful_and_what_to
 
     def disturbed(case, word, **options):  # the runs of the weights: none of the comparison
         count.append(word)
-        return busy(run(case, word), **facts) if len(count) <= 2 else run(case, word)
+        return on_hosts_with(run(case, word), **facts) if len(count) <= 2 else run(case, word)
 
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, disturbed, rounds=2)
+    trail = looped(disturbed, rounds=2)
     assert len(trail.records) == len(count) == 14
     proof = prove(trail)
     assert proof.disturbed.startswith(f"DISTURBED: {said}" if said else "")
@@ -215,11 +203,10 @@ def loud_in(loud, speeds=(1, 0.5), beside=(1, 0.5), pairs=8):
 
     def run(case, word, **options):
         if loud == "all" or word in loud:
-            return busy(busier(case, word, **options), **LOUD)
+            return on_hosts_with(busier(case, word, **options), **LOUD)
         return quiet(case, word, **options)
 
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    return close_the_loop(case, run, pairs=pairs)
+    return looped(run, pairs=pairs)
 
 
 def test_nothing_follows_from_runs_beside_foreign_work_and_the_verdict_says_so():
@@ -249,12 +236,12 @@ def test_a_host_is_not_left_out_for_a_share_that_was_measured_beside_foreign_wor
 
 def test_a_rank_whose_speed_scatters_from_run_to_run_is_not_named():
     """In the sets of each run it is surely another one; over the runs, none."""
-    case, number = Case.of(mesh="m1", ranks=2, iterations=50), iter(range(99))
+    number = iter(range(99))
 
     def run(case, word, **options):
         return planted([1, 0.8 if next(number) % 3 else 1.3])(case, word, **options)
 
-    trail = close_the_loop(case, run)
+    trail = looped(run)
     proof = prove(trail)
     assert proof.speeds.slow == []
     assert (
@@ -265,23 +252,17 @@ def test_a_rank_whose_speed_scatters_from_run_to_run_is_not_named():
 
 def test_a_slow_host_is_named_with_the_interval_and_the_cause_that_every_table_prints():
     trail, proof = tuned(1, 0.5, hosts=PAIR)
-    runs = [busy(run, cpu_quota=0.5) for run in trail.equal]
-    held = [replace(run, environment=_held(run.environment)) for run in runs]
-    trail.equal[:] = held
+    quota = {"cpu_quota": 0.5, "throttled_percent": 40.0}
+    trail.equal[:] = [on_hosts_with(run, only="node00", **quota) for run in trail.equal]
     proof = prove(trail)
     (slow,) = proof.speeds.slow
-    assert slow == host_speeds(None, held).of("node00")
+    assert slow == host_speeds(None, trail.equal).of("node00")
     assert slow.low < slow.speed < slow.high
     assert slow.speed == pytest.approx(0.5, rel=0.02)
     cause = "a quota of 0.5 CPUs withheld 40 % of its CPU time"
     assert (slow.cause, as_tree(proof, trail.weights)["speeds"][1]["cause"]) == (cause, cause)
     line = "slowest host in the equal runs: node00, 50 % of the typical host (95 %: "
     assert line in as_text(proof, trail.weights)
-
-
-def _held(environment):
-    first, last = environment.hosts
-    return replace(environment, hosts=(first, replace(last, throttled_percent=40.0)))
 
 
 @pytest.mark.parametrize(
@@ -299,13 +280,12 @@ def _held(environment):
             ["gain", "33.1 %", "median over pairs, interval unknown (needs at least 6 pairs)"],
             ["noise, A/A", "0.5 %", "n = 2 pairs"],
             ["1.00", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
-            "not proven: ",
+            "not proven: weighted was faster in 2 of 2 turns (33.1% less time, captured gain 1.00); 2",
         ),
     ],
 )
 def test_too_few_pairs_leave_gain_noise_and_verdict_unknown(pairs, gain, noise, captured, verdict):
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, planted((1, 0.5)), pairs=pairs)
+    trail = looped(planted((1, 0.5)), pairs=pairs)
     text = as_text(prove(trail), trail.weights)
     rows = {cells[0]: cells for line in text.splitlines() if (cells := _cells(line))}
     assert (rows["gain"], rows["noise, A/A"], rows["captured gain"][1:]) == (gain, noise, captured)
@@ -317,24 +297,8 @@ def _cells(line):
     return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
 
 
-def test_four_turns_show_a_gain_and_do_not_prove_it():
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    proof = prove(close_the_loop(case, planted((1, 0.5)), pairs=4))
-    assert proof.advice.kind == "not proven"
-    assert "faster in 4 of 4 turns (32.9% less time" in proof.advice.text
-    assert f"captured gain {proof.captured.value:.2f}); 4 turns cannot prove it" in proof.advice.text
-
-
-def test_comparison_runs_are_in_turns_and_not_those_of_the_weights():
-    trail, _ = tuned(1, 0.5)
-    used = {id(record) for record, _ in trail.rounds}
-    assert len(trail.equal) == len(trail.weighted) == 7
-    assert not used & {id(r) for r in trail.equal + trail.weighted}
-
-
 def test_settled_shares_need_no_further_round():
-    case = Case.of(mesh="m1", ranks=2, iterations=50)
-    trail = close_the_loop(case, planted((1, 0.5), noise=1e-6), rounds=9, pairs=1)
+    trail = looped(planted((1, 0.5), noise=1e-6), rounds=9, pairs=1)
     assert len(trail.rounds) == 2
     assert trail.weights is trail.rounds[0][1]
 
@@ -343,11 +307,8 @@ def test_a_second_round_that_makes_it_worse_is_not_taken():
     def run(case, word, **options):  # who has little to do seems twice as fast as it is
         light = case.placement.shares and float(case.placement.shares.split(",")[1]) < 0.3
         made = planted((1, 0.25), noise=1e-3)(case, word, **options)
-        return (
-            made
-            if not light
-            else replace(made, sets=tuple(replace(s, seconds=hidden(s.seconds)) for s in made.sets))
-        )
+        sets = tuple(replace(s, seconds=hidden(s.seconds)) for s in made.sets)
+        return replace(made, sets=sets) if light else made
 
     def hidden(seconds):
         (fast, slow), index = seconds, FROZEN.phases.index
@@ -355,7 +316,7 @@ def test_a_second_round_that_makes_it_worse_is_not_taken():
         light[index("cg.spmv_interior")] /= 2
         return (fast, tuple(light))
 
-    trail = close_the_loop(Case.of(mesh="m1", ranks=2, iterations=50), run, rounds=2, pairs=2)
+    trail = looped(run, rounds=2, pairs=2)
     assert [shares_of(w)[1] for w, _ in trail.tried] == pytest.approx([0.2, 0.31], rel=0.05)
     assert shares_of(trail.weights)[1] == pytest.approx(0.2, rel=0.05)
     assert {r.case.placement.shares for r in trail.weighted} == {trail.tried[0][1].case.placement.shares}
@@ -366,39 +327,7 @@ def test_a_run_that_fails_ends_the_tuning():
         raise RunFailedError("rank 1 was ended by signal 9")
 
     with pytest.raises(RunFailedError, match="signal 9"):
-        close_the_loop(Case.of(ranks=2, iterations=5), run)
-
-
-def test_the_text_names_verdict_shares_and_gain():
-    trail, proof = tuned(1, 0.5)
-    text = as_text(proof, trail.weights)
-    assert "verdict: use these weights: 33" in text
-    assert "captured gain" in text
-    assert as_tree(proof, trail.weights)["verdict"] == "use"
-
-
-def test_emulated_speeds_are_labelled():
-    trail, proof = tuned(1, 0.5)
-    assert as_text(proof, replace(trail.weights, synthetic="emulated speeds 1,0.5")).startswith("SYNTHETIC")
-
-
-def test_weights_that_still_fit_raise_no_warning():
-    trail, _ = tuned(1, 0.5)
-    assert warning(trail.weights, trail.weighted[0]) == ""
-
-
-def test_weights_of_other_ranks_are_noticed():
-    trail, _ = tuned(1, 0.5)
-    other, _ = tuned(1, 1, 1)
-    assert "weights for 2 ranks, the run has 3" in warning(trail.weights, other.equal[0])
-
-
-def test_weights_of_a_host_that_became_slower_are_stale():
-    trail, _ = tuned(1, 0.5, hosts=PAIR)
-    assert warning(trail.weights, tuned(1, 0.48, hosts=PAIR)[0].equal[0]) == ""
-    later = warning(trail.weights, tuned(1, 0.35, hosts=PAIR)[0].equal[0])
-    assert "stale" in later
-    assert "node00" in later
+        looped(run)
 
 
 def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_slow():
@@ -429,19 +358,24 @@ def test_the_first_set_shows_what_a_cell_costs_on_each_host_whatever_its_share()
     assert first_costs(record) == pytest.approx({"a": 1e-6, "b": 2e-6}, rel=1e-4)
 
 
-def test_a_host_that_changed_by_more_than_a_tenth_makes_weights_stale():
+@pytest.mark.parametrize(
+    ("speeds", "hosts", "said"),
+    [
+        ((1, 0.5 / 1.095), PAIR, ()),
+        ((1, 0.5 / 1.105), PAIR, ("stale", "node00")),
+        ((1, 1, 1), [*PAIR, "third"], ("weights for 2 ranks, the run has 3",)),
+    ],
+)
+def test_weights_of_other_ranks_or_of_a_host_that_changed_by_a_tenth_are_stale(speeds, hosts, said):
     trail, _ = tuned(1, 0.5, hosts=PAIR, noise=0)
-    speeds = {0.5 / 1.095: False, 0.5 / 1.105: True}
-    assert [bool(warning(trail.weights, tuned(1, s, hosts=PAIR, noise=0)[0].equal[0])) for s in speeds] == [
-        *speeds.values()
-    ]
+    found = warning(trail.weights, tuned(*speeds, hosts=hosts, noise=0)[0].equal[0])
+    assert bool(found) == bool(said)
+    assert all(word in found for word in said)
 
 
 def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there_are_several():
-    made, percent = (
-        tuned(1, 0.5)[0].equal[0].environment,
-        {"a": 5.0, "b": 50.0, "c": 2.5, "d": 20.0, "e": 7.0},
-    )
+    made = tuned(1, 0.5)[0].equal[0].environment
+    percent = {"a": 5.0, "b": 50.0, "c": 2.5, "d": 20.0, "e": 7.0}
     hosts = tuple(
         replace(made.hosts[0], name=name, others_percent=p, others_resolution=0.0)
         for name, p in percent.items()

@@ -2,7 +2,7 @@
 
 A rehearsal counts the branches: a library that is loaded before the program puts a breakpoint on each,
 counts there, and continues as the branch would (`count_branches.c.txt`). That needs no source and no
-symbols of a debugger; each passage takes about a microsecond. All other blocks follow, since what enters a
+symbols of a debugger; each passage takes a few microseconds. All other blocks follow, since what enters a
 block leaves it.
 """
 

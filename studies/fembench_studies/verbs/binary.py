@@ -18,7 +18,7 @@ OPTIONS = """
 --messages: with --link: print the log of messages
 --cores N = 0: cores that the ranks of the predicted run share (default: those of this machine)
 --blocks NAME: print the blocks of this function and stop
---count FILE: count loops, branches and calls in one more rehearsal, which takes about a microsecond for each
+--count FILE: count loops, branches and calls in one more rehearsal, which takes a few microseconds for each
   branch passed, and write the counts
 --static: do not rehearse the program: a master and its slaves walk through its blocks, as in the source, and
   its time is a sum over instructions, often several times too long

@@ -3,7 +3,6 @@
 import platform
 import time
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -29,6 +28,11 @@ def doze(comm):
     request = comm.Ibarrier()
     while not request.Test():
         time.sleep(1e-3)
+
+
+def network_job(ranks, pairs="", **settings):
+    asked = NetworkSettings(**settings)
+    return NetworkJob(ranks=ranks, quick=True, pairs=pairs, sites="", emulate="", dilate=1.0, settings=asked)
 
 
 @pytest.mark.row("001:3.6")
@@ -75,13 +79,8 @@ def test_trains_begin_with_single_messages_and_grow(comm):
             assert list(t.counts) == sorted(t.counts)
             assert {10, 20} <= set(t.counts) if t.m == 0 else {3, 6} <= set(t.counts)
             assert min(t.seconds) > 0
-
-
-@pytest.mark.mpi
-def test_trains_that_last_too_long_grow_no_further(comm):
-    if comm.size < 2:
-        return
-    found = measure_trains(comm, 0, 1, [m for m in TRAIN_SIZES if m <= 64], 2, 0.0) if comm.rank < 2 else []
+    sizes = [m for m in TRAIN_SIZES if m <= 64]
+    found = measure_trains(comm, 0, 1, sizes, 2, 0.0) if comm.rank < 2 else []  # trains that last too long
     doze(comm)
     assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
 
@@ -193,22 +192,20 @@ def test_a_pair_across_the_nodes_of_a_host_has_a_class_where_it_can_be_compared(
 def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
     if comm.size < 2:
         return
-    asked = NetworkSettings(sizes=(8, 3000, 70000), repetitions=2, methods=("I", "II"), modes=("send",))
-    job = NetworkJob(ranks=2, quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=asked)
-    measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
-    measuring.messages([("same host", (0, 1))])
-    doze(comm)
-    found = measuring.found
+    sizes, measured = (8, 3000, 70000), []
+    for methods in (("I", "II"), ("I",)):
+        job = network_job(2, sizes=sizes, repetitions=2, methods=methods, modes=("send",))
+        measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
+        measuring.messages([("same host", (0, 1))])
+        doze(comm)
+        measured.append(measuring.found)
+    found, alone = measured
     if comm.rank == 0:
-        assert [(s.m, s.mode, len(s.rtt)) for s in found.samples] == [(m, "send", 2) for m in asked.sizes]
-        assert [t.m for t in found.trains] == [0, *asked.sizes]
+        assert [(s.m, s.mode, len(s.rtt)) for s in found.samples] == [(m, "send", 2) for m in sizes]
+        assert [t.m for t in found.trains] == [0, *sizes]
         assert {e.m for e in found.exchanges} == {1024, 8192, 32768}
-    alone = msgspec.structs.replace(job, settings=msgspec.structs.replace(asked, methods=("I",)))
-    measuring = Measuring(comm, alone, [0] * comm.size, lambda text: None)
-    measuring.messages([("same host", (0, 1))])
-    doze(comm)
-    assert not measuring.found.samples
-    assert len(measuring.found.trains) == (4 if comm.rank == 0 else 0)
+    assert not alone.samples
+    assert len(alone.trains) == (4 if comm.rank == 0 else 0)
 
 
 @pytest.mark.row("001:F4b")
@@ -220,12 +217,8 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     if separate:  # ranks on hosts of their own, as far as they can tell
         monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
     monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
-    told, asked = [], NetworkSettings(sizes=(8, 1024, 16384))
-    pairs = "classes" if separate else ""
-    job = NetworkJob(
-        ranks=comm.size, quick=True, pairs=pairs, sites="", emulate="", dilate=1.0, settings=asked
-    )
-    assert sizes_of(msgspec.structs.replace(job, settings=NetworkSettings())) == USUAL[:18]
+    told, job = [], network_job(comm.size, "classes" if separate else "", sizes=(8, 1024, 16384))
+    assert sizes_of(network_job(comm.size)) == USUAL[:18]
     found = measure_network(comm, job, told.append)
     if comm.rank:
         assert found is None
@@ -233,7 +226,7 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
         return
     assert any("messages" in line for line in told)
     network = estimated(found.network, found.rank_host)
-    assert network.settings == asked
+    assert network.settings == job.settings
     check_network(network, len(found.hosts), len(found.rank_host), "measured")
     assert len(found.hosts) == (comm.size if separate else 1)
     assert len(network.blocking) == len(network.classes) == len(network.class_names)
@@ -255,10 +248,7 @@ def test_ranks_on_two_nodes_of_a_host_are_measured_apart(comm, monkeypatch):
         return
     monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
     monkeypatch.setattr("fembench.characterize.messages.numa_node", lambda cpus: comm.rank // 2)
-    settings = NetworkSettings(sizes=(8, 1024, 8192), methods=("II",), modes=("isend",))
-    job = NetworkJob(
-        ranks=comm.size, quick=True, pairs="", sites="", emulate="", dilate=1.0, settings=settings
-    )
+    job = network_job(comm.size, sizes=(8, 1024, 8192), methods=("II",), modes=("isend",))
     found = measure_network(comm, job, lambda text: None)
     if comm.rank == 0:
         network = found.network

@@ -33,14 +33,8 @@ SLOW = {2: Planted(cores=0.8)}
 
 @pytest.fixture(autouse=True)
 def no_batch_system(monkeypatch):
-    for name in (
-        "SLURM_JOB_ID",
-        "PBS_NODEFILE",
-        "LSB_JOBID",
-        "FLUX_URI",
-        "OAR_NODEFILE",
-        "FEMBENCH_HOSTFILE",
-    ):
+    names = "SLURM_JOB_ID PBS_NODEFILE LSB_JOBID FLUX_URI OAR_NODEFILE FEMBENCH_HOSTFILE"
+    for name in names.split():
         monkeypatch.delenv(name, raising=False)
 
 
@@ -66,24 +60,21 @@ def started(monkeypatch, tmp_path):
     return found
 
 
-def test_one_launch_takes_all_slots_of_all_hosts(started, tmp_path):
-    told = []
-    found = launch_nodes(NodesAsked(hostfile=str(tmp_path / "hosts")), scratch=tmp_path, tell=told.append)
-    assert started == [[("n1", 4), ("n2", 4), ("n3", 4)]]
-    assert told == ["3 nodes, 12 ranks: 8 rounds, usually 10 s and the start"]
-    assert [(node.name, node.listed, node.slots) for node in found.nodes] == [
-        (f"n{k}.cluster", f"n{k}", 4) for k in (1, 2, 3)
-    ]
-
-
-def test_a_launch_of_some_nodes_names_them_as_before(started, tmp_path):
-    asked = NodesAsked(hostfile=str(tmp_path / "hosts"), per_node=2)
-    found = launch_nodes(asked, {"n3": "third", "n1": "first"}, scratch=tmp_path)
-    assert started == [[("n1", 2), ("n3", 2)]]
-    assert [(node.name, node.listed, node.slots) for node in found.nodes] == [
-        ("first", "n1", 4),
-        ("third", "n3", 4),
-    ]
+@pytest.mark.parametrize(
+    ("per_node", "only", "launched", "nodes"),
+    [
+        (0, {}, [("n1", 4), ("n2", 4), ("n3", 4)], [(f"n{k}.cluster", f"n{k}", 4) for k in (1, 2, 3)]),
+        (2, {"n3": "third", "n1": "first"}, [("n1", 2), ("n3", 2)], [("first", "n1", 4), ("third", "n3", 4)]),
+    ],
+)
+def test_a_launch_takes_the_slots_of_its_hosts_and_names_some_nodes_as_before(
+    started, tmp_path, per_node, only, launched, nodes
+):
+    told, asked = [], NodesAsked(hostfile=str(tmp_path / "hosts"), per_node=per_node)
+    found = launch_nodes(asked, only, scratch=tmp_path, tell=told.append)
+    assert started == [launched]
+    assert only or told == ["3 nodes, 12 ranks: 8 rounds, usually 10 s and the start"]
+    assert [(node.name, node.listed, node.slots) for node in found.nodes] == nodes
 
 
 def test_hosts_that_turn_out_to_be_one_are_named(started, tmp_path):
@@ -105,25 +96,17 @@ def test_hosts_that_turn_out_to_be_one_are_named(started, tmp_path):
         ("n1\n", ("--emulate", "1,2"), "cannot read '2'; expected SPEED[:MEMORY[:LOAD]]"),
     ],
 )
-def test_wrong_hosts_are_refused_before_anything_starts(tmp_path, capsys, text, words, line):
+def test_wrong_hosts_are_refused_before_anything_starts(tmp_path, refusal, text, words, line):
     (tmp_path / "hosts").write_text(text)
-    found = main(["nodes", "--hostfile", str(tmp_path / "hosts"), "--results", str(tmp_path), *words])
-    assert found == 2
-    assert line in capsys.readouterr().err
+    hosts = ["--hostfile", str(tmp_path / "hosts"), "--results", str(tmp_path)]
+    assert line in refusal("nodes", *hosts, *words)
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--emulate", "1,1"],
-        ["--rounds", "8"],
-        ["--results", "elsewhere"],
-        ["--map-by", "core"],
-        ["--launcher-options", "--bind-to none"],
-    ],
+    "words", ["--emulate 1,1", "--rounds 8", "--results elsewhere", "--map-by core", "--launcher-options x"]
 )
 def test_options_of_a_measurement_do_not_go_with_a_record(tmp_path, refusal, words):
-    assert f"{words[0]} with the record {tmp_path}" in refusal("nodes", str(tmp_path), *words)
+    assert f"{words.split()[0]} with the record {tmp_path}" in refusal("nodes", str(tmp_path), *words.split())
 
 
 @pytest.fixture
@@ -205,18 +188,15 @@ def test_of_two_nodes_the_one_with_a_quota_of_its_own_is_slow_and_left_out(model
 
 def test_no_host_file_is_written_if_every_node_is_slow(tmp_path, refusal):
     save_nodes(planted_nodes(1, {0: Planted(core={1: 0.5})}), tmp_path / "one.json")
-    assert "every node is slow" in refusal(
-        "nodes", str(tmp_path / "one.json"), "--without", str(tmp_path / "good")
-    )
-    assert not (tmp_path / "good").exists()
+    good = tmp_path / "good"
+    assert "every node is slow" in refusal("nodes", str(tmp_path / "one.json"), "--without", str(good))
+    assert not good.exists()
 
 
-def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, capsys):
+def test_equal_nodes_are_launched_once_and_the_status_is_good(tmp_path, output):
     save_nodes(planted_nodes(5), tmp_path / "nodes-r1.json")
-    assert main(["nodes", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.startswith(
-        "no slow node among 5: none lacks 5 % of the speed of its kind."
-    )
+    said = "no slow node among 5: none lacks 5 % of the speed of its kind."
+    assert output("nodes", str(tmp_path)).startswith(said)
 
 
 def test_nodes_on_which_others_computed_are_named_before_the_tables(tmp_path, output):

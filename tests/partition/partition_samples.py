@@ -1,18 +1,6 @@
 """Meshes and counts by brute force for the tests of `partition`."""
 
-import numpy as np
-
-from fembench.mesh.box import box
 from fembench.mesh.elements import element_named
-from fembench.mesh.mesh import Mesh
-
-
-def jiggled(element, cells=(4, 3, 5), seed=0):
-    """A box with moved nodes and cells in no order."""
-    mesh = box(cells, element)
-    rng = np.random.default_rng(seed)
-    x = mesh.x + 0.02 * rng.uniform(-1, 1, mesh.x.shape) / max(cells)
-    return Mesh.create(x, mesh.cells[rng.permutation(mesh.n_cells)], element)
 
 
 def clamped(mesh):

@@ -27,26 +27,12 @@ def test_every_shared_node_is_found_with_all_its_sharers(comm, seed):
     assert sharing.owned.tolist() == [not any(g in s for s in sets[: comm.rank]) for g in nodes.tolist()]
 
 
-def test_a_node_is_owned_once(comm):
-    nodes = node_set(comm.rank, 0)
-    owned = comm.allgather(nodes[find_sharing(comm, nodes).owned].tolist())
-    flat = [g for rank in owned for g in rank]
-    assert len(flat) == len(set(flat))
-    assert set(flat) == {g for rank in range(comm.size) for g in node_set(rank, 0).tolist()}
-
-
-def test_disjoint_sets_share_nothing(comm):
-    sharing = find_sharing(comm, np.arange(10, dtype=np.int64) + 10 * comm.rank)
-    assert sharing.ranks == ()
-    assert sharing.nodes == ()
-    assert (sharing.sharers == 1).all()
-    assert sharing.owned.all()
-
-
 def test_a_rank_without_nodes_takes_part(comm):
     nodes = np.arange(5 if comm.rank else 0, dtype=np.int64)
     sharing = find_sharing(comm, nodes)
     assert sharing.ranks == tuple(r for r in range(1, comm.size) if r != comm.rank) * bool(comm.rank)
+    apart = find_sharing(comm, np.arange(10, dtype=np.int64) + 10 * comm.rank)
+    assert (apart.ranks, apart.nodes, apart.owned.all()) == ((), (), True)
 
 
 def test_exchange_delivers_in_order_of_source(comm):

@@ -5,6 +5,7 @@ from itertools import cycle, product
 import msgspec
 import numpy as np
 import pytest
+from systems import PRECONDITIONERS, STORAGES
 
 from fembench.bench.prepare import prepare_parts
 from fembench.bench.verify import Solved, verify
@@ -22,8 +23,6 @@ from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer
 
 pytestmark = pytest.mark.mpi
-STORAGES = ("dense", "csr", "bsr", "sym", "ebe")
-PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "two-level", "multigrid")
 NO_LOAD = ProblemSpec(name="no load", material=STEEL, constraints=(Constraint(Selection(plane="x=min")),))
 EDGES = {
     "no load": (NO_LOAD, "tet4", (3, 1, 1)),

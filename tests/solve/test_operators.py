@@ -5,29 +5,24 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from systems import STORAGES, System
 
 from fembench.base.errors import InputError
-from fembench.bench.prepare import prepare
 from fembench.kernels.backend import kernels
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.methods.lookup import storage_of
-from fembench.records.case import Case
 from fembench.solve.operators import build_operator
-from fembench.timing.tracer import make_tracer
 
 mpi = pytest.mark.mpi
-STORAGES = ("dense", "csr", "bsr", "sym", "ebe")
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 every_mesh = pytest.mark.parametrize("mesh", ["box:5x4x3", "box:4x3x5:hex8"])
 
 
-def prepared(comm, mesh):
-    return prepare(comm, Case.of(ranks=comm.size, mesh=mesh), make_tracer("counter"))
-
-
-def operator(p, storage):
-    return build_operator(storage, p.sub, *p.lame)
+def storages_of(comm, mesh):
+    """A prepared case, and a function: its operator in a storage."""
+    p = System(comm, mesh).prepared
+    return p, lambda storage: build_operator(storage, p.sub, *p.lame)
 
 
 def consistent(p):
@@ -42,10 +37,10 @@ def consistent(p):
 @every_mesh
 @every_storage
 def test_all_storages_are_one_matrix(comm, mesh, storage):
-    p = prepared(comm, mesh)
+    p, operator = storages_of(comm, mesh)
     v = consistent(p)
-    expected = p.interface.update(operator(p, "ebe").apply(v))
-    found = p.interface.update(operator(p, storage).apply(v))
+    expected = p.interface.update(operator("ebe").apply(v))
+    found = p.interface.update(operator(storage).apply(v))
     scale = np.sqrt(p.interface.dot(expected, expected))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * scale)
 
@@ -54,8 +49,8 @@ def test_all_storages_are_one_matrix(comm, mesh, storage):
 @every_mesh
 @every_storage
 def test_fused_parts_add_up_to_the_global_inner_product(comm, mesh, storage):
-    p = prepared(comm, mesh)
-    A, n = operator(p, storage), p.interface.n_dofs
+    p, operator = storages_of(comm, mesh)
+    A, n = operator(storage), p.interface.n_dofs
     d, q = kernels.empty(n), kernels.empty(n)
     d[:] = consistent(p)
     product = A.bind(d, q)
@@ -69,8 +64,8 @@ def test_fused_parts_add_up_to_the_global_inner_product(comm, mesh, storage):
 @mpi
 @every_storage
 def test_bytes_are_those_of_the_arrays(comm, storage):
-    p = prepared(comm, "box:5x4x3")
-    A, n, cells = operator(p, storage), p.sub.n_active, p.sub.n_cells
+    p, operator = storages_of(comm, "box:5x4x3")
+    A, n, cells = operator(storage), p.sub.n_active, p.sub.n_cells
     blocks = kernels.count_blocks(p.sub.cells, n)
     half = (blocks + n) // 2
     expected = {
@@ -100,18 +95,17 @@ def test_a_mesh_file_of_every_format_gives_the_matrix_of_its_mesh(comm, tmp_path
     file = tmp_path / f"part{suffix}"
     if comm.rank == 0:
         write(box((4, 2, 4), element), file)
-    p, expected = prepared(comm, str(file)), prepared(comm, f"box:4x2x4:{element}")
-    A, B = operator(p, "sym"), operator(expected, "sym")
-    assert p.interface.total(A.diagonal().sum()) == pytest.approx(
-        expected.interface.total(B.diagonal().sum()), rel=1e-6
+    found, expected = (
+        s.interface.total(s.A.diagonal().sum())
+        for s in (System(comm, file), System(comm, f"box:4x2x4:{element}"))
     )
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @mpi
 def test_an_unknown_storage_is_refused_by_name(comm):
-    p = prepared(comm, "box:2x2x2")
     with pytest.raises(InputError, match="storage 'coo': expected one of sym, bsr"):
-        operator(p, "coo")
+        System(comm, "box:2x2x2", "coo")
 
 
 def test_a_dense_matrix_that_no_memory_holds_is_refused():

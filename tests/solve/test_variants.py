@@ -1,32 +1,34 @@
 """The variants of conjugate gradients: standard iterates from fewer all-reduces, on any number of ranks."""
 
+import itertools
 from math import inf, nan
 
 import numpy as np
 import pytest
+from systems import System
 
 from fembench.base.errors import BreakdownError
 from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.methods.lookup import names, variants
+from fembench.methods.lookup import Combination, names, variants
+from fembench.methods.recipe import recipe
 from fembench.methods.work import NO_WORK
 from fembench.ranks import interface as interface_module
 from fembench.records import phases
 from fembench.records.case import FIELDS, Case
-from fembench.solve.from_names import build_solver, variant_class
+from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import build_operator
-from fembench.solve.pipelined import REPLACE, PipelinedCG
-from fembench.solve.precond import Diagonal, make_preconditioner
+from fembench.solve.pipelined import REPLACE
+from fembench.solve.precond import Diagonal
 from fembench.solve.recurrences import Lengths
 from fembench.timing.tracer import make_tracer
 
 mpi = pytest.mark.mpi
 LEANER = ("single-reduction", "pipelined")
-PRECONDITIONERS = ("none", "jacobi", "block-jacobi", "chebyshev", "unfolded")
+FOLDED = ("none", "jacobi", "block-jacobi", "chebyshev", "unfolded")
 leaner = pytest.mark.parametrize("variant", LEANER)
-every_m = pytest.mark.parametrize("precond", [*PRECONDITIONERS, "two-level"])
+every_m = pytest.mark.parametrize("precond", [*FOLDED, "two-level"])
 
 
 class Unfolded:
@@ -43,35 +45,12 @@ class Unfolded:
         self._diagonal.apply(r, z)
 
 
-class System:
-    """A prepared case that any variant can solve."""
-
-    def __init__(self, comm, mesh, storage="sym", precond="none", *, stiffness=1.0):
-        self.tracer = make_tracer("counter")
-        self.prepared = prepare(comm, Case.of(ranks=comm.size, mesh=mesh), self.tracer)
-        sub, self.interface, self.rhs = self.prepared.sub, self.prepared.interface, self.prepared.rhs
-        material = self.prepared.spec.material
-        self.A = build_operator(storage, sub, stiffness * material.lam, stiffness * material.mu)
-        known = "jacobi" if precond == "unfolded" else precond
-        self.M = make_preconditioner(known, self.A, self.interface, sub, self.tracer)
-        if precond == "unfolded":
-            self.M = Unfolded(self.M)
-
-    def solver(self, variant, **choices):
-        return variant_class(variant)(self.A, self.interface, self.M, self.tracer, **choices)
-
-    def solve(self, variant, control, **choices):
-        """(CGResult with x copied, spans by phase)."""
-        self.tracer.reset()
-        result = self.solver(variant, **choices).solve(self.rhs, control)
-        return result, self.tracer.counts()
-
-    def norm(self, v):
-        return np.sqrt(self.interface.dot(v, v))
-
-    def true_residual(self, x):
-        """|f - A x|"""
-        return self.norm(self.interface.update(self.rhs - self.A.apply(x)))
+def system_of(comm, mesh, storage="sym", precond="none"):
+    if precond != "unfolded":
+        return System(comm, mesh, storage, precond)
+    system = System(comm, mesh, storage, "jacobi")
+    system.M = Unfolded(system.M)
+    return system
 
 
 @mpi
@@ -81,7 +60,7 @@ class System:
     ("mesh", "storage"), [("m1", "sym"), ("box:8x5x8:hex8", "csr"), ("box:5x6x4", "ebe")]
 )
 def test_thirty_iterates_are_those_of_the_standard_variant(comm, mesh, storage, precond, variant):
-    system = System(comm, mesh, storage, precond)
+    system = system_of(comm, mesh, storage, precond)
     standard, _ = system.solve("standard", StoppingCriterion(fixed=30))
     other, _ = system.solve(variant, StoppingCriterion(fixed=30))
     np.testing.assert_allclose(other.residuals, standard.residuals, rtol=1e-8)
@@ -92,7 +71,7 @@ def test_thirty_iterates_are_those_of_the_standard_variant(comm, mesh, storage, 
 @leaner
 @every_m
 def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
-    system, control = System(comm, "m2", "sym", precond), StoppingCriterion(tolerance=1e-8, relative=True)
+    system, control = system_of(comm, "m2", "sym", precond), StoppingCriterion(tolerance=1e-8, relative=True)
     standard, _ = system.solve("standard", control)
     other, _ = system.solve(variant, control)
     assert other.converged
@@ -103,10 +82,10 @@ def test_the_solution_is_that_of_the_standard_variant(comm, precond, variant):
 
 @mpi
 @leaner
-@pytest.mark.parametrize("precond", PRECONDITIONERS)
+@pytest.mark.parametrize("precond", FOLDED)
 @pytest.mark.parametrize("storage", ["csr", "sym"])
 def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
-    system = System(comm, "m1", storage, precond)
+    system = system_of(comm, "m1", storage, precond)
     result, counts = system.solve(variant, StoppingCriterion(fixed=2 * REPLACE + 7))
     inside = counts - result.outside
     n = result.iterations
@@ -123,23 +102,16 @@ def test_an_iteration_has_one_allreduce(comm, storage, precond, variant):
 @mpi
 @leaner
 @pytest.mark.parametrize("storage", ["csr", "sym"])
-@pytest.mark.parametrize("precond", ["none", "jacobi", "chebyshev"])
-def test_overlap_on_and_off_are_bit_identical(comm, storage, precond, variant):
-    system = System(comm, "m1", storage, precond)
+@every_m
+def test_overlap_on_and_off_are_bit_identical_and_so_are_shared_values(comm, storage, precond, variant):
+    system = system_of(comm, "m1", storage, precond)
     on, off = (
-        system.solve(variant, StoppingCriterion(fixed=70), overlap=overlap)[0] for overlap in (True, False)
+        system.solve(variant, StoppingCriterion(fixed=REPLACE + 20), overlap=overlap)[0]
+        for overlap in (True, False)
     )
     assert on.residuals == off.residuals
     assert on.x.tobytes() == off.x.tobytes()
-
-
-@mpi
-@leaner
-@every_m
-def test_shared_values_are_bit_identical(comm, precond, variant):
-    system = System(comm, "m1", "sym", precond)
-    result, _ = system.solve(variant, StoppingCriterion(fixed=REPLACE + 10))
-    for mine, theirs in system.interface.copies(result.x):
+    for mine, theirs in system.interface.copies(on.x):
         assert mine.tobytes() == theirs.tobytes()
 
 
@@ -166,7 +138,7 @@ def test_without_mpi_4_the_pipelined_variant_gives_the_same_solution(comm, monke
 @pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi", "unfolded"])
 def test_residual_replacement_ends_the_drift_of_the_pipelined_variant(comm, precond):
     """To 1e-12 |f|: r by recurrences alone ends far from f - A x, r made anew now and then does not."""
-    system = System(comm, "m1", "sym", precond)
+    system = system_of(comm, "m1", "sym", precond)
     control = StoppingCriterion(tolerance=1e-12, relative=True, max_iterations=400)
     standard, _ = system.solve("standard", control)
     drifting, _ = system.solve("pipelined", control, replace=0)
@@ -196,14 +168,9 @@ def test_a_zero_load_has_the_solution_zero(comm, variant):
 
 @mpi
 @leaner
-def test_an_indefinite_operator_is_refused_on_every_rank(comm, variant):
+def test_an_indefinite_operator_or_preconditioner_is_refused_on_every_rank(comm, variant):
     with pytest.raises(BreakdownError, match="<u, A u> = -"):
         System(comm, "m1", stiffness=-1.0).solve(variant, StoppingCriterion())
-
-
-@mpi
-@leaner
-def test_an_indefinite_preconditioner_is_refused_on_every_rank(comm, variant):
     system = System(comm, "m1", "sym", "jacobi")
     system.M = Diagonal(-system.M.inverse)
     with pytest.raises(BreakdownError, match="<r, M r> = -"):
@@ -222,6 +189,7 @@ def test_work_goes_on_where_rounding_is_all_that_is_left(comm, variant):
 @mpi
 @pytest.mark.parametrize("variant", names(variants("own")))
 def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
+    assert FIELDS["variant"].choices == names(variants("own"))
     case = Case.of(
         mesh="m1", variant=variant, ranks=comm.size, storage="sym", iterations=40, sets=1, warmups=0
     )
@@ -235,27 +203,11 @@ def test_a_case_chooses_its_variant_and_its_work_is_counted(comm, variant):
     products, vectors = {"standard": (40, 9), "single-reduction": (41, 9), "pipelined": (42, 13)}[variant]
     expected = products / 40 * A.bytes_per_product + 8 * n * vectors
     assert facts.bytes[comm.rank] == pytest.approx(expected, rel=1e-12)
-
-
-@mpi
-def test_vectors_in_memory_are_counted_pass_by_pass(comm):
-    """Vectors read and written in an iteration; (block) Jacobi adds n (2 n) numbers where it is folded in."""
-    vectors = {
-        ("standard", "sym"): (9, 11, 13),
-        ("standard", "csr"): (11, 13, 15),
-        ("single-reduction", "sym"): (9, 12, 13),
-        ("single-reduction", "csr"): (11, 14, 15),
-        ("pipelined", "sym"): (13, 15, 16),
-        ("pipelined", "csr"): (13, 15, 16),
-    }
-    for (variant, storage), expected in vectors.items():
-        for precond, count in zip(("none", "jacobi", "block-jacobi"), expected):
-            s, p = (
-                System(comm, "box:2x3x2", storage, precond),
-                Case.of(storage=storage, precond=precond, variant=variant).method,
-            )
-            solver = build_solver(p, s.prepared.sub, s.interface, s.prepared.lame, s.tracer)
-            assert solver.work.bytes == 8 * solver.x.size * count, (variant, storage, precond)
+    for storage, precond in itertools.product(("sym", "csr"), ("none", "jacobi", "block-jacobi")):
+        method = Case.of(storage=storage, precond=precond, variant=variant).method
+        solver = build_solver(method, prepared.sub, prepared.interface, prepared.lame, tracer)
+        work = recipe(Combination(storage=storage, precond=precond, variant=variant))  # counted by hand there
+        assert solver.work.bytes == 8 * n * (work.updates.vectors + work.dots.vectors)
 
 
 def test_lengths_follow_the_recurrences_of_both_papers():
@@ -264,20 +216,12 @@ def test_lengths_follow_the_recurrences_of_both_papers():
     alpha, beta = lengths.next(2.0, 3.0, 2)
     assert beta == 0.25
     assert alpha == 2.0 / (3.0 - 0.25 * 2.0 / 2.0)
-
-
-def test_a_denominator_lost_to_rounding_restarts_from_steepest_descent():
-    lengths = Lengths()
-    lengths.next(1.0, 1.0, 1)
-    assert lengths.next(2.0, 4.0, 2) == (0.5, 0.0)  # 4 - 2 * 2 / 1 = 0
+    lost = Lengths()
+    lost.next(1.0, 1.0, 1)
+    assert lost.next(2.0, 4.0, 2) == (0.5, 0.0)  # 4 - 2 * 2 / 1 = 0: steepest descent again
 
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, nan, inf])
 def test_an_operator_that_is_not_positive_breaks_down(delta):
     with pytest.raises(BreakdownError, match="at iteration 7"):
         Lengths().next(1.0, delta, 7)
-
-
-def test_the_registry_knows_every_variant_of_a_case():
-    assert FIELDS["variant"].choices == names(variants("own"))
-    assert variant_class("pipelined") is PipelinedCG

@@ -1,6 +1,5 @@
 """Labs for real: namespaces, control groups, MPI over TCP between them. Skipped where they cannot be had."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -60,6 +59,12 @@ def in_lab(*command, timeout=60):
     return subprocess.run(line, capture_output=True, text=True, timeout=timeout)
 
 
+def on_host(host, command, *options):
+    """Lines that a command prints on a host of the test's lab."""
+    line = [lab.FOLDER / NAME / "agent", *options, host, command]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def links():
     return subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
 
@@ -100,29 +105,18 @@ def test_no_name_leads_down_to_other_places(name, tmp_path):
 
 
 @real
-def test_a_lab_adds_nothing_to_the_machine_itself(cluster):
-    before = links()
-    lab.up(cluster)
-    assert links() == before
-    lab.down(NAME)
-    assert links() == before
-
-
-@real
-def test_down_removes_everything_and_may_be_repeated(state):
-    assert traces()
-    assert lab.down(NAME)
-    assert traces() == []
-    assert lab.down(NAME) == []
-
-
-@real
-def test_down_leaves_other_groups_and_namespaces_alone(state):
-    others = [t.mount / f"not-{NAME}" for t in lab_groups.hierarchies()]
+def test_a_lab_adds_nothing_to_the_machine_itself_and_down_leaves_other_groups_alone(cluster):
+    before, others = links(), [t.mount / f"not-{NAME}" for t in lab_groups.hierarchies()]
     try:
         for other in others:
             other.mkdir()
-        lab.down(NAME)
+        lab.up(cluster)
+        assert links() == before
+        assert traces()
+        assert lab.down(NAME)
+        assert traces() == []
+        assert lab.down(NAME) == []
+        assert links() == before
         assert all(other.is_dir() for other in others)
     finally:
         for other in others:
@@ -163,34 +157,42 @@ def test_a_lab_that_cannot_be_built_leaves_nothing(cluster, monkeypatch):
 
 
 @real
-def test_a_second_lab_of_the_same_name_is_refused(state, cluster):
+def test_a_second_lab_of_the_same_name_is_refused_and_so_is_a_speed_that_cannot_be(state, cluster):
     with pytest.raises(InputError, match="exists already"):
         lab.up(cluster)
+    for host, speed, message in (("node9", 0.5, "no host node9"), ("node00", 2, "speed = 2")):
+        with pytest.raises(InputError, match=message):
+            lab.set_speed(NAME, host, speed)
     assert lab.state_of(NAME) == state
 
 
+@pytest.mark.row("001:F12g")
 @real
-def test_down_ends_what_runs_in_the_lab(state):
-    agent = lab.FOLDER / NAME / "agent"
-    sleeper = subprocess.Popen([agent, "node00", "sleep 1000"])
+def test_down_ends_what_runs_in_the_lab_and_the_tenant_that_keeps_the_slow_host_slow(state):
+    assert len(tenants()) == 1
+    sleeper = subprocess.Popen([lab.FOLDER / NAME / "agent", "node00", "sleep 1000"])
     group = next(g for g in lab_groups.groups_of(NAME, lab_groups.hierarchies()) if g.name == "node00")
     deadline = time.monotonic() + 5
     while not lab_groups.processes(group) and time.monotonic() < deadline:
         time.sleep(0.01)
     lab.down(NAME)
     assert sleeper.wait(5) == -9
+    assert tenants() == []
 
 
 @real
-def test_a_command_on_a_host_sees_its_name_cpus_and_address(state):
-    agent = lab.FOLDER / NAME / "agent"
+def test_a_command_on_a_host_sees_its_name_cpus_address_and_the_names_of_all_hosts(state):
+    names = "getent hosts node8 node00 head"
     command = "uname -n; grep Cpus_allowed_list /proc/self/status; ip -br -4 addr show eth0"
-    done = subprocess.run([agent, "node00", command], capture_output=True, text=True, check=True)
-    name, cpus, address = done.stdout.splitlines()
+    name, cpus, address, *found = on_host("node00", f"{command}; {names}", "-x")
     assert name == "node00"
     assert cpus.split()[1] == str(state.cluster.hosts[1].cpus[0])
     assert "10.213.77.2/24" in address
     assert os.uname().nodename != "node00"
+    expected = ["10.213.77.1", "10.213.77.2", "10.213.77.3"]
+    assert [line.split()[0] for line in found] == expected
+    head, *found = in_lab("sh", "-c", f"uname -n && {names}").stdout.splitlines()
+    assert (head, [line.split()[0] for line in found]) == ("head", expected)
 
 
 @real
@@ -198,40 +200,22 @@ def test_hosts_reach_each_other_and_nothing_else(state):
     reach = "import socket; s = socket.socket(); s.settimeout(2); print(s.connect_ex(('{0}', 9)))"
     found = {}
     for address in ("10.213.77.1", "192.0.2.1"):  # the other host; an address of documentation
-        line = [sys.executable, "-c", reach.format(address)]
-        quoted = f'{line[0]} -c "{line[2]}"'
-        agent = lab.FOLDER / NAME / "agent"
-        done = subprocess.run([agent, "node00", quoted], capture_output=True, text=True, check=True)
-        found[address] = os.strerror(int(done.stdout))
+        (error,) = on_host("node00", f'{sys.executable} -c "{reach.format(address)}"')
+        found[address] = os.strerror(int(error))
     assert found == {"10.213.77.1": "Connection refused", "192.0.2.1": "Network is unreachable"}
 
 
 @real
-def test_names_of_all_hosts_and_of_the_head_resolve_on_each(state):
-    names = "getent hosts node8 node00 head"
-    expected = ["10.213.77.1", "10.213.77.2", "10.213.77.3"]
-    agent = lab.FOLDER / NAME / "agent"
-    on_a_host = subprocess.run([agent, "-x", "node00", names], capture_output=True, text=True, check=True)
-    for done in (on_a_host, in_lab("sh", "-c", f"uname -n && {names}")):
-        *rest, a, b, c = [line.split()[0] for line in done.stdout.splitlines()]
-        assert [a, b, c] == expected
-    assert rest == ["head"]
-
-
-@real
-def test_status_shows_the_lab_and_what_is_broken(state, output):
-    assert state.cluster.label in output("lab", "status")
-    tree = json.loads(output("lab", "status", "--json"))
-    assert NAME in [one["cluster"]["name"] for one in tree["labs"]]
-
-
-@real
-def test_a_command_in_the_lab_gives_its_exit_status_and_its_environment(state):
+def test_a_command_in_the_lab_gives_its_exit_status_and_its_environment_and_status_shows_the_lab(
+    state, answer, output
+):
     code = "import os, sys; print(os.environ['FEMBENCH_SYNTHETIC']); sys.exit(7)"
     done = in_lab(sys.executable, "-c", code)
     assert (done.returncode, done.stdout.strip()) == (7, state.cluster.label)
     assert in_lab().returncode == 2
     assert "no such command" in in_lab("no-such-command").stderr
+    assert state.cluster.label in output("lab", "status")
+    assert NAME in [one["cluster"]["name"] for one in answer("lab", "status")["labs"]]
 
 
 BUSY = """
@@ -276,16 +260,6 @@ def test_a_host_is_given_another_speed_while_it_runs(state, tmp_path, output):
     assert tenants() == []
 
 
-@real
-@pytest.mark.parametrize(
-    ("host", "speed", "message"), [("node9", 0.5, "no host node9"), ("node00", 2, "speed = 2")]
-)
-def test_a_speed_that_cannot_be_is_refused(state, host, speed, message):
-    with pytest.raises(InputError, match=message):
-        lab.set_speed(NAME, host, speed)
-    assert lab.state_of(NAME) == state
-
-
 def tenants():
     """Numbers of the processes that keep hosts of the test's lab slow."""
     found = []
@@ -297,14 +271,6 @@ def tenants():
         if "lab_tenant.py" in line and f"{lab.PREFIX}{NAME}/" in line:
             found.append(int(folder.name))
     return found
-
-
-@pytest.mark.row("001:F12g")
-@real
-def test_one_tenant_keeps_the_slow_host_slow_and_goes_with_it(state):
-    assert len(tenants()) == 1
-    lab.down(NAME)
-    assert tenants() == []
 
 
 @real

@@ -27,10 +27,10 @@ first steps:
   ./run_bench.sh run m1 --ranks 2       one case: 630 equations on two ranks
   ./run_bench.sh sweep --help           every option of a campaign
 
-requirements: Python >= 3.10 with venv; a C compiler and Python.h for the fast kernels (Debian, Ubuntu: apt-get
+requirements: Python >= 3.10 with venv; a C compiler and Python.h for the kernels (Debian, Ubuntu: apt-get
   install python3-venv python3-dev build-essential); network access on the first start. The mpiexec on PATH is
-  used if there is one, else Open MPI is installed from PyPI. Without a compiler, fembench runs its slow
-  reference kernels, and says so. Hosts that share the installation need none of these.
+  used if there is one, else Open MPI is installed from PyPI. Without a compiler, nothing is measured, and a line
+  names the missing package. Hosts that share the installation need none of these.
 settings: FEMBENCH_VENV=DIR     put the environment somewhere other than .venv
   FEMBENCH_PYTHON=PYTHON        create it with this Python
   FEMBENCH_WITH_PETSC=1         also compile and install PETSc, for comparison (once, 10 minutes)

@@ -325,7 +325,7 @@ check_kernels() {
     local reason
     has_kernels && return
     reason=$(why_no_kernels "$VENV/bin/python")
-    say "WARNING: the kernels are the slow reference ones: ${reason:-they are compiled only outside of jobs}; then start again"
+    say "WARNING: the kernels are not compiled, so that nothing can be measured: ${reason:-they are compiled only outside of jobs}; then start again"
 }
 
 # prepare_environment PART...: install what is due. If two run at once, the second waits for the first and then finds nothing to do.

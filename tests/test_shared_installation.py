@@ -171,10 +171,10 @@ def slow(tmp_path, monkeypatch):
 def test_without_compiled_kernels_every_start_warns(slow, tmp_path):
     status, out, said = doctor(slow, PATH=str(tmp_path / "programs"))
     assert (status, out, installations(slow)) == (*ANSWER, 1)
-    assert "WARNING: the kernels are the slow reference ones: no C compiler" in said
+    assert "WARNING: the kernels are not compiled, so that nothing can be measured: no C compiler" in said
     status, out, said = doctor(slow, SLURM_JOB_ID="7")
     assert (status, out, installations(slow)) == (*ANSWER, 1)
-    assert "the slow reference ones: they are compiled only outside of jobs" in said
+    assert "nothing can be measured: they are compiled only outside of jobs" in said
 
 
 def test_kernels_are_compiled_as_soon_as_a_compiler_is_there(slow):
@@ -183,8 +183,8 @@ def test_kernels_are_compiled_as_soon_as_a_compiler_is_there(slow):
     assert doctor(slow) == (*ANSWER, "")
 
 
-def test_if_they_cannot_be_compiled_after_all_the_slow_ones_are_used(slow):
+def test_if_they_cannot_be_compiled_after_all_the_rest_is_installed(slow):
     status, out, said = doctor(slow, BROKEN="echo the reason; false")
     assert (status, out) == ANSWER
     assert "the reason" in said
-    assert "WARNING: the kernels are the slow reference ones" in said
+    assert "WARNING: the kernels are not compiled" in said

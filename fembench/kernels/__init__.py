@@ -1,1 +1,1 @@
-"""The compiled kernels and the plain reference twin of each."""
+"""The compiled kernels."""

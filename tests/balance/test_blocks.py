@@ -13,7 +13,6 @@ from fembench.balance.matrix_blocks import expected
 from fembench.base.errors import InputError
 from fembench.bench.measure import control_of
 from fembench.bench.verify import Solved, verify
-from fembench.kernels.backend import kernels
 from fembench.methods.policies import POLICIES
 from fembench.solve.cg import ConjugateGradients
 from fembench.solve.operators import build_operator
@@ -117,7 +116,6 @@ def test_so_they_are_with_every_storage_and_preconditioner(comm, monkeypatch, st
     assert comm.rank or comm.size == 1 or any(look.moves for look in ledger.looks)
 
 
-@pytest.mark.skipif(kernels.NAME != "compiled", reason="the twins are Python")
 def test_python_calls_of_an_iteration_do_not_grow_with_the_blocks(comm):
     def calls(c):
         job = Job(comm, blocks_per_rank=c)

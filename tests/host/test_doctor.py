@@ -247,7 +247,7 @@ def test_only_a_clone_is_told_to_start_its_script(monkeypatch, tmp_path):
 
 def test_an_installed_package_names_no_script(monkeypatch):
     monkeypatch.setattr(checkup, "starter", lambda: "")
-    monkeypatch.setattr(checkup, "output_of", lambda *_: (True, "reference"))
+    monkeypatch.setattr(checkup, "output_of", lambda *_: (False, "the kernels are not compiled"))
     monkeypatch.setattr(checkup.clocks, "compiled", None)
     findings = [*checkup.software(), *checkup.optional()]
     assert not [f for f in findings if "run_bench" in f.advice]
@@ -264,14 +264,6 @@ def test_kernels_that_this_host_cannot_load_end_every_run(monkeypatch):
 def test_no_compiler_is_optional_because_only_building_needs_it(monkeypatch):
     monkeypatch.setattr(checkup.shutil, "which", lambda *_, **__: None)
     assert [f.status for f in checkup._compiler()] == ["missing (optional)"] * 2
-
-
-def test_reference_kernels_are_a_problem_that_lets_things_run(monkeypatch):
-    monkeypatch.setenv("FEMBENCH_KERNELS", "reference")
-    finding = checkup._kernels()
-    assert (finding.status, finding.required, finding.advice) == ("problem", False, "unset FEMBENCH_KERNELS")
-    monkeypatch.setenv("FEMBENCH_KERNELS", "quick")
-    assert checkup._kernels().required
 
 
 def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch):

@@ -21,7 +21,7 @@ def test_only_variables_that_matter_are_kept():
     environment = {
         "OMP_NUM_THREADS": "1",
         "OMPI_MCA_btl": "self,tcp",
-        "FEMBENCH_KERNELS": "reference",
+        "FEMBENCH_LAUNCHER": "srun",
         "SLURM_JOB_ID": "7",
         "SLURM_NTASKS": "3",  # of the launcher's daemons
         "OMPI_COMM_WORLD_RANK": "3",
@@ -31,7 +31,7 @@ def test_only_variables_that_matter_are_kept():
         "PATH": "/bin",
     }
     assert list(variables(environment)) == [
-        "FEMBENCH_KERNELS",
+        "FEMBENCH_LAUNCHER",
         "OMPI_MCA_btl",
         "OMP_NUM_THREADS",
         "SLURM_JOB_ID",

@@ -6,7 +6,6 @@ from kernel_samples import LAM, MU, SAMPLES
 
 from fembench.kernels.backend import kernels
 
-pytestmark = pytest.mark.skipif(kernels.NAME != "compiled", reason="numpy checks for itself")
 N = 3  # nodes of a chain: 0 - 1 - 2, two of them interior
 
 

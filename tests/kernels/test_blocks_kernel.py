@@ -5,37 +5,34 @@ from array import array
 import numpy as np
 import pytest
 
-from fembench.kernels import reference
 from fembench.kernels.backend import kernels
 
-both = pytest.mark.parametrize("module", [kernels, reference], ids=["compiled", "twin"])
 PLACES, ALL = np.array([3, 1], np.int64), 5
 
 
-def block(module, seed, inverse, storage="bsr"):
+def block(seed, inverse, storage="bsr"):
     """(product, vectors, arrays) of one dense little block."""
     n, rng = 4, np.random.default_rng(seed)
-    x, r, d, q = (module.zeros(3 * n) for _ in range(4))
+    x, r, d, q = (kernels.zeros(3 * n) for _ in range(4))
     x[:], r[:], d[:] = rng.standard_normal((3, 3 * n))
-    values = module.zeros((n * n, 3, 3))
+    values = kernels.zeros((n * n, 3, 3))
     values[:] = rng.standard_normal(values.shape)
     indptr, columns = np.arange(0, n * n + 1, n), np.tile(np.arange(n, dtype=np.int32), n)
     if storage == "bsr":
-        product = module.BsrProduct(indptr, columns, values, 2, d, q)
+        product = kernels.BsrProduct(indptr, columns, values, 2, d, q)
     else:
         dense = np.ascontiguousarray(values.reshape(n, n, 3, 3).transpose(0, 2, 1, 3).reshape(3 * n, 3 * n))
-        product = module.DenseProduct(dense, 2, d, q)
+        product = kernels.DenseProduct(dense, 2, d, q)
     weights = np.full(3 * 2, 0.5)
     D = rng.random(3 * n) + 0.5 if inverse else None
-    return product, module.CGVectors(x, r, d, q, r, weights, D), (x, r, d, q)
+    return product, kernels.CGVectors(x, r, d, q, r, weights, D), (x, r, d, q)
 
 
-@both
 @pytest.mark.parametrize("inverse", [False, True], ids=["plain", "jacobi"])
-def test_blocks_do_together_what_each_does_alone(module, inverse):
-    together, alone = ([block(module, seed, inverse) for seed in (1, 2)] for _ in range(2))
+def test_blocks_do_together_what_each_does_alone(inverse):
+    together, alone = ([block(seed, inverse) for seed in (1, 2)] for _ in range(2))
     tau, rho = array("d", [7.0] * ALL), array("d", [7.0] * (ALL * (1 + inverse)))
-    blocks = module.Blocks(PLACES, [b[0] for b in together], [b[1] for b in together], tau, rho)
+    blocks = kernels.Blocks(PLACES, [b[0] for b in together], [b[1] for b in together], tau, rho)
     blocks.direction(0.3)
     blocks.interface()
     blocks.interior()
@@ -52,12 +49,11 @@ def test_blocks_do_together_what_each_does_alone(module, inverse):
         np.testing.assert_array_equal(a, b)
 
 
-@both
-def test_products_that_know_no_inner_product_are_asked_for_it_later(module):
-    together = [block(module, seed, False, "dense") for seed in (1, 2)]
+def test_products_that_know_no_inner_product_are_asked_for_it_later():
+    together = [block(seed, False, "dense") for seed in (1, 2)]
     tau = array("d", [7.0] * ALL)
     products, vectors, _ = zip(*together)
-    blocks = module.Blocks(PLACES, products, vectors, tau, array("d", [0.0] * ALL))
+    blocks = kernels.Blocks(PLACES, products, vectors, tau, array("d", [0.0] * ALL))
     blocks.interface()
     blocks.interior()
     assert tau.tolist() == [0.0] * ALL
@@ -65,11 +61,10 @@ def test_products_that_know_no_inner_product_are_asked_for_it_later(module):
     assert [tau[p] for p in PLACES] == [v.dot_dq() for v in vectors]
 
 
-@both
-def test_processor_time_is_gathered_where_it_is_asked_for(module):
-    products, vectors, _ = zip(*(block(module, seed, False) for seed in (1, 2)))
+def test_processor_time_is_gathered_where_it_is_asked_for():
+    products, vectors, _ = zip(*(block(seed, False) for seed in (1, 2)))
     spent = np.zeros(ALL)
-    blocks = module.Blocks(PLACES, products, vectors, array("d", [0] * ALL), array("d", [0] * ALL), spent)
+    blocks = kernels.Blocks(PLACES, products, vectors, array("d", [0] * ALL), array("d", [0] * ALL), spent)
     for _ in range(100):
         blocks.interface()
         blocks.interior()
@@ -77,12 +72,11 @@ def test_processor_time_is_gathered_where_it_is_asked_for(module):
     assert spent.sum() == spent[PLACES].sum()
 
 
-@both
 @pytest.mark.parametrize(
     ("places", "n_rho", "word"), [([5, 1], 5, "places"), ([0, 1], 7, "rho"), ([0], 5, "one of each")]
 )
-def test_lists_that_do_not_fit_are_refused(module, places, n_rho, word):
-    products, vectors, _ = zip(*(block(module, seed, False) for seed in (1, 2)))
+def test_lists_that_do_not_fit_are_refused(places, n_rho, word):
+    products, vectors, _ = zip(*(block(seed, False) for seed in (1, 2)))
     tau, rho = array("d", [0] * ALL), array("d", [0] * n_rho)
     with pytest.raises(ValueError, match=word):
-        module.Blocks(np.array(places, np.int64), products, vectors, tau, rho)
+        kernels.Blocks(np.array(places, np.int64), products, vectors, tau, rho)

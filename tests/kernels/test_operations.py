@@ -3,8 +3,8 @@
 import time
 
 import pytest
+import reference_operations as twin
 
-from fembench.kernels import reference_operations as twin
 from fembench.kernels.backend import kernels
 
 LARGE = 2147483629.0

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+import reference
 from kernel_samples import LAM, MU, SAMPLES
 
-from fembench.kernels import reference
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import build_operator
 
@@ -113,21 +113,6 @@ def test_apply_leaves_its_argument_alone(s, storage):
     x = d.copy()
     x.flags.writeable = False
     np.testing.assert_array_equal(operator.apply(x), q)
-
-
-@every_sample
-def test_compiled_products_are_those_of_the_reference_twins(s):
-    indptr, rows, columns = kernels.pattern(s.cells, s.n_interior, s.n_active, True)
-    values = kernels.assemble(s.x, s.cells, LAM, MU, s.n_interior, True, s.fixed, indptr, rows, columns)
-    results = []
-    for module in (kernels, reference):
-        d, q = vectors(s)
-        product = module.SymProduct(indptr, rows, columns, values, s.n_interior, d, q)
-        results.append((product.interface(), product.interior(), q))
-    (a, b, q), (c, e, p) = results
-    np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
-    assert a == pytest.approx(c, rel=1e-12, abs=1e-12)
-    assert b == pytest.approx(e, rel=1e-12, abs=1e-12)
 
 
 def test_a_vector_of_the_wrong_size_is_refused():

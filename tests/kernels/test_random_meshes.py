@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import reference
 from kernel_samples import LAM, MU, sample
 from test_products import STORAGES, dense_stiffness, vectors
 
-from fembench.kernels import reference
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import build_operator
 

@@ -1,7 +1,7 @@
-"""Vector kernels against their twins, and their inner products against exact sums."""
+"""Vector kernels against numpy, and their inner products against exact sums."""
 
+import ast
 import math
-import os
 import resource
 import subprocess
 import sys
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reference_variants import scaled
 
-from fembench.kernels import reference
+from fembench.base.errors import InputError
+from fembench.kernels import backend
 from fembench.kernels.backend import kernels
 
 SIZES = [(0, 0), (3, 0), (3, 3), (12, 6), (189, 3), (192, 0), (195, 192), (600, 201), (3000, 999)]
@@ -33,13 +35,9 @@ def exact(a, b, weights):
     return float(sum((Fraction(x) * Fraction(y) * Fraction(z) for x, y, z in zip(a, b, w)), Fraction(0)))
 
 
-def both(n, n_weighted, **inverse):
-    """The compiled object and its twin on equal arrays, and those arrays."""
-    pairs = []
-    for module in (kernels, reference):
-        vectors, weights, *_ = system(n, n_weighted)
-        pairs.append((module.CGVectors(*vectors, weights, **inverse), vectors))
-    return pairs
+def dot(a, b, weights):
+    m = a.size - weights.size
+    return a[:m] @ b[:m] + (a[m:] * b[m:] * weights).sum()
 
 
 def close(a, b):
@@ -47,40 +45,49 @@ def close(a, b):
 
 
 @every_size
-@pytest.mark.parametrize("inverse", [None, "jacobi", "block-jacobi"])
-def test_step_and_direction_are_those_of_the_twin_also_with_folded_preconditioners(n, n_weighted, inverse):
-    *_, D, blocks = system(n, n_weighted)
-    (ours, a), (twin, b) = both(n, n_weighted, inverse={"jacobi": D, "block-jacobi": blocks}.get(inverse))
-    step = "step_jacobi" if inverse else "step"
-    close(getattr(ours, step)(0.3), getattr(twin, step)(0.3))
+def test_a_step_updates_the_solution_and_the_residual_and_a_direction_follows(n, n_weighted):
+    vectors, weights, *_ = system(n, n_weighted)
+    x, r, d, q, z = (v.copy() for v in vectors)
+    ours = kernels.CGVectors(*vectors, weights)
+    x, r = x + 0.3 * d, r - 0.3 * q
+    close(ours.step(0.3), dot(r, r, weights))
     ours.direction(-0.7)
-    twin.direction(-0.7)
-    for u, v in zip(a, b):
-        close(u, v)
-    for dot in ("dot_dq", "dot_rz"):
-        close(getattr(ours, dot)(), getattr(twin, dot)())
+    d = z - 0.7 * d
+    close(np.array(vectors), np.array([x, r, d, q, z]))
+    close(ours.dot_dq(), dot(d, q, weights))
+    close(ours.dot_rz(), dot(r, z, weights))
 
 
 @every_size
 @pytest.mark.parametrize("blocks", [False, True], ids=["jacobi", "block-jacobi"])
-def test_scale_is_that_of_the_twin(n, n_weighted, blocks):
-    vectors, _, *inverses = system(n, n_weighted)
-    results = []
-    for module in (kernels, reference):
-        z = np.full(n, np.nan)
-        module.Scale(inverses[blocks], vectors[1], z).run()
-        results.append(z)
-    close(*results)
+def test_a_folded_preconditioner_takes_the_place_of_z(n, n_weighted, blocks):
+    vectors, weights, *inverses = system(n, n_weighted)
+    x, r, d, q, z = (v.copy() for v in vectors)
+    ours = kernels.CGVectors(*vectors, weights, inverses[blocks])
+    x, r = x + 0.3 * d, r - 0.3 * q
+    u = scaled(inverses[blocks], r)
+    close(ours.step_jacobi(0.3), (dot(r, r, weights), dot(r, u, weights)))
+    ours.direction(-0.7)
+    close(np.array(vectors), np.array([x, r, u - 0.7 * d, q, z]))
 
 
 @every_size
-def test_a_chebyshev_step_is_that_of_the_twin(n, n_weighted):
-    results = []
-    for module in (kernels, reference):
-        (x, r, d, q, z), _, inverse, _ = system(n, n_weighted)
-        module.Chebyshev(z, r, d, q, inverse).run(0.3, 0.9)
-        results.append(np.concatenate([x, r, d, q, z]))
-    close(*results)
+@pytest.mark.parametrize("blocks", [False, True], ids=["jacobi", "block-jacobi"])
+def test_scale_multiplies_by_the_inverse(n, n_weighted, blocks):
+    vectors, _, *inverses = system(n, n_weighted)
+    z = np.full(n, np.nan)
+    kernels.Scale(inverses[blocks], vectors[1], z).run()
+    close(z, scaled(inverses[blocks], vectors[1]))
+
+
+@every_size
+def test_a_chebyshev_step_reduces_the_residual_and_follows_the_new_direction(n, n_weighted):
+    (_, r, d, q, z), _, inverse, _ = system(n, n_weighted)
+    expected_r = r - q
+    expected_d = 0.3 * d + 0.9 * inverse * expected_r
+    expected_z = z + expected_d
+    kernels.Chebyshev(z, r, d, q, inverse).run(0.3, 0.9)
+    close(np.array([r, d, z]), np.array([expected_r, expected_d, expected_z]))
 
 
 @pytest.mark.slow
@@ -195,17 +202,14 @@ def test_arrays_that_do_not_fit_are_refused(wrong, message):
         kernels.CGVectors(*arrays.values())
 
 
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ("reference", "reference numpy"),
-        ("fast", "FEMBENCH_KERNELS=fast: expected 'compiled' or 'reference'"),
-    ],
-)
-def test_the_reference_twin_serves_where_it_is_asked_for_and_no_other_choice_does(choice, said):
-    code = "from fembench.kernels.backend import kernels; print(kernels.NAME, kernels.ISA)"
-    environment = os.environ | {"FEMBENCH_KERNELS": choice}
-    line = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True)
-    assert (done.returncode == 0) == (choice == "reference")
-    assert said in done.stdout + done.stderr
+def test_kernels_that_were_not_compiled_are_refused(monkeypatch):
+    monkeypatch.setattr(backend, "compiled_module", lambda name: None)
+    with pytest.raises(InputError, match="kernels are not compiled"):
+        backend._loaded()
+
+
+def test_types_are_stated_for_every_kernel():
+    stub = ast.parse((Path(backend.__file__).parent / "_compiled.pyi").read_text())
+    stated = {entry.name for entry in stub.body if isinstance(entry, ast.FunctionDef | ast.ClassDef)}
+    there = {name for name, value in vars(kernels).items() if callable(value) and name[0] != "_"}
+    assert stated - {"_Rows"} == there

@@ -1,4 +1,4 @@
-"""The plain twins of symbolic and numeric assembly.
+"""Plain twins of kernels whose results no formula of a line states: assembly, and pieces of a grid.
 
 With G_ab = integral of grad N_a (x) grad N_b, the 3x3 block of nodes a and b of an isotropic linear
 elastic cell is K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I.
@@ -82,7 +82,6 @@ def pattern(
     n_interior: int,
     n_active: int,
     upper: bool,
-    where: Incidence | None = None,  # unused
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Which blocks exist: indptr (n_active+1,), rows (n_active,) in storage order, columns (n_blocks,).
 
@@ -105,26 +104,6 @@ def pattern(
     return indptr, rows, j.astype(np.int32)
 
 
-def count_blocks(cells: NDArray[np.int32], n_active: int) -> int:
-    """Number of 3x3 blocks of the full pattern."""
-    return int(pattern(cells, n_active, n_active, False)[0][n_active])
-
-
-def reorder(cells: NDArray[np.int32], n_interior: int, n_active: int) -> NDArray[np.int32]:
-    """New position (n_active,) of each node, by reverse Cuthill-McKee within interior and interface apart."""
-    from scipy.sparse import csr_matrix  # only where nothing was compiled
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    indptr, _, columns = pattern(cells, n_active, n_active, False)
-    graph = csr_matrix((np.ones(columns.size, np.int8), columns, indptr), shape=(n_active, n_active))
-    position = np.empty(n_active, np.int32)
-    for low, high in ((0, n_interior), (n_interior, n_active)):
-        if high > low:
-            order = reverse_cuthill_mckee(graph[low:high, low:high].tocsr(), symmetric_mode=True)
-            position[low + order] = np.arange(low, high, dtype=np.int32)
-    return position
-
-
 def cell_order(cells: NDArray[np.int32]) -> NDArray[np.int32]:
     """Order (n_cells,) of the cells by their lowest node: assembly then walks through memory in order."""
     return np.argsort(cells.min(axis=1), kind="stable").astype(np.int32)
@@ -141,7 +120,6 @@ def assemble(
     indptr: NDArray[np.int64],
     rows: NDArray[np.int32],
     columns: NDArray[np.int32],
-    where: Incidence | None = None,  # unused
 ) -> NDArray[np.float64]:
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
     n, npc = rows.size, cells.shape[1]
@@ -162,3 +140,34 @@ def assemble(
     diagonal = np.flatnonzero(stored_i == columns)
     values[diagonal] += (~free[columns[diagonal]])[:, :, None] * np.eye(3)
     return values
+
+
+def pieces(
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    kind: NDArray[np.uint8],
+    name: NDArray[np.int64],
+    corner: NDArray[np.int64],
+    weight: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Which children of the same parents are connected by the pattern of a symmetric matrix: (root, least).
+
+    kind (n,): only nodes of one kind are. corner, weight (n, 8): numbers of parents, and weights, zeros last.
+    root (n, 8): the first slot 8 i + k connected to each. least (n, 8): at roots, the least name of a piece.
+    """
+    root = np.arange(8 * len(rows)).reshape(-1, 8)
+    row = np.repeat(rows, np.diff(indptr))
+    alike = kind[row] == kind[columns]
+    i, j = row[alike], columns[alike]
+    common = (corner[i][:, :, None] == corner[j][:, None, :]) & (weight[i] > 0)[:, :, None]
+    edge, a, b = np.nonzero(common & (weight[j] > 0)[:, None, :])
+    before = np.full_like(root, -1)
+    while not np.array_equal(root, before):
+        before = root.copy()
+        low = np.minimum(root[i[edge], a], root[j[edge], b])
+        np.minimum.at(root, (i[edge], a), low)
+        np.minimum.at(root, (j[edge], b), low)
+    least = np.full(root.size, np.iinfo(np.int64).max)
+    np.minimum.at(least, root.ravel(), np.repeat(name, 8))
+    return root.astype(np.int32), least.reshape(root.shape)

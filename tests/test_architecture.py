@@ -63,7 +63,6 @@ MAY_NAME = {
     "methods": "kernels solve balance",  # builders of storages, preconditioners and recurrences
     "launch": "bench balance",  # programs of ranks
 }
-ALONE = {"peers/with_dolfinx"}  # a program for other Pythons: imports nothing of fembench
 
 
 @cache
@@ -123,7 +122,7 @@ def test_no_two_modules_of_tests_have_one_name():
 
 
 def test_each_third_party_package_has_one_door():
-    for path in (p for p in ROOT.rglob("*.py") if where(p) not in ALONE):
+    for path in (p for p in ROOT.rglob("*.py")):
         for name in imports(path):
             door = DOORS.get(name.split(".")[0])
             here = where(path)
@@ -191,12 +190,6 @@ def test_only_the_page_and_its_plots_need_the_packages_of_the_extra_report():
     extra = names_of(project_table()["optional-dependencies"]["report"])
     users = {where(path) for path in ROOT.rglob("*.py") if third_party(path) & extra}
     assert users == {"report/page", "report/plots/canvas"}
-
-
-def test_a_program_for_other_pythons_imports_nothing_of_fembench():
-    for path in ROOT.rglob("*.py"):
-        if where(path) in ALONE:
-            assert not [name for name in imports(path) if name.split(".")[0] == "fembench"]
 
 
 def test_the_table_has_no_cycle():

@@ -1,6 +1,6 @@
 """Solve the same system with other packages, and compare.
 
-Compares with numpy, scipy, PETSc, scikit-fem + pyamg and DOLFINx. One system is assembled and exported; a
+Compares with numpy, scipy, PETSc and scikit-fem + pyamg. One system is assembled and exported; a
 package is timed only if its solution agrees (|du|/|u| <= 1e-6). The packages take turns. Those that are not
 installed are listed, with how to install them. `fembench report DIR` shows the result, DIR/peers.json.
 
@@ -28,7 +28,6 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --parity solution|iterate = solution: what must agree: the solution or, with --iterations, the last iterate
     with that of numpy; this takes seconds where a solve takes minutes (only with none and jacobi)
 --export DIR: write K, f and u (npz, PETSc binary)
---dolfinx-python FILE: a Python that has dolfinx (default: search for one)
 --results DIR = results/peers: folder for peers.json
 {JOB}--json: print the record as JSON instead of tables
 """

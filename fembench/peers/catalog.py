@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from fembench.solve.iterate import StoppingCriterion
 
 F64 = NDArray[np.float64]
-SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 @dataclass(frozen=True)
@@ -79,12 +75,6 @@ ENTRIES = (
     *(_petsc(storage, precond) for storage in ("aij", "baij", "sbaij") for precond in ("none", "jacobi")),
     _petsc("aij", "gamg"),
     Entry("scikit-fem", "pyamg", ("skfem", "pyamg"), f"{PIP} scikit-fem pyamg"),
-    Entry(
-        "dolfinx",
-        "gamg",
-        ("dolfinx",),
-        "apt-get install python3-dolfinx-real (or conda, Spack); then --dolfinx-python",
-    ),
 )
 
 
@@ -120,31 +110,7 @@ def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
     return InputError(f"{what} '{word}': expected one of {', '.join(names)}; the nearest is '{near}'")
 
 
-def missing(entry: Entry, dolfinx_python: str) -> str:
+def missing(entry: Entry) -> str:
     """How to install what the entry needs and this machine lacks; "" if nothing is missing."""
-    if entry.peer == "dolfinx":
-        return "" if dolfinx_python else f"no Python with dolfinx found: {entry.get}"
     lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
     return f"no {', '.join(lacking)}: {entry.get}" if lacking else ""
-
-
-def find_dolfinx(asked: str = "") -> str:
-    """A Python that imports dolfinx: the one requested, this one or the system's; "" if none does.
-
-    Raises InputError if the requested one does not.
-    """
-    if asked:
-        if not _imports_dolfinx(asked):
-            raise InputError(f"--dolfinx-python {asked}: this Python cannot import dolfinx")
-        return asked
-    return next((path for path in (sys.executable, SYSTEM_PYTHON) if _imports_dolfinx(path)), "")
-
-
-def _imports_dolfinx(python: str) -> bool:
-    if shutil.which(python) is None:
-        return False
-    look = "import importlib.util as u, sys; sys.exit(u.find_spec('dolfinx') is None)"
-    try:
-        return subprocess.run([python, "-c", look], capture_output=True, timeout=60).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False

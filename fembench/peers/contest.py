@@ -16,7 +16,7 @@ from fembench.bench.prepare import Prepared
 from fembench.peers.catalog import F64, Entry, Peer, Sample
 from fembench.peers.parallel import make_parallel
 from fembench.peers.peers_job import PeersJob
-from fembench.peers.serial import FOREIGN_ERRORS, Elsewhere, Numpy, make_serial
+from fembench.peers.serial import FOREIGN_ERRORS, Numpy, make_serial
 from fembench.peers.system import System
 from fembench.ranks.agree import all_arrive, on_root
 from fembench.ranks.comm import MAX, Comm
@@ -163,8 +163,7 @@ def build(stage: Stage, contest: Contest) -> None:
         assert stage.system is not None
         if contest.entry.parallel:
             return make_parallel(contest.entry, stage.serial)
-        where = Elsewhere(stage.job.dolfinx_python, stage.job.library_path)
-        return make_serial(contest.entry, stage.system, where)
+        return make_serial(contest.entry, stage.system)
 
     if contest.ranks > 1:
         stage.comm.Barrier()

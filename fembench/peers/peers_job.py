@@ -15,7 +15,5 @@ class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int = 0  # > 0: iterations per repetition; 0: iterate to the tolerance
     parity: Parity = "solution"
     export: str = ""
-    dolfinx_python: str = ""
-    library_path: str = ""  # LD_LIBRARY_PATH before the launcher, for that Python
     command: str = ""
     launcher: str = ""

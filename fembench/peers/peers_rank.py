@@ -68,7 +68,7 @@ def set_stage(comm: Comm, job: PeersJob, say: Tell) -> Stage:
 def contests_of(comm: Comm, job: PeersJob) -> tuple[list[Contest], list[PeerRun]]:
     """The requested entries: those that can run, on one rank and on all, and those that are missing."""
     entries = [e for e in ENTRIES if e.name in job.names]
-    lacking = comm.bcast([missing(e, job.dolfinx_python) for e in entries])
+    lacking = comm.bcast([missing(e) for e in entries])
     pairs = list(zip(entries, lacking))
     contests = [Contest(e, n) for e, how in pairs if not how for n in ranks_of(e, comm.size)]
     absent = [

@@ -1,25 +1,17 @@
-"""The peers that run on one rank: numpy, scipy, scikit-fem with pyamg, DOLFINx in a separate Python."""
+"""The peers that run on one rank: numpy, scipy, scikit-fem with pyamg."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import os
-import subprocess
-import tempfile
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.errors import FembenchError, InputError
 from fembench.fem.rigid import rigid_modes
-from fembench.peers import with_dolfinx
 from fembench.peers.catalog import Entry, Peer, Sample
-from fembench.peers.system import System, write_npz
+from fembench.peers.system import System
 from fembench.solve.iterate import StoppingCriterion
 
 if TYPE_CHECKING:
@@ -39,10 +31,8 @@ FOREIGN_ERRORS = (  # exceptions that other packages have been seen to raise
 )
 
 
-def make_serial(entry: Entry, system: System, elsewhere: Elsewhere) -> Peer:
+def make_serial(entry: Entry, system: System) -> Peer:
     """The serial peer of this name."""
-    if entry.peer == "dolfinx":
-        return Dolfinx(system, entry.precond, elsewhere)
     if entry.peer == "scikit-fem":
         return SkfemPyamg(system)
     kind = Numpy if entry.peer == "numpy" else Scipy
@@ -56,14 +46,6 @@ def version_of(*packages: str) -> str:
 
 def _inverse_diagonal(K: csr_matrix, precond: str) -> F64 | None:
     return 1.0 / K.diagonal() if precond == "jacobi" else None
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A separate Python and its library path, without the MPI paths that the launcher sets for ranks."""
-
-    python: str
-    library_path: str  # LD_LIBRARY_PATH before the launcher
 
 
 class Numpy:
@@ -198,69 +180,3 @@ def skfem_stiffness(system: System) -> csr_matrix:
         return K
     free = diags((~sub.fixed).astype(float))
     return (free @ K @ free + diags(sub.fixed.astype(float))).tocsr()
-
-
-class Dolfinx:
-    """DOLFINx assembles on the same mesh, its PETSc solves: `with_dolfinx.py` in a Python that has both."""
-
-    def __init__(self, system: System, precond: str, elsewhere: Elsewhere) -> None:
-        if system.prepared.spec.materials:
-            raise InputError("peer dolfinx takes one material; leave it out, or use a problem with one")
-        self._folder = tempfile.TemporaryDirectory(prefix="fembench-dolfinx-")
-        folder = Path(self._folder.name)
-        write_npz(system, folder / "system.npz")
-        self._out, self._said = folder / "x.npy", open(folder / "said.txt", "w+")  # noqa: SIM115
-        line = [elsewhere.python, with_dolfinx.__file__, str(folder / "system.npz"), precond]
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            text=True,
-            env=outside_mpi(dict(os.environ), elsewhere.library_path),
-        )
-        facts = self._answer()
-        self.library, self.assembly, self.setup = facts["library"], facts["assembly"], facts["setup"]
-
-    def _answer(self) -> dict[str, Any]:
-        """The worker's next line. Raises FembenchError with its last words if it has ended."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                return dict(json.loads(line))
-        self._said.seek(0)
-        said = [text.strip() for text in self._said if text.strip()]
-        raise FembenchError(f"dolfinx ended: {said[-1] if said else 'it printed nothing'}")
-
-    def solve(self, control: StoppingCriterion) -> Sample:
-        assert self._process.stdin is not None
-        order = {
-            "tolerance": 0.0 if control.fixed else control.tolerance,
-            "limit": control.limit,
-            "out": str(self._out),
-        }
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        done = self._answer()
-        return Sample(done["seconds"], done["iterations"], np.load(self._out))
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._said.close()
-        self._folder.cleanup()
-
-
-def outside_mpi(variables: dict[str, str], library_path: str) -> dict[str, str]:
-    """An environment in which a program can start its own MPI although this process is a rank."""
-    of_a_job = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "HYDRA_", "MPI_LOCAL", "SLURM_PMI")
-    kept = {name: value for name, value in variables.items() if not name.startswith(of_a_job)}
-    allowed = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-    return (
-        kept
-        | {name: variables[name] for name in allowed if name in variables}
-        | {"LD_LIBRARY_PATH": library_path}
-    )

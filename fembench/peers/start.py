@@ -1,6 +1,5 @@
 """Start a comparison under MPI and return its record."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,10 +27,9 @@ def launch_peers(
     All processes get huge pages from their allocator, since our own kernels request theirs.
     """
     line = job_line(job.case.placement.ranks, hostfile)
-    libraries = os.environ.get("LD_LIBRARY_PATH", "")
     end = run_job(
         rank_program("fembench.peers.peers_rank"),
-        msgspec.structs.replace(job, library_path=libraries),
+        job,
         line,
         environment(line, "petsc"),
         scratch=scratch,

@@ -8,7 +8,7 @@ from typing import Literal
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.launch.scratch import occupied
-from fembench.peers.catalog import Entry, chosen, find_dolfinx
+from fembench.peers.catalog import Entry, chosen
 from fembench.peers.peers_job import PeersJob
 from fembench.peers.start import launch_peers
 from fembench.records.case import new_case
@@ -30,7 +30,6 @@ def contested(
     iterations: int = 0,
     parity: Literal["solution", "iterate"] = "solution",
     export: str = "",
-    dolfinx_python: str = "",
     results: Path | str = "results/peers",
     hostfile: str = "",
     timeout: float = 0.0,
@@ -42,7 +41,7 @@ def contested(
     tolerance: of the relative, unpreconditioned residual; repetitions: solves per package
     iterations: after one solve to the tolerance, repeat only so many; 0: all
     parity: what must agree, the solution or the last iterate
-    export: folder for K, f and u; dolfinx_python: a Python that has dolfinx; "": search for one
+    export: folder for K, f and u
 
     Raises InputError, or RunFailedError if there is no result.
     """
@@ -57,7 +56,6 @@ def contested(
         iterations=iterations,
         parity=parity,
         export=str(Path(export).resolve()) if export else "",
-        dolfinx_python=find_dolfinx(dolfinx_python) if any(e.peer == "dolfinx" for e in entries) else "",
         command=command,
     )
     folder, last = Path(results), time.monotonic()

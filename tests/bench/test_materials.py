@@ -1,7 +1,5 @@
 """Bodies of several materials: solved as theory says, and refused where a cell has none or two."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from problems import solved, solved_and_verified
@@ -10,15 +8,13 @@ from fembench.balance.decompose import decompose
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
 from fembench.cli.main import main
-from fembench.fem.material import Material
 from fembench.fem.materials import lame
-from fembench.fem.problem import ProblemSpec, load_problem
+from fembench.fem.problem import load_problem
 from fembench.fem.reference_solve import solve
 from fembench.mesh.box import box
 from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.slicing import source_of_mesh, write_sliced
-from fembench.peers.serial import Dolfinx
 from fembench.ranks.agree import on_root
 from fembench.records.case import Case
 from fembench.timing.tracer import NullTracer
@@ -171,12 +167,6 @@ def test_a_manufactured_load_is_refused_where_there_are_several_materials(tmp_pa
     path.write_text('[materials.soft]\nE = 1.0\n[body]\nfield = "manufactured"\n')
     with pytest.raises(InputError, match="a manufactured body force is that of one material"):
         load_problem(path)
-
-
-def test_dolfinx_refuses_several_materials():
-    spec = ProblemSpec(materials={"soft": Material()})
-    with pytest.raises(InputError, match="peer dolfinx takes one material"):
-        Dolfinx(SimpleNamespace(prepared=SimpleNamespace(spec=spec)), "none", None)
 
 
 @pytest.mark.parametrize("suffix", ["vtu", "msh"])

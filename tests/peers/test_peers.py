@@ -10,10 +10,10 @@ from mpi_job import cli
 
 from fembench.base.errors import AllocationLostError, InputError
 from fembench.launch.run_job import JobEnd
-from fembench.peers import catalog, start, with_dolfinx
+from fembench.peers import catalog, start
 from fembench.peers.contest import PARITY, Contest
 from fembench.peers.peers_job import PeersJob
-from fembench.peers.serial import conjugate_gradients, outside_mpi
+from fembench.peers.serial import conjugate_gradients
 from fembench.records.case import Case
 from fembench.records.contest import PeerRun, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
@@ -231,79 +231,8 @@ def test_unknown_words_are_refused(only, preconds, word):
 def test_a_missing_package_is_named_with_how_to_get_it(monkeypatch):
     monkeypatch.setattr(catalog.importlib.util, "find_spec", lambda name: None)
     entry = next(e for e in catalog.ENTRIES if e.peer == "scikit-fem")
-    assert "skfem, pyamg" in catalog.missing(entry, "")
-    assert "pip install scikit-fem pyamg" in catalog.missing(entry, "")
-
-
-def test_a_python_without_dolfinx_is_refused(tmp_path):
-    fake = tmp_path / "python"
-    fake.write_text("#!/bin/sh\nexit 1\n")
-    fake.chmod(0o755)
-    with pytest.raises(InputError, match="dolfinx-python"):
-        catalog.find_dolfinx(str(fake))
-
-
-def test_another_python_sees_nothing_of_the_job_it_is_started_from():
-    inside = {"OMPI_COMM_WORLD_RANK": "0", "PMIX_RANK": "0", "HOME": "/h", "LD_LIBRARY_PATH": "/mpi"}
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1"}
-    assert outside_mpi(inside | allowed, "/mine") == {"HOME": "/h", "LD_LIBRARY_PATH": "/mine"} | allowed
-
-
-WORKER = """#!{python}
-import json, sys, numpy as np
-system = np.load(sys.argv[2])
-print("a library says hello")
-print(json.dumps({{"library": "stand-in", "assembly": 0.25, "setup": 0.5}}), flush=True)
-for line in sys.stdin:
-    order = json.loads(line)
-    if {broken}:
-        sys.exit("it is broken")
-    np.save(order["out"], system["u"])
-    print(json.dumps({{"seconds": 0.125, "iterations": 7}}), flush=True)
-"""
-
-
-def stand_in(tmp_path, broken):
-    """A program that is started as a Python with dolfinx would be, and answers as the worker does."""
-    path = tmp_path / "python"
-    path.write_text(WORKER.format(python=sys.executable, broken=broken))
-    path.chmod(0o755)
-    from fembench.peers.serial import Dolfinx, Elsewhere
-
-    return Dolfinx(system_of("box:2x1x2"), "gamg", Elsewhere(str(path), ""))
-
-
-def test_a_worker_in_another_python_solves_on_demand(tmp_path):
-    peer = stand_in(tmp_path, broken=False)
-    sample = peer.solve(StoppingCriterion())
-    peer.close()
-    assert (peer.library, peer.assembly, peer.setup) == ("stand-in", 0.25, 0.5)
-    assert (sample.seconds, sample.iterations) == (0.125, 7)
-    assert np.array_equal(sample.x, system_of("box:2x1x2").u)
-
-
-def test_what_a_worker_said_last_is_why_it_failed(tmp_path):
-    from fembench.base.errors import FembenchError
-
-    peer = stand_in(tmp_path, broken=True)
-    with pytest.raises(FembenchError, match="it is broken"):
-        peer.solve(StoppingCriterion())
-    peer.close()
-
-
-def test_dolfinx_gives_the_same_solution():
-    python = catalog.find_dolfinx()
-    if not python:
-        pytest.skip("no Python with dolfinx")
-    from fembench.peers.serial import Dolfinx, Elsewhere
-
-    for mesh in ("m1", "box:4x3x4:hex8"):
-        system = system_of(mesh)
-        peer = Dolfinx(system, "gamg", Elsewhere(python, ""))
-        x = peer.solve(StoppingCriterion(tolerance=1e-10, max_iterations=500)).x
-        peer.close()
-        assert np.linalg.norm(x - system.u) <= PARITY * np.linalg.norm(system.u)
-    assert with_dolfinx.__file__
+    assert "skfem, pyamg" in catalog.missing(entry)
+    assert "pip install scikit-fem pyamg" in catalog.missing(entry)
 
 
 def test_a_zero_load_is_refused_in_one_line(tmp_path):

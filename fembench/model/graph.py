@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias, Union
 
 import msgspec
 
-from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.records.schema import read
 
 GRAPH_SCHEMA = 2  # 1 had the residual in its programs
 Kind = Literal["allreduce", "allgather", "bcast", "reduce", "barrier"]
@@ -152,12 +152,6 @@ def save_graph(graph: ExecutionGraph, path: Path | str) -> None:
 
 def load_graph(path: Path | str) -> ExecutionGraph:
     """The graph in a file. Raises InputError for anything else."""
-    tree = read_json(path, dict)
-    if tree.get("schema") != GRAPH_SCHEMA or "programs" not in tree:
-        raise InputError(
-            f"{path}: not an execution graph of schema {GRAPH_SCHEMA}; expected a file of this release's "
-            "fembench trace"
-        )
-    graph = convert(tree, ExecutionGraph, where=str(path))
+    graph = read(path, ExecutionGraph, GRAPH_SCHEMA, "an execution graph", has="programs", verb="trace")
     check(graph, str(path))
     return graph

@@ -92,6 +92,6 @@ def save_peers(record: PeersRecord, folder: Path) -> Path:
 
 
 def load_peers(path: Path | str) -> PeersRecord:
-    """The comparison in a file, of this or an earlier schema. Raises InputError for anything else."""
+    """The comparison in a file, of this schema. Raises InputError for anything else."""
     tree = of_schema(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
     return convert(tree, PeersRecord, where=str(path))

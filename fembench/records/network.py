@@ -156,7 +156,6 @@ class HostLoad(Frozen, frozen=True):
     """The current load of a host, measured with kernels."""
 
     host: str  # as the host names itself
-    load: RankLoad
     seconds: float  # wall time of the kernels
     cpu: float  # their CPU time
 

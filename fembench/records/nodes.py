@@ -1,8 +1,7 @@
 """Nodes: what `fembench nodes` measured on every host of a job at the same time.
 
 A *node* is a host here, as batch systems call it; with emulated speeds, several nodes share one host. All
-rates are per second of elapsed time. Schema history:
-    1  first
+rates are per second of elapsed time.
 """
 
 import contextlib
@@ -10,10 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fembench.base.config import convert, read_json, write_json
+from fembench.base.config import write_json
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Environment, Frozen
+from fembench.records.schema import read
 from fembench.stats.outliers import FEWEST_ROUNDS
 
 NODES_SCHEMA = 1
@@ -109,12 +109,7 @@ def nodes_of_campaign(folder: Path) -> NodesRecord | None:
 
 
 def _load(path: Path) -> NodesRecord:
-    tree = read_json(path, dict)
-    if tree.get("schema") != NODES_SCHEMA or isinstance(tree["schema"], bool) or "first" not in tree:
-        raise InputError(
-            f"{path}: not a measurement of nodes of schema {NODES_SCHEMA}; expected a file of fembench nodes"
-        )
-    record = convert(tree, NodesRecord, where=str(path))
+    record = read(path, NodesRecord, NODES_SCHEMA, "a measurement of nodes", has="first", verb="nodes")
     for fault in _faults(record):
         raise InputError(f"{path}: {fault}")
     return record

@@ -2,14 +2,7 @@
 
 A rank's speed depends on the kernel (phase, storage), on the size of its data (level) and on the number of
 ranks of its host that compute at once. Each visit to such a combination is one sample; the speed is the
-median of the samples, with an interval of order statistics. Schema history:
-    1  first
-    2  optional network: costs of messages
-    3  trains, blocking and non-blocking sends, place of contention, CPU time of kernels
-    4  messages both ways at once
-    5  state of the machine, round by round
-    6  messages after computing; CPU time that others used during the network measurement
-    7  NUMA nodes of the ranks, and messages between them
+median of the samples, with an interval of order statistics.
 
 Whether other work disturbed the measurement of a profile: speeds by rules D3 and D6, messages likewise.
 
@@ -25,15 +18,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.config import convert, read_json, write_json
+from fembench.base.config import write_json
 from fembench.base.errors import InputError
 from fembench.records.network import PROVISIONAL, Network, check_network
 from fembench.records.quiet import foreign
 from fembench.records.record import ClockCertificate, Environment, Frozen, HostFacts, StateReading
+from fembench.records.schema import read
 from fembench.stats.summary import median_interval
 
 PROFILE_SCHEMA = 7
-READABLE = (1, 2, 3, 4, 5, 6, 7)
 Level = Literal["L2", "L3", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
 
@@ -138,13 +131,7 @@ def save_profile(profile: Profile, path: Path | str) -> None:
 
 def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
-    tree = read_json(path, dict)
-    if tree.get("schema") not in READABLE or not is_profile(tree):
-        raise InputError(
-            f"{path}: not a profile of schema {PROFILE_SCHEMA} or older; expected a file of fembench "
-            "characterize"
-        )
-    profile = convert(tree, Profile, where=str(path))
+    profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
     ranks = len(profile.environment.rank_host)
     if profile.network is not None:
         check_network(profile.network, len(profile.environment.hosts), ranks, str(path))

@@ -1,8 +1,23 @@
 """The schema number of a file: only files of today's schema are read."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+from fembench.base.config import convert, read_json
 from fembench.base.errors import InputError
+
+T = TypeVar("T")
+
+
+def read(path: Path | str, kind: type[T], newest: int, what: str, *, has: str, verb: str) -> T:
+    """The struct of type `kind` in a JSON file, `what` of schema `newest`, which has the key `has`.
+
+    verb: of fembench, that writes such files. Raises InputError for anything else.
+    """
+    tree = read_json(path, dict)
+    if tree.get("schema") != newest or has not in tree:
+        raise InputError(f"{path}: not {what} of schema {newest}; expected a file of fembench {verb}")
+    return convert(tree, kind, where=str(path))
 
 
 def of_schema(tree: Any, what: str, newest: int, where: str) -> dict[str, Any]:

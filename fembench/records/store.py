@@ -22,7 +22,7 @@ def save(item: Record | Failure, folder: Path) -> Path:
 
 
 def load(path: Path | str) -> Record:
-    """The record in a file, of this or an earlier schema, judged by the rules as they are now.
+    """The record in a file, judged by the rules as they are now.
 
     The verdict that the file holds is not believed: it may be older than the rules, or edited. Raises
     InputError for anything but a record.

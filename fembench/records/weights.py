@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from fembench.base.config import convert, read_json, write_json
+from fembench.base.config import write_json
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Frozen
+from fembench.records.schema import read
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
@@ -66,13 +67,7 @@ def save_weights(weights: Weights, path: Path | str) -> None:
 
 def load_weights(path: Path | str) -> Weights:
     """The weights in a file. Raises InputError for another file, or shares that do not sum to 1."""
-    tree = read_json(path, dict)
-    version = tree.get("schema")
-    if version != WEIGHTS_SCHEMA or "ranks" not in tree:
-        raise InputError(
-            f"{path}: not weights of schema {WEIGHTS_SCHEMA}; expected a file of fembench weights"
-        )
-    weights = convert(tree, Weights, where=str(path))
+    weights = read(path, Weights, WEIGHTS_SCHEMA, "weights", has="ranks", verb="weights")
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
         raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")

@@ -430,8 +430,6 @@ def _options(path: Path) -> None:
     from fembench.synthetic.hot_spot import parse_hot_spots
     from fembench.synthetic.lab_cluster import bits_per_second
     from fembench.synthetic.speeds import parse_changes, parse_nodes, parse_speeds
-    from fembench.weights import links
-    from fembench.workflows.place import hosts_of
 
     text, refusal = path.read_bytes().decode(errors="replace"), None
     for parse in (
@@ -442,9 +440,7 @@ def _options(path: Path) -> None:
         lambda: parse_changes(text, (1.0, 1.0)),
         lambda: parse_hot_spots(text, 8),
         lambda: parse_link(text, overhead=True),
-        lambda: links.parse_link(text),
         lambda: hosts_file(text),
-        lambda: hosts_of(text),
         lambda: sites_of(("a", "b", "c"), text),
         lambda: box_named(text),
         lambda: bits_per_second(text),

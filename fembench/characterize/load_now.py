@@ -1,4 +1,4 @@
-"""The current load of hosts: three kernels (Mendes 2004, 4.2.2) and the run queue, one rank per host."""
+"""The current load of hosts: three kernels (Mendes 2004, 4.2.2), one rank per host."""
 
 import platform
 import tempfile
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from fembench.base.errors import FembenchError, InputError
-from fembench.characterize.load_kernels import kernel_times, load_of
+from fembench.characterize.load_kernels import kernel_times
 from fembench.launch.job import RankProgram
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
@@ -49,9 +49,8 @@ def measured_here() -> list[HostLoad]:
 
 def _sample(pause: float) -> HostLoad:
     time.sleep(pause)
-    now = load_of(0)
     took = kernel_times(0, FULL_SPEED, REPEATS)
-    return HostLoad(platform.node(), now, sum(k.seconds for k in took), sum(k.cpu for k in took))
+    return HostLoad(platform.node(), sum(k.seconds for k in took), sum(k.cpu for k in took))
 
 
 def measured_on(host: str, scratch: Path) -> list[HostLoad]:

@@ -2,29 +2,23 @@
 
 Finds the placement with the shortest predicted iteration and writes it as a file for the launcher. The record
 of any run on this number of ranks says what each part computes and with which parts it exchanges messages.
-Give the hosts with their slots, cores and relative speed, or a machine profile with measured speeds and
-network. Greedy placements are improved by pairwise exchange; a simulated iteration decides between them.
+The machine profile says how fast its hosts and their network are. Greedy placements are improved by pairwise
+exchange; a simulated iteration decides between them.
 
 Examples:
   fembench place results/single/runs/m3-*.json --machine machine.json
-  fembench place results/single/runs/m3-*.json --hosts fast:4:2:1,slow:4:1:0.5
-  fembench place record.json --hosts a:2:2,b:2:2 --link 50e-6,118e6 --format rankfile -o ranks.txt
-  fembench place record.json --hosts a:2:2,b:2:2 --format slurm -o tasks.txt
+  fembench place record.json --machine machine.json --format slurm -o tasks.txt
 """
 
 import argparse
 import json
 
-from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.cli.options import call, declare
 
 OPTIONS = """
 record RECORD: record of a run on this number of ranks
-| --machine FILE: machine profile with a network
-| --hosts HOSTS: NAME:SLOTS[:CORES[:SPEED]],…; speed 1 is that of the hosts of the record
---link SECONDS,BYTES/S = 50e-6,118e6: network between hosts
---inside SECONDS,BYTES/S = 1e-6,5e9: messages inside a host
+--machine FILE!: machine profile with a network, from characterize --network
 --format rankfile|hostfile|mpich|slurm = rankfile: format of the file for the launcher
 -o, --output FILE: write the file for the launcher
 --json: print the placement as JSON instead of tables
@@ -38,8 +32,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows.place import placed
 
-    if not (options.machine or options.hosts):
-        raise InputError("missing --machine or --hosts; see fembench place --help")
     found = call(placed, options)
     text, how = found.file(options.format, options.output)
     if options.output:

@@ -48,8 +48,8 @@ WHAT_IF = """
 --machines EDIT*: fastest, slowest: all hosts are like the one with the fastest or slowest rank; add:NAME*N: N
     more hosts like NAME; share:N: N ranks in place of each, on the same cores (--method analytic); may be
     repeated
---now queue|load|clock: predict for the present load of the hosts: slowness H from the run queue, the load
-    average or the clock, which is the most accurate (Mendes 2004, eq. 4.1 to 4.3)
+--now: predict for the present load of the hosts: slowness H by elapsed over processor time (Mendes 2004,
+    eq. 4.3)
 --hostfile FILE: with --now: ask only these hosts
 """
 

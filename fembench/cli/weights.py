@@ -1,7 +1,7 @@
 """Turn measurements into each rank's share of the mesh.
 
 A rule says how: `time` uses the total time of runs; `rate` the speed in each phase, from runs or from a
-machine profile; `comm` equalises finish times including communication, and needs --link or --machine;
+machine profile; `comm` equalises finish times including communication, and needs --machine;
 `tasks` gives each host a whole number of equal tasks, from runs on each host alone.
 
 Examples:
@@ -9,8 +9,7 @@ Examples:
   fembench weights results/scaling --mesh m --ranks 2 -o weights.json
   fembench weights results/alone --rule tasks --ranks 8
   fembench weights machine.json --rule rate -o weights.json
-  fembench weights results/scaling --rule comm --link 50e-6,125e6 --link slow=1e-3,1e6 --export metis
-  fembench weights results/scaling --rule comm --machine machine.json
+  fembench weights results/scaling --rule comm --machine machine.json --export metis
 """
 
 import argparse
@@ -24,7 +23,7 @@ OPTIONS = """
 records RECORD+: records, folders of records, a machine profile, or a weights file
 --rule time|rate|comm|tasks: how shares follow from measurements (default: time; rate for a machine profile)
 -o, --output FILE: write the weights (JSON)
---export metis|petsc|scotch|hostfile|pyfr|shares: print the shares in the format of another program
+--export metis|petsc|hostfile|shares: print the shares in the format of another program
 --json: print the weights as JSON instead of a table
 
 [which records]
@@ -32,8 +31,6 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 --ranks N: only records with this number of ranks; with rule tasks, the total number of tasks
 
 [rule comm]
---link [HOST=]SECONDS,BYTES/S*: latency and bandwidth of messages between all hosts, or of one host; may be
-    repeated
 --machine FILE: machine profile with a network
 
 [from a machine profile]
@@ -52,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.report.weight_tables import as_table
     from fembench.workflows.weights import WeightsAsked, derived, exported
 
-    weights = derived(call(WeightsAsked, options, sources=options.records, links=options.link))
+    weights = derived(call(WeightsAsked, options, sources=options.records))
     if options.output:
         save_weights(weights, options.output)
     if options.export:

@@ -6,17 +6,16 @@ Larger is slower. Only ratios are meaningful: a task takes work x H(p).
 import math
 from collections.abc import Sequence
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.records.network import HostLoad, RankLoad
+from fembench.records.network import HostLoad
 from fembench.records.profile import Level, Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
-Law = Literal["queue", "load", "clock"]
 MOST_SHOWN = 8  # shares in a line of text
 
 
@@ -105,41 +104,21 @@ class Slowdown(NamedTuple):
         return math.log(max(self.high / self.factor, self.factor / self.low))
 
 
-def brought_up_to_date(profile: Profile, law: Law, samples: Sequence[HostLoad]) -> dict[int, Slowdown]:
-    """{rank: slowdown}, for the ranks on one host, from samples of its load now. Raises InputError."""
+def brought_up_to_date(profile: Profile, samples: Sequence[HostLoad]) -> dict[int, Slowdown]:
+    """{rank: slowdown by (4.3)}, for the ranks on one host, from samples of it now. Raises InputError."""
     (host,) = hosts_to_ask(profile, [samples[0].host])
     ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
-    environment = profile.environment
-    cores = max(environment.hosts[environment.rank_host[ranks[0]]].cores, 1)
-    now = [_against_idle(law, each.load, each.seconds, each.cpu, cores) for each in samples]
-    then = calibrated_at(profile, law, cores)
+    now = [by_clock(1.0, each.seconds, each.cpu) for each in samples]
+    then = calibrated_at(profile)
     return {r: _slowdown([x / then.get(r, 1.0) for x in now]) for r in ranks}
 
 
-def calibrated_at(profile: Profile, law: Law, cores: int) -> dict[int, float]:
-    """{rank: slowdown against an idle host while the profile was measured}, for the ranks whose load is
-    known."""
-    network = profile.network
-    if network is None:
+def calibrated_at(profile: Profile) -> dict[int, float]:
+    """{rank: slowdown by (4.3) while the profile was measured}, for the ranks with kernels."""
+    seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
+    if seconds is None or processor is None:
         return {}
-    seconds, cpu = (dict.fromkeys((k.rank for k in network.kernels), 0.0) for _ in range(2))
-    for k in network.kernels:
-        seconds[k.rank] += k.seconds
-        cpu[k.rank] += k.cpu
-    loads = {one.rank: one for one in network.loads}
-    known = seconds if law == "clock" else loads
-    idle = RankLoad(rank=0, queue=1.0, load=0.0)
-    return {
-        r: _against_idle(law, loads.get(r, idle), seconds.get(r, 1.0), cpu.get(r, 1.0), cores) for r in known
-    }
-
-
-def _against_idle(law: Law, load: RankLoad, wall: float, cpu: float, cores: int) -> float:
-    if law == "clock":
-        return by_clock(1.0, wall, cpu)
-    return (
-        by_load(1.0, load.load / cores) if law == "load" else by_queue(1.0, 1.0, max(load.queue / cores, 1.0))
-    )
+    return dict(enumerate((seconds.sum(axis=1) / processor.sum(axis=1)).tolist()))
 
 
 def _slowdown(factors: Sequence[float]) -> Slowdown:

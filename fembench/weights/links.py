@@ -1,43 +1,21 @@
-"""Seconds that each rank communicates per set, from its message sizes and the links between hosts.
+"""Seconds that each rank communicates per set, from its message sizes and the measured network of its hosts.
 
 C_p = n x sum over neighbours q of [(own seconds per byte) x bytes_pq + wire(p, q, bytes_pq)], n iterations
 
-wire of links       as given by the user: latency + bytes / bandwidth, the worse of the two hosts' links;
-                    0 within a host
-wire of a network   as measured: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), also within a host; the
-                    sender's overhead Os is part of its own seconds
+wire: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), also within a host; the sender's overhead Os is part of
+its own seconds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.records import hlogp
-from fembench.records.hlogp import GivenLink
 from fembench.records.network import class_of, value_at
 from fembench.records.profile import Profile
 
 Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> seconds of a message
-
-
-def parse_link(text: str) -> tuple[str, GivenLink]:
-    """('node8' or '' for all hosts, link) of 'node8=50e-6,125e6' or '50e-6,125e6'. Raises InputError."""
-    host, _, numbers = text.rpartition("=")
-    return host, hlogp.parse_link(numbers)
-
-
-def wire_of_links(links: Mapping[str, GivenLink]) -> Wire:
-    """The wire of given links, one per host; '' is the default. The wire raises InputError without a link."""
-
-    def seconds(here: str, there: str, n_bytes: int) -> float:
-        if here == there:
-            return 0.0
-        ends = (_link(links, here), _link(links, there))
-        return max(e.latency for e in ends) + n_bytes / min(e.bandwidth for e in ends)
-
-    return seconds
 
 
 def wire_of_network(profile: Profile, where: str) -> Wire:
@@ -76,10 +54,3 @@ def communication_seconds(
         C[p] *= iterations * sum(message_bytes[p])
         C[p] += iterations * sum(wire(here, hosts[q], m) for q, m in zip(neighbours[p], message_bytes[p]))
     return C
-
-
-def _link(links: Mapping[str, GivenLink], host: str) -> GivenLink:
-    found = links.get(host) or links.get("")
-    if found is None:
-        raise InputError(f"no link for host {host}; expected one for this host or for all hosts")
-    return found

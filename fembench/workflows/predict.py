@@ -26,7 +26,7 @@ from fembench.model.closed_form import Compose
 from fembench.model.configuration import not_invalid
 from fembench.model.drifted import changes, readings_of, state_text
 from fembench.model.forecast import outcome_text
-from fembench.model.heterogeneity import Law, Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
+from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrated_at, hosts_to_ask
 from fembench.model.predictor import BALANCED, Predictor, observed, open_study, taught
 from fembench.model.rates import Rates, slowed
 from fembench.model.slots import parse_factor
@@ -57,7 +57,7 @@ class PredictAsked:
     network: str = "x1"  # how many times faster the network is
     contention: bool | None = None  # messages of a host one after another; None: as far as measured
     machines: Sequence[str] = ()  # edits: fastest, slowest, add:NAME*N, share:N
-    now: Law | None = None  # law for the present load; None: as in the profile
+    now: bool = False  # for the present load of the hosts
     hostfile: str = ""  # with `now`: ask only these hosts
 
 
@@ -132,7 +132,7 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
         progress(f"note: --learn: {note}")
     if asked.learn:
         study = taught(study, learned)
-    if asked.now is not None:
+    if asked.now:
         study = dataclasses.replace(study, rates=_as_now(asked, study))
     return dataclasses.replace(study, edits=tuple(asked.machines), factor=factor), learned
 
@@ -140,21 +140,20 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
 def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
     """The study's rates, each rank slowed according to its host's present load, relative to that in the
     profile."""
-    assert asked.now is not None
-    law, profile, file = asked.now, study.profile, asked.hostfile
+    profile, file = study.profile, asked.hostfile
     names = [host.name for host in hosts_of(read_text(file), file)] if file else []
     slower: dict[int, Slowdown] = {}
     for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
-        found = brought_up_to_date(profile, law, samples)
+        found = brought_up_to_date(profile, samples)
         most = max(found.values())
         progress(
             f"{samples[0].host}: computing takes {most.factor:.2f} times as long now as in the profile, "
-            f"by {law} ({most.low:.2f} to {most.high:.2f} in {plural(len(samples), 'sample')})"
+            f"by the clock ({most.low:.2f} to {most.high:.2f} in {plural(len(samples), 'sample')})"
         )
         slower |= found
-    if missing := set(slower) - set(calibrated_at(profile, law, 1)):
+    if missing := set(slower) - set(calibrated_at(profile)):
         progress(
-            f"the profile has no {law} of {plural(len(missing), 'rank')}; taken to be that of an idle host"
+            f"the profile has no kernels of {plural(len(missing), 'rank')}; taken to be those of an idle host"
         )
     progress(
         "message costs are those of the profile: underestimated under load, which delays messages more "

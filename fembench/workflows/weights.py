@@ -19,7 +19,7 @@ from fembench.records.weights import Weights, load_weights
 from fembench.weights import make
 from fembench.weights.export import FORMATS
 from fembench.weights.from_profile import by_profile
-from fembench.weights.links import Wire, communication_seconds, parse_link, wire_of_links, wire_of_network
+from fembench.weights.links import Wire, communication_seconds, wire_of_network
 from fembench.weights.observe import observe, pooled
 
 
@@ -31,7 +31,6 @@ class WeightsAsked:
     rule: str = ""  # time, rate, comm, tasks; "": time, and rate from a profile
     mesh: str = ""  # only records of this mesh; "": any
     ranks: int = 0  # only records on so many ranks, 0: any; with rule tasks, the total number of tasks
-    links: Sequence[str] = ()  # rule comm: [HOST=]SECONDS,BYTES/S
     machine: str = ""  # rule comm: profile with a network
     storage: str = "sym"  # from a profile: whose product counts,
     iterations: int = 100  # CG iterations per assembly,
@@ -48,19 +47,20 @@ def derived(asked: WeightsAsked) -> Weights:
         if is_profile(tree):
             return _from_profile(asked, paths[0])
     rule = asked.rule or "time"
-    for name, given in (("link", asked.links), ("machine", asked.machine)):
-        if given and rule != "comm":
-            raise InputError(f"--{name} with --rule {rule}; it is for --rule comm")
+    if bool(asked.machine) != (rule == "comm"):
+        raise InputError(f"--rule {rule}: --machine PROFILE is for --rule comm, which needs it")
     records = _chosen(load_each(paths), asked.mesh, 0 if rule == "tasks" else asked.ranks)
     if rule == "tasks":
         return make.by_tasks(records, asked.ranks)
     if rule == "comm":
-        return make.by_finish(records, communication_of(records, _wire(asked)))
+        return make.by_finish(
+            records, communication_of(records, wire_of_network(load_profile(asked.machine), asked.machine))
+        )
     return make.by_time(records) if rule == "time" else make.by_rate(records)
 
 
 def exported(weights: Weights, form: str) -> str:
-    """The shares in the format of another program: metis, petsc, scotch, hostfile, pyfr, shares."""
+    """The shares in the format of another program: metis, petsc, hostfile, shares."""
     return FORMATS[form](weights)
 
 
@@ -69,9 +69,9 @@ def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
         raise InputError(
             f"--rule {asked.rule} from the profile {path}: expected --rule rate, or records of runs"
         )
-    for name in ("links", "machine", "ranks", "mesh"):
+    for name in ("machine", "ranks", "mesh"):
         if getattr(asked, name):
-            raise InputError(f"--{name.rstrip('s')} with the profile {path}: expected records of runs")
+            raise InputError(f"--{name} with the profile {path}: expected records of runs")
     return by_profile(
         load_profile(path),
         str(path),
@@ -95,20 +95,6 @@ def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:
         asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
         raise InputError(f"{asked}: no such records; there are records of {there}")
     return found
-
-
-def _wire(asked: WeightsAsked) -> Wire:
-    """The cost of a message between two hosts, as given or measured. Raises InputError."""
-    if bool(asked.links) == bool(asked.machine):
-        raise InputError(
-            "--rule comm: expected --link SECONDS,BYTES/S or --machine PROFILE, for messages between hosts"
-        )
-    if asked.machine:
-        return wire_of_network(load_profile(Path(asked.machine)), asked.machine)
-    links = [parse_link(text) for text in asked.links]
-    if len(dict(links)) < len(links):
-        raise InputError(f"--link {' --link '.join(asked.links)}: expected one per host")
-    return wire_of_links(dict(links))
 
 
 def communication_of(records: Sequence[Record], wire: Wire) -> make.Communication:

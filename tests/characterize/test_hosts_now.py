@@ -10,7 +10,7 @@ from fembench.base.errors import InputError, RunFailedError
 from fembench.characterize import load_now
 from fembench.characterize.load_now import loads_of
 from fembench.cli.main import main
-from fembench.records.network import HostLoad, RankLoad
+from fembench.records.network import HostLoad
 from fembench.records.profile import save_profile
 
 HERE = platform.node()
@@ -26,7 +26,7 @@ def asked(monkeypatch):
         names.append(host)
         if host == "gone":
             raise RunFailedError("ssh: connect to host gone: no route")
-        return HostLoad(host, RankLoad(rank=0, queue=1.0, load=0.0), SLOWER[host], 1.0)
+        return HostLoad(host, SLOWER[host], 1.0)
 
     monkeypatch.setattr(load_now, "measured_here", lambda: [load(HERE)])
     monkeypatch.setattr(load_now, "measured_on", lambda host, scratch: [load(host)])
@@ -58,12 +58,12 @@ def test_every_host_is_asked_once_and_those_not_reached_are_named(asked, tmp_pat
 
 
 def test_ranks_of_every_host_are_as_slow_as_it_says(asked, iteration):
-    (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now", "clock")))
+    (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now",)))
     assert now["predicted"]["iteration"] == pytest.approx(2 * usual["predicted"]["iteration"], rel=1e-6)
-    status, text = iteration("b", "--now", "clock")
+    status, text = iteration("b", "--now")
     assert status == 0
     assert (
-        "b: computing takes 3.00 times as long now as in the profile, by clock (3.00 to 3.00 in 1 sample)"
+        "b: computing takes 3.00 times as long now as in the profile, by the clock (3.00 to 3.00 in 1 sample)"
         in text.err
     )
     assert "message costs are those of the profile: underestimated under load" in text.err
@@ -72,9 +72,9 @@ def test_ranks_of_every_host_are_as_slow_as_it_says(asked, iteration):
 
 def test_the_range_of_the_samples_widens_the_predicted_interval(asked, iteration, monkeypatch):
     """Samples of half, once and twice their median: the interval reaches twice as far to each side."""
-    samples = [HostLoad(HERE, RankLoad(rank=0, queue=1.0, load=0.0), s, 1.0) for s in (1.0, 2.0, 4.0)]
+    samples = [HostLoad(HERE, s, 1.0) for s in (1.0, 2.0, 4.0)]
     monkeypatch.setattr(load_now, "measured_here", lambda: samples)
-    (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now", "clock")))
+    (usual,), (now,) = (json.loads(iteration(HERE, *more)[1].out) for more in ((), ("--now",)))
     low, high = (now["predicted"][end] / usual["predicted"][end] / 2 for end in ("low", "high"))
     assert (low, high) == pytest.approx((0.5, 2.0), rel=1e-6)
 
@@ -82,7 +82,6 @@ def test_the_range_of_the_samples_widens_the_predicted_interval(asked, iteration
 def test_this_host_is_sampled_several_times_at_intervals(monkeypatch):
     pauses = []
     monkeypatch.setattr(load_now.time, "sleep", pauses.append)
-    monkeypatch.setattr(load_now, "load_of", lambda rank: RankLoad(rank=rank, queue=1.0, load=0.5))
     monkeypatch.setattr(load_now, "kernel_times", lambda *_: [])
     found = load_now.measured_here()
     assert len(found) == len(pauses) == load_now.SAMPLES > 2
@@ -92,10 +91,10 @@ def test_this_host_is_sampled_several_times_at_intervals(monkeypatch):
 
 def test_a_host_file_decides_who_is_asked(asked, iteration, tmp_path):
     (tmp_path / "hosts").write_text("c slots=2\n")
-    assert iteration("b", "--now", "load", "--hostfile", str(tmp_path / "hosts"))[0] == 0
+    assert iteration("b", "--now", "--hostfile", str(tmp_path / "hosts"))[0] == 0
     assert asked == ["c"]
     (tmp_path / "hosts").write_text("d\n")
-    status, text = iteration("b", "--now", "load", "--hostfile", str(tmp_path / "hosts"))
+    status, text = iteration("b", "--now", "--hostfile", str(tmp_path / "hosts"))
     assert status == 2
     assert "the profile has no host d; expected one of b, c" in text.err
     assert asked == ["c"]

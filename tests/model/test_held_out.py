@@ -135,7 +135,7 @@ def test_invalid_runs_neither_teach_nor_judge_in_a_grid(tmp_path, capsys, machin
     ("words", "said"),
     [
         (["predict", "m2", "--machine", "MACHINE", "--learn", "."], "1 record, all INVALID"),
-        (["place", "RUN", "--hosts", "a:1,b:1"], "INVALID"),
+        (["place", "RUN", "--machine", "MACHINE"], "INVALID"),
         (["simulate", "graph.json", "--against", "RUN"], "INVALID"),
     ],
 )

@@ -285,41 +285,32 @@ def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws()
     assert "Eq. 4.3" in as_text(profile.network, [first, second])
 
 
-@pytest.mark.parametrize(
-    ("law", "factors"), [("queue", {0: 1.5, 1: 3.0}), ("load", {0: 2.0, 1: 2.0}), ("clock", {0: 4.0, 1: 4.0})]
-)
-def test_a_host_is_as_slow_as_each_law_says_it_is_now(law, factors):
-    then = (RankLoad(rank=0, queue=16.0, load=4.0), RankLoad(rank=1, queue=1.0, load=4.0))
-    network = planted_network(2, loads=then)
-    profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
-    now = HostLoad("a", RankLoad(rank=0, queue=24.0, load=16.0), 2.0, 0.5)  # on 8 cores
-    found = {rank: one.factor for rank, one in brought_up_to_date(profile, law, [now]).items()}
-    assert found == pytest.approx(factors)
+def test_a_host_is_as_slow_as_its_clock_says_it_is_now():
+    profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=planted_network(2))
+    now = HostLoad("a", 2.0, 0.5)
+    found = {rank: one.factor for rank, one in brought_up_to_date(profile, [now]).items()}
+    assert found == pytest.approx({0: 4.0, 1: 4.0})
     rates, slow = rates_of(profile), slowed(rates_of(profile), found)
     for rank in range(3):
         was, now_is = (r.seconds(rank, "product sym", 1e6, 1) for r in (rates, slow))
         assert now_is == pytest.approx(was * found.get(rank, 1.0))
     with pytest.raises(InputError, match="no host c; expected one of a, b"):
-        brought_up_to_date(profile, law, [msgspec.structs.replace(now, host="c")])
+        brought_up_to_date(profile, [msgspec.structs.replace(now, host="c")])
 
 
 @pytest.mark.row("001:F8")
-@pytest.mark.parametrize("law", ["queue", "load", "clock"])
-def test_a_host_as_loaded_as_in_the_profile_is_as_fast_as_there(law):
+def test_a_host_as_loaded_as_in_the_profile_is_as_fast_as_there():
     kernels = tuple(KernelTime(rank=r, kernel=k, seconds=2.0, cpu=0.5) for r in range(2) for k in "ab")
-    loads = tuple(RankLoad(rank=r, queue=9.0, load=8.7) for r in range(2))
-    profile = planted_machine([1.0] * 2, ("a", "a"), network=planted_network(1, loads=loads, kernels=kernels))
-    now = HostLoad("a", loads[0], 4.0, 1.0)
-    assert brought_up_to_date(profile, law, [now])[0] == (1.0, 1.0, 1.0)
-    (idle,) = (HostLoad("a", RankLoad(rank=0, queue=1.0, load=0.1), 1.0, 1.0),)
-    assert brought_up_to_date(profile, law, [idle])[0].factor < 1.0
+    profile = planted_machine([1.0] * 2, ("a", "a"), network=planted_network(1, kernels=kernels))
+    assert brought_up_to_date(profile, [HostLoad("a", 4.0, 1.0)])[0] == (1.0, 1.0, 1.0)
+    assert brought_up_to_date(profile, [HostLoad("a", 1.0, 1.0)])[0].factor < 1.0
 
 
 @pytest.mark.parametrize("method", ["simulation", "closed form"])
 def test_the_samples_of_the_load_widen_the_interval_around_their_median(method):
     profile = planted_machine([1.0], ("a",), network=planted_network(1))
-    samples = [HostLoad("a", RankLoad(rank=0, queue=1.0, load=0.0), s, 1.0) for s in (1.0, 2.0, 3.0)]
-    (now,) = brought_up_to_date(profile, "clock", samples).values()
+    samples = [HostLoad("a", s, 1.0) for s in (1.0, 2.0, 3.0)]
+    (now,) = brought_up_to_date(profile, samples).values()
     assert now == (2.0, 1.0, 3.0)
     rates, case = slowed(rates_of(profile), {0: now.factor}), Case.of(mesh="m1")
 

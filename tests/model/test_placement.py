@@ -1,5 +1,6 @@
 """Placement of parts on hosts, and launchers' files."""
 
+import dataclasses
 import functools
 import random
 from itertools import product
@@ -8,7 +9,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.model.cg import Price
-from fembench.model.hosts_for_parts import iteration_on, on_hosts, slowed, two_links
+from fembench.model.hosts_for_parts import iteration_on
 from fembench.model.iteration_time import (
     CandidateHost,
     Parts,
@@ -17,6 +18,7 @@ from fembench.model.iteration_time import (
     platform_of,
     shared,
 )
+from fembench.model.machine import Machine, checked_speeds, steady_class
 from fembench.model.placement import FORMATS, best_placement, exchanged, hostfile, mpich, rankfile, slurm
 from fembench.model.workload import workload
 from fembench.records.case import Case
@@ -75,6 +77,10 @@ def partitioned(ranks):
     return workload(Case.of(mesh="m1", ranks=ranks, shares=shares))
 
 
+def slowed(price, factor):
+    return dataclasses.replace(price, product=factor * price.product, updates=factor * price.updates)
+
+
 def simulated_problem(seed):
     """Parts of a mesh, hosts, what an iteration takes on them: in closed form, and simulated."""
     draw = random.Random(seed)
@@ -88,11 +94,13 @@ def simulated_problem(seed):
         for k in range(draw.randint(2, 3))
     ]
     between, inside = (draw.choice((2e-5, 1e-4)), draw.choice((1e7, 1e8))), (1e-6, 5e9)
-    machine = functools.partial(on_hosts, names=[h.name for h in hosts], link=two_links(between, inside))
+    near, far = (steady_class("", seconds, 1 / rate) for seconds, rate in (inside, between))
+    names, speeds = tuple(h.name for h in hosts), checked_speeds((), work.ranks)
 
     @functools.cache
     def simulated(place):
-        return iteration_on(work, slowed(prices, shared(hosts, place)), machine(place))
+        machine = Machine(host=place, names=names, link=lambda a, b: near if a == b else far, speeds=speeds)
+        return iteration_on(work, list(map(slowed, prices, shared(hosts, place))), machine)
 
     def link(size, source, target):
         latency, bandwidth = inside if source == target else between

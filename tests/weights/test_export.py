@@ -3,17 +3,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights
-from fembench.weights.export import (
-    FORMATS,
-    hostfile,
-    integer_loads,
-    metis,
-    petsc,
-    plain,
-    pyfr,
-    scotch,
-    small_integers,
-)
+from fembench.weights.export import FORMATS, hostfile, metis, petsc, plain
 
 
 def weights(shares, hosts=None):
@@ -32,11 +22,7 @@ def weights(shares, hosts=None):
     ("write", "shares", "text"),
     [
         (metis, [0.75, 0.25], "0 = 0.750000000\n1 = 0.250000000\n"),
-        (scotch, [0.5, 0.25, 0.25], "cmpltw\n3 2 1 1\n"),
-        (pyfr, [0.5, 0.25, 0.25], "2:1:1\n"),
-        (pyfr, [0.25] * 4, "1:1:1:1\n"),
-        (pyfr, [0.6, 0.4], "3:2\n"),
-        (pyfr, [0.885, 0.115], "23:3\n"),
+        (plain, [0.5, 0.25, 0.25], "0.5,0.25,0.25\n"),
     ],
 )
 def test_each_format_says_shares_as_its_program_reads_them(write, shares, text):
@@ -48,27 +34,10 @@ def test_shares_in_the_file_of_metis_sum_to_one():
     assert sum(float(line.split("=")[1]) for line in lines) == pytest.approx(1, abs=1e-8)
 
 
-def test_the_integers_of_scotch_are_positive():
-    _, line = scotch(weights([1 - 1e-9, 1e-9])).splitlines()
-    assert min(map(int, line.split())) >= 1
-
-
 def test_a_host_file_has_slots_in_the_order_of_ranks_and_cannot_say_that_they_alternate():
     assert hostfile(weights([0.25] * 4, ["b", "b", "b", "a"])) == "b slots=3\na slots=1\n"
     with pytest.raises(InputError, match="not consecutive"):
         hostfile(weights([0.25] * 4, ["a", "b", "a", "b"]))
-
-
-def test_small_integers_are_right_within_a_percent_and_smaller_ones_are_not():
-    shares = [0.421, 0.3, 0.279]
-    found = small_integers(shares)
-    assert [n / found[2] for n in found] == pytest.approx([s / 0.279 for s in shares], rel=0.01)
-    assert max(found) < 60
-
-
-def test_integer_loads_have_no_common_divisor():
-    assert integer_loads([0.5, 0.5]) == (1, 1)
-    assert integer_loads([0.7, 0.3]) == (7, 3)
 
 
 def test_plain_shares_are_read_back_by_the_option_of_a_run():

@@ -73,10 +73,10 @@ def test_the_verb_makes_weights_of_a_profile_and_labels_emulated_ones(tmp_path, 
     )
     weights = load_weights(out)
     assert (weights.rule, weights.source) == ("rate", (str(machine),))
-    assert output("weights", str(out), "--export", "pyfr") == "2:1\n"
+    assert output("weights", str(out), "--export", "shares") == "0.666666667,0.333333333\n"
 
 
-@pytest.mark.parametrize("options", [["--rule", "time"], ["--link", "1e-6,1e9"], ["--ranks", "3"]])
+@pytest.mark.parametrize("options", [["--rule", "time"], ["--machine", "m.json"], ["--ranks", "3"]])
 def test_what_a_profile_cannot_tell_is_refused_in_one_line(tmp_path, refusal, options):
     save_profile(planted_profile((1, 1)), tmp_path / "machine.json")
     error = refusal("weights", str(tmp_path / "machine.json"), *options)

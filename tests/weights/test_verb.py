@@ -16,6 +16,7 @@ from fembench.records.profile import save_profile
 from fembench.records.record import Verdict
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
+from fembench.weights.export import plain
 from fembench.weights.make import by_time
 from fembench.workflows import tune
 
@@ -58,17 +59,31 @@ def test_runs_of_each_host_alone_make_a_file_of_weights(tmp_path, output):
 def test_json_is_the_file_which_is_exported_as_it_stands(record, tmp_path, answer, output):
     out = tmp_path / "w.json"
     assert answer("weights", record, "-o", str(out)) == json.loads(out.read_text())
-    assert output("weights", str(out), "--export", "pyfr") == "2:2:1\n"
+    assert output("weights", str(out), "--export", "shares") == plain(load_weights(out))
 
 
 @pytest.fixture
 def comm_shares(answer):
-    """A function: the shares of the rule comm for a record and options."""
-    return lambda *words: [r["share"] for r in answer("weights", *words, "--rule", "comm")["ranks"]]
+    """A function: the shares of the rule comm for a record and the file of a profile."""
+
+    def shares(record, machine):
+        found = answer("weights", record, "--rule", "comm", "--machine", machine)
+        return [r["share"] for r in found["ranks"]]
+
+    return shares
 
 
-def test_a_slow_link_takes_cells_from_the_host_behind_it(record, comm_shares):
-    fast, slow = (comm_shares(record, "--link", link) for link in ("0,1e12", "2e-5,1e9"))
+def network(tmp_path, latency, a_byte):
+    """The file of a profile: messages to b take as much longer."""
+    far = flat_class("a > b", latency=latency, a_byte=a_byte)
+    made = planted_machine([1, 1, 0.5], hosts=("a", "a", "b"), network=planted_network(2, far=far))
+    save_profile(made, tmp_path / f"{latency}.json")
+    return str(tmp_path / f"{latency}.json")
+
+
+@pytest.mark.row("001:7.3.2")
+def test_a_slow_network_takes_cells_from_the_host_behind_it(record, tmp_path, comm_shares):
+    fast, slow = (comm_shares(record, network(tmp_path, *how)) for how in ((0.0, 0.0), (2e-5, 1e-9)))
     assert fast == pytest.approx([0.4, 0.4, 0.2], rel=0.03)
     assert slow[2] < 0.9 * fast[2]
 
@@ -82,34 +97,23 @@ def changed(record, case, **facts):
 
 
 def test_a_replicated_run_gives_the_comm_rule_what_any_other_does_and_blocks_cannot_be_cut_again(
-    record, comm_shares, refusal
+    record, tmp_path, comm_shares, refusal
 ):
-    link = ("--link", "2e-5,1e9")
+    machine = network(tmp_path, 2e-5, 1e-9)
     replicated = changed(record, {"replicated": True}, method="metis, replicated")
-    assert comm_shares(replicated, *link) == comm_shares(record, *link)
+    assert comm_shares(replicated, machine) == comm_shares(record, machine)
     blocks = changed(record, {"partitioner": "blocks"}, method="blocks")
     said = "partitioner blocks works only under MPI"
-    assert said in refusal("weights", blocks, "--rule", "comm", *link)
-
-
-@pytest.mark.row("001:7.3.2")
-def test_a_measured_network_does_what_its_link_does(record, tmp_path, comm_shares):
-    far = flat_class("a > b", latency=2e-5, a_byte=1e-9)
-    machine = tmp_path / "machine.json"
-    profile = planted_machine([1, 1, 0.5], hosts=("a", "a", "b"), network=planted_network(2, far=far))
-    save_profile(profile, machine)
-    by_link = comm_shares(record, "--link", "2.1e-5,1e9")  # Or is 1e-6
-    assert comm_shares(record, "--machine", str(machine)) == pytest.approx(by_link, rel=0.02)
+    assert said in refusal("weights", blocks, "--rule", "comm", "--machine", machine)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rule", "comm"], "expected --link SECONDS,BYTES/S or --machine PROFILE"),
-        (["--link", "1e-6,1e9"], "--link with --rule time"),
+        (["--rule", "comm"], "--rule comm: --machine PROFILE is for --rule comm, which needs it"),
+        (["--machine", "m.json"], "--rule time: --machine PROFILE is for --rule comm"),
         (["--ranks", "4"], "--ranks 4: no such records; there are records of m1 on 3 ranks"),
         (["--mesh", "m2"], "--mesh m2: no such records"),
-        (["--rule", "comm", "--link", "fast"], "link 'fast'"),
         (["--rule", "tasks"], "several hosts"),
         (["no-such-file.json"], "no-such-file.json"),
     ],
@@ -158,7 +162,9 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
     assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
     assert "choose one number of ranks with --ranks" in refusal("weights", str(runs), "--mesh", "m1")
-    assert output("weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "pyfr") == "2:1\n"
+    shares = output("weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "shares")
+    first, second = map(float, shares.split(","))
+    assert first == pytest.approx(2 * second, rel=0.01)
 
 
 def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, monkeypatch):

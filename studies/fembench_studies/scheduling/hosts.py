@@ -1,13 +1,47 @@
 """Hosts for task graphs: given by speeds and links, or the ranks of a profile."""
 
+import re
 from collections.abc import Sequence
 
+from fembench.base.errors import shown
 from fembench.errors import InputError
 from fembench.model.heterogeneity import from_product
 from fembench.model.iteration_time import CandidateHost
 from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.profile import Profile, host_names
+
+_HOST = re.compile(
+    r"(?P<name>[^\s:,]+):(?P<slots>[0-9]{1,6})(?::(?P<cores>[0-9]{1,6}))?(?::(?P<speed>[^:]+))?"
+)
+
+
+def hosts_of(text: str) -> list[CandidateHost]:
+    """The hosts in NAME:SLOTS:CORES:SPEED,…. Raises InputError."""
+    hosts: list[CandidateHost] = []
+    for word in text.split(","):
+        found = _HOST.fullmatch(word.strip())
+        speed = _finite(found["speed"] or "1") if found else 0.0
+        if not found or speed <= 0:
+            raise InputError(
+                f"hosts: cannot read '{shown(word)}'; expected NAME:SLOTS:CORES:SPEED, such as a:4:2:0.5"
+            )
+        if any(host.name == found["name"] for host in hosts):
+            raise InputError(
+                f"hosts: {found['name']} is given twice; expected one entry per host, with all its slots"
+            )
+        slots = int(found["slots"])
+        hosts.append(CandidateHost(found["name"], slots, int(found["cores"] or slots), 1 / speed))
+    return hosts
+
+
+def _finite(text: str) -> float:
+    """The number in a text; 0 if it is not a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 1e-9 <= value <= 1e9 else 0.0
 
 
 def given_hosts(

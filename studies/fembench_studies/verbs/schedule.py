@@ -44,9 +44,8 @@ def run(options: argparse.Namespace) -> int:
     from fembench.records.hlogp import parse_link
     from fembench.records.profile import load_profile
     from fembench.report.table import text, to_csv
-    from fembench.workflows.place import hosts_of
     from fembench_studies.scheduling.graph_files import read_graph
-    from fembench_studies.scheduling.hosts import given_hosts, ranks_of
+    from fembench_studies.scheduling.hosts import given_hosts, hosts_of, ranks_of
     from fembench_studies.scheduling.side_by_side import makespans, schedules, tasks, tree_of
 
     made = read_graph(options.graph, options.rate)

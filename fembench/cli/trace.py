@@ -8,7 +8,6 @@ cost.
 
 Examples:
   fembench trace results/single/runs/m3-*.json -o graph.json
-  fembench trace graph.json --level 3 --show --ranks 0
   fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
   fembench trace --binary ./program --ranks 4 --args 1000 --link 1e-6,5e9
   fembench trace --binary ./program --ranks 4 --args 20 --count counts.json
@@ -25,8 +24,7 @@ OPTIONS = """
 source [RECORD]: record of a run, or an execution graph
 -o, --output FILE: write the graph (JSON)
 --dot FILE: write the graph, or the flow chart of --blocks, for Graphviz
---show: print the events
---ranks N,…: with --show: only these ranks; with --binary: number of ranks
+--ranks N,…: with --binary: number of ranks
 --json: print JSON instead of tables
 """
 
@@ -53,13 +51,10 @@ def run(options: argparse.Namespace) -> int:
     extension = plugin("options", "trace")
     graph = extension.smaller(graph, options) if extension else graph
     trace.write(graph, output=options.output, dot=options.dot)
-    if options.show:
-        ranks = trace.ranks_in(graph, "" if binary else options.ranks)
-        print(json_text(trace.events(graph, ranks)) if options.json else trace.as_table(graph, ranks))
-    elif binary:
+    if binary:
         print(binary.report(options, found))
     else:
         print(json_text(trace.summary(graph)) if options.json else trace.as_text(graph))
-    if options.output and not options.show and not options.json:
+    if options.output and not options.json:
         print(f"graph: {options.output}; next: fembench simulate {options.output}")
     return 0

@@ -1,43 +1,11 @@
-"""A graph as text: a table of events, and DOT for Graphviz."""
+"""A graph as DOT, for Graphviz."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fembench.base.files import write_atomic
-from fembench.base.tables import table
 from fembench.base.units import seconds, size
 from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Loop, Receive, Send
-
-HEADS = ("rank", "event", "phase", "time", "bytes", "with", "turns")
-
-
-def as_table(graph: ExecutionGraph, ranks: Sequence[int] = ()) -> str:
-    """Events of these ranks, or of all; the body of a loop is indented below it."""
-    rows: list[list[object]] = []
-    for rank in ranks or range(graph.ranks):
-        rows += [[rank, *row] for row in _rows(graph, graph.programs[rank], 0)]
-    return table(HEADS, rows, align="rllrrrr")
-
-
-def _rows(graph: ExecutionGraph, program: Sequence[Event], depth: int) -> Iterator[list[object]]:
-    indent = "  " * depth
-    for e in program:
-        if isinstance(e, Loop):
-            yield [f"{indent}loop", None, None, None, None, e.turns]
-            yield from _rows(graph, e.body, depth + 1)
-            continue
-        phase = graph.phases[e.phase]
-        if isinstance(e, Compute):
-            yield [f"{indent}compute", phase, seconds(e.seconds), None, None, None]
-        elif isinstance(e, Send):
-            yield [f"{indent}send", phase, None, size(e.m), e.to, None]
-        elif isinstance(e, Receive):
-            yield [f"{indent}receive", phase, None, size(e.m), e.source, None]
-        elif isinstance(e, Collective):
-            yield [f"{indent}{e.kind}", phase, None, size(e.m), "all", None]
-        else:
-            yield [f"{indent}wait", phase, None, None, None, None]
-
 
 def write_dot(graph: ExecutionGraph, path: Path | str) -> None:
     """Write ranks as columns, events as boxes, messages as arrows (for `dot -Tsvg graph.dot`)."""

@@ -1,21 +1,16 @@
 """The execution graph of a run: what each rank computed, sent and waited for."""
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fembench.base.config import read_json
-from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural
 from fembench.model.from_record import graph_of_record
 from fembench.model.graph import ExecutionGraph, count, length, load_graph, save_graph
 from fembench.model.measures import residual_text
-from fembench.model.show import as_table, write_dot
+from fembench.model.show import write_dot
 from fembench.records.store import load
-
-__all__ = ["as_table", "as_text", "events", "graph_in", "ranks_in", "summary", "write"]
 
 
 def graph_in(path: Path | str) -> ExecutionGraph:
@@ -29,23 +24,6 @@ def write(graph: ExecutionGraph, *, output: str = "", dot: str = "") -> None:
         save_graph(graph, output)
     if dot:
         write_dot(graph, dot)
-
-
-def ranks_in(graph: ExecutionGraph, text: str) -> list[int]:
-    """The ranks in 0,2,…; [] without a text. Raises InputError for one that the graph lacks."""
-    words = text.split(",") if text else []
-    chosen = list(dict.fromkeys(int(word) if re.fullmatch("[0-9]{1,9}", word) else -1 for word in words))
-    if not all(0 <= rank < graph.ranks for rank in chosen):
-        raise InputError(f"--ranks {text}: expected ranks of the graph, 0 to {graph.ranks - 1}")
-    return chosen
-
-
-def events(graph: ExecutionGraph, ranks: Sequence[int]) -> dict[str, Any]:
-    """The events of these ranks, or of all, for JSON."""
-    return {
-        "phases": graph.phases,
-        "events": {rank: graph.programs[rank] for rank in ranks or range(graph.ranks)},
-    }
 
 
 def summary(graph: ExecutionGraph) -> dict[str, Any]:

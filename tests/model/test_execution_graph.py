@@ -33,7 +33,7 @@ from fembench.model.measures import (
 )
 from fembench.model.path import timeline
 from fembench.model.planner import make_plan
-from fembench.model.show import as_table, write_dot
+from fembench.model.show import write_dot
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
 
@@ -65,12 +65,6 @@ def test_lengths_count_loops_once_and_unrolled():
     program = (Loop(3, (Wait(1), Loop(2, (Wait(1),)))),)
     assert count(program) == 4
     assert length(program) == 9
-
-
-def test_the_table_shows_every_event_of_a_rank():
-    text = as_table(cg_chain([0.01] * 2, 50, 2400), [0])
-    assert text.count("\n") == 1 + 8  # head, rule; loop and its seven
-    assert "| allreduce |" in text.replace("  ", " ").replace("  ", " ")
 
 
 def test_dot_joins_each_message_with_its_receive(tmp_path):

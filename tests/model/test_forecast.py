@@ -643,9 +643,6 @@ def test_contention_makes_messages_of_a_host_wait_for_each_other():
 def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, answer, output):
     graph, record = str(tmp_path / "graph.json"), str(DATA / "record.json")
     assert "execution graph of" in output("trace", record, "-o", graph, "--dot", str(tmp_path / "g.dot"))
-    shown = output("trace", graph, "--show", "--ranks", "0")
-    assert "loop" in shown
-    assert output("trace", graph, "--show", "--ranks", "0,0") == shown
     text = output("simulate", graph, "--chrome", str(tmp_path / "c.json"), "--against", record)
     assert "critical path" in text
     assert "per rank, absolute" in text
@@ -659,8 +656,6 @@ def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, answer, output):
     ("words", "message"),
     [
         (["trace"], "one of them"),
-        (["trace", "GRAPH", "--show", "--ranks", "5"], "expected ranks of the graph, 0 to 1"),
-        (["trace", "GRAPH", "--show", "--ranks", "x"], "expected ranks of the graph, 0 to 1"),
         (["trace", "--binary", "x", "--ranks", "²"], "expected a number of ranks"),
         (["simulate", "GRAPH", "--network", "nan"], "expected a finite number above 0"),
         (["simulate", "GRAPH", "--network", "0"], "expected a number above 0"),

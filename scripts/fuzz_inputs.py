@@ -420,7 +420,7 @@ def _of_studies() -> list[Reader]:
 
 def _options(path: Path) -> None:
     """Every parser of an option's text; each may refuse it."""
-    from fembench.balance.drain import parse_drain
+    from fembench.balance.policies import parse_drain
     from fembench.base.errors import FembenchError
     from fembench.characterize.start import hosts_file
     from fembench.mesh.presets import box_named

@@ -276,7 +276,7 @@ SPELLED = {name for name in NAMES if not name.isalpha()} | {"cg."}  # the others
 FACTS = {"peers"}  # rooms that look up facts of other codes under names that phases have as well
 CASES = {"case", "effort"}  # they have a number of sets
 RECORDS = {"record", "records", "first", "base", "raw"}
-TIMING = {"records/times", "records/shapes", "bench"}  # that reads times, that counts them, that writes them
+TIMING = {"records/times", "records/store", "bench"}  # that reads times, that counts them, that writes them
 
 
 def looked_up(node):

@@ -1,16 +1,34 @@
-"""Policies in use: finding one by its name, and what it decides."""
+"""Policies in use: finding one by its name, what it decides, and the ranks that an option empties."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 from fembench.balance.choose import Moves, evacuate, forecast
 from fembench.balance.detect import balanced_blocks, balanced_ranks
 from fembench.balance.observation import Stats, Tuning, applied
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.plugins import plugin
 from fembench.methods.lookup import load
 from fembench.methods.policies import POLICIES, Policy
+
+
+def parse_drain(text: str, ranks: int) -> dict[int, int]:
+    """{rank: iteration} from "2@100,0@300". Raises InputError."""
+    result = {}
+    for word in filter(None, text.split(",")):
+        rank, _, iteration = word.partition("@")
+        if not re.fullmatch("[0-9]{1,9}@[0-9]{1,9}", word):
+            raise InputError(f"drain '{shown(text)}': expected RANK@ITERATION, as in 2@100")
+        if int(rank) in result:
+            raise InputError(f"drain '{shown(text)}': rank {rank} is given twice")
+        if int(rank) >= ranks:
+            raise InputError(f"drain '{shown(text)}': rank {rank}; expected ranks below {ranks}")
+        result[int(rank)] = int(iteration)
+    if len(result) >= ranks:
+        raise InputError(f"drain '{shown(text)}': no rank remains; expected at least one")
+    return result
 
 
 def policy_of(name: str) -> Policy:
@@ -18,11 +36,7 @@ def policy_of(name: str) -> Policy:
     found: Policy | None = POLICIES.get(name) or plugin("policies", name)
     if found is None:
         raise InputError(f"policy '{name}': expected one of {', '.join(POLICIES)}")
-    return replace(found, choose=_function(found))
-
-
-def _function(policy: Policy) -> Callable[..., Any]:
-    return load(policy.choose) if isinstance(policy.choose, str) else policy.choose
+    return replace(found, choose=load(found.choose)) if isinstance(found.choose, str) else found
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:
@@ -33,13 +47,13 @@ def balanced(policy: Policy, stats: Stats, band: float) -> bool:
 
 
 def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int] = frozenset()) -> Moves:
-    """The moves to make; leaving ranks are emptied first. Resting blocks (which moved recently) stay, unless
-    their rank leaves."""
+    """The moves of a policy, as `policy_of` found it; leaving ranks are emptied first. Resting blocks (which
+    moved recently) stay, unless their rank leaves."""
     away = evacuate(stats)
     after = replace(stats.moved(applied(stats.owner, away)) if away else stats, resting=resting)
     if away and (policy.wholesale or balanced_ranks(after, tuning.band)):
         return away
-    moves: Moves = _function(policy)(after, tuning)
+    moves = cast(Callable[[Stats, Tuning], Moves], policy.choose)(after, tuning)
     if policy.wholesale:
         return moves if moves and (policy.blind or _wins(after, moves, tuning)) else away
     chosen = dict(away)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from fembench.balance.block import Block, make_block
 from fembench.balance.control import Settings
 from fembench.balance.decompose import BlockPlan, decompose
-from fembench.balance.drain import parse_drain
 from fembench.balance.driver import Balancer, BlockFacts
 from fembench.balance.link import link_costs
 from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.messages import Links
-from fembench.balance.policies import policy_of
+from fembench.balance.policies import parse_drain, policy_of
 from fembench.balance.solver import BlockSolver
 from fembench.base.errors import BreakdownError, InputError
 from fembench.base.units import plural

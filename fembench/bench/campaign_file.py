@@ -22,9 +22,8 @@ from typing import Any
 import msgspec
 
 from fembench.base.errors import InputError, shown
-from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
+from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts, check_memory
 from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, sized, spread
-from fembench.bench.enough_memory import check_memory
 from fembench.bench.fastest import settled
 from fembench.launch.allocation import HostsError
 from fembench.partition.shares import parse_shares

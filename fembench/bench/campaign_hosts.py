@@ -1,4 +1,7 @@
-"""What the words of a campaign are resolved against: the hosts of the job, their speed and their memory."""
+"""What the words of a campaign are resolved against: the hosts of the job, their speed and their memory.
+
+Also checks that the matrix of a case fits into that memory, before anything is built.
+"""
 
 import os
 import platform
@@ -9,9 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import size
+from fembench.bench.duration import equations_of
 from fembench.host.host import memory_bytes
-from fembench.launch.allocation import HostsError, allocation
+from fembench.launch.allocation import HostsError, allocation, layout
 from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
+from fembench.methods.memory import matrix_bytes
+from fembench.partition.shares import parse_shares
+from fembench.records.case import Case
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
 from fembench.records.weights import FAST, Weights, load_weights
 
@@ -139,3 +147,30 @@ def _slurm_limit(host: HostSlots, environment: Mapping[str, str] = os.environ) -
         if re.fullmatch(r"[0-9]{1,12}", environment.get(name, "")):
             return float(int(environment[name]) << 20) * times
     return 0.0
+
+
+def check_memory(case: Case, there: CampaignHosts) -> None:
+    """Raises InputError if the matrix of a box is larger than the memory of a host that takes part of it.
+
+    Not judged: meshes from files, and hosts whose memory is not known.
+    """
+    n = equations_of(case)
+    if n is None:
+        return
+    try:
+        placed = layout(case.placement, there.job)
+    except HostsError:  # too few slots: reported when the case is started
+        return
+    shares = parse_shares(case.placement.shares, case.placement.ranks)
+    ranks = [host.name for host in placed for _ in range(host.slots)]
+    needs = dict.fromkeys(ranks, 0.0)
+    for name, share in zip(ranks, shares):
+        needs[name] += matrix_bytes(case.method, n * share)
+    for name, needed in needs.items():
+        has = 0.0 if name in there.assumed else there.memory.get(name, 0.0)
+        if 0 < has < needed:
+            raise InputError(
+                f"mesh '{case.question.mesh}': the matrix (storage {case.method.storage}) takes about "
+                f"{size(needed)} on {name}, which has {size(has)}; expected a smaller mesh, more hosts "
+                "or another storage"
+            )

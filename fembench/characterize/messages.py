@@ -22,10 +22,9 @@ from fembench.characterize.concurrent import Pairs, allreduce_time, counts_of, m
 from fembench.characterize.exchange import measure_exchange
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.load_kernels import kernel_times, load_of
-from fembench.characterize.pingpong import PingPongEffort, measure_pair
+from fembench.characterize.pingpong import SIZES as TRAIN_SIZES
+from fembench.characterize.pingpong import PingPongEffort, measure_pair, measure_trains
 from fembench.characterize.progress import overlap_left, polling_factor
-from fembench.characterize.trains import SIZES as TRAIN_SIZES
-from fembench.characterize.trains import measure_trains
 from fembench.host.host import affinity, named_processor, numa_node, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names

@@ -1,6 +1,6 @@
-"""The answers of `fembench predict` about several runs: predictions, times of solutions, text.
-
-How many CG iterations a run will take."""
+"""The answers of `fembench predict` about several runs: predictions, or bounds in closed form, and how many
+iterations and seconds a solution takes; as text and as JSON.
+"""
 
 import dataclasses
 import math
@@ -11,17 +11,94 @@ import msgspec
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.tables import table
+from fembench.base.units import seconds
 from fembench.mesh.mesh import Mesh
-from fembench.model.closed_form import Compose
+from fembench.model.closed_form import ClosedForm, Compose
 from fembench.model.closed_form_learn import learn_closed_form
 from fembench.model.closed_form_prices import bounded
-from fembench.model.closed_form_text import BoundedRun, bounds_text, bounds_tree
 from fembench.model.forecast import forecast_text, smallest
+from fembench.model.interval import TimeRange
 from fembench.model.predictor import Predictor, bound_of, prediction_of
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.prediction import Prediction
 from fembench.records.record import Record
+
+COMPOSED = {
+    "phase": "bounded phase by phase",
+    "global": "bounded as a whole, as if all phases could overlap",
+}
+
+
+class BoundedRun(NamedTuple):
+    """The closed form of one run."""
+
+    work: Workload
+    form: ClosedForm
+    source: str  # of the number of iterations
+
+
+def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "") -> str:
+    """One row per run; for a single run, also its expression and its terms."""
+    heads = [
+        "ranks",
+        "iteration",
+        "from",
+        "to",
+        "assembly",
+        "iterations",
+        "solution",
+        "from",
+        "to",
+        "bound by",
+    ]
+    rows = [
+        [
+            a.work.ranks,
+            *_three(a.form.expected.iteration, a.form.iteration),
+            seconds(a.form.expected.assembly),
+            a.form.iterations,
+            *_three(a.form.expected.seconds, a.form.seconds),
+            a.form.bottleneck,
+        ]
+        for a in runs
+    ]
+    sources = ", ".join(dict.fromkeys(a.source for a in runs))
+    lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
+    lines += [table(heads, rows, align="r" * (len(heads) - 1) + "l"), ""]
+    lines.append(f"{COMPOSED[compose]}; iterations: {sources}")
+    if len(runs) == 1:
+        lines += ["", *_terms(runs[0].form)]
+    return "\n".join(lines)
+
+
+def _terms(form: ClosedForm) -> list[str]:
+    rows = [[name, *_three(term.middle, term)] for name, term in form.terms.items()]
+    return [form.expression, "", table(["term, whole run", "middle", "from", "to"], rows, align="lrrr")]
+
+
+def _three(expected: float, interval: TimeRange) -> list[str]:
+    return [seconds(expected), seconds(interval.low), seconds(interval.high)]
+
+
+def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
+    """One run in the format of --json, in seconds."""
+    form = run.form
+    return {
+        "ranks": run.work.ranks,
+        "mesh": run.work.mesh_hash,
+        "compose": compose,
+        "expected": form.expected._asdict(),
+        "iteration": [form.iteration.low, form.iteration.high],
+        "assembly": [form.assembly.low, form.assembly.high],
+        "iterations": form.iterations,
+        "iterations_from": run.source,
+        "seconds": [form.seconds.low, form.seconds.high],
+        "bottleneck": form.bottleneck,
+        "terms": {name: [t.low, t.high] for name, t in form.terms.items()},
+        "expression": form.expression,
+    }
 
 
 class Answers(NamedTuple):

@@ -7,6 +7,7 @@ from fembench.base.files import write_atomic
 from fembench.base.units import seconds, size
 from fembench.model.graph import Collective, Compute, Event, ExecutionGraph, Loop, Receive, Send
 
+
 def write_dot(graph: ExecutionGraph, path: Path | str) -> None:
     """Write ranks as columns, events as boxes, messages as arrows (for `dot -Tsvg graph.dot`)."""
     write_atomic(path, "\n".join(_dot(graph)) + "\n")

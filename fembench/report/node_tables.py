@@ -11,8 +11,15 @@ from fembench.report.table import Column, Table, missing, words
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
 from fembench.weights.host_speed import HostSpeeds, host_speeds
-from fembench.weights.node_kinds import NodeKind, Quantity
-from fembench.weights.node_verdicts import KeepingCosts, NodeRatio, NodesFindings, NodeVerdict, differing
+from fembench.weights.node_verdicts import (
+    KeepingCosts,
+    NodeKind,
+    NodeRatio,
+    NodesFindings,
+    NodeVerdict,
+    Quantity,
+    differing,
+)
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.weights.stale import disturbance
 

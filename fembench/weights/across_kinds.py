@@ -14,13 +14,17 @@ from fembench.records.nodes import NodeSamples, NodesRecord
 from fembench.stats.outliers import RELEVANT, joint_level
 from fembench.stats.student import log_interval
 from fembench.weights.node_causes import by_quota, cause_of, losses_of, of_its_own
-from fembench.weights.node_kinds import QUANTITIES, Array, Quantity, busy_of, rates_of
 from fembench.weights.node_verdicts import (
+    QUANTITIES,
+    Array,
     HostSpeed,
     NodeRatio,
     NodesFindings,
     NodeVerdict,
+    Quantity,
     beyond_doubt,
+    busy_of,
+    rates_of,
     with_ends,
 )
 

@@ -26,8 +26,7 @@ from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, joint_level
 from fembench.stats.student import FEWEST, typical_interval
 from fembench.weights.node_causes import by_load
-from fembench.weights.node_kinds import Array
-from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
+from fembench.weights.node_verdicts import Array, HostSpeed, KeepingCosts, beyond_doubt, with_ends
 from fembench.weights.observe import observe, owners_of
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.weights.stale import foreign_work

@@ -19,8 +19,7 @@ import numpy as np
 from fembench.base.units import few
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.records.quiet import QUOTA, lost
-from fembench.weights.node_kinds import NodeKind, Quantity
-from fembench.weights.node_verdicts import NodeRatio
+from fembench.weights.node_verdicts import NodeKind, NodeRatio, Quantity
 
 HALF = 0.5  # of what a node lacks that a cause must explain
 LOWER = 0.03  # relative difference of clock rates that counts

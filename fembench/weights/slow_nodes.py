@@ -16,17 +16,21 @@ from fembench.records.quiet import foreign
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, ratios_alike
 from fembench.weights.across_kinds import across_kinds
 from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of
-from fembench.weights.node_kinds import (
+from fembench.weights.node_verdicts import (
     QUANTITIES,
     Array,
     NodeKind,
+    NodeRatio,
+    NodesFindings,
+    NodeVerdict,
     Quantity,
+    beyond_doubt,
     busy_of,
+    keeping_costs,
     kinds_of,
     rates_of,
     typical_rate,
 )
-from fembench.weights.node_verdicts import NodeRatio, NodesFindings, NodeVerdict, beyond_doubt, keeping_costs
 from fembench.weights.stale import foreign_work
 
 

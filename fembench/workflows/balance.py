@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fembench.balance.control import Settings
-from fembench.balance.drain import parse_drain
+from fembench.balance.policies import parse_drain
 from fembench.balance.scenario import Scenario, read_scenario
 from fembench.balance.virtual import VirtualRun, against_no_moves, simulate
 from fembench.base.errors import InputError

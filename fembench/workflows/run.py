@@ -7,8 +7,7 @@ from fembench.base.progress import progress, working
 from fembench.base.units import plural
 from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import failure_of
-from fembench.bench.campaign_hosts import campaign_hosts
-from fembench.bench.enough_memory import check_memory
+from fembench.bench.campaign_hosts import campaign_hosts, check_memory
 from fembench.bench.fastest import reasons, settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import JobOutcome, launch

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.base.units import seconds
-from fembench.model.against import errors_text
 from fembench.model.configuration import not_invalid
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.events import simulate_events
@@ -16,6 +15,7 @@ from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.machine import Machine, faster_network
 from fembench.model.measures import (
     bottlenecks,
+    errors_text,
     loop_table,
     phase_table,
     rank_table,

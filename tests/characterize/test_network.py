@@ -12,10 +12,16 @@ from fembench.characterize.exchange import measure_exchange
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import SIZES as USUAL
 from fembench.characterize.messages import Measuring, measure_network, rank_pairs, sizes_of, taken_by_host
-from fembench.characterize.pingpong import MOST, PingPongEffort, measure_pair
+from fembench.characterize.pingpong import (
+    MOST,
+    PingPongEffort,
+    lengths,
+    measure_pair,
+    measure_trains,
+    saturated,
+)
+from fembench.characterize.pingpong import SIZES as TRAIN_SIZES
 from fembench.characterize.progress import LONGER, overlap_left, polling_factor
-from fembench.characterize.trains import SIZES as TRAIN_SIZES
-from fembench.characterize.trains import lengths, measure_trains, saturated
 from fembench.records.network import HostTaken, NetworkSettings, check_network
 from fembench.records.sites import by_pair, by_site, with_nodes
 

@@ -8,12 +8,12 @@ import pytest
 from planted_records import accounted
 from planted_runs import ITERATIONS, even_prices, planted_run
 
-from fembench.model.against import errors_text, run_errors
 from fembench.model.engine import simulate
 from fembench.model.from_record import graph_of_record
 from fembench.model.graph import save_graph
 from fembench.model.graph_machine import even_machine_for
 from fembench.model.machine import even_machine
+from fembench.model.measures import errors_text, run_errors
 from fembench.model.planner import make_plan
 from fembench.records.case import Case
 from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG

@@ -10,8 +10,7 @@ from fembench.records.quiet import QUOTA
 from fembench.report.node_tables import cautions, headline
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.node_causes import NodeLosses, cause_of
-from fembench.weights.node_kinds import kinds_of
-from fembench.weights.node_verdicts import NodeRatio, differing
+from fembench.weights.node_verdicts import NodeRatio, differing, kinds_of
 from fembench.weights.slow_nodes import slow_nodes
 
 OTHERS = {"others_percent": 30.0}

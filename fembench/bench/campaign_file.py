@@ -28,7 +28,7 @@ from fembench.bench.fastest import settled
 from fembench.launch.allocation import HostsError
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case, fields_of
-from fembench.records.case_fields import LARGEST
+from fembench.records.option import LARGEST
 
 MOST_RUNS = 100_000  # runs of a campaign; more are a typing error
 

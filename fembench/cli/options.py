@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fembench.base.errors import shown
-from fembench.records.case_fields import LARGEST
+from fembench.records.option import LARGEST
 
 T = TypeVar("T")
 ROW = re.compile(

@@ -27,10 +27,8 @@ from fembench.records.case_fields import (
     CaseQuestion,
     CaseStop,
     CaseSynthetic,
-    Group,
-    Option,
-    Role,
 )
+from fembench.records.option import Group, Option, Role
 
 ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the case says otherwise
 

@@ -5,52 +5,16 @@ The command line, campaign files, comparisons, reports and the documentation are
 declarations, so a new field is added here and in the code that uses it, nowhere else.
 """
 
-import dataclasses
 from typing import Annotated, Literal
 
 import msgspec
 
-from fembench.base.plugins import Kind
 from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
 from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
+from fembench.records.option import Option
 
 Origin = Literal["strict", "mean"]
-Role = Literal[
-    "question",  # what is computed: other values give another result
-    "method",  # how it is computed
-    "placement",  # how ranks share the work: no effect on one rank
-    "effort",  # how long and in what detail it is measured
-    "synthetic",  # emulated hosts
-    "text",  # changes no number
-]
-LARGEST = 2**31 - 1  # largest whole number of a case
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option:
-    """What the declaration of a field contains in addition to its type and default."""
-
-    help: str
-    _: dataclasses.KW_ONLY
-    metavar: str = ""  # "": N for whole numbers; short lists of choices need none
-    least: float = 0  # smallest number in a new case; records of earlier versions may have less
-    most: float = LARGEST  # largest whole number in a new case
-    within: tuple[float, float] | None = None  # open interval that contains the number
-    role: Role | None = None  # None: that of the group
-    varied: bool = False  # users vary it on purpose; reports use it in names of results
-    short: str = ""  # format of a value in the name of a result; "": field and value
-    setup_only: bool = False  # it affects the set-up of a run, but not its iterations
-    choices: tuple[str, ...] = ()  # allowed texts; (): any
-    more: Kind | None = None  # installed packages bring more of them
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Group:
-    """Fields that belong together."""
-
-    title: str  # heading of their options
-    role: Role
 
 
 class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,14 +1,7 @@
 """Record: the raw result of one run. Statistics are computed on reading.
 
 Arrays are nested tuples, large ones packed; comments give their indices, outermost first. Times are in
-seconds unless the name ends in `_ns`. Schema history:
-    1  first
-    2  the fields of a case in groups
-    3  hosts and ranks per host of a case
-
-Timestamps and ids of records.
-
-The size of the arrays with which a run repeats triads: as large as the mean rank's symmetric matrix."""
+seconds unless the name ends in `_ns`."""
 
 import datetime
 import re
@@ -337,7 +330,7 @@ MODEST = 1 << 25  # bytes at most
 
 
 def triad_bytes(blocks: Sequence[int]) -> int:
-    """Bytes of the three arrays of each rank, for parts with blocks[rank] blocks."""
+    """Bytes of the arrays of each rank, as large as the mean matrix of parts with blocks[rank] blocks."""
     return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
 
 

@@ -17,7 +17,7 @@ from fembench.launch.allocation import allocation
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import Method
-from fembench.records.profile import PROFILE_SCHEMA, Profile, load_profile, network_disturbed, save_profile
+from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
 from fembench.report import network as network_report
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
@@ -58,25 +58,20 @@ def characterized(
         count = ranks_of_job(ranks, file, emulate)
         if network and not old:
             needs_two(count)
-        profile = old or measured_speeds(
+        profile = measured_profile(
             count,
+            known=old,
+            network=network or bool(add_to),
             quick=quick,
             emulate=emulate,
             dilate=dilate,
+            pairs=pairs,
+            sites=sites,
+            settings=settings,
             hostfile=file,
             command=command,
             scratch=folder,
         )
-        if network or add_to:
-            profile = with_network(
-                profile,
-                quick=quick,
-                pairs=pairs,
-                sites=sites,
-                settings=settings,
-                hostfile=file,
-                scratch=folder,
-            )
     if output or add_to:
         save_profile(profile, output or add_to)
     return profile
@@ -137,47 +132,43 @@ def as_text(profile: Profile, *, network_alone: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def measured_speeds(
+def measured_profile(
     ranks: int,
     *,
+    known: Profile | None = None,
+    network: bool,
     quick: bool = False,
     emulate: str = "",
     dilate: float = 1.0,
+    pairs: str = "",
+    sites: str = "",
+    settings: NetworkSettings = USUAL,
     hostfile: str = "",
     command: str,
     scratch: Path,
     what: str = "characterize",
 ) -> Profile:
-    """The profile of the hosts of these ranks, without a network. Raises InputError or RunFailedError.
+    """The profile of the hosts of these ranks, perhaps with their network; arguments as of `characterized`.
 
-    what: begins each line of progress
+    known: the profile, if its speeds are measured. what: begins each line of progress about speeds
+
+    Raises InputError, also if the ranks of the network are not those of the profile, or RunFailedError.
     """
-    with working(f"{what}: measuring speeds"):
-        return measure_hosts(
-            ranks,
-            quick=quick,
-            emulate=emulate,
-            dilate=dilate,
-            hostfile=hostfile,
-            command=command,
-            scratch=scratch,
-            tell=lambda text: progress(f"{what}: {text}"),
-        )
-
-
-def with_network(
-    profile: Profile,
-    *,
-    quick: bool = False,
-    pairs: str = "",
-    sites: str = "",
-    settings: NetworkSettings = USUAL,
-    hostfile: str = "",
-    scratch: Path,
-) -> Profile:
-    """The profile with the message costs between its ranks. Raises InputError if the ranks differ."""
-    placed = profile.environment.rank_host
-    needs_two(len(placed))
+    if known is None:
+        with working(f"{what}: measuring speeds"):
+            known = measure_hosts(
+                ranks,
+                quick=quick,
+                emulate=emulate,
+                dilate=dilate,
+                hostfile=hostfile,
+                command=command,
+                scratch=scratch,
+                tell=lambda text: progress(f"{what}: {text}"),
+            )
+    if not network:
+        return known
+    names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
     with working("network: measuring messages"):
         found = measure_links(
             len(placed),
@@ -185,16 +176,15 @@ def with_network(
             pairs=pairs,
             sites=sites,
             settings=settings,
-            emulate=profile.emulate,
-            dilate=profile.dilate,
+            emulate=known.emulate,
+            dilate=known.dilate,
             hostfile=hostfile,
             scratch=scratch,
             tell=lambda text: progress(f"network: {text}"),
         )
-    names = tuple(host.name for host in profile.environment.hosts)
     if (found.hosts, found.rank_host) != (names, placed):
         raise InputError(
             f"{plural(len(found.rank_host), 'rank')} on {', '.join(found.hosts)}; "
             f"expected those of the profile: {len(placed)} on {', '.join(names)}, in the same order"
         )
-    return msgspec.structs.replace(profile, schema=PROFILE_SCHEMA, network=estimated(found.network, placed))
+    return msgspec.structs.replace(known, network=estimated(found.network, placed))

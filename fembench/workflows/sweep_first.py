@@ -1,6 +1,5 @@
 """What the default campaign on several hosts measures before its runs: slow hosts, then their network."""
 
-from pathlib import Path
 
 from fembench.base.errors import AllocationLostError, FembenchError, UnsharedError
 from fembench.base.progress import progress
@@ -11,7 +10,7 @@ from fembench.records.nodes import FOLDER
 from fembench.records.profile import save_profile
 from fembench.report.node_tables import cautions, headline
 from fembench.weights.slow_nodes import slow_nodes
-from fembench.workflows.characterize import measured_speeds, with_network
+from fembench.workflows.characterize import measured_profile
 from fembench.workflows.nodes import measured_in
 from fembench.workflows.sweep_source import SweepAsked, nodes_in
 
@@ -88,17 +87,18 @@ def measure_network(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> 
         progress(f"network: left out, as it takes about two minutes ({by_hand})")
         return
     try:
-        _write_machine(path, there.job.slots, folder.runs, asked)
+        machine = measured_profile(
+            there.job.slots,
+            network=True,
+            quick=True,
+            hostfile=hostfile,
+            command=asked.command,
+            scratch=folder.runs,
+            what="network",
+        )
+        save_profile(machine, path)
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"network: not measured: {error}")
         return
     progress(f"network: {path} (fembench predict --machine {path})")
-
-
-def _write_machine(path: Path, ranks: int, scratch: Path, asked: SweepAsked) -> None:
-    """Raises InputError or RunFailedError."""
-    speeds = measured_speeds(
-        ranks, quick=True, hostfile=asked.hostfile, command=asked.command, scratch=scratch, what="network"
-    )
-    save_profile(with_network(speeds, quick=True, hostfile=asked.hostfile, scratch=scratch), path)

@@ -47,7 +47,7 @@ class Ranks:
         self.foreign = 0.0  # percent of the CPU time of each node
         self.other = False  # n2 has another processor instead of a quota
         monkeypatch.setattr(campaigns, "launch", self.launch)
-        monkeypatch.setattr(sweep_first, "_write_machine", self.network)
+        monkeypatch.setattr(sweep_first, "measured_profile", self.network)
         monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
 
     @property
@@ -82,9 +82,9 @@ class Ranks:
         launch = record.second if only else record.first
         return replace(launch, nodes=tuple(replace(node, listed=node.name) for node in launch.nodes))
 
-    def network(self, path, ranks, scratch, hostfile):
+    def network(self, ranks, **_):
         self.ran.append(f"network of {ranks} ranks")
-        Path(path).write_text("{}")
+        return {}
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
 
 
 @pytest.mark.parametrize(
-    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first._write_machine")]
+    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first.measured_profile")]
 )
 def test_what_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch, what, measure):
     monkeypatch.setattr(f"fembench.workflows.{measure}", Mock(side_effect=InputError("no route to n3")))

@@ -1,0 +1,42 @@
+"""What a field of a case declares beside its type and default, for command line, files and reports."""
+
+import dataclasses
+from typing import Literal
+
+from fembench.base.plugins import Kind
+
+Role = Literal[
+    "question",  # what is computed: other values give another result
+    "method",  # how it is computed
+    "placement",  # how ranks share the work: no effect on one rank
+    "effort",  # how long and in what detail it is measured
+    "synthetic",  # emulated hosts
+    "text",  # changes no number
+]
+LARGEST = 2**31 - 1  # largest whole number of a case
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """What the declaration of a field contains in addition to its type and default."""
+
+    help: str
+    _: dataclasses.KW_ONLY
+    metavar: str = ""  # "": N for whole numbers; short lists of choices need none
+    least: float = 0  # smallest number in a new case; records of earlier versions may have less
+    most: float = LARGEST  # largest whole number in a new case
+    within: tuple[float, float] | None = None  # open interval that contains the number
+    role: Role | None = None  # None: that of the group
+    varied: bool = False  # users vary it on purpose; reports use it in names of results
+    short: str = ""  # format of a value in the name of a result; "": field and value
+    setup_only: bool = False  # it affects the set-up of a run, but not its iterations
+    choices: tuple[str, ...] = ()  # allowed texts; (): any
+    more: Kind | None = None  # installed packages bring more of them
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that belong together."""
+
+    title: str  # heading of their options
+    role: Role

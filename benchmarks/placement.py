@@ -20,8 +20,7 @@ from commands import Promise, built, end, fembench, inside
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.correct import measured
-from fembench.model.iteration_time import CandidateHost
-from fembench.model.placement import rankfile
+from fembench.model.placement import CandidateHost, rankfile
 from fembench.records.store import load_all
 
 HOSTS = """

@@ -7,8 +7,7 @@ from fembench.base.files import write_atomic
 from fembench.bench.case_run import FILE, key_of
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
-from fembench.bench.second_storage import SENSITIVE
-from fembench.bench.verify import Solved, fingerprint
+from fembench.bench.verify import SENSITIVE, Solved, fingerprint
 from fembench.fem.problem import ProblemSpec, load_problem
 from fembench.fem.reference_solve import solve
 from fembench.fem.residual import strain_energy

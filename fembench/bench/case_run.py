@@ -31,8 +31,7 @@ from fembench.bench.iteration_work import roofs_before, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
-from fembench.bench.second_storage import solved_again
-from fembench.bench.verify import Solved, verify
+from fembench.bench.verify import Solved, solved_again, verify
 from fembench.fem.problem import ProblemSpec, load_presets, resolved
 from fembench.fem.stress import cell_stress, von_mises
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter

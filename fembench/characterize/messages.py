@@ -18,8 +18,14 @@ import msgspec
 
 from fembench.characterize.cold import LONGEST, measure_cold
 from fembench.characterize.cold import SIZES as COLD_SIZES
-from fembench.characterize.concurrent import Pairs, allreduce_time, counts_of, message_seconds, pairs_at_once
-from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.exchange import (
+    Pairs,
+    allreduce_time,
+    counts_of,
+    measure_exchange,
+    message_seconds,
+    pairs_at_once,
+)
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.load_kernels import kernel_times, load_of
 from fembench.characterize.pingpong import SIZES as TRAIN_SIZES

@@ -15,8 +15,7 @@ from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.mesh.mesh import Mesh
 from fembench.model.closed_form import ClosedForm, Compose
-from fembench.model.closed_form_learn import learn_closed_form
-from fembench.model.closed_form_prices import bounded
+from fembench.model.closed_form_prices import bounded, learn_closed_form
 from fembench.model.forecast import forecast_text, smallest
 from fembench.model.interval import TimeRange
 from fembench.model.predictor import Predictor, bound_of, prediction_of

@@ -14,12 +14,20 @@ the profile measured at once, the speeds include all sharing, and each rank coun
 What is expected follows from the prices themselves, as in the simulation. The interval of a price contains
 nine in ten of the profile's visits or, with a correction, of the runs to which that was fitted; its middle is
 no price, because disturbed visits lie on one side of it.
+
+Runs on the machine correct the closed form. The profile's speeds are corrected as for the simulation
+(`Predictor.correction`). The remaining ratio of measured to predicted iteration times is the error of the
+closed form itself: its median scales an iteration, and its spread between runs determines the width of the
+interval.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.methods.lookup import names, one_of, preconds, product_name, variant_of, variants
@@ -27,17 +35,21 @@ from fembench.methods.recipe import recipe
 from fembench.model.cg import Price, inside_product, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
 from fembench.model.collectives import doubling_seconds
-from fembench.model.forecast import as_in_runs
+from fembench.model.configuration import by_configuration
+from fembench.model.correct import fit, folds, measured, taught_by
+from fembench.model.forecast import as_in_runs, half_width
 from fembench.model.graph import Collective, Compute, Send, Wait
 from fembench.model.interval import TimeRange, as_interval, shortest_window, total
 from fembench.model.iteration import events_of
 from fembench.model.machine import Machine
-from fembench.model.predictor import Predictor
+from fembench.model.predictor import Predictor, bound_of
 from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
-from fembench.model.workload import Workload
+from fembench.model.workload import Workload, of_record
 from fembench.records.case import Case
 from fembench.records.hlogp import NOTHING, Computed
+from fembench.records.prediction import Prediction
+from fembench.records.record import Record
 
 KEPT = 90.0  # percent of the visits in an interval
 REDUCED = 8  # bytes of an all-reduce
@@ -233,3 +245,35 @@ def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
     cold = sum(machine.cost(0, 1, REDUCED, computed).total for computed in before) / len(before)
     return machine.collective * seconds + cold - machine.cost(0, 1, REDUCED).total
+
+
+TURNS = 100  # iterations, if only the time per iteration matters
+
+
+def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
+    """The correction from runs on the machine of `study`. Errors are cross-validated, one configuration and
+    one pass left out at a time. Raises InputError for runs that cannot be predicted."""
+    if not records:
+        return ClosedFormCorrection()
+    errors = [_error(study, record) for record in records]
+    middle = float(np.median(errors))
+    lessons = taught_by(records, study.rates, study.place) if study.correction else []
+    for kept, left in folds(records) if lessons else []:
+        others = dataclasses.replace(study, correction=fit([lessons[k] for k in kept]))
+        for k in left:
+            errors[k] = _error(others, records[k])
+    grouped = list(by_configuration(records, [e - middle for e in errors]).values())
+    return ClosedFormCorrection(math.exp(middle), half_width(grouped) if len(errors) > 1 else 0.0)
+
+
+def _error(study: Predictor, record: Record) -> float:
+    found = bounded(study, of_record(record), TURNS).expected.iteration
+    return math.log(measured(record).iteration / found)
+
+
+def in_closed_form(
+    study: Predictor, correction: ClosedFormCorrection, learned: Sequence[Record], case: Case
+) -> Prediction:
+    """The closed-form prediction of a run, to be saved before the run. Raises InputError."""
+    work = study.workload(case)
+    return bound_of(study, work, bounded(study, work, TURNS, correction=correction), learned)

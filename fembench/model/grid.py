@@ -20,7 +20,7 @@ from fembench.base.config import read_toml
 from fembench.base.errors import InputError
 from fembench.mesh.presets import resolve
 from fembench.methods.lookup import product_name, storage_of
-from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
+from fembench.model.closed_form_prices import in_closed_form, learn_closed_form
 from fembench.model.configuration import by_case, content, difference, key
 from fembench.model.correct import measured
 from fembench.model.drifted import StateChange, changes, readings_of

@@ -16,9 +16,16 @@ from fembench.model.cg import Price, cg_graph, prices
 from fembench.model.engine import simulate
 from fembench.model.events import simulate_events
 from fembench.model.forecast import per_iteration, with_collectives
-from fembench.model.iteration_time import CandidateHost, Parts, iteration_seconds, platform_of
 from fembench.model.machine import Link, Machine
-from fembench.model.placement import Place, Placement, best_placement
+from fembench.model.placement import (
+    CandidateHost,
+    Parts,
+    Place,
+    Placement,
+    best_placement,
+    iteration_seconds,
+    platform_of,
+)
 from fembench.model.planner import make_plan
 from fembench.model.platform import Messages
 from fembench.model.rates import rates_of

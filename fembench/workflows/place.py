@@ -9,8 +9,7 @@ from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.configuration import not_invalid
 from fembench.model.hosts_for_parts import measured
-from fembench.model.iteration_time import CandidateHost
-from fembench.model.placement import FORMATS, JUDGED, LAUNCH, Placement
+from fembench.model.placement import FORMATS, JUDGED, LAUNCH, CandidateHost, Placement
 from fembench.records.profile import load_profile, provisional
 from fembench.records.store import load
 

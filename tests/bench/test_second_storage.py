@@ -5,8 +5,7 @@ import pytest
 from fembench.bench.case_run import shipped
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
-from fembench.bench.second_storage import other_method, solved_again
-from fembench.bench.verify import Solved, verify
+from fembench.bench.verify import Solved, other_method, solved_again, verify
 from fembench.fem.problem import load_problem
 from fembench.fem.reference_solve import solve
 from fembench.fem.residual import strain_energy

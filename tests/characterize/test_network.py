@@ -6,9 +6,14 @@ import time
 import numpy as np
 import pytest
 
-from fembench.characterize.concurrent import allreduce_time, counts_of, message_seconds, pairs_at_once
 from fembench.characterize.estimate import estimated
-from fembench.characterize.exchange import measure_exchange
+from fembench.characterize.exchange import (
+    allreduce_time,
+    counts_of,
+    measure_exchange,
+    message_seconds,
+    pairs_at_once,
+)
 from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.messages import SIZES as USUAL
 from fembench.characterize.messages import Measuring, measure_network, rank_pairs, sizes_of, taken_by_host

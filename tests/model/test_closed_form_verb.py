@@ -12,8 +12,7 @@ from planted_runs import study_of
 
 from fembench.base.errors import InputError
 from fembench.model.answers import expected_iterations
-from fembench.model.closed_form_learn import in_closed_form, learn_closed_form
-from fembench.model.closed_form_prices import ClosedFormCorrection, bounded
+from fembench.model.closed_form_prices import ClosedFormCorrection, bounded, in_closed_form, learn_closed_form
 from fembench.records.case import Case
 from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction

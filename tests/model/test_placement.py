@@ -10,16 +10,22 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.model.cg import Price
 from fembench.model.hosts_for_parts import iteration_on
-from fembench.model.iteration_time import (
+from fembench.model.machine import Machine, checked_speeds, steady_class
+from fembench.model.placement import (
+    FORMATS,
     CandidateHost,
     Parts,
     allreduce_seconds,
+    best_placement,
+    exchanged,
+    hostfile,
     iteration_seconds,
+    mpich,
     platform_of,
+    rankfile,
     shared,
+    slurm,
 )
-from fembench.model.machine import Machine, checked_speeds, steady_class
-from fembench.model.placement import FORMATS, best_placement, exchanged, hostfile, mpich, rankfile, slurm
 from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.hlogp import MessageCost

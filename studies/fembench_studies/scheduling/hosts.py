@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fembench.base.errors import shown
 from fembench.errors import InputError
 from fembench.model.heterogeneity import from_product
-from fembench.model.iteration_time import CandidateHost
+from fembench.model.placement import CandidateHost
 from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.profile import Profile, host_names

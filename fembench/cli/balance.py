@@ -51,7 +51,6 @@ VIRTUAL = """
 """
 MORE = """
 --drain RANK@N: take all work from a rank, from iteration N on
---looks: also print every look
 """
 
 
@@ -100,7 +99,7 @@ def _virtual(options: argparse.Namespace) -> int:
     for scenario, runs in compared(options.what, policies, settings, options.drain):
         found.append({"scenario": scenario.name, "runs": {r.policy: r.ledger for r in runs}})
         if not options.json:
-            print(text_of(scenario, runs, looks=options.looks))
+            print(text_of(scenario, runs))
     if options.json:
         print(msgspec.json.encode(found).decode())
     return 0

@@ -35,7 +35,6 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --learn RECORD*: correct by this record, or folder of records, of runs on the machine; may be repeated
 --iterations N: also predict a whole solution (default: the iterations of a learned run of the mesh)
 --deadline SECONDS: find the fewest ranks that meet it at the upper end of the interval
---plot FILE: plot the time by number of ranks (.svg, .png, .pdf)
 -o, --output FILE: write the prediction; an existing one is never overwritten
 --against RECORD: add the error against this run to the prediction in -o
 --json: print the predictions as JSON instead of tables
@@ -65,7 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.records.prediction import save_prediction
     from fembench.records.profile import provisional
-    from fembench.workflows.predict import PredictAsked, in_time, predicted, scored, write_plot
+    from fembench.workflows.predict import PredictAsked, in_time, predicted, scored
 
     if options.against:
         if not options.output:
@@ -88,8 +87,6 @@ def run(options: argparse.Namespace) -> int:
     study, answers = predicted(asked)
     if options.output:
         save_prediction(answers.predictions[0], options.output)
-    if options.plot:
-        write_plot(answers, options.plot, options.mesh)
     warning = provisional(study.profile)
     if options.json:
         _print_json(answers.tree, answers.latest, options.deadline, warning)

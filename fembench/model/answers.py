@@ -147,12 +147,6 @@ def bounded_answers(
     )
 
 
-def intervals(answers: Answers) -> list[tuple[int, float, float, float]]:
-    """(ranks, low, expected, high) of each run, seconds per iteration."""
-    said = [each.predicted for each in answers.predictions]
-    return [(p.case.placement.ranks, p.low, p.iteration, p.high) for p in said]
-
-
 def fewest_ranks(answers: Answers, deadline: float) -> int:
     """The fewest ranks whose time is within the deadline up to the upper end of its interval. Raises
     InputError if no number does."""

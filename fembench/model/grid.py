@@ -36,7 +36,6 @@ from fembench.model.score import (
 )
 from fembench.model.workload import of_record, problem_of
 from fembench.records.case import Case
-from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import (
     ANALYTIC,
     SIMULATION,
@@ -58,9 +57,6 @@ class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out: str
     predictions: str
     learn: bool = True  # False: only the baseline uses the training runs
-    latency: float | None = None  # seconds, of the network if the profile has none
-    bandwidth: float | None = None  # bytes/s
-    overhead: float = 1e-6  # seconds
 
 
 def read_grid(path: Path) -> GridFile:
@@ -79,15 +75,8 @@ def read_grid(path: Path) -> GridFile:
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
     """The predictor of the profile, corrected by the training runs unless `learn` is off. Raises
     InputError."""
-    if (grid.latency is None) != (grid.bandwidth is None):
-        raise InputError("latency without bandwidth, or bandwidth without latency; expected both or none")
-    link = (
-        GivenLink(grid.latency, grid.bandwidth, grid.overhead)
-        if grid.latency is not None and grid.bandwidth
-        else None
-    )
     storages = {storage_of(r.case.method.storage).priced_as for r in training}
-    study = open_study(grid.machine, link=link, storage=min(storages, default="sym"))
+    study = open_study(grid.machine, storage=min(storages, default="sym"))
     return taught(study, training) if grid.learn else study
 
 

@@ -13,7 +13,7 @@ from fembench.base.tables import table
 from fembench.base.units import plural
 from fembench.methods.policies import POLICIES
 from fembench.records.case import FIELDS, new_case
-from fembench.report.balance_tables import moves_text, prediction_errors
+from fembench.report.balance_tables import prediction_errors
 
 
 def compared(
@@ -39,8 +39,8 @@ def compared(
         yield scenario, [simulate(scenario, one, drain=leaving) for one in each]
 
 
-def text_of(scenario: Scenario, runs: Sequence[VirtualRun], *, looks: bool = False) -> str:
-    """The table of the policies; with `looks`, one of every look of each."""
+def text_of(scenario: Scenario, runs: Sequence[VirtualRun]) -> str:
+    """The table of the policies."""
     size = f"{plural(scenario.blocks, 'block')} on {plural(scenario.n_ranks, 'rank')}"
     rows = []
     for r in runs:
@@ -61,11 +61,4 @@ def text_of(scenario: Scenario, runs: Sequence[VirtualRun], *, looks: bool = Fal
         )
     heads = ["policy", "seconds", "gain", "looks", "moves", "cost, s", "paid back", "last iteration, s"]
     parts = [f"{scenario.name}: {size}, VIRTUAL clock", table([*heads, "prediction off"], rows)]
-    head = ["iteration", "alpha", "longest, s", "shortest, s", "balanced", "moves", "predicted, s"]
-    for r in runs if looks else []:
-        seen = [
-            [k.iteration, k.alpha, max(k.rank_time), min(k.rank_time), k.balanced, moves_text(k), k.predicted]
-            for k in r.ledger.looks
-        ]
-        parts += [r.policy, table(head, seen)]
     return "\n\n".join(parts) + "\n"

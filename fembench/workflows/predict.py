@@ -19,7 +19,6 @@ from fembench.model.answers import (
     Answers,
     bounded_answers,
     fewest_ranks,
-    intervals,
     simulated_answers,
 )
 from fembench.model.closed_form import Compose
@@ -35,7 +34,6 @@ from fembench.records.hlogp import parse_link
 from fembench.records.prediction import add_outcome, load_prediction
 from fembench.records.record import Record
 from fembench.records.store import load, load_each
-from fembench.report.plots.lines import write_times
 from fembench.workflows.cases import storage_of
 
 
@@ -71,11 +69,6 @@ def predicted(asked: PredictAsked) -> tuple[Predictor, Answers]:
         answers = _answers(asked, study, cases, learned)
     _note(study, answers)
     return study, answers
-
-
-def write_plot(answers: Answers, path: Path | str, title: str) -> None:
-    """Plot the time by number of ranks; the suffix chooses the format."""
-    write_times(intervals(answers), Path(path), title)
 
 
 def in_time(answers: Answers, deadline: float) -> str:

@@ -174,7 +174,7 @@ def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, output,
 @pytest.mark.row("002:scen")
 def test_the_verb_runs_a_scenario_with_every_policy(output, refusal):
     def scenario(policies):
-        return ["balance", "--virtual", "slow-host", "--policies", policies, "--looks"]
+        return ["balance", "--virtual", "slow-host", "--policies", policies]
 
     out = output(*scenario("amortised,greedy"))
     assert output(*scenario("amortised,greedy,none,greedy")) == out

@@ -5,7 +5,6 @@ changes. Moves and looks advance the clock by their cost. At a look, a policy re
 a short calibration would measure) and the measured times of the blocks, with noise.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -31,15 +30,8 @@ class VirtualRun:
         return sum(len(look.moves) for look in self.ledger.looks)
 
 
-def simulate(
-    scenario: Scenario,
-    settings: Settings,
-    *,
-    drain: dict[int, int] | None = None,
-    watch: Callable[[int, I64], None] = lambda iteration, owner: None,
-) -> VirtualRun:
-    """Run the scenario. `drain`: rank -> iteration from which it must be empty; `watch` is called with the
-    owners after every look."""
+def simulate(scenario: Scenario, settings: Settings, *, drain: dict[int, int] | None = None) -> VirtualRun:
+    """Run the scenario. `drain`: rank -> iteration from which it must be empty."""
     control, job = Control(settings), _Job(scenario)
     looks: list[Look] = []
     supersteps = np.empty(scenario.iterations)
@@ -58,7 +50,6 @@ def simulate(
             looks.append(msgspec.structs.replace(look, look_seconds=scenario.look_cost, move_seconds=cost))
             spent += scenario.look_cost + cost
             job.owner = applied(job.owner, moves)
-            watch(k + 1, job.owner)
         if (k + 1) % settings.gamma == 0:
             job.new_window()
     total = float(supersteps.sum()) + spent

@@ -9,7 +9,7 @@ polling    two ranks on one core: the time of one that computes while the other 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -105,7 +105,7 @@ def counted(turns: int) -> float:
     return time.perf_counter() - start
 
 
-def _timed(turns: int, comm: Comm, waiting: int, counted: Callable[[int], float] = counted) -> float:
+def _timed(turns: int, comm: Comm, waiting: int) -> float:
     """Seconds of the loop; then wakes the other rank, which sleeps or waits in MPI."""
     took = counted(turns)
     comm.Send(EMPTY, waiting, CONTROL)

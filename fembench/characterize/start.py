@@ -1,17 +1,12 @@
-"""Start `characterize` under MPI, show its progress, and return the profile or the network."""
+"""What the jobs of `characterize` are started with."""
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
-from fembench.characterize.jobs import CharacterizeJob, NetworkJob
-from fembench.launch.line import job_line
-from fembench.launch.run_job import measure
-from fembench.records.network import NetworkFound, NetworkSettings
-from fembench.records.profile import Profile
+from fembench.characterize.jobs import CharacterizeJob
+from fembench.records.network import NetworkSettings
 from fembench.synthetic.speeds import parse_speeds
 
 SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, in addition to the start and the set-up
@@ -22,28 +17,15 @@ USUAL = NetworkSettings()
 PATIENCE = 600.0  # seconds after which the job is ended
 
 
-def measure_hosts(
-    ranks: int,
-    *,
-    quick: bool = False,
-    emulate: str = "",
-    dilate: float = 1.0,
-    hostfile: str = "",
-    command: str = "",
-    scratch: Path,
-    mpi_options: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda text: None,
-) -> Profile:
-    """The profile of the hosts of `ranks` ranks. `scratch`: a folder that rank 0's host can also access.
-
-    Raises InputError, or RunFailedError if the job ended without a profile.
-    """
-    line = job_line(ranks, hostfile, mpi_options)
+def speeds_job(
+    ranks: int, *, quick: bool = False, emulate: str = "", dilate: float = 1.0, command: str = ""
+) -> CharacterizeJob:
+    """The parameters of a measurement of speeds. Raises InputError."""
     parse_speeds(emulate, ranks)
     if not 1 <= dilate < float("inf"):
         raise InputError(f"dilate = {dilate}: expected a finite number of at least 1")
     synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
-    job = CharacterizeJob(
+    return CharacterizeJob(
         ranks=ranks,
         quick=quick,
         seconds=QUICK_SECONDS if quick else SECONDS,
@@ -54,52 +36,12 @@ def measure_hosts(
         command=command,
         synthetic=synthetic,
     )
-    usual = QUICK_TIME if quick else USUAL_TIME
-    tell(f"starting {plural(ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring")
-    program = "fembench.characterize.speeds"
-    return measure(program, job, Profile, line, scratch=scratch, timeout=PATIENCE, tell=tell)
 
 
-def measure_links(
-    ranks: int,
-    *,
-    quick: bool = False,
-    pairs: str = "",
-    sites: str = "",
-    emulate: str = "",
-    dilate: float = 1.0,
-    settings: NetworkSettings = USUAL,
-    hostfile: str = "",
-    scratch: Path,
-    mpi_options: Sequence[str] = (),
-    tell: Callable[[str], None] = lambda text: None,
-) -> NetworkFound:
-    """Raw measurements of messages between `ranks` ranks; arguments as for measure_hosts, `pairs` and `sites`
-    as for --pairs and --sites. In dilated jobs, waiting ranks sleep as in dilated runs.
-
-    Raises InputError, or RunFailedError if the job ended without a result.
-    """
-    needs_two(ranks)
-    line = job_line(ranks, hostfile, mpi_options)
-    job = NetworkJob(
-        ranks=ranks,
-        quick=quick,
-        pairs=pairs,
-        sites=sites,
-        emulate=emulate,
-        dilate=dilate,
-        settings=settings,
-    )
-    return measure(
-        "fembench.characterize.messages",
-        job,
-        NetworkFound,
-        line,
-        asleep=dilate > 1 and line.crowded,
-        scratch=scratch,
-        timeout=PATIENCE,
-        tell=tell,
-    )
+def usual_time(job: CharacterizeJob) -> str:
+    """'starting 2 ranks: usually takes 1 to 2 minutes, 12 s of it measuring'"""
+    usual = QUICK_TIME if job.quick else USUAL_TIME
+    return f"starting {plural(job.ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring"
 
 
 def needs_two(ranks: int) -> None:

@@ -13,18 +13,18 @@ import numpy.typing as npt
 
 from fembench.base.errors import InputError
 from fembench.records.network import HostLoad
-from fembench.records.profile import Level, Profile, host_names, speed_matrix
+from fembench.records.profile import Profile, host_names, speed_matrix
 
 Array = npt.NDArray[np.float64]
 MOST_SHOWN = 8  # shares in a line of text
 
 
-def from_product(profile: Profile, storage: str = "sym", level: Level = "memory") -> Array:
+def from_product(profile: Profile, storage: str = "sym") -> Array:
     """(n_ranks,) H from the product while all ranks of a host compute; 1 for the fastest rank."""
-    matrix = speed_matrix(profile, level)
+    matrix = speed_matrix(profile)
     name = f"product {storage}"
     if name not in matrix.names:
-        raise InputError(f"the profile has no {name} in {level}; it has {', '.join(matrix.names) or 'none'}")
+        raise InputError(f"the profile has no {name} in memory; it has {', '.join(matrix.names) or 'none'}")
     return relative(1 / matrix.speed[:, matrix.names.index(name)])
 
 

@@ -111,7 +111,6 @@ def even_machine(
     overhead: float,
     speeds: Sequence[float] = (),
     switch: int | None = None,
-    overlap: bool = True,
     contention: bool = False,
 ) -> Machine:
     """A machine with one rank per host, and one network for all pairs."""
@@ -121,7 +120,6 @@ def even_machine(
         names=tuple(f"host{r}" for r in range(ranks)),
         link=lambda a, b: one,
         speeds=checked_speeds(speeds, ranks),
-        overlap=overlap,
         contention=contention,
     )
 

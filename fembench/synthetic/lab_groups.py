@@ -27,6 +27,7 @@ PERIOD = 5000  # microseconds; short compared with a timed phase
 TENANT = "tenant."  # and a host's name: names of hosts have no dot
 LEAST_QUOTA = 1000  # microseconds; the kernel accepts no less
 NEEDED = ("cpu", "cpuset")
+PATIENCE = 5.0  # seconds for processes to end
 PRIORITY = {1: ("cpu.shares", "262144"), 2: ("cpu.weight", "10000")}  # the most that the kernel takes
 
 
@@ -137,9 +138,9 @@ def groups_of(lab: str, trees: Sequence[Hierarchy]) -> list[Path]:
     return [p for top in tops if top.is_dir() for p in (*sorted(f for f in top.iterdir() if f.is_dir()), top)]
 
 
-def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
+def remove(lab: str, trees: Sequence[Hierarchy]) -> None:
     """End the processes of a lab and remove its groups, if there are any."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     for folder in groups_of(lab, trees):
         while folder.is_dir():
             _kill(folder)
@@ -151,9 +152,9 @@ def remove(lab: str, trees: Sequence[Hierarchy], patience: float = 5.0) -> None:
                 time.sleep(0.02)
 
 
-def _empty(folder: Path, patience: float = 5.0) -> None:
+def _empty(folder: Path) -> None:
     """End the processes of a group. Raises InputError if they do not end."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while processes(folder):
         _kill(folder)
         if time.monotonic() > deadline:

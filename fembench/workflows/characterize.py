@@ -11,12 +11,14 @@ from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.units import bytes_of, plural
 from fembench.characterize.estimate import estimated
-from fembench.characterize.jobs import NetworkSettings
-from fembench.characterize.start import USUAL, hosts_file, measure_hosts, measure_links, needs_two
+from fembench.characterize.jobs import NetworkJob, NetworkSettings
+from fembench.characterize.start import PATIENCE, USUAL, hosts_file, needs_two, speeds_job, usual_time
 from fembench.launch.allocation import allocation
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
-from fembench.records.network import Method
+from fembench.records.network import Method, NetworkFound
 from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
 from fembench.report import network as network_report
 from fembench.report import profiles
@@ -155,31 +157,40 @@ def measured_profile(
     Raises InputError, also if the ranks of the network are not those of the profile, or RunFailedError.
     """
     if known is None:
+        job = speeds_job(ranks, quick=quick, emulate=emulate, dilate=dilate, command=command)
         with working(f"{what}: measuring speeds"):
-            known = measure_hosts(
-                ranks,
-                quick=quick,
-                emulate=emulate,
-                dilate=dilate,
-                hostfile=hostfile,
-                command=command,
+            progress(f"{what}: {usual_time(job)}")
+            known = measure(
+                "fembench.characterize.speeds",
+                job,
+                Profile,
+                job_line(ranks, hostfile),
                 scratch=scratch,
+                timeout=PATIENCE,
                 tell=lambda text: progress(f"{what}: {text}"),
             )
     if not network:
         return known
     names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
+    needs_two(len(placed))
+    line = job_line(len(placed), hostfile)
     with working("network: measuring messages"):
-        found = measure_links(
-            len(placed),
-            quick=quick,
-            pairs=pairs,
-            sites=sites,
-            settings=settings,
-            emulate=known.emulate,
-            dilate=known.dilate,
-            hostfile=hostfile,
+        found = measure(
+            "fembench.characterize.messages",
+            NetworkJob(
+                ranks=len(placed),
+                quick=quick,
+                pairs=pairs,
+                sites=sites,
+                emulate=known.emulate,
+                dilate=known.dilate,
+                settings=settings,
+            ),
+            NetworkFound,
+            line,
+            asleep=known.dilate > 1 and line.crowded,  # as in dilated runs
             scratch=scratch,
+            timeout=PATIENCE,
             tell=lambda text: progress(f"network: {text}"),
         )
     if (found.hosts, found.rank_host) != (names, placed):

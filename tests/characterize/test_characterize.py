@@ -6,9 +6,10 @@ import pytest
 from planted_profile import planted_profile
 
 from fembench.base.errors import RunFailedError
+from fembench.base.progress import telling
 from fembench.characterize import start
 from fembench.characterize.probes import STORAGES
-from fembench.characterize.start import hosts_file, measure_hosts
+from fembench.characterize.start import hosts_file
 from fembench.cli.main import main
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
@@ -23,7 +24,10 @@ def measured(tmp_path_factory):
     patch.setattr(start, "QUICK_SECONDS", 1.0)
     told = []
     folder = tmp_path_factory.mktemp("characterize")
-    profile = measure_hosts(2, quick=True, emulate="1,0.5", command="x", scratch=folder, tell=told.append)
+    with telling(told.append):
+        profile = workflow.measured_profile(
+            2, network=False, quick=True, emulate="1,0.5", command="x", scratch=folder
+        )
     patch.undo()
     assert list(folder.iterdir()) == []
     return profile, told
@@ -68,12 +72,12 @@ def test_the_time_it_will_take_is_said_before_the_ranks_start(tmp_path, monkeypa
     told = []
 
     def measure(*_, **__):
-        assert told == [f"starting 2 ranks: usually takes {usual} of it measuring"]
+        assert told == [f"characterize: starting 2 ranks: usually takes {usual} of it measuring"]
         raise RunFailedError("planted")
 
-    monkeypatch.setattr(start, "measure", measure)
-    with pytest.raises(RunFailedError, match="planted"):
-        measure_hosts(2, quick=quick, scratch=tmp_path, tell=told.append)
+    monkeypatch.setattr(workflow, "measure", measure)
+    with telling(told.append), pytest.raises(RunFailedError, match="planted"):
+        workflow.measured_profile(2, network=False, quick=quick, command="x", scratch=tmp_path)
 
 
 @pytest.fixture

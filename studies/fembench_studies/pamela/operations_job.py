@@ -40,8 +40,8 @@ def measure_operations(
     scratch: Path,
     tell: Callable[[str], None] = lambda text: None,
 ) -> OperationsFound:
-    """`rounds` samples of each operation on each rank, and of messages to rank 0; arguments as for
-    `measure_hosts`.
+    """`rounds` samples of each operation on each rank, and of messages to rank 0. `scratch`: a folder that
+    rank 0's host can also access.
 
     With `idle`, rounds disturbed by other processes are repeated for `patience` seconds. There may be no
     samples then. Raises InputError, or RunFailedError if the job ended without a result.

@@ -23,7 +23,7 @@ from fembench.base.tables import table
 from fembench.bench.prepare import Prepared, prepare
 from fembench.kernels.backend import kernels
 from fembench.peers.catalog import ENTRIES, Entry
-from fembench.peers.parallel import make_parallel
+from fembench.peers.solvers import make_parallel
 from fembench.peers.system import System, make_system
 from fembench.ranks.comm import alone
 from fembench.records.case import Case

@@ -14,9 +14,8 @@ import numpy as np
 from fembench.base.errors import FembenchError
 from fembench.bench.prepare import Prepared
 from fembench.peers.catalog import F64, Entry, Peer, Sample
-from fembench.peers.parallel import make_parallel
 from fembench.peers.peers_job import PeersJob
-from fembench.peers.serial import FOREIGN_ERRORS, Numpy, make_serial
+from fembench.peers.solvers import FOREIGN_ERRORS, Numpy, make_parallel, make_serial
 from fembench.peers.system import System
 from fembench.ranks.agree import all_arrive, on_root
 from fembench.ranks.comm import MAX, Comm

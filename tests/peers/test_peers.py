@@ -13,7 +13,7 @@ from fembench.launch.run_job import JobEnd
 from fembench.peers import catalog, start
 from fembench.peers.contest import PARITY, Contest
 from fembench.peers.peers_job import PeersJob
-from fembench.peers.serial import conjugate_gradients
+from fembench.peers.solvers import conjugate_gradients
 from fembench.records.case import Case
 from fembench.records.contest import PeerRun, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
@@ -151,7 +151,7 @@ def test_the_exported_matrix_is_symmetric_and_that_of_the_elements(mesh):
 @pytest.mark.parametrize("problem", ["corner-load", "bar"])
 def test_scikit_fem_assembles_the_same_matrix(mesh, problem):
     pytest.importorskip("skfem")
-    from fembench.peers.serial import skfem_stiffness
+    from fembench.peers.solvers import skfem_stiffness
 
     system = system_of(mesh, problem)
     assert abs(skfem_stiffness(system) - system.K).max() <= 1e-12 * abs(system.K).max()

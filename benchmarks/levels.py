@@ -56,9 +56,9 @@ def iterations(mesh: str, ranks: int, precond: str, tolerance: float) -> int:
     )
     with tempfile.TemporaryDirectory() as folder:
         outcome = launch(case, id="levels", command="benchmarks/levels.py", scratch=Path(folder))
-    if outcome.record is None:
+    if outcome.result is None:
         raise SystemExit(f"levels.py: {outcome.message}")
-    return outcome.record.solve.iterations
+    return outcome.result.solve.iterations
 
 
 if __name__ == "__main__":

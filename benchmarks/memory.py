@@ -123,7 +123,7 @@ def measure(mesh: str, ranks: int) -> dict:
     )
     with tempfile.TemporaryDirectory() as folder:
         outcome = launch(case, id="memory", command="benchmarks/memory.py", scratch=Path(folder))
-    record = outcome.record
+    record = outcome.result
     if record is None:
         raise SystemExit(f"memory.py: {outcome.message}")
     nodes = [dofs / 3 for dofs in record.partition.dofs]

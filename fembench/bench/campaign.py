@@ -13,9 +13,9 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs
 from fembench.bench.one_rank_reference import question_of, reference_of
-from fembench.launch.case_job import JobOutcome, launch
+from fembench.launch.case_job import launch
 from fembench.launch.job import UNSHARED
-from fembench.launch.run_job import REVOKED
+from fembench.launch.run_job import REVOKED, JobEnd
 from fembench.records.case import Case
 from fembench.records.record import NO_TIME, Record, Reference
 
@@ -26,7 +26,7 @@ class Done:
 
     run: CampaignRun
     record: Record | None
-    outcome: JobOutcome | None  # None if the record already existed
+    outcome: JobEnd[Record] | None  # None if the record already existed
 
     @property
     def cut(self) -> bool:
@@ -88,7 +88,7 @@ def execute(
                 outcome = dataclasses.replace(outcome, kind=NO_TIME)
             else:
                 folder.keep(run, outcome)
-            record = outcome.record
+            record = outcome.result
         if record is not None and run.case.placement.ranks == 1 and record.verdict.status != "INVALID":
             kept = references.setdefault(question_of(run.case), record)
             if folder.inputs.changed(kept):  # while the campaign ran

@@ -17,7 +17,7 @@ from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
 from fembench.launch.allocation import hosts_asked
-from fembench.launch.case_job import JobOutcome
+from fembench.launch.run_job import JobEnd
 from fembench.records.case import Case
 from fembench.records.record import NO_TIME, NOT_RECORDED, SCHEMA, Failure, Record, now_utc
 from fembench.records.store import load, load_failure, record_paths, save
@@ -149,13 +149,13 @@ class Folder:
         old.mkdir(exist_ok=True)
         path.rename(old / name)
 
-    def keep(self, run: CampaignRun, outcome: JobOutcome) -> None:
+    def keep(self, run: CampaignRun, outcome: JobEnd[Record]) -> None:
         """Save the outcome of a run. It replaces an earlier record, unless the new input was refused."""
         failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
         if found is not None and outcome.kind != "input":
             self._supersede(self._path(run), f"{run.id}.{found.created}.json")
-        if outcome.record is not None:
-            save(outcome.record, self.runs)
+        if outcome.result is not None:
+            save(outcome.result, self.runs)
             failed.unlink(missing_ok=True)
             return
         save(failure_of(run.id, run.case, outcome), self.runs)
@@ -167,7 +167,7 @@ class Folder:
                 if load_failure(path).kind == NO_TIME:
                     path.unlink()
         for case in cases:
-            save(failure_of(run_id(case, 1), case, JobOutcome(None, NO_TIME, why, 0, "")), self.runs)
+            save(failure_of(run_id(case, 1), case, JobEnd(None, NO_TIME, why, 0, "")), self.runs)
 
 
 def _is_json(path: Path) -> bool:
@@ -193,7 +193,7 @@ def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) 
     return old.name == new.name and (these == those or (grown and (these < those or those < these)))
 
 
-def failure_of(id: str, case: Case, outcome: JobOutcome) -> Failure:
+def failure_of(id: str, case: Case, outcome: JobEnd[Record]) -> Failure:
     """The file kept for a run without a record."""
     return Failure(
         schema=SCHEMA,

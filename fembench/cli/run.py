@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.workflows.run import run_case
 
     done = call(run_case, options, case=case_from(options), command=typed_command())
-    record = done.job.record
+    record = done.job.result
     if record is None:
         if done.job.kind == "crashed":  # by an exception, for example
             print(done.job.output, file=sys.stderr)

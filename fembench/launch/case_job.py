@@ -1,8 +1,7 @@
-"""Run one case on ranks: its outcome is a record, or the reason why there is none."""
+"""Run one case on ranks: what it leaves is a record, or the reason why there is none."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -11,7 +10,7 @@ from fembench.base.config import convert
 from fembench.launch.allocation import hosts_asked, hosts_for
 from fembench.launch.job import Job
 from fembench.launch.line import environment, job_line
-from fembench.launch.run_job import failure, rank_program, run_job
+from fembench.launch.run_job import JobEnd, rank_program, run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
@@ -19,23 +18,6 @@ RANK = (
     "fembench.bench.case_run",
     "fembench.balance.session",
 )  # module of the ranks: parts stay, or blocks may move
-
-
-@dataclass(frozen=True)
-class JobOutcome:
-    """The outcome of one job."""
-
-    record: Record | None
-    kind: str  # as JobEnd.kind
-    message: str  # one line where there is no record
-    exit_status: int
-    output: str  # last lines printed by the job
-
-    def content(self) -> Record:
-        """The record. Raises InputError, AllocationLostError or RunFailedError if there is none."""
-        if self.record is None:
-            raise failure(self.kind, self.message)
-        return self.record
 
 
 def launch(
@@ -50,7 +32,7 @@ def launch(
     fields_path: Path | None = None,
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
-) -> JobOutcome:
+) -> JobEnd[Record]:
     """Run one case under MPI. `scratch`: a folder also visible to rank 0's host; `timeout` in s, 0: none.
 
     `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
@@ -75,4 +57,4 @@ def launch(
     program = rank_program(RANK[bool(case.balancing.balance)])
     end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout)
     found = None if end.result is None else convert(msgspec.json.decode(end.result), Record, where="record")
-    return JobOutcome(found, end.kind, end.message, end.exit_status, end.output)
+    return JobEnd(found, end.kind, end.message, end.exit_status, end.output)

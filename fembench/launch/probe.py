@@ -33,7 +33,7 @@ _TRANSPORTS = (  # the first that matches counts
 )
 
 
-def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
+def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd[bytes]:
     """The end of a job that looks at its hosts; () for `hosts`: this machine. Raises InputError.
 
     `folder`: where results go.
@@ -56,7 +56,7 @@ def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd:
         )
 
 
-def found_in(end: JobEnd) -> tuple[ProbedHost, ...]:
+def found_in(end: JobEnd[bytes]) -> tuple[ProbedHost, ...]:
     """[rank] -> its host. Raises InputError or RunFailedError if there is no result."""
     return msgspec.json.decode(end.content(), type=ProbeFound).hosts
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -73,16 +73,16 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class JobEnd:
+class JobEnd(Generic[R]):
     """What a job left."""
 
-    result: bytes | None  # content of its file
+    result: R | None  # content of its file, or what that holds
     kind: str  # "ok", "input", UNSHARED, "failed", "crashed", "killed", "timeout", "revoked"
     message: str  # one line if there is no result
     exit_status: int
     output: str  # last lines printed by the job
 
-    def content(self) -> bytes:
+    def content(self) -> R:
         """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
         if self.result is None:
             raise failure(self.kind, self.message)
@@ -116,7 +116,7 @@ def run_job(
     tell: Callable[[str], None] | None = None,
     tail: int = TAIL,
     warn: bool = True,
-) -> JobEnd:
+) -> JobEnd[bytes]:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
     `program`: a `rank_program`, or (FILE,). `scratch`: a folder that rank 0's host sees, too. `timeout` in s,

@@ -10,12 +10,13 @@ from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts, check_memory
 from fembench.bench.fastest import reasons, settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
-from fembench.launch.case_job import JobOutcome, launch
+from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
 from fembench.launch.line import MOST_PER_CORE, ranks_per_core
-from fembench.launch.run_job import REVOKED
+from fembench.launch.run_job import REVOKED, JobEnd
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
+from fembench.records.record import Record
 from fembench.records.store import save
 from fembench.weights.stale import disturbance
 from fembench.workflows.cases import warn_if_stale, weighted
@@ -27,7 +28,7 @@ MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 class CaseOutcome:
     """A run that has ended: its record, or why there is none."""
 
-    job: JobOutcome
+    job: JobEnd[Record]
     path: Path | None  # of the record
 
     @property
@@ -38,7 +39,7 @@ class CaseOutcome:
     @property
     def disturbed(self) -> str:
         """A line on other work that disturbed the times; "" if none is known of."""
-        return disturbance([self.job.record.environment], "times") if self.job.record else ""
+        return disturbance([self.job.result.environment], "times") if self.job.result else ""
 
 
 def run_case(
@@ -85,10 +86,10 @@ def run_case(
             reference=held_against(case, reference) if reference else reference_beside(case, folder),
             fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
         )
-        if outcome.record is not None:
-            path = save(outcome.record, folder)
+        if outcome.result is not None:
+            path = save(outcome.result, folder)
         elif outcome.kind not in (*REFUSED, REVOKED):
             save(failure_of(id, case, outcome), folder)
-    if outcome.record is not None:
-        warn_if_stale(weights, outcome.record)
+    if outcome.result is not None:
+        warn_if_stale(weights, outcome.result)
     return CaseOutcome(outcome, path)

@@ -18,8 +18,8 @@ from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import Folder
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
-from fembench.launch.case_job import JobOutcome
 from fembench.launch.job import UNSHARED
+from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import box
 from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
@@ -55,7 +55,7 @@ def started(monkeypatch):
     def launch(case, *, id, reference, **_):
         found.append((case.question.mesh, case.question.problem, reference.source if reference else ""))
         if case.output.label in ("input", "crashed"):
-            return JobOutcome(None, case.output.label, "planted", 2, "")
+            return JobEnd(None, case.output.label, "planted", 2, "")
         record = load(FROZEN)
         record = replace(
             on_ranks(record, case.placement.ranks),
@@ -66,7 +66,7 @@ def started(monkeypatch):
             reference=reference,
             verdict=replace(record.verdict, status=case.output.label or "PROVISIONAL"),
         )
-        return JobOutcome(record, "ok", "", 0, "")
+        return JobEnd(record, "ok", "", 0, "")
 
     monkeypatch.setattr(campaigns, "launch", launch)
     return found
@@ -113,7 +113,7 @@ def test_a_campaign_whose_hosts_are_gone_or_see_no_folder_stops_and_continues_wi
 
     def launch(case, **more):
         calls.append(case)
-        return JobOutcome(None, kind, "the reason", status, "") if len(calls) == 2 else planted(case, **more)
+        return JobEnd(None, kind, "the reason", status, "") if len(calls) == 2 else planted(case, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(campaigns, "launch", launch)

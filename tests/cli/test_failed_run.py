@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.cli.main import main
-from fembench.launch.case_job import JobOutcome
+from fembench.launch.run_job import JobEnd
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from fembench.launch.case_job import JobOutcome
 )
 def test_what_a_launcher_prints_is_shown_only_after_a_crash(tmp_path, monkeypatch, capsys, kind, said):
     monkeypatch.chdir(tmp_path)
-    outcome = JobOutcome(None, kind, "the reason", 1, "what was printed")
+    outcome = JobEnd(None, kind, "the reason", 1, "what was printed")
     monkeypatch.setattr("fembench.workflows.run.launch", lambda *_, **__: outcome)
     assert main(["run", "m1", "--ranks", "1"]) == 1
     assert capsys.readouterr().err == f"{said}fembench: the reason\n"

@@ -8,7 +8,7 @@ import pytest
 from planted_records import planted
 
 from fembench.cli.main import main
-from fembench.launch.case_job import JobOutcome
+from fembench.launch.run_job import JobEnd
 
 LOUD = {"others_percent": 75.0, "others_resolution": 0.2}
 
@@ -19,7 +19,7 @@ def ended_on(**facts):
     hosts = tuple(msgspec.structs.replace(h, **facts) for h in record.environment.hosts)
     environment = msgspec.structs.replace(record.environment, hosts=hosts)
     record = msgspec.structs.replace(record, environment=environment)
-    return JobOutcome(record=record, kind="", message="", exit_status=0, output="")
+    return JobEnd(result=record, kind="", message="", exit_status=0, output="")
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
 def test_a_campaign_opens_with_the_cause_if_foreign_work_took_cpu_time(tmp_path, capsys, monkeypatch, facts):
     def launch(case, *, id, **options):
         ended = ended_on(**facts)
-        record = msgspec.structs.replace(ended.record, id=id, case=case)
-        return dataclasses.replace(ended, record=record)
+        record = msgspec.structs.replace(ended.result, id=id, case=case)
+        return dataclasses.replace(ended, result=record)
 
     monkeypatch.setattr("fembench.bench.campaign.launch", launch)
     (tmp_path / "c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = 1\n')

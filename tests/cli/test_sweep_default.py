@@ -19,7 +19,7 @@ from fembench.bench.campaign_hosts import campaign_hosts
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation, layout
-from fembench.launch.case_job import JobOutcome
+from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
@@ -57,17 +57,17 @@ class Ranks:
     def launch(self, case, *, id, timeout, **_):
         self.ran.append(case)
         if case.question.mesh in self.crashes:
-            return JobOutcome(None, "crashed", "rank 1 died", 1, "")
+            return JobEnd(None, "crashed", "rank 1 died", 1, "")
         if case.question.mesh in self.too_long:
             time.sleep(timeout)
-            return JobOutcome(None, "timeout", f"no result after {timeout:g} s: ended", 1, "")
+            return JobEnd(None, "timeout", f"no result after {timeout:g} s: ended", 1, "")
         time.sleep(self.seconds)
         hosts = [host.name for host in layout(case.placement, allocation()) for _ in range(host.slots)]
         speeds = [self.speed * self.disturbance if name == "n2" else 1.0 for name in hosts]
         shares = [float(word) for word in case.placement.shares.split(",") if word]
         made = planted(speeds, shares or None, hosts=hosts, id=id, noise=0.0)
         verdict = Verdict(status="VALID", reasons=(), rules=())
-        return JobOutcome(replace(made, case=case, problem=PROBLEM, verdict=verdict), "ok", "", 0, "")
+        return JobEnd(replace(made, case=case, problem=PROBLEM, verdict=verdict), "ok", "", 0, "")
 
     def nodes(self, asked, only=(), **_):
         """As if a quota kept n2 slow."""

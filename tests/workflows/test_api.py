@@ -15,7 +15,7 @@ from planted_profile import planted_profile
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
-from fembench.launch.case_job import JobOutcome
+from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import save_profile
@@ -118,7 +118,7 @@ def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
 def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
     measured, kind, error, folder, monkeypatch
 ):
-    outcome = JobOutcome(None, kind, "the reason", 1, "what was printed")
+    outcome = JobEnd(None, kind, "the reason", 1, "what was printed")
     for module in ("run", "tune"):
         monkeypatch.setattr(f"fembench.workflows.{module}.launch", lambda *_, **__: outcome)
     with pytest.raises(error, match=r"^the reason$"):

@@ -1,6 +1,5 @@
 """What the default campaign on several hosts measures before its runs: slow hosts, then their network."""
 
-
 from fembench.base.errors import AllocationLostError, FembenchError, UnsharedError
 from fembench.base.progress import progress
 from fembench.bench.campaign_folder import Folder

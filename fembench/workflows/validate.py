@@ -31,12 +31,12 @@ class Validated(NamedTuple):
     cells: Sequence[ScoredConfiguration]
     scores: dict[str, PredictionScore]
     synthetic: Sequence[str]  # how hosts were emulated
-    state: list[StateChange] | None  # of the hosts since the training; None for programs, which carry theirs
+    state: list[StateChange]  # of the hosts since the training
 
     @property
     def stale(self) -> str:
         """Why the predictions no longer hold; "" if they do."""
-        return stale(self.state or [])
+        return stale(self.state)
 
     @property
     def why(self) -> list[str]:
@@ -76,7 +76,7 @@ def text_of(found: Validated) -> str:
     parts = [f"SYNTHETIC: {way}\n" for way in found.synthetic if way] + [cell_table(found.cells), ""]
     parts += ["INVALID: these errors do not test the predictions (reason below)"] if found.why else []
     parts.append(score_table(found.scores))
-    if found.state is not None and not found.stale:
+    if not found.stale:
         parts += ["", state_text(found.state)]
     return "\n".join(parts)
 

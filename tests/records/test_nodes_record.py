@@ -57,6 +57,12 @@ def test_what_does_not_fit_together_is_refused_with_its_place(tmp_path, path, va
     assert line in str(refused.value)
 
 
+def test_a_profile_is_no_measurement_of_nodes(tmp_path):
+    (tmp_path / "x.json").write_text('{"schema": 1, "speeds": []}')
+    with pytest.raises(InputError, match="not a measurement of nodes"):
+        load_nodes(tmp_path / "x.json")
+
+
 def test_a_damaged_measurement_of_a_campaign_does_not_count(tmp_path):
     folder = tmp_path / FOLDER
     folder.mkdir()

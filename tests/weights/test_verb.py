@@ -18,7 +18,7 @@ from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 from fembench.weights.export import plain
 from fembench.weights.make import by_time
-from fembench.workflows import tune
+from fembench.workflows.tune_runs import TuneRuns
 
 
 @pytest.fixture
@@ -170,11 +170,15 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
 def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, monkeypatch):
     for name in ("FEMBENCH_HOSTFILE", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
-    assert tune._others("", "") == []  # this machine
+
+    def runs(hostfile):
+        return TuneRuns(tmp_path, hostfile, 0.0, "")
+
+    assert not runs("").can_do_without("n1")  # this machine
     path = tmp_path / "hosts"
     path.write_text("n1.cluster.org:2\nn2.cluster.org\n")
-    assert Path(tune._hosts_but(str(path), "n1", tmp_path)).read_text() == "n2.cluster.org slots=1\n"
+    assert Path(runs(str(path))._hosts_but("n1")).read_text() == "n2.cluster.org slots=1\n"
     for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
-    assert Path(tune._hosts_but("", "n2", tmp_path)).read_text() == "n1 slots=2\nn3 slots=2\n"
-    assert len(tune._others("", "")) == 3
+    assert Path(runs("")._hosts_but("n2")).read_text() == "n1 slots=2\nn3 slots=2\n"
+    assert runs("").can_do_without("n2")

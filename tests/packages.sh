@@ -55,7 +55,7 @@ use() { package fembench doctor && measure "$1" package fembench && package femb
 studies() { pip install --no-deps "$ROOT/studies" && package fembench study | grep -q thesis-004; }
 no_studies() {
     pip uninstall --yes fembench-studies
-    [[ $(package fembench study 2>&1) == *'pip install fembench-studies' ]]
+    [[ $(package fembench study 2>&1) == *'pip install PATH-OF-THE-CLONE/studies' ]]
 }
 
 hash_of() { find "$1" -type f ! -name '*.pyc' ! -name fembench-lock -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum; }
@@ -84,7 +84,7 @@ check "sdist: doctor, run, report" use sdist
 check "build the wheel from the sdist" wheel
 check "pip install WHEEL" install_wheel
 check "wheel: doctor, run, report" use wheel
-check "pip install fembench-studies, and study" studies
+check "pip install PATH/studies, and study" studies
 check "without fembench-studies, what needs it says so" no_studies
 check "without compiler and mpiexec: the package" \
     unchanged "$env" measure "$work/bare" env -i PATH=/nowhere HOME="$work" "$env/bin/fembench"

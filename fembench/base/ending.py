@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-_raised: list["EndedError"] = []  # by a signal, inside signals_raised
+_raised: list[BaseException] = []  # by a signal, inside signals_raised
 
 
 class EndedError(BaseException):
@@ -28,22 +28,24 @@ def raise_if_asked() -> None:
 
 @contextlib.contextmanager
 def signals_raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP become an EndedError, once; what nohup ignores stays ignored."""
+    """SIGTERM and SIGHUP become an EndedError, SIGINT a KeyboardInterrupt, once; what nohup ignores stays
+    ignored."""
 
     def end(number: int, frame: object) -> None:
         for each in before:
             signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying
-        _raised.append(EndedError(number))
+        _raised.append(KeyboardInterrupt() if number == signal.SIGINT else EndedError(number))
         raise_if_asked()
 
     here = threading.current_thread() is threading.main_thread()
-    asked = (signal.SIGTERM, signal.SIGHUP) if here else ()
-    before = [each for each in asked if signal.getsignal(each) == signal.SIG_DFL]
+    asked = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT) if here}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    before = {each: handler for each, handler in asked.items() if handler in usual}
     for each in before:
         signal.signal(each, end)
     try:
         yield
     finally:
         _raised.clear()
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
+        for each, handler in before.items():
+            signal.signal(each, handler)

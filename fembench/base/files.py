@@ -1,13 +1,14 @@
 """Files that are whole or absent: write to a temporary name, then rename."""
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 
 @contextlib.contextmanager
@@ -18,6 +19,7 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
     Raises InputError naming the path and the system's reason (not writable, disk full, …).
     """
     target = Path(path)
+    check_regular(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # the suffix stays last: libraries choose a format by it
@@ -38,6 +40,13 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_regular(target: Path) -> None:
+    """Raises InputError if something other than a file has this name: renaming would replace a device."""
+    if os.path.exists(target) and not os.path.isfile(target):
+        reason = os.strerror(errno.EISDIR) if os.path.isdir(target) else "not a regular file"
+        raise InputError(f"cannot write {shown(target, 200)}: {reason}")
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from fembench.base.errors import InputError
 
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
+STUDIES_PATH = "PATH-OF-THE-CLONE/studies"  # what pip installs: no index has it
 Kind: TypeAlias = Literal["verbs", "options", "storages", "preconditioners", "variants", "policies"]
 
 
@@ -45,5 +46,5 @@ def needed(kind: Kind, name: str, what: str) -> Any:
     """The same. Raises InputError, with what to install for `what`, if there is none."""
     module = plugin(kind, name)
     if module is None:
-        raise InputError(f"{what} needs {STUDIES}: pip install {STUDIES}")
+        raise InputError(f"{what} needs {STUDIES}: pip install {STUDIES_PATH}")
     return module

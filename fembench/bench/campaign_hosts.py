@@ -17,7 +17,7 @@ from fembench.bench.duration import equations_of
 from fembench.host.host import memory_bytes
 from fembench.launch.allocation import HostsError, allocation, layout
 from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
-from fembench.methods.memory import matrix_bytes
+from fembench.methods.memory import fewest_bytes
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
 from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
@@ -150,7 +150,7 @@ def _slurm_limit(host: HostSlots, environment: Mapping[str, str] = os.environ) -
 
 
 def check_memory(case: Case, there: CampaignHosts) -> None:
-    """Raises InputError if the matrix of a box is larger than the memory of a host that takes part of it.
+    """Raises InputError if a part of a box certainly does not fit into the memory of the host that takes it.
 
     Not judged: meshes from files, and hosts whose memory is not known.
     """
@@ -165,12 +165,11 @@ def check_memory(case: Case, there: CampaignHosts) -> None:
     ranks = [host.name for host in placed for _ in range(host.slots)]
     needs = dict.fromkeys(ranks, 0.0)
     for name, share in zip(ranks, shares):
-        needs[name] += matrix_bytes(case.method, n * share)
+        needs[name] += fewest_bytes(case.method, n * share)
     for name, needed in needs.items():
         has = 0.0 if name in there.assumed else there.memory.get(name, 0.0)
         if 0 < has < needed:
             raise InputError(
-                f"mesh '{case.question.mesh}': the matrix (storage {case.method.storage}) takes about "
-                f"{size(needed)} on {name}, which has {size(has)}; expected a smaller mesh, more hosts "
-                "or another storage"
+                f"mesh '{case.question.mesh}', storage {case.method.storage}: needs at least {size(needed)} "
+                f"on {name}, which has {size(has)}; expected a smaller mesh, more hosts or another storage"
             )

@@ -30,7 +30,7 @@ import argparse
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.plugins import STUDIES, needed, plugin
-from fembench.cli.options import call, declare, real, typed_command, whole
+from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import LAUNCHER
 
 OPTIONS = f"""
@@ -69,7 +69,7 @@ OF_NETWORK = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, repetitions=whole(1))
+    declare(parser, OPTIONS)
     extension = plugin("options", "characterize")
     if extension:
         extension.operations_arguments(parser)

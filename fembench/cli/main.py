@@ -9,12 +9,13 @@ import sys
 from collections.abc import Sequence
 
 from fembench.base.ending import EndedError, signals_raised
-from fembench.base.errors import CopyError, FembenchError, InputError
+from fembench.base.errors import CopyError, FembenchError, InputError, shown
 from fembench.base.plugins import needed
 from fembench.cli.parser import columns
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
-FULL_OR_FORBIDDEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+OUT_OF_REACH = (errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP)  # also of what is only read
 EXTRAS = {  # optional package -> what to install with it
     "jinja2": "matplotlib jinja2",
     "markupsafe": "matplotlib jinja2",
@@ -46,12 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fembench: {error.name} is not installed; {how}", file=sys.stderr)
         return 2
     except OSError as error:
-        if error.errno not in FULL_OR_FORBIDDEN:
+        if error.errno not in FULL + OUT_OF_REACH:
             raise
-        print(
-            f"fembench: cannot write {error.filename or 'a temporary file'}: {error.strerror}",
-            file=sys.stderr,
-        )
+        cannot = "cannot write" if error.errno in FULL else "cannot read or write"
+        name = shown(error.filename or "a temporary file", 200)
+        print(f"fembench: {cannot} {name}: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _interrupted()
@@ -59,9 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fembench: ended by {error}", file=sys.stderr)
         return 128 + error.number
     except Exception as error:
-        if not _from_interruption(error):
+        if _from_interruption(error):
+            return _interrupted()
+        if not str(error).startswith("Symlink loop"):  # what Path.resolve finds before Python 3.13
             raise
-        return _interrupted()
+        print(f"fembench: {error}", file=sys.stderr)
+        return 2
 
 
 def _interrupted() -> int:

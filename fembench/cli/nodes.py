@@ -42,14 +42,16 @@ record [RECORD]: record of this verb, or folder whose newest record is analysed 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, ranks_per_node=whole(1), rounds=whole(6, 1000))
+    declare(parser, OPTIONS, rounds=whole(6, 1000))
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows.nodes import NodesAsked, analysed, measured_in, write_without
+    from fembench.workflows.nodes import NodesAsked, analysed, measured_in, writable_file, write_without
 
     if options.without and options.emulate:
         raise InputError("--without: emulated nodes are no hosts; expected a measurement of real ones")
+    if options.without:
+        writable_file(Path(options.without))
     if options.record:
         _check_not_measuring(options)
         found = analysed(options.record)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fembench.base.errors import shown
-from fembench.records.option import LARGEST
+from fembench.records.option import LARGEST, between
 
 T = TypeVar("T")
 ROW = re.compile(
@@ -29,7 +29,7 @@ def declare(parser: argparse._ActionsContainer, text: str, **kinds: Any) -> None
 
         records RECORD+: an argument of one word or more; [RECORD]: of one or none
         -o, --output FILE = out.json: an option with a default; FILE*: may be repeated; FILE!: is required
-        --ranks N: a whole number of at least 0, which is the default; SECONDS: the same for a finite number
+        --ranks N: a whole number of at least 1; SECONDS: a finite number above 0; both are 0 if left out
         --element tet4|hex8: one of these
         --json: a flag; --[no-]json: true, false, or not given
         | --link LINK: excludes the other options that begin so
@@ -115,17 +115,22 @@ def _limit(text: str, least: int) -> str:
     return f"up to {LARGEST}" if digits and len(digits[1]) >= len(str(LARGEST)) else f"of at least {least}"
 
 
-def real(least: float, most: float = math.inf, *, above: bool = False) -> Callable[[str], float]:
-    """The type of an option that takes a finite number; `above`: the least itself is too small."""
+def real(least: float, most: float = LARGEST, *, inner: bool = False) -> Callable[[str], float]:
+    """The type of an option that takes a finite number; `inner`: the limits themselves are excluded."""
 
     def number(text: str) -> float:
         value = _float(text)
-        if value is None or not least <= value <= most or math.isinf(value) or (above and value == least):
-            limits = f"above {least:g}" if above else f"of at least {least:g}"
-            limits += f" and at most {most:g}" if most < math.inf else ""
+        if value is None or not least <= value <= most or (inner and value in (least, most)):
             kind = "number" if value is None or math.isfinite(value) else "finite number"
-            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {kind} {limits}")
+            raise argparse.ArgumentTypeError(f"{shown(text)}: expected a {kind} {limits(value)}")
         return value
+
+    def limits(value: float | None) -> str:
+        if value is not None and most == LARGEST < value < math.inf:
+            return f"up to {LARGEST}"
+        if inner:
+            return between(least, most)
+        return f"of at least {least:g}" + (f" and at most {most:g}" if most < LARGEST else "")
 
     return number
 
@@ -143,4 +148,4 @@ def typed_command(arguments: Sequence[str] | None = None) -> str:
     return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
 
 
-USUAL = {"N": whole(0), "SECONDS": real(0)}
+USUAL = {"N": whole(1), "SECONDS": real(0, inner=True)}

@@ -62,14 +62,19 @@ class Parser(argparse.ArgumentParser):
             raise InputError(f"unknown {kind} '{shown(word)}'{near}; {self._hint()}")
         return options
 
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        """The value of an option or argument. An empty word is none: a variable of a script is not set."""
+        if "" in words and action.nargs not in (argparse.REMAINDER, argparse.PARSER):
+            raise InputError(f"{_name(action)} '': expected a value; {self._hint()}")
+        return super()._get_values(action, words)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
-        name = action.option_strings[-1] if action.option_strings else action.metavar or action.dest
         *others, last = (choice or "''" for choice in choices)
         expected = f"{', '.join(others)} or {last}" if others else last
-        raise InputError(f"{name} {shown(value)}: expected {expected}{nearest(str(value), choices)}")
+        raise InputError(f"{_name(action)} {shown(value)}: expected {expected}{nearest(str(value), choices)}")
 
     def error(self, message: str) -> NoReturn:
         message = re.sub("^the following arguments are required: ", "missing ", message)
@@ -82,6 +87,11 @@ class Parser(argparse.ArgumentParser):
 
     def _hint(self) -> str:
         return f"see {self.prog} --help"
+
+
+def _name(action: argparse.Action) -> object:
+    """How a message names an option or an argument."""
+    return action.option_strings[-1] if action.option_strings else action.metavar or action.dest
 
 
 def columns() -> int:

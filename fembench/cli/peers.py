@@ -13,7 +13,7 @@ Examples:
 import argparse
 
 from fembench.base.config import json_text
-from fembench.cli.options import call, declare, real, typed_command, whole
+from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import JOB, case_option
 
 OPTIONS = f"""
@@ -34,7 +34,7 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, ranks=whole(1), tolerance=real(0), repetitions=whole(1))
+    declare(parser, OPTIONS, tolerance=real(0, 1, inner=True))
     case_option(parser, "problem")
 
 

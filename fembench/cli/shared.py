@@ -51,7 +51,8 @@ def _option(field: CaseField) -> dict[str, Any]:
     if field.type is int:
         return found | {"type": whole(int(said.least), int(said.most)), "metavar": said.metavar or "N"}
     if field.type is float:
-        return found | {"type": real(said.least), "metavar": said.metavar}
+        low, high = said.within or (said.least, said.most)
+        return found | {"type": real(low, high, inner=bool(said.within)), "metavar": said.metavar}
     return found | {"metavar": said.metavar}
 
 

@@ -34,7 +34,7 @@ graph GRAPH: execution graph made by fembench trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, network=real(0, above=True))
+    declare(parser, OPTIONS, network=real(0, inner=True))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -48,7 +48,7 @@ campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campa
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, minutes=real(0, 10_000, above=True))
+    declare(parser, OPTIONS, minutes=real(0, 10_000, inner=True))
 
 
 def run(options: argparse.Namespace) -> int:

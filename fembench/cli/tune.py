@@ -19,7 +19,7 @@ import argparse
 
 from fembench.base.config import json_text
 from fembench.base.progress import progress
-from fembench.cli.options import call, declare, typed_command, whole
+from fembench.cli.options import call, declare, typed_command
 from fembench.cli.shared import HOSTS, case_from, case_options
 
 OPTIONS = f"""
@@ -33,7 +33,7 @@ OPTIONS = f"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, rounds=whole(1), pairs=whole(1))
+    declare(parser, OPTIONS)
     case_options(parser)
 
 

@@ -22,6 +22,7 @@ If two constraints act on one dof, the later one wins.
 
 The problems that come with fembench."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,7 +119,7 @@ def load_problem(name_or_path: str | Path) -> ProblemSpec:
     name, path = str(name_or_path), Path(name_or_path)
     if name in PRESETS:
         return PRESETS[name]
-    if path.suffix != ".toml" and not path.exists():
+    if path.suffix != ".toml" and not os.path.exists(path):
         raise InputError(f"unknown problem '{name}'; expected one of {', '.join(PRESETS)}, or a TOML file")
     spec = read_toml(path, ProblemSpec)
     return spec if spec.name else msgspec.structs.replace(spec, name=path.stem)

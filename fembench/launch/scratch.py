@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError, shown
+from fembench.base.files import check_regular
 from fembench.base.lock import locked
 
 OWN = ("/tmp", "/var/tmp", "/dev/shm")  # folders that each host of a cluster has for itself
@@ -30,8 +31,7 @@ def writable(folder: Path) -> None:
 def writable_file(output: Path) -> None:
     """Make the folder of a file to write later. Raises InputError if the file cannot be written."""
     writable(output.parent)
-    if output.is_dir():
-        raise InputError(f"cannot write {shown(output, 200)}: {os.strerror(errno.EISDIR)}")
+    check_regular(output)
 
 
 def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:

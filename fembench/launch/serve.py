@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from fembench.base.config import encode
-from fembench.base.errors import FembenchError, InputError, UnsharedError
+from fembench.base.errors import FembenchError, InputError, UnsharedError, shown
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host import cgroup, host
@@ -66,7 +66,8 @@ def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> in
         found = program.run(comm, job, tell)
         if found is not None:
             write_atomic(folder / RESULT, encode(found))
-    except FembenchError as error:
+    except (FembenchError, MemoryError) as raised:
+        error = raised if isinstance(raised, FembenchError) else _too_large(raised)
         line.say_goodbye()
         if not all_arrive(comm, PATIENCE):  # raised on some ranks only
             abort(comm, error)
@@ -77,6 +78,15 @@ def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> in
     line.say_goodbye()  # before any rank may leave
     all_arrive(comm, LONG)
     return 0
+
+
+def _too_large(raised: MemoryError) -> InputError:
+    """What a rank says whose arrays do not fit."""
+    said = f" ({shown(raised, 200)})" if str(raised) else ""
+    return InputError(
+        f"not enough memory on {platform.node()}{said}; expected a smaller mesh, more hosts, or a method "
+        "that stores less"
+    )
 
 
 def _job_text(folder: Path, comm: Comm) -> bytes:

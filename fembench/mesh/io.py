@@ -5,6 +5,7 @@ meshio prints, warns and even exits if a file is bad; here all of that becomes o
 
 import contextlib
 import io
+import os
 import re
 import struct
 import sys
@@ -68,8 +69,10 @@ def read(path: Path | str) -> Mesh:
     import meshio
 
     source = Path(path)
-    if not source.is_file():
-        raise InputError(f"cannot read mesh {path}: {'not a file' if source.exists() else 'no such file'}")
+    if not os.path.isfile(source):
+        raise InputError(
+            f"cannot read mesh {path}: {'not a file' if os.path.exists(source) else 'no such file'}"
+        )
     with _quiet() as said:
         try:
             with open(source, "rb"):  # the system's own reason, before meshio hides it

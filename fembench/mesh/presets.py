@@ -8,6 +8,7 @@ any other text           the path of a file, or of a folder that `mesh convert` 
 """
 
 import difflib
+import os
 import re
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def _element(words: list[str], spec: str) -> str:
 
 def _check_known(spec: str) -> None:
     """Raises InputError, naming the nearest preset, if `spec` cannot be a file."""
-    if not Path(spec).exists() and not Path(spec).suffix:
+    if not os.path.exists(spec) and not Path(spec).suffix:
         near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
         names = " ".join(PRESETS)
         raise InputError(

@@ -1,7 +1,7 @@
 """Memory that a run takes, estimated before it.
 
-An upper bound for tetrahedral boxes: `benchmarks/memory.py` measures the peak per node, which may be up to
-3000 bytes with storage `sym`.
+`bytes_per_equation` is an upper bound for tetrahedral boxes: `benchmarks/memory.py` measures the peak per
+node, which may be up to 3000 bytes with storage `sym`.
 """
 
 from fembench.base.errors import InputError
@@ -10,6 +10,7 @@ from fembench.methods.lookup import MethodChoice, precond_of, storage_of
 RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
 NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
 WHOLE_BYTES = 2000  # per node of the whole mesh, on rank 0 where it partitions for all: mesh, graph, METIS
+LEAST_BYTES = 80  # per equation, the matrix apart, of any method and element: 90 to 360 were measured
 BLOCKS_PER_NODE = 15  # 3x3 blocks of the stiffness of a box of tetrahedra
 DOFS_PER_NODE = 3
 
@@ -22,6 +23,11 @@ def matrix_bytes(choice: MethodChoice, n_equations: float) -> float:
     entries = storage.entry_bytes * DOFS_PER_NODE**2 / (2 if storage.half else 1)
     block = 0.0 if storage.unit == "cells" else entries or storage.block_bytes
     return n_equations / DOFS_PER_NODE * BLOCKS_PER_NODE * block
+
+
+def fewest_bytes(choice: MethodChoice, n_equations: float) -> float:
+    """What a rank that has this number of equations of a box certainly takes."""
+    return matrix_bytes(choice, n_equations) + LEAST_BYTES * n_equations
 
 
 def bytes_per_equation(choice: MethodChoice) -> float:

@@ -28,7 +28,7 @@ from fembench.records.case_fields import (
     CaseStop,
     CaseSynthetic,
 )
-from fembench.records.option import Group, Option, Role
+from fembench.records.option import Group, Option, Role, between
 
 ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the case says otherwise
 
@@ -203,12 +203,16 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
     case = flat_case(values, where)
     for name, value in case.flat().items():
         option = FIELDS[name].option
-        if type(value) is int and not option.least <= value <= option.most:
+        if type(value) in (int, float) and not option.least <= value <= option.most:
             limit = f"at least {option.least}" if value < option.least else f"at most {option.most}"
             raise InputError(f"{where}: {name} = {value}: expected {limit}")
-        if option.within and not option.within[0] < value < option.within[1]:
-            low, high = option.within
-            raise InputError(f"{where}: {name} = {value}: expected a number between {low:g} and {high:g}")
+        low, high = option.within or (-math.inf, math.inf)
+        if option.within and not low < value < high and value != FIELDS[name].default:
+            raise InputError(f"{where}: {name} = {value}: expected a number {between(low, high)}")
+    if case.stop.tolerance_kind == "relative" and case.stop.tolerance >= 1:
+        raise InputError(
+            f"{where}: tolerance = {case.stop.tolerance:g} relative to the load: expected a number below 1"
+        )
     return case
 
 

@@ -12,7 +12,7 @@ import msgspec
 from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
 from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
-from fembench.records.option import Option
+from fembench.records.option import LARGEST, Option
 
 Origin = Literal["strict", "mean"]
 
@@ -107,8 +107,9 @@ class CaseStop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tolerance: Annotated[
         float,
         Option(
-            "stop when the norm of the residual has fallen to this",
+            "stop when the norm of the residual has fallen to this; below 1 where it is relative",
             metavar="NUMBER",
+            within=(0, LARGEST),
             varied=True,
             short="tol {:g}",
         ),
@@ -223,9 +224,10 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ageing: Annotated[
         float,
         Option(
-            "weight of the newest times in their mean, up to 1; 0: 0.3, and changes beyond the noise count "
-            "in full at once",
+            "weight of the newest times in their mean, up to 1 (default: 0.3, and changes beyond the noise "
+            "count in full at once)",
             metavar="WEIGHT",
+            within=(0, LARGEST),
         ),
     ] = 0.0
     origin: Annotated[
@@ -255,14 +257,16 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sets: Annotated[int, Option("timed repetitions of assembly and CG within the run", least=1)] = 3
     warmups: Annotated[int, Option("untimed sets before them; they are recorded but not counted")] = 1
     seconds: Annotated[
-        float, Option("add sets until they have spent this much time in CG", metavar="SECONDS")
+        float,
+        Option("add sets until they have spent this much time in CG", metavar="SECONDS", within=(0, LARGEST)),
     ] = 0.0
     precision: Annotated[
         float,
         Option(
             "add sets until the 95 % interval of the median time of CG is within this percentage of the "
-            "median (VALID runs: 2), or --max-seconds are spent; 0: do not",
+            "median (VALID runs: 2), or --max-seconds are spent",
             metavar="PERCENT",
+            within=(0, 100),
         ),
     ] = 0.0
     max_seconds: Annotated[
@@ -270,6 +274,7 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Option(
             "with --precision: add no more sets after this much time in CG",
             metavar="SECONDS",
+            within=(0, LARGEST),
         ),
     ] = 20.0
     clock: Annotated[

@@ -13,7 +13,7 @@ Role = Literal[
     "synthetic",  # emulated hosts
     "text",  # changes no number
 ]
-LARGEST = 2**31 - 1  # largest whole number of a case
+LARGEST = 2**31 - 1  # largest number of a case
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,14 +24,19 @@ class Option:
     _: dataclasses.KW_ONLY
     metavar: str = ""  # "": N for whole numbers; short lists of choices need none
     least: float = 0  # smallest number in a new case; records of earlier versions may have less
-    most: float = LARGEST  # largest whole number in a new case
-    within: tuple[float, float] | None = None  # open interval that contains the number
+    most: float = LARGEST  # largest number in a new case
+    within: tuple[float, float] | None = None  # open interval that contains the number, but for the default
     role: Role | None = None  # None: that of the group
     varied: bool = False  # users vary it on purpose; reports use it in names of results
     short: str = ""  # format of a value in the name of a result; "": field and value
     setup_only: bool = False  # it affects the set-up of a run, but not its iterations
     choices: tuple[str, ...] = ()  # allowed texts; (): any
     more: Kind | None = None  # installed packages bring more of them
+
+
+def between(low: float, high: float) -> str:
+    """An open interval in words, without the largest number."""
+    return f"between {low:g} and {high:g}" if high < LARGEST else f"above {low:g}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from fembench.base.files import write_atomic
 from fembench.base.progress import progress, working
 from fembench.characterize.node_launches import NodesAsked, launch_nodes
 from fembench.launch.hosts import hostfile_text
-from fembench.launch.scratch import occupied, reserved
+from fembench.launch.scratch import occupied, reserved, writable_file
 from fembench.records.nodes import NODES_SCHEMA, NodesRecord, load_nodes, save_nodes
 from fembench.report import node_tables
 from fembench.weights.slow_nodes import NodesFindings, slow_nodes
 
-__all__ = ["NodesAsked", "NodesFound", "analysed", "measured_in", "write_without"]
+__all__ = ["NodesAsked", "NodesFound", "analysed", "measured_in", "writable_file", "write_without"]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Files that are whole or absent, and new ones that replace nothing."""
 
 import contextlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -32,3 +33,12 @@ def test_without_that_the_last_one_stays(tmp_path):
     assert (tmp_path / "p.json").read_text() == "second"
     with pytest.raises(InputError, match="File exists"):
         write_atomic(tmp_path / "p.json", "third", new=True)
+
+
+def test_what_is_not_a_file_is_not_replaced_by_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for target, reason in ((pipe, "not a regular file"), (tmp_path, "Is a directory")):
+        with pytest.raises(InputError, match=f"^cannot write {target}: {reason}$"):
+            write_atomic(target, "text")
+    assert pipe.is_fifo()

@@ -80,5 +80,5 @@ def test_without_the_studies_what_needs_them_says_what_to_install(words, tmp_pat
     )
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("needs fembench-studies: pip install fembench-studies\n")
+    assert done.stderr.endswith("needs fembench-studies: pip install PATH-OF-THE-CLONE/studies\n")
     assert len(done.stderr.splitlines()) == 1

@@ -271,15 +271,16 @@ def test_an_unknown_memory_is_refused_by_the_name_of_the_host(slurm, monkeypatch
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ({"mesh": "box:40000000", "ranks": 2}, "the matrix (storage sym) takes about 8.94 GiB on n1"),
-        ({"mesh": "m", "storage": "dense"}, "the matrix (storage dense) takes about "),
+        ({"mesh": "box:40000000", "ranks": 2}, "storage sym: needs at least 11.9 GiB on n1, which has 8"),
+        ({"mesh": "box:140000000", "ranks": 2, "storage": "ebe"}, "storage ebe: needs at least 10.4 GiB"),
+        ({"mesh": "m", "storage": "dense"}, "storage dense: needs at least "),
         (
             {"equations_per_rank": 50_000_000, "ranks": 1},
             "on n1, which has 8 GiB; expected a smaller mesh, more hosts",
         ),
     ],
 )
-def test_a_mesh_whose_matrix_exceeds_the_memory_of_a_host_is_refused(slurm, table, line):
+def test_a_mesh_that_exceeds_the_memory_of_a_host_is_refused(slurm, table, line):
     assert line in refused(table)
 
 

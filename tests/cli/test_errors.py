@@ -1,7 +1,11 @@
 """A mistyped command is refused in one line, exit status 2, with the nearest word that exists."""
 
+import errno
+import os
+
 import pytest
 
+from fembench.cli import doctor
 from fembench.cli.main import main
 
 
@@ -21,11 +25,22 @@ from fembench.cli.main import main
         ("run", "missing MESH; see fembench run --help"),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),
-        ("run m1 --seconds inf", "--seconds inf: expected a finite number of at least 0"),
-        ("run m1 --tolerance nan", "--tolerance nan: expected a finite number of at least 0"),
-        ("run m1 --tolerance 1e999", "--tolerance 1e999: expected a finite number of at least 0"),
-        ("run m1 --tolerance -1", "--tolerance -1: expected a number of at least 0"),
-        ("run m1 --tolerance small", "--tolerance small: expected a number of at least 0"),
+        ("run m1 --seconds inf", "--seconds inf: expected a finite number above 0"),
+        ("run m1 --tolerance nan", "--tolerance nan: expected a finite number above 0"),
+        ("run m1 --tolerance 1e999", "--tolerance 1e999: expected a finite number above 0"),
+        ("run m1 --tolerance -1", "--tolerance -1: expected a number above 0"),
+        ("run m1 --tolerance small", "--tolerance small: expected a number above 0"),
+        ("run m1 --seconds 0", "--seconds 0: expected a number above 0"),
+        ("run m1 --precision 0", "--precision 0: expected a number between 0 and 100"),
+        ("run m1 --dilate 1e99", "--dilate 1e99: expected a number up to 2147483647"),
+        (
+            "run m1 --tolerance 2 --tolerance-kind relative",
+            "options: tolerance = 2 relative to the load: expected a number below 1",
+        ),
+        ("peers m1 --tolerance 1", "--tolerance 1: expected a number between 0 and 1"),
+        ("weights a.json --iterations 0", "--iterations 0: expected a whole number of at least 1"),
+        ("run m1 --timeout 0", "--timeout 0: expected a number above 0"),
+        ("run m1 --weights=", "--weights '': expected a value; see fembench run --help"),
         ("run m1 --solver pets", "--solver pets: expected own or petsc; did you mean 'petsc'?"),
         ("mesh bx", "ACTION bx: expected box, info or convert; did you mean 'box'?"),
         (
@@ -51,3 +66,34 @@ from fembench.cli.main import main
 def test_a_slip_is_answered_with_the_nearest_word(capsys, words, said):
     assert main(words.split()) == 2
     assert capsys.readouterr() == ("", f"fembench: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check", "a" * 300], f"cannot read or write {'a' * 200}…: File name too long"),
+        (["balance", "--virtual", "a" * 300], "…: File name too long"),
+        (["report", "loop"], "loop"),
+        (["characterize", "-o", "loop"], "loop"),
+        (["nodes", "--without", "."], "cannot write .: Is a directory"),
+        (["nodes", "--without", "file/hosts"], "cannot write file: File exists"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused_before_anything_is_measured(
+    tmp_path, monkeypatch, refusal, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    assert said in refusal(*words)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "cannot write x: "), (errno.EACCES, "cannot read or write x: ")]
+)
+def test_a_file_that_the_system_refuses_is_named(monkeypatch, refusal, number, said):
+    def refused(options):
+        raise OSError(number, os.strerror(number), "x")
+
+    monkeypatch.setattr(doctor, "run", refused)
+    assert refusal("doctor") == f"fembench: {said}{os.strerror(number)}\n"

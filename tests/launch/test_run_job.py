@@ -237,19 +237,23 @@ def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(
     )
 
 
-def test_a_signal_whose_exception_python_dropped_ends_the_job(monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, EndedError), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_signal_whose_exception_python_dropped_ends_the_job(monkeypatch, number, error):
     dropped = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
 
     class Dropping:
         def __del__(self):
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     begin = time.monotonic()
     with signals_raised():
         Dropping()
-        assert [one.exc_type for one in dropped] == [EndedError]
-        with pytest.raises(EndedError, match="SIGTERM"):
+        assert [one.exc_type for one in dropped] == [error]
+        with pytest.raises(error):
             run_ranks(["sleep", "30"], dict(os.environ), glance=0.1)
     assert time.monotonic() - begin < 20
     raise_if_asked()  # nothing is left of it
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

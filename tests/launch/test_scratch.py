@@ -115,16 +115,20 @@ def test_two_runs_at_once_leave_two_records(tmp_path):
         (("run", *TINY, "--seconds", "100"), "runs"),
         (("tune", *TINY, "--ranks", "2", "--seconds", "100"), "runs"),
         (("characterize", "-o", "machine.json"), "."),
+        (("nodes", "--rounds", "500"), "."),
     ],
 )
-def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place):
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")]
+)
+def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place, number, told):
     results = [] if verb[0] == "characterize" else ["--results", "."]
     line = [sys.executable, "-m", "fembench", *verb, *results]
-    process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     folder, deadline = tmp_path / place, time.monotonic() + 60
     while not list(folder.glob(".job-*/job.json")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, number)  # as a terminal does it
     said = process.communicate(timeout=30)[1]
-    assert (process.returncode, said.splitlines()[-1]) == (128 + signal.SIGTERM, "fembench: ended by SIGTERM")
+    assert (process.returncode, said.splitlines()[-1]) == (128 + number, f"fembench: {told}")
     assert not list(folder.glob(".*"))

@@ -64,6 +64,11 @@ def test_a_rank_of_half_speed_is_found_in_six_runs_and_five_are_too_few():
     )
 
 
+def test_a_run_on_a_machine_that_is_slow_as_a_whole_counts_as_much_as_any_other():
+    found = judged(runs_of([(8e9, 4e9), (3e9, 2e9), (2e9, 8e9)]))  # the first rank leads in two of three
+    assert (found.fastest, found.slowest, found.ratio) == ("rank 0", "rank 1", 1.5)
+
+
 def test_ranks_within_a_quarter_of_each_other_in_every_run_are_equal():
     found = judged(runs_of([(8e9, 8e9 / 1.2)] * 3 + [(8e9 / 1.2, 8e9)] * 3))
     assert (found.judged, found.remark) == ("equal", "")

@@ -51,7 +51,7 @@ program NAME|FILE: {", ".join(FARMS + GRAPHS)}; or a file
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.options import declare, real, whole
 
-    declare(parser, OPTIONS, ranks=whole(1), samples=whole(1), static=real(0, 1), dilate=real(1))
+    declare(parser, OPTIONS, bytes=whole(0), seed=whole(0), static=real(0, 1), dilate=real(1))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,9 +14,9 @@ profile PROFILE: machine profile from characterize --network
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.options import declare
+    from fembench.cli.options import declare, whole
 
-    declare(parser, OPTIONS)
+    declare(parser, OPTIONS, bytes=whole(0))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ graph GRAPH: task graph: a .json file
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.options import declare, real
 
-    declare(parser, OPTIONS, rate=real(0, above=True))
+    declare(parser, OPTIONS, rate=real(0, inner=True), overhead=real(0))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,17 +1,14 @@
-"""Which records are comparable: repetitions that may be pooled, and runs that may be compared.
+"""Which records are of one kind, and which are repetitions that may be pooled.
 
 Times on different hosts, libraries, meshes or clocks are different quantities. Comparability does not depend
 on times; the result is None (comparable) or the name of the first field that differs.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
-from fembench.records.case import FIELDS, Case, fields_of
+from fembench.records.case import Case
 from fembench.records.record import Record
-
-# Fields without effect on one rank, or without any effect: they may differ between a run and its base.
-_UNLIKE_BASE = fields_of("placement", "text")
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("host set", lambda r: host_names(r)),
@@ -72,23 +69,6 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     return f"version of {changed[0]}" if changed else None
 
 
-def base_mismatch(base: Record, run: Record, ranks: int = 1) -> str | None:
-    """The first field that prevents `base` from being the base of `run` on `ranks` ranks, or None.
-
-    They must agree in everything but ranks, shares and their consequences. A base on one host is valid for a
-    run that also uses other hosts of the same CPU model.
-    """
-    if base.case.placement.ranks != ranks:
-        return "ranks of the base"
-    theirs = base.case.flat()
-    for name, value in run.case.flat().items():
-        if name not in _UNLIKE_BASE and theirs[name] != value:
-            return name
-    if not set(host_names(base)) <= set(host_names(run)):
-        return "host set"
-    return same_kind(base, run, but=("host set",))
-
-
 def pools(records: Iterable[Record]) -> list[Pool]:
     """Pools of repetitions, in the order of their first record; INVALID runs are kept apart.
 
@@ -107,36 +87,6 @@ def pools(records: Iterable[Record]) -> list[Pool]:
         for case, siblings in groups.items()
         for i, group in enumerate(siblings)
     ]
-
-
-def base_of(pool: Pool, candidates: Sequence[Pool], ranks: int = 0) -> tuple[list[Pool], str]:
-    """(pools that can be the base of `pool`, run on `ranks` ranks; the reason if there are none).
-
-    `ranks` 0: one rank or, without such a run, the fewest.
-    """
-    fewer = sorted(
-        {1}
-        | {p.case.placement.ranks for p in candidates if p.case.placement.ranks < pool.case.placement.ranks}
-    )
-    tried = [_bases(pool, candidates, n) for n in ([ranks] if ranks else fewer)]
-    return next((found for found in tried if found[0]), tried[0])
-
-
-def _bases(pool: Pool, candidates: Sequence[Pool], ranks: int) -> tuple[list[Pool], str]:
-    same = [
-        p
-        for p in candidates
-        if p.case.placement.ranks == ranks and p.case.question.mesh == pool.case.question.mesh
-    ]
-    usable = [p for p in same if p.status != "INVALID"]
-    reasons = [base_mismatch(p.first, pool.first, ranks) for p in usable]
-    found = [p for p, reason in zip(usable, reasons) if reason is None]
-    if found:
-        return found, ""
-    if not same:
-        return [], f"no run on {ranks_in_words(ranks)}"
-    nearest = next((r for r in reasons if r not in FIELDS), reasons[0] if reasons else None)
-    return [], f"base differs in {nearest}" if nearest else "base is INVALID"
 
 
 def ranks_in_words(ranks: int) -> str:

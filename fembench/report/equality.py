@@ -18,7 +18,7 @@ from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
 from fembench.report.measures import Floats
 from fembench.report.results import Result
-from fembench.report.table import Column, Table, integer, words
+from fembench.report.table import Rows, declared
 from fembench.stats.summary import LEVEL, fewest_for, median_interval
 from fembench.weights.host_speed import HostSpeeds
 
@@ -106,13 +106,24 @@ def _of_hosts(names: Sequence[str], speeds: HostSpeeds) -> Equality:
     return Equality(0, 0, fast.name, slow.name, fast.speed / slow.speed, *ends, speeds.source)
 
 
-def rank_speeds(found: Sequence[Result]) -> Table:
+@declared(
+    "rank_speeds",
+    "Speeds of ranks",
+    "Whether the ranks are equally fast. Each run times a triad (a = b + s c) many times on every "
+    "rank, before and after the sets; a run is one sample, and all runs on the same cores are pooled. "
+    "If ranks are on several hosts, the hosts are compared by their stated speed, as in other tables. "
+    "Ranks are unequal if the whole interval of fastest / slowest lies above "
+    f"{UNEQUAL:g}, and equal if it lies below. The interval is at 95 % for all pairs together. For ranks "
+    "of one host, it is that of the median over runs, and needs at least six.",
+    "hosts; ranks; source; fastest; slowest; triad: fastest / slowest; triad_low triad_high: interval",
+    "judged: ranks are",
+)
+def rank_speeds(found: Sequence[Result]) -> Rows:
     """One row per set of cores on which several ranks ran."""
     records = {_cores(r): r for r in _measured(found)}
-    rows = []
     for record in records.values():
         e = equality(record, found)
-        rows.append(
+        yield (
             (
                 ", ".join(hosts := host_names(record)),
                 record.case.placement.ranks if len(hosts) == 1 else None,
@@ -123,27 +134,6 @@ def rank_speeds(found: Sequence[Result]) -> Table:
             )
             + ((e.low, e.high), e.judged)
         )
-    return Table(
-        "rank_speeds",
-        "Speeds of ranks",
-        "Whether the ranks are equally fast. Each run times a triad (a = b + s c) many times on every "
-        "rank, before and after the sets; a run is one sample, and all runs on the same cores are pooled. "
-        "If ranks are on several hosts, the hosts are compared by their stated speed, as in other tables. "
-        "Ranks are unequal if the whole interval of fastest / slowest lies above "
-        f"{UNEQUAL:g}, and equal if it lies below. The interval is at 95 % for all pairs together. For ranks "
-        "of one host, it is that of the median over runs, and needs at least six.",
-        (
-            words("hosts"),
-            integer("ranks"),
-            words("source"),
-            words("fastest"),
-            words("slowest"),
-            Column("fastest / slowest", "triad", lambda v: f"{v:.2f}", number=True),
-            Column("interval", "triad_low triad_high", lambda v: f"{v[0]:.2f}–{v[1]:.2f}", number=True),
-            words("ranks are", "judged"),
-        ),
-        tuple(rows),
-    )
 
 
 def _measured(found: Iterable[Result]) -> list[Record]:

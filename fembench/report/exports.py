@@ -1,4 +1,4 @@
-"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of events and of all times.
+"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of all times.
 
 Fields: the solution of a run, as stored in its fields file."""
 
@@ -52,7 +52,6 @@ def read_fields(path: Path) -> Fields:
     return Fields(**{**found, "element": str(found["element"])})
 
 
-EVENT = ("rank", "host", "phase", "iteration", "begin", "end", "partners", "bytes")
 MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
 
 
@@ -71,10 +70,9 @@ def write_vtu(fields: Fields, path: Path) -> None:
 
 
 def write_time_line(record: Record, folder: Path) -> None:
-    """The events of a run, if it has any, for Perfetto and as CSV."""
+    """The events of a run, if it has any, for Perfetto."""
     if record.events:
         write_trace(record, folder / f"{record.id}.trace.json")
-        write_events(record, folder / f"{record.id}.events.csv")
 
 
 def write_trace(record: Record, path: Path) -> None:
@@ -90,17 +88,6 @@ def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]
         messages = {"partners": _partners(e), "bytes": e.bytes} if e.bytes else {}
         args = {"iteration": e.iteration} | messages
         yield e.rank, e.begin, e.end, {"name": phase, "cat": phase.split(".")[0], "args": args}
-
-
-def write_events(record: Record, path: Path) -> None:
-    """One row per event: seconds since the common start, and the partners and bytes of messages."""
-    with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(EVENT)
-        for e in record.events:
-            phase, host = record.phases[e.phase], host_of(record, e.rank)
-            messages = (_partners(e), " ".join(map(str, e.bytes)))
-            writer.writerow((e.rank, csv_cell(host), phase, e.iteration, e.begin, e.end, *messages))
 
 
 def _partners(event: Event) -> str:

@@ -31,14 +31,14 @@ import numpy as np
 from fembench.base.errors import FembenchError
 from fembench.model.from_record import IdealRun, on_ideal_network
 from fembench.records.binding import oversubscribed
-from fembench.records.compare import base_of, ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION
 from fembench.records.quiet import stretch
 from fembench.records.times import Times
+from fembench.report.bases import base_of
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, over_runs
-from fembench.report.results import Result
-from fembench.report.table import Column, Table, case_columns, case_of, words
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal, host_labels
 from fembench.report.weak import weak_points
 from fembench.stats.student import typical_interval
@@ -158,11 +158,11 @@ def _scaling(
 
     `smaller`: the base of the weak scaling, for a mesh that no run on fewer ranks has.
     """
-    if result.ranks == (base or _fewest(result, everyone)):
+    counts = {r.ranks for r in everyone if r.series == result.series}
+    if result.ranks == (base or (min(counts) if len(counts) > 1 else 1)):
         return result, 1.0, ""
     why = unequal_ranks(result.record, everyone)
-    pools, reason = base_of(result.pool, [r.pool for r in everyone], base)
-    same_mesh = min((r for r in everyone if r.pool in pools), key=_seconds, default=None)
+    same_mesh, reason = base_of(result, everyone, SOLVE, base)
     start = same_mesh or smaller
     if start is None or result.record.environment.synthetic:
         made = why.removesuffix("no efficiency").rstrip(":, ") if result.record.environment.synthetic else ""
@@ -193,16 +193,6 @@ def _for_the_work_of(result: Result, base: Result) -> float:
     return cells * assembly + equations * iterations * (float(useful(base.runs).sum()) - assembly)
 
 
-def _seconds(result: Result) -> float:
-    return result.times[SOLVE].median
-
-
-def _fewest(result: Result, everyone: Sequence[Result]) -> int:
-    """The fewest ranks of a series that has several numbers of ranks; else one."""
-    counts = {r.ranks for r in everyone if r.series == result.series}
-    return min(counts) if len(counts) > 1 else 1
-
-
 NOTE = (
     "The factors of the POP methodology (Wagner et al. 2019) for one set, assembly + CG; 1 is perfect, and "
     "the smallest factor shows what to work on. Parallel efficiency is the share of all ranks' time spent "
@@ -214,49 +204,28 @@ NOTE = (
     "the same mesh, the base is that of the weak scaling, for the same work. Scaling is not split into "
     "instructions, cycles and clock rate, because hardware counters are not read. Global efficiency is "
     "parallel efficiency x scaling. The interval is that of the parallel efficiency over three or more runs. "
-)
-UNEQUAL = (
     "Ranks that are unequal have E_het instead, which is weighted balance x communication: the weighted "
     "balance is 1 if each rank has work in proportion to its speed. Their scaling is that of the ranks on "
     "hosts like those of the base, and their global efficiency is E_het x scaling."
 )
 
 
-def factors_table(found: Sequence[EfficiencyFactors]) -> Table:
+@declared(
+    "speedup_factors",
+    "Efficiency factors of assembly + cg",
+    NOTE,
+    CASE,
+    "global_efficiency: global | .3f; parallel_efficiency: parallel | .3f",
+    "parallel_low parallel_high: 95 % interval | .3f; load_balance | .3f",
+    "communication_efficiency: communication | .3f; serialization_efficiency: serialization | .3f",
+    "transfer_efficiency: transfer | .3f; computation_scaling: scaling | .3f",
+    "base_ranks: base | {0:on_ranks}; ?e_het: E_het | .3f; ?weighted_balance | .3f; remarks",
+)
+def factors_table(found: Sequence[EfficiencyFactors]) -> Rows:
     """One row per result."""
-    het = any(np.isfinite(f.e_het) for f in found)
-    rows = [
+    return [
         (*case_of(f.result), f.overall, f.parallel, (f.low, f.high), f.load_balance, f.communication)
         + (f.serialization, f.transfer, f.scaling)
-        + (f.base.ranks if f.base else None,)
-        + ((f.e_het, f.weighted_balance) if het else ())
-        + ("; ".join(f.notes),)
+        + (f.base.ranks if f.base else None, f.e_het, f.weighted_balance, "; ".join(f.notes))
         for f in found
     ]
-    weighted = (_factor("E_het", "e_het"), _factor("weighted balance"))
-    return Table(
-        "speedup_factors",
-        "Efficiency factors of assembly + cg",
-        NOTE + (UNEQUAL if het else ""),
-        (
-            *case_columns(),
-            _factor("global", "global_efficiency"),
-            _factor("parallel", "parallel_efficiency"),
-            Column(
-                "95 % interval", "parallel_low parallel_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True
-            ),
-            _factor("load balance"),
-            _factor("communication", "communication_efficiency"),
-            _factor("serialization", "serialization_efficiency"),
-            _factor("transfer", "transfer_efficiency"),
-            _factor("scaling", "computation_scaling"),
-            Column("base", "base_ranks", ranks_in_words),
-            *(weighted if het else ()),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
-
-
-def _factor(head: str, key: str = "") -> Column:
-    return Column(head, key or head.replace(" ", "_"), lambda v: f"{v:.3f}", number=True)

@@ -13,13 +13,14 @@ from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.case import fields_of
 from fembench.records.compare import host_names
+from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
 from fembench.report.roofline import ITERATION as WHOLE
 from fembench.report.roofline import held_in, partly_cached, roofline_points
 from fembench.report.slow_hosts import host_advice
-from fembench.report.speedup import SLOWER, Speedup, ratio_range
-from fembench.report.table import Column, Table, words
+from fembench.report.speedup import SLOWER, Speedup
+from fembench.report.table import Rows, Table, declared
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
 from fembench.weights.host_speed import HostSpeeds
@@ -84,47 +85,43 @@ def _rated(result: Result) -> str:
     return SOLVE if result.solved and result.record.solve.levels else CG
 
 
+def _percent(
+    what: str, remark: str, of: Result | None = None, ends: Sequence[float] = (np.nan,) * 3
+) -> HeadlineRow:
+    """A row of fractions: a value with the ends of its interval."""
+    value, low, high = (100 * end for end in ends)
+    return HeadlineRow(what, value, low, high, "%", remark, of)
+
+
 def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     statuses = [r.pool.status for r in found]
     counts = [f"{n} {s}" for s in ("VALID", "PROVISIONAL", "INVALID") if (n := statuses.count(s))]
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
-    rules = sorted(
-        {rule.id for r in found for v in r.pool.records for rule in v.verdict.rules if not rule.ok}
-    )
+    verdicts = (record.verdict for r in found for record in r.pool.records)
+    rules = sorted({rule.id for one in verdicts for rule in one.rules if not rule.ok})
     why = f"; rules not met: {', '.join(rules)}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
-    return HeadlineRow(
-        "verdict", worst, remark=f"{units.plural(len(found), 'case')}: {', '.join(counts)}{why}"
-    )
+    cases = units.plural(len(found), "case")
+    return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
 
 
 def _merit(full: Result) -> HeadlineRow:
     took, work = full.times[_rated(full)], _work(full) / 1e6
     done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
     where = f"{full.mesh} · {full.variant}, ranks {full.setting}, {full.pool.status}"
-    return HeadlineRow(
-        "figure of merit",
-        work / took.median,
-        work / took.high,
-        work / took.low,
-        "MDOF/s",
-        f"million {done}: {where}",
-        full,
-    )
+    ends = (work / took.median, work / took.high, work / took.low)
+    return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
 
 
 def _limits(full: Result) -> list[HeadlineRow]:
     cg = rank_times(full.runs, ph.CG).sum()
-    waiting, messages = (rank_times(full.runs, *k).sum() / cg for k in (ph.WAITING, ph.OWN_MESSAGES))
-    return [
-        _bandwidth(full),
-        HeadlineRow(
-            "waiting", 100 * waiting, unit="%", remark="of cg: for neighbours and in all-reduces", of=full
-        ),
-        HeadlineRow(
-            "messages", 100 * messages, unit="%", remark="of cg: packing, sending, unpacking", of=full
-        ),
-    ]
+    parts = (
+        ("waiting", ph.WAITING, "of cg: for neighbours and in all-reduces"),
+        ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
+    )
+    spent = {what: rank_times(full.runs, *phases).sum() / cg for what, phases, _ in parts}
+    shares = [_percent(what, remark, full, (spent[what], np.nan, np.nan)) for what, _, remark in parts]
+    return [_bandwidth(full), *shares]
 
 
 def _bandwidth(full: Result) -> HeadlineRow:
@@ -135,11 +132,10 @@ def _bandwidth(full: Result) -> HeadlineRow:
     what = f"{'cache' if level else 'cache and memory' if partly else 'memory'} bandwidth used"
     if point is None or not np.isfinite(point.roof):
         why = point.why if point else "not available: no bandwidth was measured"
-        return HeadlineRow(what, unit="%", remark=why)
+        return _percent(what, why)
     measured = f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
     held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
-    remark = held + measured
-    return HeadlineRow(what, 100 * point.of_roof, unit="%", remark=remark, of=full)
+    return _percent(what, held + measured, full, (point.of_roof, np.nan, np.nan))
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
@@ -148,17 +144,17 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     based = [s for s in speedups if s.base is not None]
     if not based:
         notes = [note for s in speedups if s.result is full for note in s.notes]
-        why = notes[0] if notes else "one number of ranks"
-        return HeadlineRow(what, unit="%", remark=f"not available: {why.removeprefix('not available: ')}")
+        why = notes[0] if notes else "no run has more ranks than the base"
+        return _percent(what, f"not available: {why.removeprefix('not available: ')}")
     s = max(based, key=lambda s: (np.isfinite(s.efficiency), s.result is full, *_scale(s.result)))
     assert s.base is not None
     ends = f"{_rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     slower = [note for note in s.notes if note.startswith(SLOWER)]
     if not np.isfinite(s.efficiency):
-        remark = "; ".join([f"not available: {s.notes[0]}", f"speedup {s.ratio:.2f}: {ends}", *slower])
-        return HeadlineRow(what, unit="%", remark=remark)
-    remark, share = "; ".join(filter(None, (ends, s.equal, *slower))), 100 / s.result.ranks
-    return HeadlineRow(what, share * s.ratio, share * s.low, share * s.high, "%", remark, s.result)
+        why = f"not available: {s.notes[0]}"
+        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}: {ends}", *slower]))
+    remark = "; ".join(filter(None, (ends, s.equal, *slower)))
+    return _percent(what, remark, s.result, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
 
 def _scale(result: Result) -> tuple[int, int]:
@@ -167,33 +163,27 @@ def _scale(result: Result) -> tuple[int, int]:
 
 def _of_unequal(full: Result, unequal: Sequence[Unequal]) -> list[HeadlineRow]:
     """E_het of the run at full scale, if its ranks are unequal."""
-    made = []
-    for u in unequal:
-        if u.result is full and np.isfinite(u.e_het):
-            value, low, high = (100 * v for v in (u.e_het, *u.e_het_ends))
-            remark = (
-                f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
-            )
-            made.append(HeadlineRow("efficiency of unequal ranks", value, low, high, "%", remark))
-    return made
+    remark = f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
+    return [
+        _percent("efficiency of unequal ranks", remark, ends=(u.e_het, *u.e_het_ends))
+        for u in unequal
+        if u.result is full and np.isfinite(u.e_het)
+    ]
 
 
 def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
+    what = "weak scaling efficiency"
     grown = [p for p in weak if p.base is not p.result and ITERATION in p.efficiency]
     if not grown:
-        why = (
-            "ranks are unequal or share cores"
-            if any(p.notes for p in weak)
-            else "no series of equal size per rank"
-        )
-        return HeadlineRow("weak scaling efficiency", unit="%", remark=f"not available: {why}")
+        noted = any(p.notes for p in weak)
+        why = "ranks are unequal or share cores" if noted else "no series of equal size per rank"
+        return _percent(what, f"not available: {why}")
     p = max(grown, key=lambda p: _scale(p.result))
     whole = _rated(p.result) != CG
-    value, low, high = (100 * v for v in p.efficiency[SOLVE if whole else ITERATION])
     size = f"{units.count(per_rank(p.result))} equations per rank"
     timed = SOLVE if whole else "iteration of cg"
     ends = f"{timed}, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
-    return HeadlineRow("weak scaling efficiency", value, low, high, "%", ends, p.result)
+    return _percent(what, ends, p.result, p.efficiency[SOLVE if whole else ITERATION])
 
 
 def _slowest(speeds: HostSpeeds) -> HeadlineRow:
@@ -202,13 +192,13 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
     disturbed = f"DISTURBED: {speeds.disturbed}" if speeds.disturbed else ""
     if not slow:
         why = f"{disturbed}: the speed of hosts is not judged" if disturbed else speeds.none_slow()
-        return HeadlineRow("slowest host", unit="%", remark="; ".join([why, *speeds.quotas]))
+        return _percent("slowest host", "; ".join([why, *speeds.quotas]))
     one, more = slow[0], f"{len(slow) - 1} more slow" if slow[1:] else ""
     said = f"{one.name}: {one.cause or 'no cause found'}"
     quotas = [text for text in speeds.quotas if not text.startswith(f"{one.name}:")]
     source = f"over the typical host ({speeds.source})"
     remark = "; ".join(filter(None, [disturbed, said, source, more, *quotas]))
-    return HeadlineRow("slowest host", 100 * one.speed, 100 * one.low, 100 * one.high, "%", remark)
+    return _percent("slowest host", remark, ends=(one.speed, one.low, one.high))
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
@@ -219,13 +209,9 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
     on_hosts = [r for r in usable if len(host_names(r.record)) > 1]
     results = sorted([u.result for u in unequal] or on_hosts, key=lambda r: -r.ranks)
     for equal in (r for r in results if not r.pool.case.placement.shares):
-        weighted = [
-            r
-            for r in results
-            if r.series == equal.series and r.ranks == equal.ranks and r.pool.case.placement.shares
-        ]
-        if weighted:
-            best = min(weighted, key=lambda r: r.times[SOLVE].median)
+        weighted = (r for r in results if r.ranks == equal.ranks and r.pool.case.placement.shares)
+        best = fastest(bases(equal, weighted, HOSTS), SOLVE)
+        if best:
             a, b = equal.times[SOLVE], best.times[SOLVE]
             low, high = ratio_range(a, b)
             remark = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
@@ -256,43 +242,30 @@ NOTE = (
 )
 
 
-def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (), name: str = "") -> Table:
-    """The rows; with those of another campaign beside them."""
-    theirs = {row.what: row for row in other}
-    made = []
+@declared(
+    "headline",
+    "Headline",
+    NOTE,
+    "what; value unit: value | {0:digits} {1}; low high: 95 % interval | >{0:digits}–{1:digits}",
+    "?other_value other_unit: other | {0:digits} {1}; ?ratio; remarks",
+)
+def _headline(rows: Sequence[HeadlineRow], theirs: Mapping[str, HeadlineRow]) -> Rows:
     for row in rows:
-        beside: tuple[object, ...] = ()
-        if other:
-            match = theirs.get(row.what, HeadlineRow(row.what))
-            beside = ((match.value, match.unit), _ratio(row, match))
-        made.append((row.what, (row.value, row.unit), (row.low, row.high), *beside, _remark(row, theirs)))
-    compared = (
-        Column(name, "other_value other_unit", _number),
-        Column("ratio", "ratio", lambda v: f"{v:.2f}", number=True),
-    )
-    return Table(
-        "headline",
-        "Headline",
-        NOTE,
-        (
-            words("what"),
-            Column("value", "value unit", _number),
-            Column(
-                "95 % interval",
-                "low high",
-                lambda v: f"{units.digits(v[0])}–{units.digits(v[1])}",
-                number=True,
-            ),
-            *(compared if other else ()),
-            words("remarks"),
-        ),
-        tuple(made),
-    )
+        other = theirs.get(row.what)
+        beside = (other.value, other.unit) if other else None
+        ratio = _ratio(row, other) if other else None
+        yield row.what, (row.value, row.unit), (row.low, row.high), beside, ratio, _remark(row, other)
 
 
-def _remark(row: HeadlineRow, theirs: dict[str, HeadlineRow]) -> str:
+def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (), name: str = "") -> Table:
+    """The rows; with those of another campaign, of this name, beside them."""
+    made = _headline(rows, {row.what: row for row in other})
+    named = (dataclasses.replace(c, head=name) if c.head == "other" else c for c in made.columns)
+    return dataclasses.replace(made, columns=tuple(named))
+
+
+def _remark(row: HeadlineRow, other: HeadlineRow | None) -> str:
     """The remark, with that of the other campaign if it says something else, and why there is no ratio."""
-    other = theirs.get(row.what)
     if other is None:
         return row.remark
     beside = [f"other: {other.remark}"] if other.remark != row.remark else []
@@ -317,9 +290,3 @@ def _differ(a: Result, b: Result) -> str:
         return "different problems"
     mine, theirs = a.pool.case.flat(), b.pool.case.flat()
     return "different methods" if any(mine[f] != theirs[f] for f in fields_of("method")) else ""
-
-
-def _number(value: tuple[float | str, str]) -> str:
-    """'12.3 MDOF/s', '94.1 %', 'VALID'."""
-    number, unit = value
-    return number if isinstance(number, str) else f"{units.digits(number)} {unit}".rstrip()

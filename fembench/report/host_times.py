@@ -13,8 +13,8 @@ from fembench.records import phases as ph
 from fembench.records.binding import taking_turns
 from fembench.records.times import Times
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, Floats, rank_times
-from fembench.report.results import Result
-from fembench.report.table import Column, Table, case_columns, case_of, integer, time, words
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.table import Rows, declared
 from fembench.stats.outliers import joint_level
 from fembench.stats.student import typical_interval
 from fembench.weights.host_speed import HostSpeeds
@@ -93,41 +93,28 @@ def _by_host(result: Result, runs: Sequence[Times]) -> Floats:
     return np.stack([np.median(by_rank[of_rank == h], axis=0) for h in _hosts(result)])
 
 
-def host_table(found: Sequence[HostTimes], speeds: HostSpeeds) -> Table:
+@declared(
+    "host_times",
+    "Phases by host",
+    "Each phase on each host, over the same phase on the median host: 1.50 takes half as long again. The "
+    "time of a host is that of its median rank in one set: the median over the sets of a run, then over "
+    "runs. These are times of one case; the speed of a host is stated once, from all that was measured, "
+    "with its 95 % interval, and slow hosts come first. A host that computes longer waits less: long "
+    "waits are a sign of fast hosts. Runs whose ranks take turns on cores are left out.",
+    CASE,
+    "host; ranks_on_host: ranks on it",
+    "host_speed host_speed_low host_speed_high: host speed | .2f",
+    "computing_s: computing time",
+    *(f"{name.replace(' + ', '_').replace('-', '')}_relative: {name}" for name in COLUMNS),
+)
+def host_table(found: Sequence[HostTimes], speeds: HostSpeeds) -> Rows:
     """One row per result and host, the slow hosts first, then in the order of ranks."""
     slow = {host.name: k for k, host in enumerate(speeds.slow)}
     said = {host.name: (host.speed, host.low, host.high) for host in speeds.hosts}
-    rows = [
+    return [
         (*case_of(one.result), one.hosts[h], one.ranks[h], said.get(one.hosts[h]))
         + (float(one.seconds[h, list(COLUMNS).index("computing")]), *relative[h].tolist())
         for one in found
         for relative in (one.relative,)
         for h in sorted(range(len(one.hosts)), key=lambda h: slow.get(one.hosts[h], len(slow)))
     ]
-    return Table(
-        "host_times",
-        "Phases by host",
-        "Each phase on each host, over the same phase on the median host: 1.50 takes half as long again. The "
-        "time of a host is that of its median rank in one set: the median over the sets of a run, then over "
-        "runs. These are times of one case; the speed of a host is stated once, from all that was measured, "
-        "with its 95 % interval, and slow hosts come first. A host that computes longer waits less: long "
-        "waits are a sign of fast hosts. Runs whose ranks take turns on cores are left out.",
-        (
-            *case_columns(),
-            words("host"),
-            integer("ranks on it", "ranks_on_host"),
-            Column(
-                "host speed",
-                "host_speed host_speed_low host_speed_high",
-                lambda v: f"{v[0]:.2f} ({v[1]:.2f}–{v[2]:.2f})",
-                number=True,
-            ),
-            time("computing time", "computing"),
-            *(Column(name, f"{_key(name)}_relative", lambda v: f"{v:.2f}", number=True) for name in COLUMNS),
-        ),
-        tuple(rows),
-    )
-
-
-def _key(name: str) -> str:
-    return name.replace(" + ", "_").replace("-", "")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fembench.report.speedup import Speedup
-from fembench.report.table import Column, Table, integer, percent, ratio, words
+from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal
 from fembench.weights.scaling import FEWEST, ScalingFit, amdahl_fraction, fit_amdahl, fit_gustafson
 
@@ -78,72 +78,33 @@ def _series(
             yield series, tuple(sorted(found)), tuple(found[p] for p in sorted(found))
 
 
-def amdahl_table(found: Sequence[SpeedupLaw]) -> Table:
-    """One row per series: the sequential fraction, and how well it fits."""
-    rows = [
-        (
-            *law.series,
-            len({1.0, *law.processors}),
-            max(law.processors),
-            f := _fraction(law.fit),
-            _off(law.fit),
-        )
-        + (1 / f if f > 0 else np.nan, law.fit.fails)
-        for law in found
-    ]
-    return Table(
-        "speedup_laws",
-        "Speedup by Amdahl's law",
-        "S = 1 / (f + (1 - f) / P), fitted to the best speedup of each mesh for each P, from the times of "
-        "assembly + CG. f is the sequential fraction of the one-rank time and 1/f the limit of the "
-        "speedup. On unequal ranks, P is their number in units of the fastest rank (P_eq). 'Fit error' is "
-        "the largest relative error of the fit. A fit needs three different P, including one rank. If "
-        "speedups are super-linear or below 1, the law does not hold and no fraction is given.",
-        (
-            words("mesh"),
-            words("variant"),
-            integer("points"),
-            ratio("largest P", "largest_p"),
-            ratio("f", "amdahl_f", 4),
-            percent("fit error", "amdahl_off"),
-            Column("limit 1/f", "amdahl_limit", lambda v: f"{v:.3g}", number=True),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
-
-
-def gustafson_table(found: Sequence[SpeedupLaw]) -> Table:
-    """One row per size: the sequential fraction of the parallel time, and how well it fits."""
-    rows = [
-        (float(law.series[0]), law.series[1], len({1.0, *law.processors}), largest := max(law.processors))
-        + (g := _fraction(law.fit), _off(law.fit), amdahl_fraction(g, largest), law.fit.fails)
-        for law in found
-    ]
-    return Table(
-        "speedup_scaled",
-        "Scaled speedup by Gustafson's law",
-        "S = g + (1 - g) P, fitted to speedups of meshes that grow with the number of ranks (cells per "
-        "rank within 10 %). Each speedup is over one rank on the same mesh. g is the sequential fraction "
-        "of the parallel time. Amdahl's f is the fraction that gives the same speedup at the largest P. A "
-        "fit needs three different P, including one rank.",
-        (
-            integer("cells / rank", "cells_per_rank"),
-            words("variant"),
-            integer("points"),
-            ratio("largest P", "largest_p"),
-            ratio("g", "gustafson_g", 4),
-            percent("fit error", "gustafson_off"),
-            ratio("Amdahl's f", "amdahl_f", 6),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
-
-
-def _fraction(fit: ScalingFit) -> float:
-    return np.nan if fit.fails else max(fit.fraction, 0.0)
-
-
-def _off(fit: ScalingFit) -> float:
-    return np.nan if fit.fails else fit.worst
+@declared(
+    "speedup_laws",
+    "Speedup by the laws of Amdahl and Gustafson",
+    "Amdahl: S = 1 / (f + (1 - f) / P), fitted to the best speedup of each mesh for each P, from the times "
+    "of assembly + CG; f is the sequential fraction of the one-rank time, and 1/f the limit of the speedup. "
+    "On unequal ranks, P is their number in units of the fastest rank (P_eq). Gustafson: S = g + (1 - g) P, "
+    "fitted to speedups of meshes that grow with the number of ranks (cells per rank within 10 %), each over "
+    "one rank on the same mesh; g is the sequential fraction of the parallel time, and Amdahl's f gives the "
+    "same speedup at the largest P. 'Fit error' is the largest relative error of the fit. A fit needs three "
+    "different P, including one rank. If speedups are super-linear or below 1, no law holds and no fraction "
+    "is given.",
+    "law; mesh; variant; points; largest_p: largest P",
+    "sequential: f or g | .4f; off_fraction: fit error; amdahl_f: Amdahl's f | .6f",
+    "amdahl_limit: limit 1/f | .3g; remarks",
+)
+def laws_table(amdahl: Sequence[SpeedupLaw], gustafson: Sequence[SpeedupLaw]) -> Rows:
+    """One row per law and series: the sequential fraction, and how well it fits."""
+    for name, laws in (("Amdahl", amdahl), ("Gustafson", gustafson)):
+        for law in laws:
+            first, variant = law.series
+            grown, largest = name == "Gustafson", max(law.processors)
+            where = f"{first} cells per rank" if grown else first
+            fraction, off = np.nan, np.nan
+            if not law.fit.fails:
+                fraction, off = max(law.fit.fraction, 0.0), law.fit.worst
+            f = amdahl_fraction(fraction, largest) if grown else fraction
+            yield (
+                (name, where, variant, len({1.0, *law.processors}), largest, fraction, off)
+                + (f, 1 / f if f > 0 else np.nan, law.fit.fails)
+            )

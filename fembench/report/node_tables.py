@@ -1,31 +1,23 @@
 """What `fembench nodes` prints: one line, a table of nodes, a table of kinds, and what slow nodes cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from fembench.base.tables import table
-from fembench.base.units import few, plural, size
+from fembench.base.units import few, plural
 from fembench.records.binding import too_few_cores
-from fembench.records.nodes import NodeSamples, NodesRecord
+from fembench.records.nodes import NodesRecord
 from fembench.records.quiet import narrow_quotas
-from fembench.report.table import Column, Table, missing, words
+from fembench.report.table import Rows, declared, text
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
-from fembench.weights.host_speed import HostSpeeds, host_speeds
-from fembench.weights.node_verdicts import (
-    KeepingCosts,
-    NodeKind,
-    NodeRatio,
-    NodesFindings,
-    NodeVerdict,
-    Quantity,
-    differing,
-)
+from fembench.weights.host_speed import host_speeds
+from fembench.weights.node_verdicts import KeepingCosts, NodesFindings, NodeVerdict, Quantity, differing
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.weights.stale import disturbance
 
 MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
 NAMED = 4  # nodes in the headline
 GIGA = 1e9
+NAMELY = ("slow", "disturbed")  # verdicts of nodes that are always shown
 SHOWN: tuple[Quantity, ...] = ("all cores", "memory")
 
 
@@ -71,94 +63,59 @@ def cautions(record: NodesRecord) -> list[str]:
 
 def as_text(record: NodesRecord, found: NodesFindings) -> str:
     """The headline, and what limits or disturbed the nodes; then the tables."""
-    costs = [cost_table(found.costs)] if found.costs else []
-    parts = [headline(found), *cautions(record), node_table(record, found), *costs, kind_table(record, found)]
+    tables = [nodes_table(record, MOST_ROWS), *([costs_table(found.costs)] if found.costs else [])]
+    shown = [text(tables[0]), _others(found), *map(text, [*tables[1:], kinds_table(record, found)])]
+    parts = [headline(found), *cautions(record), *shown]
     note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
     return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
 
 
-def report_table(record: NodesRecord | None) -> Table:
-    """The table of nodes of a report; without rows if there is no measurement."""
+@declared(
+    "nodes",
+    "Nodes",
+    "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
+    "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
+    "Kinds of one or two nodes are only compared with the fastest kind. The speed is that of the slowest "
+    "rank over the typical node of the fastest kind; every other table and plot prints it.",
+    "node; kind; cores_flops_per_s: cores GFLOP/s | >{0:giga}; memory_bytes_per_s: memory GB/s | >{0:giga}",
+    "cores_ratio cores_low cores_high: cores / kind | .2f",
+    "memory_ratio memory_low memory_high: memory / kind | .2f; verdict; cause",
+    "speed speed_low speed_high: speed | .2f",
+)
+def nodes_table(record: NodesRecord | None, most: int = 0) -> Rows:
+    """One row per node; of more than `most` nodes, one per node that is slow or disturbed (0: of all)."""
     speeds = host_speeds(record)
-    rows = zip(record.first.nodes, slow_nodes(record).nodes) if record else ()
-    return Table(
-        "nodes",
-        "Nodes",
-        "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
-        "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
-        "Kinds of one or two nodes are only compared with the fastest kind. The speed is that of the slowest "
-        "rank over the typical node of the fastest kind; every other table and plot prints it.",
-        (
-            words("node"),
-            words("kind"),
-            Column("cores GFLOP/s", "cores_flops_per_s", _giga, number=True),
-            Column("memory GB/s", "memory_bytes_per_s", _giga, number=True),
-            Column("cores / kind", "cores_ratio cores_low cores_high", _shown_ratio, number=True),
-            Column("memory / kind", "memory_ratio memory_low memory_high", _shown_ratio, number=True),
-            words("verdict"),
-            words("cause"),
-            Column("speed", "speed speed_low speed_high", _shown_ratio, number=True),
-        ),
-        tuple((*_report_row(node, verdict), _speed(speeds, node.name)) for node, verdict in rows),
-    )
+    rows = list(zip(record.first.nodes, slow_nodes(record).nodes)) if record else []
+    for node, verdict in rows:
+        if 0 < most < len(rows) and verdict.verdict not in NAMELY:
+            continue
+        ratios = [verdict.ratios.get(quantity) for quantity in SHOWN]
+        versus = [(one.ratio, one.low, one.high) if one else None for one in ratios]
+        rates = float(median(node.together)), float(median(node.memory))
+        one = speeds.of(node.name)
+        yield (
+            (node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, _cause(verdict))
+            + ((one.speed, one.low, one.high) if one else None,)
+        )
 
 
-def _speed(speeds: HostSpeeds, name: str) -> tuple[float, float, float] | None:
-    one = speeds.of(name)
-    return (one.speed, one.low, one.high) if one else None
-
-
-def _report_row(node: NodeSamples, verdict: NodeVerdict) -> tuple[object, ...]:
-    ratios = [verdict.ratios.get(quantity) for quantity in SHOWN]
-    versus = [(one.ratio, one.low, one.high) if one else (None, None, None) for one in ratios]
-    rates = float(median(node.together)), float(median(node.memory))
-    return (node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, verdict.cause)
-
-
-def _giga(value: float) -> str:
-    return f"{value / GIGA:.3g}"
-
-
-def _shown_ratio(value: tuple[float, float, float]) -> str:
-    return f"{value[0]:.2f} ({value[1]:.2f}–{value[2]:.2f})"
-
-
-def node_table(record: NodesRecord, found: NodesFindings) -> str:
-    """One row per node; of many nodes, one per node that is not normal, and one for the others."""
-    samples = record.first.nodes
-    rows = list(zip(samples, found.nodes))
-    few = [row for row in rows if len(rows) <= MOST_ROWS or row[1].verdict in ("slow", "disturbed")]
-    speeds = host_speeds(record)
-    cells = [[*_row(node, verdict), _shown_speed(speeds, node.name)] for node, verdict in few]
-    if len(few) < len(rows):
-        left = [verdict for _, verdict in rows if verdict.verdict not in ("slow", "disturbed")]
-        cells.append([plural(len(left), "other node"), None, None, None, *_range(left), "not slow", "", None])
-    heads = [
-        "node",
-        "kind",
-        "cores GFLOP/s",
-        "memory GB/s",
-        "cores / kind",
-        "memory / kind",
-        "verdict",
-        "cause",
-        "speed",
-    ]
-    return table(heads, cells, align="llrrrrllr")
-
-
-def _shown_speed(speeds: HostSpeeds, name: str) -> str | None:
-    found = _speed(speeds, name)
-    return None if found is None or missing(found) else _shown_ratio(found)
-
-
-def _row(node: NodeSamples, verdict: NodeVerdict) -> list[object]:
-    versus = [_ratio(verdict.ratios.get(quantity)) for quantity in SHOWN]
+def _cause(verdict: NodeVerdict) -> str:
+    """The cause, and the ratio of a node that was slow when it was measured alone."""
     again = [one.alone for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]
     measured = [ratio for ratio in again if ratio is not None]
-    alone = f" (alone: {min(measured):.2f})" if measured else ""
-    rates = [_giga(median(rates)) for rates in (node.together, node.memory)]
-    return [node.name, _letters(verdict.kind), *rates, *versus, verdict.verdict, f"{verdict.cause}{alone}"]
+    return f"{verdict.cause} (alone: {min(measured):.2f})" if measured else verdict.cause
+
+
+def _others(found: NodesFindings) -> str:
+    """A sentence on the nodes that the table leaves out, with the range of their ratios."""
+    left = [node for node in found.nodes if node.verdict not in NAMELY]
+    if len(found.nodes) <= MOST_ROWS or not left:
+        return ""
+    ranges = []
+    for quantity in SHOWN:
+        ratios = [node.ratios[quantity].ratio for node in left if quantity in node.ratios]
+        ranges += [f"{quantity} {min(ratios):.2f} to {max(ratios):.2f}"] if ratios else []
+    return f"{plural(len(left), 'other node')} not slow: {', '.join(ranges)} of the typical node of the kind."
 
 
 def _letters(number: int) -> str:
@@ -167,53 +124,39 @@ def _letters(number: int) -> str:
     return last if number < 26 else _letters(number // 26 - 1) + last
 
 
-def _ratio(one: NodeRatio | None) -> str | None:
-    """'0.85 (0.83–0.87)'."""
-    return None if one is None else _shown_ratio((one.ratio, one.low, one.high))
-
-
-def _range(nodes: Sequence[NodeVerdict]) -> Iterator[str | None]:
-    """The smallest and the largest ratio of each quantity."""
-    for quantity in SHOWN:
-        found = [node.ratios[quantity].ratio for node in nodes if quantity in node.ratios]
-        yield f"{min(found):.2f} to {max(found):.2f}" if found else None
-
-
-def kind_table(record: NodesRecord, found: NodesFindings) -> str:
+@declared(
+    "node_kinds",
+    "Kinds of nodes",
+    "",
+    "kind; processor; nodes; sockets; numa: NUMA; cores; threads; memory_bytes; accelerators",
+    "clock_hz: clock | >{0:.2f} GHz; ranks; flops_per_s: GFLOP/s | >{0:giga}; bytes_per_s: GB/s | >{0:giga}",
+)
+def kinds_table(record: NodesRecord, found: NodesFindings) -> Rows:
     """The kinds of nodes with what they consist of and their typical rates."""
-    heads = ["kind", "processor", "nodes", "sockets", "NUMA", "cores", "threads", "memory", "accelerators"]
-    heads += ["clock", "ranks", "GFLOP/s", "GB/s"]
-    rows = [[_letters(k), *_kind_row(record, kind)] for k, kind in enumerate(found.kinds)]
-    return table(heads, rows, align="llrrrrrrlrrrr")
+    for number, kind in enumerate(found.kinds):
+        node = record.first.nodes[kind.nodes[0]]
+        host, facts = record.first.environment.hosts[node.host], node.facts
+        made = host.sockets, facts.numa_nodes, facts.physical_cores or host.cores, facts.threads or None
+        has = host.memory_bytes or None, ", ".join(facts.accelerators) or "none"
+        clock = kind.clock / GIGA if kind.clock else None
+        rates = kind.key.ranks, kind.typical["all cores"], kind.typical["memory"]
+        yield _letters(number), kind.key.cpu_model, len(kind.nodes), *made, *has, clock, *rates
 
 
-def _kind_row(record: NodesRecord, kind: NodeKind) -> list[object]:
-    node = record.first.nodes[kind.nodes[0]]
-    host, facts = record.first.environment.hosts[node.host], node.facts
-    return [
-        kind.key.cpu_model,
-        len(kind.nodes),
-        host.sockets,
-        facts.numa_nodes,
-        facts.physical_cores or host.cores,
-        facts.threads or None,
-        size(host.memory_bytes) if host.memory_bytes else None,
-        ", ".join(facts.accelerators) or "none",
-        f"{kind.clock / GIGA:.2f} GHz" if kind.clock else None,
-        kind.key.ranks,
-        f"{kind.typical['all cores'] / GIGA:.3g}",
-        f"{kind.typical['memory'] / GIGA:.3g}",
-    ]
-
-
-def cost_table(costs: KeepingCosts) -> str:
+@declared(
+    "node_costs",
+    "What slow nodes cost",
+    "",
+    "do: what to do with the slow nodes; lost | >{0} %; how: because, and how",
+)
+def costs_table(costs: KeepingCosts) -> Rows:
     """What is lost by keeping the slow nodes, and by leaving them out."""
-    rows = [
-        ["keep them, with equal shares", _percent(costs.equal), "all nodes wait for the slowest"],
-        ["keep them, with weighted shares", _percent(costs.weighted), "fembench tune finds the shares"],
-        ["leave them out", _percent(costs.left_out), "run on the other nodes (--without FILE)"],
+    lost = [f"{100 * part:.3g}" for part in (costs.equal, costs.weighted, costs.left_out)]
+    return [
+        ("keep them, with equal shares", lost[0], "all nodes wait for the slowest"),
+        ("keep them, with weighted shares", lost[1], "fembench tune finds the shares"),
+        ("leave them out", lost[2], "run on the other nodes (--without FILE)"),
     ]
-    return table(["what to do with the slow nodes", "lost", "because, and how"], rows, align="lrl")
 
 
 def _test(record: NodesRecord, found: NodesFindings) -> str:

@@ -6,18 +6,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fembench.base import units
-from fembench.records.compare import cpu_models, host_names
-from fembench.records.record import HostFacts, Record
+from fembench.records.compare import cpu_models
+from fembench.records.record import ClockCertificate, HostFacts, Record
 from fembench.report.measures import host_of
 from fembench.report.results import kind_difference, kind_letter, kinds_of
-from fembench.report.table import Column, Table, integer, percent, ratio, size, time, words
+from fembench.report.table import Rows, declared
 from fembench.report.work import cpu_ranges
 
 NOT_MEASURED = -1.0
 CHOICE = "; cheapest of "  # precedes the costs of reading in a clock's reason
 
 
-def hosts(records: Iterable[Record]) -> Table:
+@declared(
+    "hosts",
+    "Hosts",
+    "Cores are those that the run was allowed to use. 'Others' is the share of the ranks' CPU time "
+    "that other processes used during the timed sets, in the worst run.",
+    "host; cpu_model: CPU; cores; memory_bytes; caches; governor; others_fraction; kernel",
+)
+def hosts(records: Iterable[Record]) -> Rows:
     """Every host on which ranks ran."""
     found: dict[str, HostFacts] = {}
     others: dict[str, float] = {}
@@ -26,7 +33,7 @@ def hosts(records: Iterable[Record]) -> Table:
         for host in (h for h in record.environment.hosts if h.name in used):
             found[host.name] = host
             others[host.name] = max(host.others_percent, others.get(host.name, NOT_MEASURED))
-    rows = [
+    return [
         (
             h.name,
             h.cpu_model,
@@ -39,63 +46,18 @@ def hosts(records: Iterable[Record]) -> Table:
         )
         for h in found.values()
     ]
-    return Table(
-        "hosts",
-        "Hosts",
-        "Cores are those that the run was allowed to use. 'Others' is the share of the ranks' CPU time "
-        "that other processes used during the timed sets, in the worst run.",
-        (
-            words("host"),
-            words("CPU", "cpu_model"),
-            integer("cores"),
-            size("memory", "memory"),
-            words("caches"),
-            words("governor"),
-            percent("others", "others"),
-            words("kernel"),
-        ),
-        tuple(rows),
-    )
 
 
-def clocks(records: Iterable[Record]) -> Table:
-    """The clocks used, with their worst properties over all runs."""
-    groups: dict[tuple[object, ...], list[Record]] = {}
-    for r in records:
-        why = r.clock.reason.partition(CHOICE)[0]  # without the costs of reading, which differ between runs
-        key = ", ".join(host_names(r)), r.clock.name, r.clock.certified, why
-        groups.setdefault(key, []).append(r)
-    rows = []
-    for (names, clock, certified, reason), group in groups.items():
-        c = [r.clock for r in group]
-        drift = max((abs(x.drift) for x in c), default=0.0)
-        costs = [1e-9 * max(getattr(x, field) for x in c) for field in ("read_ns", "quantum_ns", "span_ns")]
-        rows.append((names, clock, len(group), "yes" if certified else "no", drift, *costs, reason))
-    return Table(
-        "clocks",
-        "Clocks",
-        "The worst values over all runs. Drift is the change of ticks per second against "
-        "CLOCK_MONOTONIC_RAW during a run. Reading, quantum and span are the cost of one reading, the "
-        "smallest difference, and the cost of one recorded span.",
-        (
-            words("hosts"),
-            words("clock"),
-            integer("runs"),
-            words("certified"),
-            Column("drift", "drift", lambda v: f"{v:.1e}", number=True),
-            time("reading", "reading"),
-            time("quantum", "quantum"),
-            time("span", "span"),
-            words("why", "reason"),
-        ),
-        tuple(rows),
-    )
-
-
-def kinds(records: Sequence[Record]) -> Table:
+@declared(
+    "kinds",
+    "Kinds of measurement",
+    "These records were made under different conditions. They are never pooled or compared with each other.",
+    "kind; runs; differs_in: differs from A in; cpu_model: CPU; clock; commit; versions",
+)
+def kinds(records: Sequence[Record]) -> Rows:
     """Kinds of measurement that are not compared with each other; empty if there is only one kind."""
     found = kinds_of(records)
-    rows = [
+    return [
         (
             kind_letter(kind, found),
             sum(kind_letter(r, found) == kind_letter(kind, found) for r in records),
@@ -107,28 +69,19 @@ def kinds(records: Sequence[Record]) -> Table:
         )
         for kind in (found if len(found) > 1 else [])
     ]
-    return Table(
-        "kinds",
-        "Kinds of measurement",
-        "These records were made under different conditions. They are never pooled or compared with each "
-        "other.",
-        (
-            words("kind"),
-            integer("runs"),
-            words("differs from A in", "differs_in"),
-            words("CPU", "cpu_model"),
-            words("clock"),
-            words("commit"),
-            words("versions"),
-        ),
-        tuple(rows),
-    )
 
 
-def meshes(records: Iterable[Record]) -> Table:
+@declared(
+    "meshes",
+    "Meshes",
+    "Equations are the free unknowns; restrained unknowns are fixed by the supports. Quality is that of "
+    "the worst cell: 1 is regular, 0 is flat. The hash identifies coordinates and cells.",
+    "mesh; element; nodes; cells; equations; restrained; min_quality: quality; hash",
+)
+def meshes(records: Iterable[Record]) -> Rows:
     """Every mesh (as in Ferreira 2006, Table 5.5)."""
     found = {r.mesh.hash: r.mesh for r in records}
-    rows = [
+    return [
         (
             m.name,
             m.element,
@@ -141,44 +94,41 @@ def meshes(records: Iterable[Record]) -> Table:
         )
         for m in sorted(found.values(), key=lambda m: (m.n_equations, m.name))
     ]
-    return Table(
-        "meshes",
-        "Meshes",
-        "Equations are the free unknowns; restrained unknowns are fixed by the supports. Quality is that of "
-        "the worst cell: 1 is regular, 0 is flat. The hash identifies coordinates and cells.",
-        (
-            words("mesh"),
-            words("element"),
-            integer("nodes"),
-            integer("cells"),
-            integer("equations"),
-            integer("restrained"),
-            ratio("quality", "min_quality"),
-            words("hash"),
-        ),
-        tuple(rows),
-    )
 
 
-def software(records: Sequence[Record]) -> Table:
-    """Software and settings: every value that occurs, with the number of runs."""
+@declared(
+    "software",
+    "Software, clocks and settings",
+    "Every value that occurs, with the number of runs that have it. Of each clock, the worst over all runs: "
+    "its drift, which is the change of ticks per second against CLOCK_MONOTONIC_RAW during a run, and the "
+    "cost of one reading, the smallest difference and the cost of one recorded span.",
+    "what; value; runs",
+)
+def software(records: Sequence[Record]) -> Rows:
+    """Software, clocks and settings: every value that occurs, with the number of runs."""
     counts: Counter[tuple[str, str]] = Counter()
     for r in records:
         counts.update(_software(r))
-    return Table(
-        "software",
-        "Software and settings",
-        "Every value that occurs, with the number of runs that have it.",
-        (words("what"), words("value"), integer("runs")),
-        tuple((name, value, n) for (name, value), n in sorted(counts.items(), key=lambda item: item[0])),
-    )
+    for name in {r.clock.name for r in records}:
+        worst = _worst([r.clock for r in records if r.clock.name == name])
+        counts[f"clock {name}, at worst", worst] = sum(r.clock.name == name for r in records)
+    return sorted((name, value, n) for (name, value), n in counts.items())
+
+
+def _worst(clocks: Sequence[ClockCertificate]) -> str:
+    names = {"read_ns": "reading", "quantum_ns": "quantum", "span_ns": "span"}
+    costs = {said: 1e-9 * max(getattr(c, field) for c in clocks) for field, said in names.items()}
+    shown = ", ".join(f"{name} {units.seconds(cost)}" for name, cost in costs.items())
+    return f"drift {max(abs(c.drift) for c in clocks):.1e}, {shown}"
 
 
 def _software(record: Record) -> set[tuple[str, str]]:
-    e = record.environment
+    e, clock = record.environment, record.clock
+    why = clock.reason.partition(CHOICE)[0]  # without the costs of reading, which differ between runs
     pairs = {
         ("BLAS threads", str(e.blas_threads)),
         ("MPI", e.mpi),
+        (f"clock {clock.name}", f"{'' if clock.certified else 'not '}certified: {why}"),
         ("command", e.command),
         ("commit", e.commit + (" with changes" if e.dirty else "")),
         ("kernels", e.kernels),
@@ -194,13 +144,22 @@ def _caches(caches: dict[str, int]) -> str:
     return ", ".join(f"{level} {units.size(n)}" for level, n in caches.items())
 
 
-def places(records: Sequence[Record]) -> Table:
+@declared(
+    "rank_places",
+    "Rank placement",
+    "Where the ranks of each distinct placement ran. CPUs are those that the launcher allowed the rank "
+    "to use: a single CPU, or the hardware threads of one core, means that the rank is bound. The NUMA "
+    "node is left out if the CPUs belong to several, or if the record does not name it. Not available: "
+    "the CPU that a rank really ran on.",
+    "placement; runs; ranks; rank; host; cpus: CPUs; numa: NUMA node; remarks",
+)
+def places(records: Sequence[Record]) -> Rows:
     """One row per rank of every distinct placement of several ranks."""
     groups: dict[tuple[object, ...], list[Record]] = {}
     for r in (r for r in records if r.case.placement.ranks > 1):
         names = tuple(host_of(r, rank) for rank in range(r.case.placement.ranks))
         groups.setdefault((names, r.environment.affinity, r.environment.numa), []).append(r)
-    rows = [
+    return [
         (
             number,
             len(group),
@@ -216,25 +175,6 @@ def places(records: Sequence[Record]) -> Table:
         for users in (_users(r),)
         for rank in range(r.case.placement.ranks)
     ]
-    return Table(
-        "rank_places",
-        "Rank placement",
-        "Where the ranks of each distinct placement ran. CPUs are those that the launcher allowed the rank "
-        "to use: a single CPU, or the hardware threads of one core, means that the rank is bound. The NUMA "
-        "node is left out if the CPUs belong to several, or if the record does not name it. Not available: "
-        "the CPU that a rank really ran on.",
-        (
-            integer("placement"),
-            integer("runs"),
-            integer("ranks"),
-            integer("rank"),
-            words("host"),
-            words("CPUs", "cpus"),
-            integer("NUMA node", "numa"),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
 
 
 def _ranks(group: Sequence[Record]) -> int:

@@ -34,7 +34,7 @@ MOST_ROWS = 800  # of a table on the page
 # heading; beginnings of the names of its plots; beginnings of the names of its tables
 SECTIONS = (
     ("Verdict", (), ("headline", "overview", "reasons", "failures", "left_out", "unavailable", "kinds")),
-    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "clocks", "software")),
+    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "software")),
     ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Weak scaling", ("weak",), ("weak",)),

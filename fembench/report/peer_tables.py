@@ -1,5 +1,6 @@
 """Tables of a comparison with peers, and the base of an honest speedup."""
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from fembench.records.compare import cpu_models
 from fembench.records.contest import PeerRun, PeersRecord, best_serial
 from fembench.report.measures import CG
 from fembench.report.results import Result
-from fembench.report.table import Column, Table, integer, percent, ratio, time, words
+from fembench.report.table import Rows, Table, declared
 from fembench.stats.summary import median, quartile_spread
 
 QUARTILES = 4  # repetitions needed for quartiles
@@ -46,11 +47,6 @@ def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
     return OverPeer(timed[best], best, of) if best else None
 
 
-def peers_tables(record: PeersRecord) -> list[Table]:
-    """Every table that has rows."""
-    return [t for t in (_race(record), _base(record), _absent(record)) if t.rows]
-
-
 def own_best(record: PeersRecord, ranks: int) -> PeerRun | None:
     """The run of fembench on `ranks` ranks that reaches the solution first."""
     ours = [r for r in record.runs if r.own and r.solves and r.ranks == ranks]
@@ -63,35 +59,37 @@ def own_twin(record: PeersRecord, run: PeerRun) -> PeerRun | None:
     return next((r for r in same if (r.precond, r.ranks) == (run.precond, run.ranks)), None)
 
 
-def _race(record: PeersRecord) -> Table:
-    columns = (
-        words("peer"),
-        words("preconditioner"),
-        Column("ranks", "ranks", number=True),
-        integer("iterations"),
-        time("per iteration", "iteration"),
-        percent("spread", "iteration_spread"),
-        ratio("× own-sym", "iteration_over_own_ratio"),
-        time("solve", "solve"),
-        time("set-up", "setup"),
-        time("assembly", "assembly"),
-        ratio("× own best", "solution_over_own_ratio"),
-        Column("difference of u", "difference", lambda v: f"{v:.0e}", number=True),
-        words("library"),
-    )
-    timed = [r for r in record.runs if r.status == "timed"]
-    return Table(
-        name="peers",
-        title=f"Peers on {record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, "
-        "one system",
-        note=f"Medians; 'spread' is the interquartile range over the median. {_parity(record)} '× own-sym' "
-        "is the time of an iteration over that of fembench (own-sym) with the same preconditioner and ranks; "
-        "'× own best' is set-up + solve over that of the fastest solver of fembench on as many ranks. "
-        "Assembly computes the matrix from the cells; PETSc assembles the element matrices of fembench's "
-        "kernels. A dash means that the peer was given the matrix. " + _load(record),
-        columns=columns,
-        rows=tuple(_row(record, r) for r in timed),
-    )
+@declared(
+    "peers",
+    "Peers",
+    "Medians; 'spread' is the interquartile range over the median. '× own-sym' is the time "
+    "of an iteration over that of fembench (own-sym) with the same preconditioner and ranks; "
+    "'× own best' is set-up + solve over that of the fastest solver of fembench on as many ranks. "
+    "Assembly computes the matrix from the cells; PETSc assembles the element matrices of fembench's "
+    "kernels. A dash means that the peer was given the matrix. ",
+    "peer; preconditioner; ranks; iterations; iteration_s: per iteration; iteration_spread_fraction: spread",
+    "iteration_over_own_ratio: × own-sym; solve_s; setup_s: set-up; assembly_s",
+    "solution_over_own_ratio: × own best; difference: difference of u | .0e; library",
+)
+def _race(record: PeersRecord) -> Rows:
+    for run in (r for r in record.runs if r.status == "timed"):
+        twin, best = own_twin(record, run), own_best(record, run.ranks)
+        spread = quartile_spread(run.per_iteration) if len(run.per_iteration) >= QUARTILES else None
+        yield (
+            (run.peer, run.precond, run.ranks, run.iterations, run.iteration, spread)
+            + (run.iteration / twin.iteration if twin else None, run.solve)
+            + (median(run.setup), median(run.assembly))
+            + (run.to_solution / best.to_solution if best else None, run.difference, run.library)
+        )
+
+
+def peers_tables(record: PeersRecord) -> list[Table]:
+    """Every table that has rows."""
+    raced = _race(record)
+    system = f"{record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations, one system"
+    note = f"{raced.note}{_parity(record)} {_load(record)}"
+    raced = dataclasses.replace(raced, title=f"Peers on {system}", note=note)
+    return [t for t in (raced, _base(record), _absent(record)) if t.rows]
 
 
 def _parity(record: PeersRecord) -> str:
@@ -113,73 +111,34 @@ def _load(record: PeersRecord) -> str:
     return load + (crowded if record.environment.oversubscribed else "")
 
 
-def _row(record: PeersRecord, run: PeerRun) -> tuple[object, ...]:
-    twin, best = own_twin(record, run), own_best(record, run.ranks)
-    return (
-        run.peer,
-        run.precond,
-        run.ranks,
-        run.iterations,
-        run.iteration,
-        quartile_spread(run.per_iteration) if len(run.per_iteration) >= QUARTILES else None,
-        run.iteration / twin.iteration if twin else None,
-        run.solve,
-        median(run.setup),
-        median(run.assembly),
-        run.to_solution / best.to_solution if best else None,
-        run.difference,
-        run.library,
-    )
-
-
-def _base(record: PeersRecord) -> Table:
+@declared(
+    "peers_base",
+    "Speedup over the best serial peer",
+    "A slow program scales well. The time to solution of fembench is therefore compared with the "
+    "fastest serial peer as well as with fembench on one rank; below 1, the peer is faster.",
+    "ranks; our_fastest: fastest of fembench; to_solution_s: set-up + solve",
+    "speedup_own: over fembench on one rank; speedup_peer: over the best serial peer",
+    "base: best serial peer; base_to_solution_s: its set-up + solve",
+)
+def _base(record: PeersRecord) -> Rows:
     """Speedup of the fastest solver of fembench over one rank of it, and over the best serial peer."""
     base, alone = best_serial(record), own_best(record, 1)
-    columns = (
-        Column("ranks", "ranks", number=True),
-        words("fastest of fembench", "our_fastest"),
-        time("set-up + solve", "to_solution"),
-        ratio("over fembench on one rank", "speedup_own"),
-        ratio("over the best serial peer", "speedup_peer"),
-        words("best serial peer", "base"),
-        time("its set-up + solve", "base_to_solution"),
-    )
-    rows = []
     for ranks in sorted({1, record.case.placement.ranks}):
         best = own_best(record, ranks)
         if best is None or base is None:
             continue
-        rows.append(
-            (
-                ranks,
-                f"{best.peer} {best.precond}",
-                best.to_solution,
-                alone.to_solution / best.to_solution if alone else math.nan,
-                base.to_solution / best.to_solution,
-                f"{base.peer} {base.precond}",
-                base.to_solution,
-            )
+        own = alone.to_solution / best.to_solution if alone else math.nan
+        yield (
+            (ranks, f"{best.peer} {best.precond}", best.to_solution, own)
+            + (base.to_solution / best.to_solution, f"{base.peer} {base.precond}", base.to_solution)
         )
-    return Table(
-        name="peers_base",
-        title="Speedup over the best serial peer",
-        note="A slow program scales well. The time to solution of fembench is therefore compared with the "
-        "fastest serial peer as well as with fembench on one rank; below 1, the peer is faster.",
-        columns=columns,
-        rows=tuple(rows),
-    )
 
 
-def _absent(record: PeersRecord) -> Table:
-    return Table(
-        name="peers_missing",
-        title="Peers without a time",
-        note="These peers are not installed, failed, or found a solution other than the reference.",
-        columns=(
-            words("peer"),
-            words("preconditioner"),
-            words("status"),
-            words("why, or how to get it", "note"),
-        ),
-        rows=tuple((r.peer, r.precond, r.status, r.note) for r in record.runs if r.status != "timed"),
-    )
+@declared(
+    "peers_missing",
+    "Peers without a time",
+    "These peers are not installed, failed, or found a solution other than the reference.",
+    "peer; preconditioner; status; note: why, or how to get it",
+)
+def _absent(record: PeersRecord) -> Rows:
+    return tuple((r.peer, r.precond, r.status, r.note) for r in record.runs if r.status != "timed")

@@ -9,6 +9,7 @@ from fembench.base.units import plural, size
 from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
 from fembench.records.quiet import OTHERS
 from fembench.records.record import HostFacts
+from fembench.report.table import Rows, declared, text
 
 SHOWN = 8  # hosts whose speeds by size are printed; --json gives all
 SCALES = {
@@ -22,7 +23,7 @@ HELD_BACK, STEAL = 0.05, 2.0  # fraction, percent: above these, the host was dis
 
 def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
     """All tables; `relative`: relative speeds of the ranks over all phases, if known."""
-    parts = [head(profile), hosts_table(profile), "", speeds_table(profile, relative)]
+    parts = [head(profile), text(hosts_table(profile)), "", speeds_table(profile, relative)]
     names = [h.name for h in profile.environment.hosts]
     for host in range(min(len(names), SHOWN)):
         parts += ["", sizes_table(profile, host)]
@@ -43,39 +44,21 @@ def head(profile: Profile) -> str:
     return "\n".join([first, second, *label, ""])
 
 
-def hosts_table(profile: Profile) -> str:
+@declared(
+    "profile_hosts",
+    "Hosts",
+    "",
+    "host; processor; cores; ranks; memory_bytes; l2_bytes: L2; l3_bytes: L3; governor",
+    "load; steal: steal %; others: others % | .1f",
+)
+def hosts_table(profile: Profile) -> Rows:
     """One row per host."""
     e = profile.environment
-    heads = [
-        "host",
-        "processor",
-        "cores",
-        "ranks",
-        "memory",
-        "L2",
-        "L3",
-        "governor",
-        "load",
-        "steal %",
-        "others %",
-    ]
-    rows = [
-        [
-            h.name,
-            h.cpu_model,
-            h.cores,
-            e.rank_host.count(i),
-            size(h.memory_bytes),
-            size(h.caches.get("L2", 0)),
-            size(h.caches.get("L3", 0)),
-            h.governor,
-            round(h.load_average, 2),
-            round(h.steal_percent, 2),
-            round(h.others_percent, 1) if h.others_percent >= 0 else None,
-        ]
-        for i, h in enumerate(e.hosts)
-    ]
-    return table(heads, rows, align="llrrrrrlrrr")
+    for number, h in enumerate(e.hosts):
+        sizes = h.memory_bytes, h.caches.get("L2", 0), h.caches.get("L3", 0)
+        others = h.others_percent if h.others_percent >= 0 else None
+        use = h.load_average, h.steal_percent, others
+        yield h.name, h.cpu_model, h.cores, e.rank_host.count(number), *sizes, h.governor, *use
 
 
 def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:

@@ -27,6 +27,7 @@ MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
 # other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
 SHARING_TOO = fields_of("placement", "text", varied=False)
+CASE = "mesh; variant; ranks setting: ranks | {1}"  # the columns that name a result
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Result:
     @property
     def ranks(self) -> int:
         return self.pool.case.placement.ranks
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts that the ranks ran on."""
+        return len(set(self.record.environment.rank_host))
 
     @property
     def setting(self) -> str:
@@ -90,6 +96,11 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
             )
         )
     return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.variant, r.ranks, r.placement))
+
+
+def case_of(result: Result) -> tuple[object, ...]:
+    """Values of the columns CASE."""
+    return result.mesh, result.variant, (result.ranks, result.setting)
 
 
 def by_mesh(found: Iterable[Result]) -> dict[str, list[Result]]:

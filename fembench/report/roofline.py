@@ -22,8 +22,8 @@ from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.report import measures
 from fembench.report.measures import PRODUCT, VECTORS, Floats, over_runs
-from fembench.report.results import Result
-from fembench.report.table import Column, Table, case_columns, case_of, percent, ratio, size, words
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.table import Rows, declared
 
 ITERATION = "iteration"
 PARTS = {PRODUCT: PRODUCT_PARTS, VECTORS: VECTOR_PARTS}
@@ -164,33 +164,6 @@ def _recipe(record: Record) -> Recipe | None:
     return None if one.precond.coarse or one.precond.coarse_per_dof else one
 
 
-def roofline_table(found: Iterable[RooflinePoint]) -> Table:
-    """One row per result and phase."""
-    rows = [
-        (*case_of(p.result), p.phase, p.flops, p.bytes, p.intensity, p.flop_rate / 1e9, p.byte_rate / 1e9)
-        + (p.roof / 1e9, p.of_roof, _remark(p))
-        for p in found
-    ]
-    return Table(
-        "roofline",
-        "Roofline",
-        NOTE,
-        (
-            *case_columns(),
-            words("phase"),
-            Column("flops / iteration", "flops", lambda v: f"{v:.3g}", number=True),
-            size("bytes / iteration", "touched"),
-            ratio("flops / byte", "intensity", 3),
-            ratio("Gflop/s", "gflop_per_s"),
-            ratio("GB/s", "gb_per_s"),
-            ratio("roof, GB/s", "roof_gb_per_s"),
-            percent("of roof", "of_roof"),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
-
-
 NOTE = (
     "Flops and bytes of one iteration of cg are counted from the arrays that each phase touches, not read "
     "from hardware counters; sums over ranks. Rates of product and vectors are those while the phase runs; "
@@ -201,6 +174,24 @@ NOTE = (
     "bandwidth test did not use. Assembly is missing "
     "because its flops are not counted, and there is no roof of arithmetic because its peak is not measured."
 )
+
+
+@declared(
+    "roofline",
+    "Roofline",
+    NOTE,
+    CASE,
+    "phase; flops: flops / iteration | .3g; touched_bytes: bytes / iteration",
+    "intensity: flops / byte | .3f; gflop_per_s: Gflop/s | .2f; gb_per_s: GB/s | .2f",
+    "roof_gb_per_s: roof, GB/s | .2f; of_roof_fraction; remarks",
+)
+def roofline_table(found: Iterable[RooflinePoint]) -> Rows:
+    """One row per result and phase."""
+    return [
+        (*case_of(p.result), p.phase, p.flops, p.bytes, p.intensity, p.flop_rate / 1e9, p.byte_rate / 1e9)
+        + (p.roof / 1e9, p.of_roof, _remark(p))
+        for p in found
+    ]
 
 
 def _remark(p: RooflinePoint) -> str:

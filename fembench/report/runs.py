@@ -16,15 +16,26 @@ from fembench.records.case import FIELDS, Case
 from fembench.records.record import STATES, Failure, Record, Rule, leads_to
 from fembench.records.times import times_of
 from fembench.report.measures import CG, communication
-from fembench.report.results import Result, short_shares
-from fembench.report.table import Table, case_columns, case_of, integer, time, words
+from fembench.report.results import CASE, Result, case_of, short_shares
+from fembench.report.table import Rows, declared
 
 NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
 
 
-def overview(results: Iterable[Result]) -> Table:
+@declared(
+    "overview",
+    "Cases",
+    "One row per case; repeated runs of a case are pooled. Runs are pooled only if hosts, CPU model, "
+    "libraries, mesh, commit and clock agree; otherwise the last column names the field that differs. "
+    "The verdict is the worst of the runs. cg is the time on the slowest rank: the median over the "
+    "timed sets of a run, then over runs. Remarks say how far repeated runs lie apart: half the range of "
+    "their medians; they differ if their sets do not explain it.",
+    CASE,
+    "verdict; equations; iterations; cg_s; runs; sets; remarks",
+)
+def overview(results: Iterable[Result]) -> Rows:
     """One row per result, with its verdict."""
-    rows = [
+    return [
         (
             *case_of(r),
             r.pool.status,
@@ -37,26 +48,6 @@ def overview(results: Iterable[Result]) -> Table:
         )
         for r in results
     ]
-    return Table(
-        "overview",
-        "Cases",
-        "One row per case; repeated runs of a case are pooled. Runs are pooled only if hosts, CPU model, "
-        "libraries, mesh, commit and clock agree; otherwise the last column names the field that differs. "
-        "The verdict is the worst of the runs. cg is the time on the slowest rank: the median over the "
-        "timed sets of a run, then over runs. Remarks say how far repeated runs lie apart: half the range of "
-        "their medians; they differ if their sets do not explain it.",
-        (
-            *case_columns(),
-            words("verdict"),
-            integer("equations"),
-            integer("iterations"),
-            time("cg", "cg"),
-            integer("runs"),
-            integer("sets"),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
 
 
 def _remarks(result: Result) -> list[str]:
@@ -77,7 +68,17 @@ def _spread(result: Result) -> list[str]:
     return [f"{'runs differ:' if cg.apart else 'runs within'} ± {100 * half:.2g} %"]
 
 
-def reasons(results: Sequence[Result]) -> Table:
+@declared(
+    "reasons",
+    "Why runs are not VALID",
+    "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
+    "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
+    "rule that cannot be evaluated): the numbers may be right but are not fit for comparison, for "
+    "example because there were too few or unsteady repetitions, other processes on the same cores, "
+    "time that the trace does not explain, or sources that cannot be restored.",
+    "makes: verdict; rule; result; value; threshold: expected; note; cases; which: which cases",
+)
+def reasons(results: Sequence[Result]) -> Rows:
     """Rules that are not met, each once with its worst value and the cases concerned; INVALID first."""
     broken: dict[tuple[str, ...], list[Rule]] = {}
     cases: dict[tuple[str, ...], dict[str, None]] = {}  # in their order, each once
@@ -85,34 +86,13 @@ def reasons(results: Sequence[Result]) -> Table:
         for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
             broken.setdefault(_alike(rule), []).append(rule)
             cases.setdefault(_alike(rule), {})[f"{r.mesh} · {r.variant} · ranks {r.setting}"] = None
-    rows = []
     for key in sorted(cases):
         rule = max(broken[key], key=_badness)
         values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])
-        rows.append(
+        yield (
             (*key[:3], few(list(values), 1), rule.threshold, rule.note)
             + (len(cases[key]), few(list(cases[key]), 3))
         )
-    return Table(
-        "reasons",
-        "Why runs are not VALID",
-        "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
-        "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
-        "rule that cannot be evaluated): the numbers may be right but are not fit for comparison, for "
-        "example because there were too few or unsteady repetitions, other processes on the same cores, "
-        "time that the trace does not explain, or sources that cannot be restored.",
-        (
-            words("verdict", "makes"),
-            words("rule"),
-            words("result"),
-            words("value"),
-            words("expected", "threshold"),
-            words("note"),
-            integer("cases"),
-            words("which cases", "which"),
-        ),
-        tuple(rows),
-    )
 
 
 def _alike(rule: Rule) -> tuple[str, ...]:
@@ -128,43 +108,42 @@ def _badness(rule: Rule) -> list[float]:
     return [inf if isnan(n) else -n if too_few else n for n in numbers]
 
 
-def rules(records: Iterable[Record]) -> Table:
+@declared(
+    "rules",
+    "Rules",
+    "Every rule of validity for every run, with the measured value and its threshold.",
+    "run; rule; result; value; threshold; note",
+)
+def rules(records: Iterable[Record]) -> Rows:
     """Every rule of every run, with value and threshold."""
-    rows = [
+    return [
         (r.id, rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note)
         for r in records
         for rule in sorted(r.verdict.rules, key=lambda rule: rule.id)
     ]
-    return Table(
-        "rules",
-        "Rules",
-        "Every rule of validity for every run, with the measured value and its threshold.",
-        tuple(words(n) for n in ("run", "rule", "result", "value", "threshold", "note")),
-        tuple(rows),
-    )
 
 
-def failures(found: Iterable[Failure]) -> Table:
+@declared(
+    "failures",
+    "Failed runs",
+    "These runs ended without a record. No number in this report includes them.",
+    "case; what: kind; message; exit_status; run",
+)
+def failures(found: Iterable[Failure]) -> Rows:
     """Runs that left no record."""
-    return Table(
-        "failures",
-        "Failed runs",
-        "These runs ended without a record. No number in this report includes them.",
-        (words("case"), words("kind", "what"), words("message"), integer("exit status"), words("run")),
-        tuple((case_name(f.case), f.kind, f.message, f.exit_status, f.id) for f in found),
-    )
+    return tuple((case_name(f.case), f.kind, f.message, f.exit_status, f.id) for f in found)
 
 
-def left_out(found: Iterable[Failure]) -> Table:
+@declared(
+    "left_out",
+    "Left out (no time)",
+    "The time given with --minutes was over before a run of these cases had ended. The same command with "
+    "more minutes continues the campaign.",
+    "case; message; run",
+)
+def left_out(found: Iterable[Failure]) -> Rows:
     """Cases that there was no time for."""
-    return Table(
-        "left_out",
-        "Left out (no time)",
-        "The time given with --minutes was over before a run of these cases had ended. The same command with "
-        "more minutes continues the campaign.",
-        (words("case"), words("message"), words("run")),
-        tuple((case_name(f.case), f.message, f.id) for f in found),
-    )
+    return tuple((case_name(f.case), f.message, f.id) for f in found)
 
 
 def case_name(case: Case) -> str:

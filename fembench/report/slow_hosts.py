@@ -13,10 +13,9 @@ from fembench.base import units
 from fembench.records.compare import host_names
 from fembench.records.record import Record
 from fembench.records.weights import FAST
+from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import SOLVE
 from fembench.report.results import Result
-from fembench.report.speedup import ratio_range
-from fembench.report.unequal import same_work
 from fembench.weights.host_speed import HostSpeeds
 from fembench.weights.node_verdicts import KeepingCosts
 
@@ -67,32 +66,23 @@ def slow_hosts(found: Sequence[Result], speeds: HostSpeeds) -> SlowHosts | None:
     if not slow:
         return None
     kept = {name: n for name, n in _ranks_of(equal.record).items() if name not in slow}
-    alike = [r for r in usable if r is not equal and _same(equal, r)]
+    alike = [r for r in bases(equal, usable, HOSTS) if r is not equal]
     weighted = [r for r in alike if r.pool.case.placement.shares and r.ranks == equal.ranks]
     without = [r for r in alike if not r.pool.case.placement.shares and _ranks_of(r.record) == kept]
     fewer = [r for r in alike if not r.pool.case.placement.shares and r.ranks < sum(kept.values())]
-    return SlowHosts(slow, equal, _fastest(weighted), _fastest(without), _fastest(fewer))
+    return SlowHosts(slow, equal, *(fastest(ways, SOLVE) for ways in (weighted, without, fewer)))
 
 
 def _has_shares(equal: Result, usable: Iterable[Result]) -> bool:
     """Whether the same work was also done with shares."""
-    return any(r.ranks == equal.ranks and r.pool.case.placement.shares and _same(equal, r) for r in usable)
-
-
-def _same(equal: Result, other: Result) -> bool:
-    return (
-        equal.mesh == other.mesh and equal.pool.case.stop == other.pool.case.stop and same_work(equal, other)
-    )
+    alike = (r for r in usable if r.ranks == equal.ranks and r.pool.case.placement.shares)
+    return bool(bases(equal, alike, HOSTS))
 
 
 def _ranks_of(record: Record) -> dict[str, int]:
     """{host: its ranks}."""
     environment = record.environment
     return dict(Counter(environment.hosts[k].name for k in environment.rank_host))
-
-
-def _fastest(found: Iterable[Result]) -> Result | None:
-    return min(found, key=_seconds, default=None)
 
 
 def _seconds(result: Result) -> float:

@@ -1,43 +1,129 @@
-"""Table: columns and raw values, which become text, Markdown, CSV or JSON."""
+"""Table: columns and raw values, which become text, Markdown, CSV or JSON.
+
+A table is declared before the function that yields its rows, with the texts of its columns,
+'keys: head | form'.
+
+keys    names in CSV and JSON, separated by blanks; the value of several keys is a tuple. The end of a key
+        says its unit: _s, _bytes, or _fraction, which is shown in per cent
+head    the key in words, if left out
+form    how values are shown: '.3f', or a template such as 'rank {0} on {1}', aligned right if it begins
+        with '>'. If left out, the unit says it; numbers without a unit have two decimals, and counts none.
+        Two numbers are the ends of an interval, three a number with its interval
+"""
 
 import csv
 import dataclasses
+import functools
 import io
 import math
-from collections.abc import Callable
+import string
+from collections.abc import Callable, Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
 
 from fembench.base import tables, units
 from fembench.base.errors import InputError
-from fembench.report.results import Result
+from fembench.records.compare import ranks_in_words
 
 if TYPE_CHECKING:
     import pandas
 
+P = ParamSpec("P")
+Rows = Iterable[tuple[object, ...]]
 LONG = 24  # rows; a longer table is folded on the page
+UNITS: dict[str, Callable[[Any], str]] = {
+    "s": units.seconds,
+    "bytes": units.size,
+    "fraction": lambda v: f"{v:.1%}",
+}
+FORMS = {
+    **UNITS,
+    "count": units.count,
+    "digits": units.digits,
+    "giga": lambda v: f"{v / 1e9:.3g}",
+    "on_ranks": ranks_in_words,
+}
+
+
+class _Templates(string.Formatter):
+    """Templates such as '{0:s} on {1:on_ranks}'."""
+
+    def format_field(self, value: Any, form: str) -> str:
+        if isinstance(value, str):
+            return value
+        return FORMS[form](value) if form in FORMS else format(value, form)
+
+
+_TEMPLATES = _Templates()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Column:
-    """One column: how it is shown, and its name in CSV and JSON.
+    """One column: its head, its names in CSV and JSON, and how it is shown.
 
     With several names in `key`, each value is a tuple: shown in one column, stored in several.
     """
 
     head: str
     key: str  # names separated by blanks; each ends in its SI unit
-    show: Callable[[Any], str] = str
-    number: bool = False  # aligned right
+    form: str | Callable[[Any], str] = ""
 
     def parts(self, value: Any) -> dict[str, object]:
         """Raw values by name; None for missing ones."""
         names = self.key.split()
         values = value if isinstance(value, tuple) else (value,) * len(names)
         return {n: None if missing(v) else v for n, v in zip(names, values, strict=True)}
+
+    def show(self, value: Any) -> str:
+        """A value as text."""
+        if missing(value):
+            return tables.MISSING
+        if callable(self.form):
+            return self.form(value)
+        parts = value if isinstance(value, tuple) else (value,)
+        if "{" in self.form:
+            return _TEMPLATES.format(self.form.lstrip(">"), *parts).rstrip()
+        counts = all(isinstance(part, int) for part in parts)
+        return _joined(*map(self._text, dict.fromkeys(parts) if counts else parts))
+
+    def _text(self, part: Any) -> str:
+        assert isinstance(self.form, str)
+        _, _, unit = self.key.rpartition("_")
+        if isinstance(part, str) or self.form:
+            return format(part, self.form)
+        plain = units.count if isinstance(part, int) else "{:.2f}".format
+        return UNITS.get(unit, plain)(part)
+
+    def number(self, values: Iterable[object]) -> bool:
+        """Whether these values are numbers, which are aligned right."""
+        if "{" in str(self.form):
+            return str(self.form).startswith(">")
+        found = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
+        known = [v for v in found if v is not None]
+        if not known:
+            return bool(self.form) or self.key.rpartition("_")[2] in UNITS
+        return not any(isinstance(v, str) for v in known)
+
+
+def _joined(first: str, *others: str) -> str:
+    """'4.1 ms', '4.1–4.3 ms' or '0.85 (0.83–0.87)'."""
+    if len(others) == 2:
+        return f"{first} ({_joined(*others)})"
+    if not others:
+        return first
+    (low, _, unit), (_, _, same) = first.partition(" "), others[0].partition(" ")
+    return f"{low}–{others[0]}" if unit == same else f"{first} – {others[0]}"
+
+
+def column(text: str) -> Column:
+    """The column of 'keys: head | form'."""
+    named, _, form = text.partition(" | ")
+    key, _, head = named.partition(": ")
+    name, _, unit = key.rpartition("_")
+    return Column(head or (name if unit in UNITS else key).replace("_", " "), key, form)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -85,7 +171,12 @@ class Table:
 
     def shown(self) -> list[list[str]]:
         """Every value as text."""
-        return [[_show(c, v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
+        return [[c.show(v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Of each column: whether it has numbers, which are aligned right."""
+        return [c.number(row[k] for row in self.rows) for k, c in enumerate(self.columns)]
 
     def __repr__(self) -> str:
         return f"{self.title}\n\n{text(self)}"
@@ -99,10 +190,45 @@ class Table:
         return f"{head}{body}<p>{escape(self.note)}</p>"
 
 
+def words(head: str, key: str = "") -> Column:
+    """A column of text or of counts, its key the head if left out."""
+    return Column(head, key or head.replace(" ", "_"))
+
+
+def columns(texts: str) -> tuple[Column, ...]:
+    """The columns of 'keys: head | form; …'."""
+    return tuple(map(column, texts.split("; ")))
+
+
+def declared(
+    name: str, title: str, note: str, *texts: str
+) -> Callable[[Callable[P, Rows]], Callable[P, Table]]:
+    """Make a function that yields rows one that returns a table.
+
+    `texts`: of the columns, separated by '; '. One that begins with '?' is left out if no row has a value.
+    """
+    optional = [text.startswith("?") for text in "; ".join(texts).split("; ")]
+    heads = columns("; ".join(texts).replace("?", ""))
+
+    def decorate(rows_of: Callable[P, Rows]) -> Callable[P, Table]:
+        @functools.wraps(rows_of)
+        def made(*values: P.args, **named: P.kwargs) -> Table:
+            rows = tuple(rows_of(*values, **named))
+            kept = [k for k, may in enumerate(optional) if not (may and all(missing(row[k]) for row in rows))]
+            if len(kept) < len(heads):
+                rows = tuple(tuple(row[k] for k in kept) for row in rows)
+            return Table(name, title, note, tuple(heads[k] for k in kept), rows)
+
+        return made
+
+    return decorate
+
+
 def text(table: Table) -> str:
     """Aligned lines that are also Markdown."""
-    align = "".join("r" if c.number else "l" for c in table.columns)
-    return tables.table([c.head for c in table.columns], table.shown(), align=align)
+    cells = table.shown()
+    align = "".join("r" if number else "l" for number in table.numbers)
+    return tables.table([c.head for c in table.columns], cells, align=align)
 
 
 def to_csv(table: Table) -> str:
@@ -131,58 +257,3 @@ def missing(value: object) -> bool:
     if isinstance(value, tuple):
         return any(missing(v) for v in value)
     return value is None or (isinstance(value, float) and not math.isfinite(value))
-
-
-def _show(column: Column, value: object) -> str:
-    return tables.MISSING if missing(value) else column.show(value)
-
-
-def case_columns() -> tuple[Column, ...]:
-    """The columns that name a result."""
-    return words("mesh"), words("variant"), Column("ranks", "ranks setting", lambda v: v[1])
-
-
-def case_of(result: Result) -> tuple[object, ...]:
-    """Values of `case_columns`."""
-    return result.mesh, result.variant, (result.ranks, result.setting)
-
-
-def words(head: str, key: str | None = None) -> Column:
-    """A column of text."""
-    return Column(head, key or head.replace(" ", "_"))
-
-
-def integer(head: str, key: str | None = None) -> Column:
-    """A column of counts."""
-    return Column(head, key or head.replace(" ", "_"), units.count, number=True)
-
-
-def time(head: str, key: str) -> Column:
-    """A column of seconds, each shown in a suitable unit."""
-    return Column(head, f"{key}_s", units.seconds, number=True)
-
-
-def interval(key: str) -> Column:
-    """A column with the 95 % interval of a time."""
-    return Column("95 % interval", f"{key}_low_s {key}_high_s", lambda ends: span(*ends), number=True)
-
-
-def span(low: float, high: float) -> str:
-    """'4.1–4.3 ms'."""
-    (a, unit), (b, other) = units.seconds(low).split(" "), units.seconds(high).split(" ")
-    return f"{a}–{b} {other}" if unit == other else f"{a} {unit} – {b} {other}"
-
-
-def ratio(head: str, key: str, digits: int = 2) -> Column:
-    """A column of plain numbers."""
-    return Column(head, key, lambda v: f"{v:.{digits}f}", number=True)
-
-
-def percent(head: str, key: str) -> Column:
-    """A column of fractions, shown in per cent."""
-    return Column(head, f"{key}_fraction", lambda v: f"{v:.1%}", number=True)
-
-
-def size(head: str, key: str) -> Column:
-    """A column of bytes."""
-    return Column(head, f"{key}_bytes", units.size, number=True)

@@ -11,26 +11,18 @@ from fembench.records.contest import PeersRecord
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
 from fembench.records.store import load_all
-from fembench.report import (
-    equality,
-    laws,
-    origin,
-    runs,
-    speedup,
-    times,
-    work,
-)
+from fembench.report import equality, laws, origin, runs, speedup, times, work
 from fembench.report.balance_tables import balance_tables
 from fembench.report.factors import every_factor, factors_table
 from fembench.report.headline import HeadlineRow, headline, headline_table
 from fembench.report.host_times import host_table, host_times
 from fembench.report.measures import CG, SOLVE
-from fembench.report.node_tables import report_table
+from fembench.report.node_tables import nodes_table
 from fembench.report.peer_tables import peers_tables
 from fembench.report.results import Result, results
 from fembench.report.roofline import roofline_points, roofline_table
-from fembench.report.speedup import all_speedups, speedups_by_hosts
-from fembench.report.table import Table, text, words
+from fembench.report.speedup import all_speedups
+from fembench.report.table import Rows, Table, declared, text
 from fembench.report.unequal import Unequal, against_alone, bounds, efficiency, unequal_results
 from fembench.report.weak import weak_phases, weak_points, weak_series, weak_table
 from fembench.weights.host_speed import HostSpeeds
@@ -43,7 +35,6 @@ TERMINAL = (
     "runs_apart",
     "summary",
     "speedup_cg",
-    "speedup_none",
     "weak",
     "speedup_factors",
     "speedup_unequal",
@@ -108,7 +99,6 @@ def every_table(
     unequal = unequal_results(found)
     speedups = {name: all_speedups(found, name, base) for name in speedup.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
-    hosts = {name: speedups_by_hosts(found, name) for name in speedup.BY_PHASE}
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
     made = [
         headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out)), *_other(against)),
@@ -120,25 +110,21 @@ def every_table(
         times.apart(found),
         times.summary(found),
         speedup.speedups(speedups[CG], CG, peers),
-        speedup.no_speedup(found, base),
-        speedup.speedups(speedups[SOLVE], SOLVE),
         speedup.speedups_by_phase(speedups),
-        speedup.speedups_over_hosts(hosts),
         weak_table(weak),
         weak_phases(weak),
         factors_table(every_factor(found, unequal, base)),
         efficiency(unequal),
         against_alone(unequal),
         bounds(alone, unequal),
-        laws.amdahl_table(laws.amdahl_laws(alone, unequal)),
-        laws.gustafson_table(laws.gustafson_laws(alone)),
+        laws.laws_table(laws.amdahl_laws(alone, unequal), laws.gustafson_laws(alone)),
         times.communication(found),
         times.send_receive(found),
         times.levels(found),
         times.solutions(found),
         times.rates(found),
         roofline_table(roofline_points(found)),
-        report_table(nodes),
+        nodes_table(nodes),
         host_table(host_times(found), speeds),
         times.phases(found),
         times.mean_phases(found),
@@ -151,7 +137,6 @@ def every_table(
         origin.hosts(records),
         origin.places(records),
         origin.meshes(records),
-        origin.clocks(records),
         origin.software(records),
         runs.rules(records),
         *(peers_tables(peers) if peers else ()),
@@ -178,27 +163,23 @@ _ROOF = "no run measured the bandwidth of its ranks"
 _ALONE = "no run on one rank of each host"
 
 
-def unavailable(found: Sequence[Result], unequal: Sequence[Unequal] = ()) -> Table:
+@declared(
+    "unavailable",
+    "Not available",
+    "What this page would also show, if these results contained the measurements.",
+    "what; why: not available because; remedy: to get it",
+)
+def unavailable(found: Sequence[Result], unequal: Sequence[Unequal] = ()) -> Rows:
     """One row per table or plot that these results do not give."""
     records = [record for r in found for record in r.pool.records]
-    return Table(
-        "unavailable",
-        "Not available",
-        "What this page would also show, if these results contained the measurements.",
-        (words("what"), words("not available because", "why"), words("to get it", "remedy")),
-        tuple(_rows(found, records, unequal)) if found else (),
-    )
-
-
-def _rows(
-    found: Sequence[Result], records: Sequence[Record], unequal: Iterable[Unequal]
-) -> Iterable[tuple[str, str, str]]:
+    if not found:
+        return
     if not any(len({r.ranks for r in found if r.mesh == one.mesh}) > 1 for one in found):
         yield "strong scaling: speedup, efficiency", _STRONG, "run a mesh on several numbers of ranks"
     if not weak_series(found):
         yield "weak scaling", _WEAK, "let the mesh grow with the ranks"
     if all(len(set(r.environment.rank_host)) == 1 for r in records):
-        yield "speedup by hosts, phases by host", _HOSTS, "run on several hosts"
+        yield "phases by host", _HOSTS, "run on several hosts"
     elif turns := _only_in_turns(records):
         yield "phases by host", f"{turns} in every run on several hosts", _APART
     parallel = [r for r in records if r.case.placement.ranks > 1]

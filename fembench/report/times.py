@@ -10,20 +10,8 @@ from fembench.records.record import Record
 from fembench.records.validity import product_bandwidth
 from fembench.report import measures
 from fembench.report.measures import ASSEMBLY, CG, PARTITION
-from fembench.report.results import Result
-from fembench.report.table import (
-    Column,
-    Table,
-    case_columns,
-    case_of,
-    integer,
-    interval,
-    percent,
-    ratio,
-    size,
-    time,
-    words,
-)
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.table import Rows, declared
 
 # Every name in `Result.times`, in the order of a run
 ORDER = (
@@ -45,41 +33,41 @@ INTERVAL = (
 )
 
 
-def phases(results: Iterable[Result]) -> Table:
+@declared(
+    "phases",
+    "Every phase",
+    "A phase lasts as long as on its slowest rank. 'Time' is that maximum over ranks: the median over "
+    f"the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
+    "(set-up, verify, output) have one sample per run. 'Smallest' and 'mean' are taken over ranks; the "
+    "last column names the slowest rank. Rows cg.… are parts of cg; cg.loop is the rest of cg, the "
+    "cost of the loop itself.",
+    CASE,
+    "phase; median_s: time; median_low_s median_high_s: 95 % interval; runs; n: sets",
+    "min_rank_s: smallest; mean_rank_s: mean; slowest_rank slowest_host: slowest | rank {0} on {1}",
+)
+def phases(results: Iterable[Result]) -> Rows:
     """Every phase of every result."""
-    rows = [
+    return [
         (*case_of(r), name, t.median, (t.low, t.high), t.runs, t.n, t.minimum, t.mean, (t.rank, t.host))
         for r in results
         for name in ORDER
         if (t := r.times.get(name)) is not None
     ]
-    return Table(
-        "phases",
-        "Every phase",
-        "A phase lasts as long as on its slowest rank. 'Time' is that maximum over ranks: the median over "
-        f"the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
-        "(set-up, verify, output) have one sample per run. 'Smallest' and 'mean' are taken over ranks; the "
-        "last column names the slowest rank. Rows cg.… are parts of cg; cg.loop is the rest of cg, the "
-        "cost of the loop itself.",
-        (
-            *case_columns(),
-            words("phase"),
-            time("time", "median"),
-            interval("median"),
-            integer("runs"),
-            integer("sets", "n"),
-            time("smallest", "min_rank"),
-            time("mean", "mean_rank"),
-            Column("slowest", "slowest_rank slowest_host", lambda v: f"rank {v[0]} on {v[1]}"),
-        ),
-        tuple(rows),
-    )
 
 
-def summary(results: Iterable[Result]) -> Table:
+@declared(
+    "summary",
+    "Times",
+    "Time on the slowest rank: the median over the timed sets of a run, then over runs. The interval "
+    f"and the number of sets are those of cg. {INTERVAL} 'Run' is the whole program, from its first line "
+    "to the end of its output.",
+    CASE,
+    "partition_s; assembly_s; cg_s; cg_low_s cg_high_s: 95 % interval; runs; n: sets; run_s",
+)
+def summary(results: Iterable[Result]) -> Rows:
     """The most important times, one row per result."""
     names = (PARTITION, ASSEMBLY, CG)
-    rows = [
+    return [
         (
             *case_of(r),
             *(_median(r, n) for n in names),
@@ -90,133 +78,101 @@ def summary(results: Iterable[Result]) -> Table:
         )
         for r in results
     ]
-    return Table(
-        "summary",
-        "Times",
-        "Time on the slowest rank: the median over the timed sets of a run, then over runs. The interval "
-        f"and the number of sets are those of cg. {INTERVAL} 'Run' is the whole program, from its first line "
-        "to the end of its output.",
-        (
-            *case_columns(),
-            *(time(n, n) for n in names),
-            interval("cg"),
-            integer("runs"),
-            integer("sets", "n"),
-            time("run", "run"),
-        ),
-        tuple(rows),
-    )
 
 
-def apart(results: Iterable[Result]) -> Table:
+@declared(
+    "runs_apart",
+    "Runs that disagree",
+    "Repeated runs of one case whose times differ by more than their sets scatter: the runs' own 95 % "
+    "intervals do not overlap. Something changed between these runs, for example the clock speed, the "
+    "placement of data in memory or other load. To narrow the interval, add runs rather than sets.",
+    CASE,
+    "phase; run; median_s: all runs; run_median_s: this run; run_low_s run_high_s: 95 % interval",
+)
+def apart(results: Iterable[Result]) -> Rows:
     """Runs of one case that differ by more than their sets scatter."""
-    rows = [
+    return [
         (*case_of(r), name, record.id, r.times[name].median, median, ends)
         for r in results
         for name in (ASSEMBLY, CG)
         if name in r.times and r.times[name].apart
         for record, median, ends in zip(_with_sets(r), r.times[name].medians, r.times[name].within)
     ]
-    return Table(
-        "runs_apart",
-        "Runs that disagree",
-        "Repeated runs of one case whose times differ by more than their sets scatter: the runs' own 95 % "
-        "intervals do not overlap. Something changed between these runs, for example the clock speed, the "
-        "placement of data in memory or other load. To narrow the interval, add runs rather than sets.",
-        (
-            *case_columns(),
-            words("phase"),
-            words("run"),
-            time("all runs", "median"),
-            time("this run", "run_median"),
-            interval("run"),
-        ),
-        tuple(rows),
-    )
 
 
 def _with_sets(result: Result) -> list[Record]:
     return [record for record, one in zip(result.pool.records, result.runs) if len(one.timed)]
 
 
-def mean_phases(results: Iterable[Result]) -> Table:
+@declared(
+    "mean_phases",
+    "Phases, mean over ranks",
+    "The layout of Ferreira (2006), Tables 5.6 to 5.17, for comparison with that work only. Every "
+    "value is the mean over ranks; the total is partition + assembly + CG, without start-up, reading "
+    "and output. A job waits for its slowest rank, so the tables above use the maximum instead.",
+    CASE,
+    "partition_ms: partition / ms | .3f; assembly_ms: assembly / ms | .3f; cg_ms: cg / ms | .3f",
+    "total_ms: total / ms | .3f",
+)
+def mean_phases(results: Iterable[Result]) -> Rows:
     """Phases as in Ferreira (2006): the mean over all ranks, in milliseconds."""
-    rows = []
     for r in results:
         mean = {n: 1e3 * r.times[n].mean if n in r.times else 0.0 for n in (PARTITION, ASSEMBLY, CG)}
-        rows.append((*case_of(r), *mean.values(), sum(mean.values())))
-    return Table(
-        "mean_phases",
-        "Phases, mean over ranks",
-        "The layout of Ferreira (2006), Tables 5.6 to 5.17, for comparison with that work only. Every "
-        "value is the mean over ranks; the total is partition + assembly + CG, without start-up, reading "
-        "and output. A job waits for its slowest rank, so the tables above use the maximum instead.",
-        (
-            *case_columns(),
-            *(ratio(f"{n} / ms", f"{n}_ms", 3) for n in (PARTITION, ASSEMBLY, CG, "total")),
-        ),
-        tuple(rows),
-    )
+        yield *case_of(r), *mean.values(), sum(mean.values())
 
 
-def communication(results: Iterable[Result]) -> Table:
+@declared(
+    "communication",
+    "Communication inside CG",
+    "Communication is send, wait, unpack and all-reduce together. Both times are means over ranks; for "
+    "each rank, the median over the sets of a run, then over runs. 'Share' is communication / CG; "
+    "'over ranks' gives the smallest and largest share of a single rank. Waiting for a slower rank "
+    "counts as communication, so a wide range indicates uneven load, a narrow one the network.",
+    CASE,
+    "cg_mean_s: cg, mean; communication_mean_s: communication, mean; share_fraction",
+    "share_min share_max: over ranks | .1%",
+)
+def communication(results: Iterable[Result]) -> Rows:
     """Communication inside CG, and its share of the time."""
-    rows = []
     for r in (r for r in results if CG in r.times):
         found = measures.communication(r.runs)
         ends = float(found.by_rank.min()), float(found.by_rank.max())
-        rows.append((*case_of(r), float(found.cg.mean()), float(found.spent.mean()), found.share, ends))
-    return Table(
-        "communication",
-        "Communication inside CG",
-        "Communication is send, wait, unpack and all-reduce together. Both times are means over ranks; for "
-        "each rank, the median over the sets of a run, then over runs. 'Share' is communication / CG; "
-        "'over ranks' gives the smallest and largest share of a single rank. Waiting for a slower rank "
-        "counts as communication, so a wide range indicates uneven load, a narrow one the network.",
-        (
-            *case_columns(),
-            time("cg, mean", "cg_mean"),
-            time("communication, mean", "communication_mean"),
-            percent("share", "share"),
-            Column("over ranks", "share_min share_max", lambda v: f"{v[0]:.1%} – {v[1]:.1%}", number=True),
-        ),
-        tuple(rows),
-    )
+        yield *case_of(r), float(found.cg.mean()), float(found.spent.mean()), found.share, ends
 
 
-def send_receive(results: Iterable[Result]) -> Table:
+@declared(
+    "send_receive",
+    "Send, receive and all-reduce inside CG",
+    "Seconds per set, mean over ranks. Receive is wait + unpack. Wait includes the time until a late "
+    "partner has sent its message, so a large receive / send means uneven load. Messages are counted "
+    "in the trace, over all ranks.",
+    CASE,
+    "send_s; wait_s; unpack_s; receive_over_send: receive / send | .1f; allreduce_s: all-reduce",
+    "messages_per_iteration: messages / iteration; mean_message_bytes",
+)
+def send_receive(results: Iterable[Result]) -> Rows:
     """Point-to-point messages and all-reduces inside CG, separately."""
-    rows = []
     for r in (r for r in results if CG in r.times and r.ranks > 1):
         send, wait, unpack, reduce = (_mean(r, ph.NAMES[k]) for k in ph.COMMUNICATION)
         receive = wait + unpack
         solve = r.record.solve
         each = solve.message_bytes / solve.messages if solve.messages else None
         over = receive / send if send else None
-        rows.append((*case_of(r), send, wait, unpack, over, reduce, solve.messages, each))
-    return Table(
-        "send_receive",
-        "Send, receive and all-reduce inside CG",
-        "Seconds per set, mean over ranks. Receive is wait + unpack. Wait includes the time until a late "
-        "partner has sent its message, so a large receive / send means uneven load. Messages are counted "
-        "in the trace, over all ranks.",
-        (
-            *case_columns(),
-            time("send", "send"),
-            time("wait", "wait"),
-            time("unpack", "unpack"),
-            ratio("receive / send", "receive_over_send", 1),
-            time("all-reduce", "allreduce"),
-            integer("messages / iteration", "messages_per_iteration"),
-            size("mean message", "mean_message"),
-        ),
-        tuple(rows),
-    )
+        yield *case_of(r), send, wait, unpack, over, reduce, solve.messages, each
 
 
-def levels(results: Iterable[Result]) -> Table:
+@declared(
+    "levels",
+    "Levels of multigrid",
+    "Seconds per iteration: the median over the sets of a run, then over runs. Computing, on the slowest "
+    "rank, is the smoothing and the transfers of a level; that of the last level is the solution of all "
+    "small grids on rank 0, for which the others wait. Messages (packing, sending, summing) and waiting "
+    "are means over ranks. 'Of cg' adds the means of all three.",
+    CASE,
+    "level; nodes; computing_s; messages_s; waiting_s; of_cg_fraction",
+)
+def levels(results: Iterable[Result]) -> Rows:
     """Where multigrid spends its time, level by level."""
-    rows = []
     for r in results:
         records = [record for record in r.pool.records if record.solve.levels]
         for k, level in enumerate(records[0].solve.levels if records else ()):
@@ -227,59 +183,43 @@ def levels(results: Iterable[Result]) -> Table:
             part = spent * r.record.solve.iterations / r.times[CG].mean
             named = "mesh" if k == 0 else "rank 0" if k + 1 == len(records[0].solve.levels) else f"grid {k}"
             means = float(computing.max()), float(messages.mean()), float(waiting.mean())
-            rows.append((*case_of(r), named, level.nodes, *means, part))
-    return Table(
-        "levels",
-        "Levels of multigrid",
-        "Seconds per iteration: the median over the sets of a run, then over runs. Computing, on the slowest "
-        "rank, is the smoothing and the transfers of a level; that of the last level is the solution of all "
-        "small grids on rank 0, for which the others wait. Messages (packing, sending, summing) and waiting "
-        "are means over ranks. 'Of cg' adds the means of all three.",
-        (
-            *case_columns(),
-            words("level"),
-            integer("nodes"),
-            time("computing", "computing"),
-            time("messages", "messages"),
-            time("waiting", "waiting"),
-            percent("of cg", "of_cg"),
-        ),
-        tuple(rows),
-    )
+            yield *case_of(r), named, level.nodes, *means, part
 
 
-def solutions(results: Sequence[Result]) -> Table:
+@declared(
+    "solutions",
+    "Time to the solution",
+    "Runs that iterated until the residual met the tolerance. Set-up is assembly with the set-up of the "
+    f"preconditioner; the whole is set-up and cg together, on the slowest rank. {INTERVAL}",
+    CASE,
+    "equations; iterations; setup_s: set-up; cg_s; whole_s; whole_low_s whole_high_s: 95 % interval",
+    "million_equations_per_s: Mequations/s | .2f; million_equations_per_s_and_rank: per rank",
+)
+def solutions(results: Sequence[Result]) -> Rows:
     """Equations solved per second, if multigrid is among the methods."""
-    rows = []
     for r in results if any(r.record.solve.levels for r in results) else ():
         if r.solved and measures.SOLVE in r.times:
             n, took = r.record.mesh.n_equations, r.times[measures.SOLVE]
             parts = _median(r, ASSEMBLY), _median(r, CG), took.median, (took.low, took.high)
             rate = n / took.median / 1e6
-            rows.append((*case_of(r), n, r.record.solve.iterations, *parts, rate, rate / r.ranks))
-    return Table(
-        "solutions",
-        "Time to the solution",
-        "Runs that iterated until the residual met the tolerance. Set-up is assembly with the set-up of the "
-        f"preconditioner; the whole is set-up and cg together, on the slowest rank. {INTERVAL}",
-        (
-            *case_columns(),
-            integer("equations"),
-            integer("iterations"),
-            time("set-up", "setup"),
-            time("cg", "cg"),
-            time("whole", "whole"),
-            interval("whole"),
-            ratio("Mequations/s", "million_equations_per_s"),
-            ratio("per rank", "million_equations_per_s_and_rank"),
-        ),
-        tuple(rows),
-    )
+            yield *case_of(r), n, r.record.solve.iterations, *parts, rate, rate / r.ranks
 
 
-def rates(results: Iterable[Result]) -> Table:
+@declared(
+    "rates",
+    "Rates of CG",
+    "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "
+    "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
+    "product. 'Of roof' compares that with the speed at which the same core read as many bytes in the "
+    "same run, on the rank closest to its limit. Both are medians over runs. The last three columns "
+    "are the maximum over ranks.",
+    CASE,
+    "iteration_s; million_equations_per_s: Mequations/s | .1f; gflop_per_s: Gflop/s | .2f",
+    "product_gb_per_s: product GB/s | .2f; of_roof_fraction; matrix_bytes",
+    "touched_bytes: touched / iteration; peak_memory_bytes",
+)
+def rates(results: Iterable[Result]) -> Rows:
     """Rates of CG: time per iteration, flops and bytes (from the arrays touched), memory."""
-    rows = []
     for r in (r for r in results if CG in r.times and r.record.solve.iterations):
         solve = r.record.solve
         iteration = r.times[CG].median / solve.iterations
@@ -288,31 +228,10 @@ def rates(results: Iterable[Result]) -> Table:
         roof = float(np.median(roofs)) if roofs else None
         memory = max((m for record in r.pool.records for m in record.peak_memory), default=0)
         work = r.record.mesh.n_equations / iteration
-        rows.append(
+        yield (
             (*case_of(r), iteration, work / 1e6, sum(solve.flops) / iteration / 1e9)
             + (float(product.sum()) / 1e9, roof, max(solve.matrix_bytes), max(solve.bytes), memory or None)
         )
-    return Table(
-        "rates",
-        "Rates of CG",
-        "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "
-        "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
-        "product. 'Of roof' compares that with the speed at which the same core read as many bytes in the "
-        "same run, on the rank closest to its limit. Both are medians over runs. The last three columns "
-        "are the maximum over ranks.",
-        (
-            *case_columns(),
-            time("iteration", "iteration"),
-            ratio("Mequations/s", "million_equations_per_s", 1),
-            ratio("Gflop/s", "gflop_per_s"),
-            ratio("product GB/s", "product_gb_per_s"),
-            percent("of roof", "of_roof"),
-            size("matrix", "matrix"),
-            size("touched / iteration", "touched"),
-            size("peak memory", "peak_memory"),
-        ),
-        tuple(rows),
-    )
 
 
 def _of_roof(record: Record) -> float | None:

@@ -18,19 +18,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from fembench.records.binding import oversubscribed
-from fembench.records.case import fields_of
-from fembench.records.compare import same_kind
 from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
+from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Floats, Time, host_of, rank_times, summarise
-from fembench.report.results import Result
-from fembench.report.speedup import SUPERLINEAR, Speedup, ratio_range, superlinear
-from fembench.report.table import Column, Table, case_columns, case_of, ratio, time, words
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear
+from fembench.report.table import Rows, declared
 from fembench.weights.scaling import Bounds, against_each, heterogeneous_efficiency, speedup_bounds
 
-WORK = fields_of("question", "method", "synthetic")  # which system is solved, and how
-MAY_DIFFER = ("host set", "CPU model", "emulated slowness")  # between a run and one of its hosts alone
+BOUNDS = (
+    "bound_work: bound: computing; bound_waiting: bound: + waiting, messages; "
+    "bound_extra: bound: + extra work"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,27 +142,11 @@ def _notes(result: Result, hosts: Sequence[str], alone: dict[str, Result]) -> li
 
 def _alone(result: Result, hosts: Sequence[str], everyone: Sequence[Result]) -> dict[str, Result]:
     """host -> its fastest run on one rank, the fastest host first."""
-    found: dict[str, Result] = {}
-    for other in everyone:
-        if other.ranks > 1 or SOLVE not in other.times or not same_work(result, other):
-            continue
-        name = host_label(other.record, 0)
-        if name in hosts and (
-            name not in found or other.times[SOLVE].median < found[name].times[SOLVE].median
-        ):
-            found[name] = other
-    return dict(sorted(found.items(), key=lambda item: item[1].times[SOLVE].median))
-
-
-def same_work(result: Result, other: Result) -> bool:
-    """Whether both solve the same system in the same way, with the same software."""
-    mine, theirs = result.pool.case.flat(), other.pool.case.flat()
-    fields = (f for f in WORK if f != "emulate")  # the comparison is between hosts of different speeds
-    return (
-        other.pool.status != "INVALID"
-        and all(mine[f] == theirs[f] for f in fields)
-        and same_kind(result.record, other.record, but=MAY_DIFFER) is None
-    )
+    found: dict[str, list[Result]] = {}
+    for other in bases(result, (r for r in everyone if r.ranks == 1), HOSTS):
+        found.setdefault(host_label(other.record, 0), []).append(other)
+    best = {name: one for name in hosts if (one := fastest(found.get(name, ()), SOLVE))}
+    return dict(sorted(best.items(), key=lambda item: item[1].times[SOLVE].median))
 
 
 def _equal_shares(result: Result, everyone: Sequence[Result]) -> Result | None:
@@ -169,14 +154,10 @@ def _equal_shares(result: Result, everyone: Sequence[Result]) -> Result | None:
 
     Equal shares do not depend on any timing. Without such a run, one with different shares is used.
     """
-    hosts = host_labels(result.record)
-    same = [
-        r
-        for r in everyone
-        if r.ranks == result.ranks and host_labels(r.record) == hosts and same_work(result, r)
-    ]
+    hosts, shares = host_labels(result.record), result.pool.case.placement.shares
+    same = bases(result, (r for r in everyone if host_labels(r.record) == hosts), HOSTS)
     equal = [r for r in same if not r.pool.case.placement.shares]
-    others = [r for r in same if r.pool.case.placement.shares != result.pool.case.placement.shares]
+    others = [r for r in same if r.pool.case.placement.shares != shares]
     return next(iter(equal + others), None)
 
 
@@ -201,95 +182,62 @@ def bounds_of(result: Result, alone: Result) -> Bounds:
     )
 
 
-_BOUNDS = (
-    ratio("bound: computing", "bound_work"),
-    ratio("bound: + waiting, messages", "bound_waiting"),
-    ratio("bound: + extra work", "bound_extra"),
+@declared(
+    "speedup_alone",
+    "Unequal hosts: speedup over each host alone",
+    "Each run on unequal ranks is compared with one rank on each of its hosts, as in Ferreira "
+    "(2006), Figs 5.37 to 5.42. Speedup is the time of that host alone over the time of the run; "
+    "below 1, the host alone is faster. Times are those of one set, assembly + CG.",
+    CASE,
+    "run_s; machine: host; alone_s; speedup; speedup_per_rank: speedup / ranks",
 )
-
-
-def against_alone(found: Sequence[Unequal]) -> Table:
+def against_alone(found: Sequence[Unequal]) -> Rows:
     """One row per run on unequal hosts and per host: speedup and speedup per rank."""
-    rows = [
+    return [
         (*case_of(u.result), u.seconds, name, u.alone[name].times[SOLVE].median, *each)
         for u in found
         for name, each in u.against.items()
     ]
-    return Table(
-        "speedup_alone",
-        "Unequal hosts: speedup over each host alone",
-        "Each run on unequal ranks is compared with one rank on each of its hosts, as in Ferreira "
-        "(2006), Figs 5.37 to 5.42. Speedup is the time of that host alone over the time of the run; "
-        "below 1, the host alone is faster. Times are those of one set, assembly + CG.",
-        (
-            *case_columns(),
-            time("run", "run"),
-            words("host", "machine"),
-            time("alone", "alone"),
-            ratio("speedup", "speedup"),
-            ratio("speedup / ranks", "speedup_per_rank"),
-        ),
-        tuple(rows),
-    )
 
 
-def efficiency(found: Sequence[Unequal]) -> Table:
+@declared(
+    "speedup_unequal",
+    "Unequal hosts: efficiency relative to their summed speed",
+    "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
+    "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
+    "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
+    "from'. (Shares chosen from that very run are tested on the data they were fitted to.) The three "
+    "bounds are upper limits of the speedup over the fastest host alone (Ferreira 2006, Eqs 3.7 to "
+    "3.9): the time of that host alone over the largest time of any rank. The first counts computing; "
+    "the second also waiting and messages; the third also work that a single rank would not do. A bound "
+    "well below the one before it shows what costs time.",
+    CASE,
+    "run_s; equivalent_ranks: P_eq; e_het: E_het | .3f; e_het_low e_het_high: 95 % interval | .3f",
+    "fastest_alone; speedup",
+    BOUNDS,
+    "speeds_from; remarks",
+)
+def efficiency(found: Sequence[Unequal]) -> Rows:
     """One row per run: the number of ranks in units of the fastest, their efficiency, and its bounds."""
-    rows = []
     for u in found:
-        bounds = u.bounds or (np.nan,) * 3
-        fastest = next(iter(u.alone), None)
-        rows.append(
-            (
-                *case_of(u.result),
-                u.seconds,
-                u.equivalent,
-                u.e_het,
-                u.e_het_ends,
-                fastest,
-                u.fastest[0],
-                *bounds,
-            )
-            + (u.source or None, "; ".join(u.notes))
-        )
-    return Table(
-        "speedup_unequal",
-        "Unequal hosts: efficiency relative to their summed speed",
-        "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
-        "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
-        "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
-        "from'. (Shares chosen from that very run are tested on the data they were fitted to.) The three "
-        "bounds are upper limits of the speedup over the fastest host alone (Ferreira 2006, Eqs 3.7 to "
-        "3.9): the time of that host alone over the largest time of any rank. The first counts computing; "
-        "the second also waiting and messages; the third also work that a single rank would not do. A bound "
-        "well below the one before it shows what costs time.",
-        (
-            *case_columns(),
-            time("run", "run"),
-            ratio("P_eq", "equivalent_ranks"),
-            ratio("E_het", "e_het", 3),
-            Column("95 % interval", "e_het_low e_het_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True),
-            words("fastest alone", "fastest_alone"),
-            ratio("speedup", "speedup"),
-            *_BOUNDS,
-            words("speeds from", "speeds_from"),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
+        bounds, name = u.bounds or (np.nan,) * 3, next(iter(u.alone), None)
+        used = u.seconds, u.equivalent, u.e_het, u.e_het_ends
+        remarks = "; ".join(u.notes)
+        yield *case_of(u.result), *used, name, u.fastest[0], *bounds, u.source or None, remarks
 
 
-def bounds(found: Sequence[Speedup], unequal: Sequence[Unequal]) -> Table:
+@declared(
+    "speedup_bounds",
+    "Bounds on the speedup",
+    "Upper limits of the speedup of assembly + CG over one rank (Ferreira 2006, Eqs 3.7 to 3.9): the "
+    "time on one rank over the largest time of any rank. The first counts computing; the second also "
+    "waiting and messages; the third also work that a single rank would not do.",
+    CASE,
+    "speedup",
+    BOUNDS,
+)
+def bounds(found: Sequence[Speedup], unequal: Sequence[Unequal]) -> Rows:
     """One row per run that has a speedup over one rank and is not among the unequal ones: its bounds."""
     apart = {id(u.result) for u in unequal}
     judged = [s for s in found if s.base and s.base.ranks == 1 and id(s.result) not in apart]
-    rows = [(*case_of(s.result), s.ratio, *bounds_of(s.result, s.base)) for s in judged if s.base]
-    return Table(
-        "speedup_bounds",
-        "Bounds on the speedup",
-        "Upper limits of the speedup of assembly + CG over one rank (Ferreira 2006, Eqs 3.7 to 3.9): the "
-        "time on one rank over the largest time of any rank. The first counts computing; the second also "
-        "waiting and messages; the third also work that a single rank would not do.",
-        (*case_columns(), ratio("speedup", "speedup"), *_BOUNDS),
-        tuple(rows),
-    )
+    return [(*case_of(s.result), s.ratio, *bounds_of(s.result, s.base)) for s in judged if s.base]

@@ -15,18 +15,16 @@ from statistics import median
 import numpy as np
 
 from fembench.base import units
-from fembench.records.case import fields_of
+from fembench.report.bases import SIZE, caveats, difference, fastest, ratio_range
 from fembench.report.equality import equality, unequal_ranks
 from fembench.report.laws import SAME_SIZE
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, SOLVE, VECTORS, Time
-from fembench.report.results import Result, kind_difference
-from fembench.report.speedup import hosts_of, ratio_range
-from fembench.report.table import Column, Table, integer, ratio, time, words
+from fembench.report.results import Result
+from fembench.report.table import Rows, declared
 
 ITERATION = "iteration"
 BY_ITERATION = {ITERATION: CG, PRODUCT: PRODUCT, VECTORS: VECTORS}  # times of one iteration
 QUANTITIES = (ASSEMBLY, PRODUCT, VECTORS, ITERATION, CG, SOLVE)
-MAY_GROW = {"mesh", *fields_of("placement", "text")}  # fields of a case in which a series differs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,26 +81,16 @@ def per_rank(result: Result) -> float:
 
 def _belongs(series: Sequence[Result], r: Result) -> bool:
     """Whether a result continues a series: of its size per rank, not of a mesh that it has on other ranks."""
-    first = series[0]
+    first = series[0].record
     grown = all(r.mesh != other.mesh or r.ranks == other.ranks for other in series)
-    return grown and per_rank(r) <= SAME_SIZE * per_rank(first) and _alike(first, r)
-
-
-def _alike(a: Result, b: Result) -> bool:
-    """Whether two results were computed in the same way by the same software, whatever their meshes."""
-    mine, theirs = (r.pool.case.flat() for r in (a, b))
-    same = all(mine[f] == theirs[f] for f in mine if f not in MAY_GROW)
-    return (
-        same
-        and a.record.mesh.element == b.record.mesh.element
-        and kind_difference(a.record, b.record) is None
-    )
+    alike = first.mesh.element == r.record.mesh.element and difference(first, r.record, SIZE) is None
+    return grown and alike and per_rank(r) <= SAME_SIZE * per_rank(series[0])
 
 
 def _base(series: Sequence[Result], asked: int) -> Result:
     """The fastest result on the fewest ranks, or on as many as were asked for."""
     fewest = asked if any(r.ranks == asked for r in series) else min(r.ranks for r in series)
-    return min((r for r in series if r.ranks == fewest), key=lambda r: r.times[CG].median)
+    return fastest((r for r in series if r.ranks == fewest), CG) or series[0]
 
 
 def _point(result: Result, base: Result, series: Sequence[Result], everyone: Sequence[Result]) -> WeakPoint:
@@ -157,11 +145,7 @@ def _efficiency(alone: Time, mine: Time, result: Result, base: Result) -> tuple[
 
 def _notes(result: Result, base: Result, equal: str) -> list[str]:
     notes = [equal] if equal and result is not base else []
-    if any(t.apart for r in (result, base) if (t := r.times.get(CG))):
-        notes.append("runs differ")
-    if "PROVISIONAL" in (result.pool.status, base.pool.status):
-        notes.append("PROVISIONAL")
-    return notes
+    return notes + caveats(result, base)
 
 
 NOTE = (
@@ -174,84 +158,56 @@ RANGE = (
     "With three or more runs of each, the range is a 95 % interval over runs; for fewer, it combines the "
     "ends of both intervals over sets and says nothing about other runs. "
 )
+PLACE = (
+    "variant; equations_per_rank equations series: equations / rank | >{0:count}; "
+    "ranks setting: ranks | {1}; hosts; mesh"
+)
 
 
-def weak_table(found: Sequence[WeakPoint]) -> Table:
+@declared(
+    "weak",
+    "Weak scaling",
+    f"{NOTE}The time is that of one iteration of cg, by which machines can be compared: a larger system "
+    f"needs more iterations on any machine. {RANGE.strip()}",
+    PLACE,
+    "iterations; iteration_s; iteration_efficiency: efficiency | .3f",
+    "iteration_low iteration_high: range | .3f; base_runs; runs; remarks",
+)
+def weak_table(found: Sequence[WeakPoint]) -> Rows:
     """One row per result of a series."""
-    rows = [
+    return [
         (*_place(p), p.result.record.solve.iterations, p.times[ITERATION].median, *_shown(p, ITERATION))
         + (p.base.times[CG].runs, p.result.times[CG].runs, "; ".join(p.notes))
         for p in found
     ]
-    return Table(
-        "weak",
-        "Weak scaling",
-        f"{NOTE}The time is that of one iteration of cg, by which machines can be compared: a larger system "
-        f"needs more iterations on any machine. {RANGE.strip()}",
-        (
-            *_PLACE,
-            integer("iterations"),
-            time("iteration", "iteration"),
-            ratio("efficiency", "iteration_efficiency", 3),
-            _ends("iteration"),
-            integer("base runs"),
-            integer("runs"),
-            words("remarks"),
-        ),
-        tuple(rows),
-    )
 
 
-def weak_phases(found: Sequence[WeakPoint]) -> Table:
+@declared(
+    "weak_phases",
+    "Weak scaling by phase",
+    "Series, efficiency and range are those of the table before. Iteration, product and vectors are "
+    "times of one iteration of cg; product and vectors are its computing parts. The efficiencies of cg "
+    "and of assembly + cg also count the additional iterations that a larger system needs.",
+    PLACE,
+    "phase; time_s; efficiency | .3f; phase_low phase_high: range | .3f",
+)
+def weak_phases(found: Sequence[WeakPoint]) -> Rows:
     """One row per result and phase."""
-    rows = [
+    return [
         (*_place(p), name, p.times[name].median, *_shown(p, name))
         for p in found
         if p.base is not p.result
         for name in QUANTITIES
         if name in p.times
     ]
-    return Table(
-        "weak_phases",
-        "Weak scaling by phase",
-        "Series, efficiency and range are those of the table before. Iteration, product and vectors are "
-        "times of one iteration of cg; product and vectors are its computing parts. The efficiencies of cg "
-        "and of assembly + cg also count the additional iterations that a larger system needs.",
-        (
-            *_PLACE,
-            words("phase"),
-            time("time", "time"),
-            ratio("efficiency", "efficiency", 3),
-            _ends("phase"),
-        ),
-        tuple(rows),
-    )
-
-
-_PLACE = (
-    words("variant"),
-    Column(
-        "equations / rank",
-        "equations_per_rank equations series",
-        lambda v: units.count(v[0]),
-        number=True,
-    ),
-    Column("ranks", "ranks setting", lambda v: v[1]),
-    integer("hosts"),
-    words("mesh"),
-)
 
 
 def _place(p: WeakPoint) -> tuple[object, ...]:
     r = p.result
     size = per_rank(r), r.record.mesh.n_equations, p.series
-    return r.variant, size, (r.ranks, r.setting), hosts_of(r), r.mesh
+    return r.variant, size, (r.ranks, r.setting), r.hosts, r.mesh
 
 
 def _shown(p: WeakPoint, name: str) -> tuple[float, tuple[float, ...]]:
     value, low, high = p.efficiency.get(name, (np.nan,) * 3)
     return value, ((np.nan,) * 2 if p.base is p.result else (low, high))
-
-
-def _ends(key: str) -> Column:
-    return Column("range", f"{key}_low {key}_high", lambda v: f"{v[0]:.3f}–{v[1]:.3f}", number=True)

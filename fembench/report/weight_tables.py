@@ -7,35 +7,29 @@ from fembench.base.units import plural, seconds
 from fembench.records.record import now_utc
 from fembench.records.weights import RankShare, Weights, age_seconds
 from fembench.report.measures import CG
-from fembench.report.results import Result
-from fembench.report.table import Column, Table, case_columns, case_of, integer, ratio, time, words
+from fembench.report.results import CASE, Result, case_of
+from fembench.report.table import Rows, declared
 from fembench.weights.make import by_time
 
 
-def weights_table(results: Iterable[Result]) -> Table:
+@declared(
+    "weights",
+    "Weights",
+    "The share of the cells with which all ranks would finish together. It follows from the time per "
+    "cell on each rank (assembly and the computing in cg). The interval is taken over runs if there "
+    "are at least three, or over the sets of a single run.",
+    CASE,
+    "rank; host; share | .4f; share_low share_high: 95 % interval | .4f",
+    "cost_per_cell_s: time per cell",
+)
+def weights_table(results: Iterable[Result]) -> Rows:
     """Weights by the rule `time`, one row per rank of every valid case on several ranks."""
-    rows = [
+    return [
         (*case_of(result), rank, one.host, one.share, (one.low, one.high), one.cost)
         for result in results
         if result.ranks > 1 and result.pool.status != "INVALID" and CG in result.times
         for rank, one in enumerate(by_time(result.pool.records).ranks)
     ]
-    return Table(
-        "weights",
-        "Weights",
-        "The share of the cells with which all ranks would finish together. It follows from the time per "
-        "cell on each rank (assembly and the computing in cg). The interval is taken over runs if there "
-        "are at least three, or over the sets of a single run.",
-        (
-            *case_columns(),
-            integer("rank"),
-            words("host"),
-            ratio("share", "share", 4),
-            Column("95 % interval", "share_low share_high", lambda v: f"{v[0]:.4f}–{v[1]:.4f}", number=True),
-            time("time per cell", "cost_per_cell"),
-        ),
-        tuple(rows),
-    )
 
 
 def as_table(weights: Weights) -> str:

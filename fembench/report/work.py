@@ -6,7 +6,7 @@ from fembench.base.units import plural
 from fembench.records.record import Record
 from fembench.report.measures import host_of
 from fembench.report.results import Result
-from fembench.report.table import Column, Table, integer, percent, ratio, words
+from fembench.report.table import Rows, declared
 
 
 def partitions(results: Iterable[Result]) -> list[Result]:
@@ -19,90 +19,71 @@ def partitions(results: Iterable[Result]) -> list[Result]:
     return list(found.values())
 
 
-def parts(results: Iterable[Result]) -> Table:
+@declared(
+    "parts",
+    "Parts",
+    "The part of the mesh that each rank received. Target and share are fractions of the cells. Dofs "
+    "are the free unknowns of the part; shared dofs also belong to other parts ('all' includes "
+    "restrained ones). CPUs are those that the rank was allowed to use.",
+    "mesh; method; parts; rank; host; target_fraction; share_fraction; cells; dofs; blocks; shared_dofs",
+    "shared_dofs_all: shared, all; neighbours; cpus: CPUs",
+)
+def parts(results: Iterable[Result]) -> Rows:
     """One row per part."""
-    rows = []
     for r in partitions(results):
         p = r.record.partition
         for rank in range(r.ranks):
-            rows.append(
+            yield (
                 (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
                 + (p.cells[rank] / max(sum(p.cells), 1), p.cells[rank], p.dofs[rank], p.blocks[rank])
                 + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
                 + (cpu_ranges(r.record.environment.affinity[rank]),)
             )
-    return Table(
-        "parts",
-        "Parts",
-        "The part of the mesh that each rank received. Target and share are fractions of the cells. Dofs "
-        "are the free unknowns of the part; shared dofs also belong to other parts ('all' includes "
-        "restrained ones). CPUs are those that the rank was allowed to use.",
-        (
-            words("mesh"),
-            words("method"),
-            integer("parts"),
-            integer("rank"),
-            words("host"),
-            percent("target", "target"),
-            percent("share", "share"),
-            integer("cells"),
-            integer("dofs"),
-            integer("blocks"),
-            integer("shared dofs"),
-            integer("shared, all", "shared_dofs_all"),
-            integer("neighbours"),
-            words("CPUs", "cpus"),
-        ),
-        tuple(rows),
-    )
 
 
-def balance(results: Iterable[Result]) -> Table:
+@declared(
+    "partitions",
+    "Partitions",
+    "Imbalance is the largest part over its fair share; 1 is perfect. The fair share follows the "
+    "targets for cells and matrix blocks, and is the mean for shared dofs. 'Off target' is the largest "
+    "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
+    "B4).",
+    "mesh; method; ranks setting: parts | {1}; imbalance_cells: cells | .3f",
+    "imbalance_blocks: blocks | .3f; imbalance_shared_dofs: shared dofs | .3f; miss_fraction: off target",
+    "cut: cut facets; shared_dofs_sum: shared dofs, sum; neighbour_pairs",
+)
+def balance(results: Iterable[Result]) -> Rows:
     """One row per partition: how even it is, and the size of its interface."""
-    rows = []
     for r in partitions(results):
         p = r.record.partition
         pairs = sum(len(n) for n in p.neighbours) // 2
         miss = max(abs(c / max(sum(p.cells), 1) / t - 1) if t else 0.0 for c, t in zip(p.cells, p.targets))
-        rows.append(
+        yield (
             (r.mesh, p.method, (r.ranks, r.setting), _imbalance(p.cells, p.targets))
             + (_imbalance(p.blocks, p.targets), _imbalance(p.shared_dofs, (1,) * r.ranks), miss)
             + (p.cut, sum(p.shared_dofs), pairs)
         )
-    return Table(
-        "partitions",
-        "Partitions",
-        "Imbalance is the largest part over its fair share; 1 is perfect. The fair share follows the "
-        "targets for cells and matrix blocks, and is the mean for shared dofs. 'Off target' is the largest "
-        "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
-        "B4).",
-        (
-            words("mesh"),
-            words("method"),
-            Column("parts", "ranks setting", lambda v: v[1]),
-            ratio("cells", "imbalance_cells", 3),
-            ratio("blocks", "imbalance_blocks", 3),
-            ratio("shared dofs", "imbalance_shared_dofs", 3),
-            percent("off target", "miss"),
-            integer("cut facets", "cut"),
-            integer("shared dofs, sum", "shared_dofs_sum"),
-            integer("neighbour pairs"),
-        ),
-        tuple(rows),
-    )
 
 
-def iterations(results: Sequence[Result]) -> Table:
+@declared(
+    "iterations",
+    "Iterations and equations",
+    "The number of iterations may depend on the number of ranks only through rounding (by up to 2 "
+    "iterations or 2 %), unless the preconditioner is built from the parts. Without a preconditioner "
+    "it grows roughly as the cube root of the number of equations.",
+    "mesh; variant; element; equations; preconditioner; goal",
+    "iterations_min iterations_max: iterations; ranks: on ranks",
+)
+def iterations(results: Sequence[Result]) -> Rows:
     """Iterations and equations, over all runs that solve the same system to the same tolerance."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in results:
         groups.setdefault(r.series, []).extend(r.pool.records)
-    rows = []
     for (mesh, variant), records in groups.items():
         found = [r.solve.iterations for r in records]
         ranks = sorted({r.case.placement.ranks for r in records})
         goal = _goal(records[0])
-        rows.append(
+        yield (
             (
                 mesh,
                 variant,
@@ -112,24 +93,6 @@ def iterations(results: Sequence[Result]) -> Table:
             )
             + (goal, (min(found), max(found)), " ".join(map(str, ranks)))
         )
-    return Table(
-        "iterations",
-        "Iterations and equations",
-        "The number of iterations may depend on the number of ranks only through rounding (by up to 2 "
-        "iterations or 2 %), unless the preconditioner is built from the parts. Without a preconditioner "
-        "it grows roughly as the cube root of the number of equations.",
-        (
-            words("mesh"),
-            words("variant"),
-            words("element"),
-            integer("equations"),
-            words("preconditioner"),
-            words("goal"),
-            Column("iterations", "iterations_min iterations_max", _range, number=True),
-            words("on ranks", "ranks"),
-        ),
-        tuple(rows),
-    )
 
 
 def cpu_ranges(cpus: Sequence[int]) -> str:

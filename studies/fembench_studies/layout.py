@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fembench.report.table import Column, Table, integer, percent, time, words
+from fembench.report.table import Column, Table, words
 
 THESIS = "thesis_"
 
@@ -27,19 +27,19 @@ def figure_of(value: float) -> str:
 
 def value(name: str, head: str = "") -> Column:
     """A column of numbers."""
-    return Column(head or name.replace("_", " "), name, figure_of, number=True)
+    return Column(head or name.replace("_", " "), name, figure_of)
 
 
 def count(name: str, head: str = "") -> Column:
     """A column of whole numbers."""
-    return Column(head or name.replace("_", " "), name, lambda v: f"{v:.0f}", number=True)
+    return Column(head or name.replace("_", " "), name, ".0f")
 
 
 def _column(key: str, kind: str = "value", head: str = "") -> Column:
     head = head or key.replace("_", " ")
     numbers = {"value": value, "count": count}
-    others = {"words": words, "integer": integer, "percent": percent, "time": time}
-    return numbers[kind](key, head) if kind in numbers else others[kind](head, key)
+    units = {"words": "", "integer": "", "percent": "_fraction", "time": "_s"}
+    return numbers[kind](key, head) if kind in numbers else words(head, key + units[kind])
 
 
 def columns(texts: str) -> tuple[Column, ...]:

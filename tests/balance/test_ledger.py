@@ -143,6 +143,12 @@ def test_a_policy_stands_beside_the_run_without_moves():
     assert row["gain_low_fraction"] is None  # of single runs
 
 
+def test_a_run_without_moves_of_other_blocks_is_no_base():
+    still = taking(50.0, "none", "still")
+    still = msgspec.structs.replace(still, case=still.case.with_(blocks_per_rank=4))
+    assert gains([still, taking(35.0, "amortised", "moved")]) == []
+
+
 def test_the_gain_of_a_policy_is_over_runs():
     """30 % gained in every turn, both scattering: Welch's interval of the ratio, about 0.7."""
     still = [taking(t, "none", f"still-{t}") for t in (50.0, 52.0, 48.0)]

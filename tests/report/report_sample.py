@@ -27,6 +27,8 @@ from fembench.records.record import (
     Verdict,
     Verification,
 )
+from fembench.report import tables
+from fembench.report.table import to_json
 
 # name: (nodes, cells, equations, restrained dofs, iterations)
 MESHES = {
@@ -284,6 +286,15 @@ def peers_record(**changes):
 def campaign(ranks=(1, 2, 4), meshes=("m1", "m2", "m3"), **changes):
     """One record of every mesh on every count of ranks."""
     return [make_record(mesh, p, **changes) for mesh in meshes for p in ranks]
+
+
+def named(records, name, **more):
+    """The table of this name in the report of these records."""
+    return next(t for t in tables.every_table(records, **more) if t.name == name)
+
+
+def rows_of(records, name, **more):
+    return to_json(named(records, name, **more))
 
 
 def nested(rows, kind=float):

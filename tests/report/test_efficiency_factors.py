@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, campaign, environment, make_record, nested
+from report_sample import HOST, campaign, environment, make_record, named, nested, rows_of
 
 from fembench.model.from_record import on_ideal_network
 from fembench.records import phases as ph
@@ -13,7 +13,6 @@ from fembench.report.factors import every_factor, useful
 from fembench.report.measures import SOLVE
 from fembench.report.results import results
 from fembench.report.speedup import speedup
-from fembench.report.table import to_json
 from fembench.report.unequal import unequal_results
 
 replace = msgspec.structs.replace
@@ -169,8 +168,7 @@ def test_a_quota_makes_ranks_unequal_and_leaves_no_factor_blank():
     low, high = u.e_het_ends
     assert low <= u.e_het <= high
     assert 0 < high - low < 0.2
-    rows = tables.every_table([make_record(sets=8), *runs])
-    head = {row["what"]: row for row in to_json(next(t for t in rows if t.name == "headline"))}
+    head = {row["what"]: row for row in rows_of([make_record(sets=8), *runs], "headline")}
     row = head["efficiency of unequal ranks"]
     assert row["value"] == pytest.approx(100 * u.e_het)
     assert row["low"] <= row["value"] <= row["high"]
@@ -206,29 +204,19 @@ def test_a_mesh_that_grows_with_the_ranks_has_the_scaling_of_the_same_work():
 
 def test_ranks_that_share_cores_have_no_factor():
     crowded = make_record(ranks=2, environment=environment(2, oversubscribed=True))
-    (row,) = to_json(named([crowded]))
+    (row,) = rows_of([crowded], "speedup_factors")
     assert row["parallel_efficiency"] is None
     assert row["remarks"].startswith("not available: ranks share cores")
 
 
 def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are_unequal():
     assert not [t for t in tables.every_table([make_record()]) if t.name == "speedup_factors"]
-    assert "e_het" not in named(campaign((1, 2), ("m1",))).names
+    assert "e_het" not in named(campaign((1, 2), ("m1",)), "speedup_factors").names
     odd = (HOST, replace(HOST, name="node9", cpu_model="Other CPU"))
-    assert (
-        "e_het"
-        in named(
-            [make_record(ranks=2, environment=environment(2, hosts=odd))] * 1
-            + [make_record(ranks=2, shares="2:1", environment=environment(2, hosts=odd))]
-        ).names
-    )
-
-
-def named(records):
-    return next(t for t in tables.every_table(records) if t.name == "speedup_factors")
+    two = [make_record(ranks=2, environment=environment(2, hosts=odd), **c) for c in ({}, {"shares": "2:1"})]
+    assert "e_het" in named(two, "speedup_factors").names
 
 
 def test_the_table_of_factors_says_which_times_it_covers():
-    made = tables.every_table([make_record(ranks=p) for p in (1, 2)])
-    (title,) = [table.title for table in made if table.name == "speedup_factors"]
+    title = named([make_record(ranks=p) for p in (1, 2)], "speedup_factors").title
     assert title == "Efficiency factors of assembly + cg"

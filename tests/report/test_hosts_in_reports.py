@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 from planted_nodes import Planted, planted_nodes
-from report_sample import HOST, environment, make_record, nested
+from report_sample import HOST, environment, make_record, nested, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables
@@ -43,10 +43,6 @@ def _slowed(seconds, ranks, factor):
     rows[others, ph.WAIT] += (after - before).max()
     rows[:, ph.CG] = rows[:, list(ph.CG_PARTS)].sum(axis=1)
     return nested(rows)
-
-
-def rows_of(records, name):
-    return to_json(next(t for t in tables.every_table(records) if t.name == name))
 
 
 def three(n, slow, factor=2.0, **changes):
@@ -155,26 +151,6 @@ def test_phases_by_host_that_are_left_out_because_ranks_take_turns_are_listed_wi
 
 def test_one_host_has_no_heat_map():
     assert heat_map(host_times(results([make_record(ranks=4)])), host_speeds(None)) is None
-
-
-def test_speedup_by_hosts_is_relative_to_the_fewest_hosts_with_as_many_ranks_each():
-    """m3 on 2 x 2, 4 x 2 and 4 x 1 ranks: only the first two have the same ranks on each host."""
-    records = [on_hosts(n, k) for n, k in ((2, 2), (4, 2), (4, 1), (1, 2))]
-    rows = [r for r in rows_of(records, "speedup_hosts") if r["phase"] == "assembly"]
-    found = {(r["hosts"], r["ranks_per_host"]): r for r in rows}
-    assert found[2, 2]["speedup"] == pytest.approx(2.0)
-    assert (found[4, 2]["base_hosts"], found[4, 2]["speedup"]) == (1, pytest.approx(4.0))
-    assert found[4, 2]["efficiency"] == pytest.approx(1.0)
-    (alone,) = [r for r in rows_of(records, "speedup_hosts") if (r["hosts"], r["ranks_per_host"]) == (4, 1)]
-    assert alone["remarks"] == "not available: no run on fewer hosts with one rank on each"
-
-
-def test_hosts_with_different_numbers_of_ranks_have_no_speedup_by_hosts():
-    record = on_hosts(2, 2)
-    uneven = replace(record, environment=replace(record.environment, rank_host=(0, 0, 0, 1)))
-    (row,) = rows_of([uneven, on_hosts(1, 2)], "speedup_hosts")
-    assert (row["speedup"], row["ranks_per_host"]) == (None, None)
-    assert "different numbers of ranks" in row["remarks"]
 
 
 def test_placements_are_listed_once_with_hosts_and_cpus():

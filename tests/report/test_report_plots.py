@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from report_sample import HOST, campaign, environment, make_record
 
+from fembench.base.units import digits
 from fembench.mesh.box import box
 from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
+from fembench.records.times import Times
 from fembench.report.exports import Fields
+from fembench.report.measures import mean_times
 from fembench.report.plots import bars, body, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
@@ -64,6 +67,14 @@ def test_phases_have_one_panel_a_mesh_and_one_figure_a_variant():
     ]
     assert [w for w in words(second) if "equations" in w] == ["630 equations"]
     assert (first.name, second.name) == ("phases", "phases-2")
+
+
+def test_the_number_on_top_of_a_stack_is_the_sum_of_its_bands():
+    record = make_record("m1", 2, noise=0.0)
+    (plot,) = bars.phases(results([record]))
+    one = mean_times([Times(record)])
+    whole = sum(one.get(name, 0.0) for _, names, _ in (*bars.SET_UP, *bars.SOLVE) for name in names)
+    assert digits(1e3 * whole) in words(plot)
 
 
 def test_one_record_gives_only_what_one_rank_can_show():

@@ -3,17 +3,15 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import make_record
+from report_sample import make_record, rows_of
 
 from fembench.methods.lookup import Combination
 from fembench.methods.recipe import recipe
 from fembench.records import phases as ph
 from fembench.records.binding import taking_turns
-from fembench.report import tables
 from fembench.report.plots.roofline import roofline
 from fembench.report.results import results
 from fembench.report.roofline import phase_works, roofline_points
-from fembench.report.table import to_json
 
 replace = msgspec.structs.replace
 
@@ -61,7 +59,7 @@ def test_a_method_whose_cost_a_record_lacks_has_the_whole_iteration_alone(precon
 
 def test_rates_are_work_over_the_time_of_the_phase_and_the_roof_is_the_sum_over_ranks():
     record = counted()
-    rows = {r["phase"]: r for r in to_json(named([record]))}
+    rows = {r["phase"]: r for r in rows_of([record], "roofline")}
     spent = np.array(record.sets[-1].seconds)[:, list(ph.PRODUCT_PARTS)].sum(axis=1) / record.solve.iterations
     product = rows["product"]
     assert product["intensity"] == pytest.approx(0.25)
@@ -78,7 +76,7 @@ def test_a_core_counts_once_and_only_for_the_time_that_a_quota_leaves():
     (host,) = record.environment.hosts
     half = replace(host, name="n2", cores=1, cpu_quota=0.5)
     placed = replace(record.environment, hosts=(host, half), rank_host=(0, 1))
-    (product, *_) = to_json(named([replace(record, environment=placed)]))
+    (product, *_) = rows_of([replace(record, environment=placed)], "roofline")
     assert product["roof_gb_per_s"] == pytest.approx(1.5 * 8.0)
 
 
@@ -101,16 +99,13 @@ def test_ranks_take_turns_if_their_machine_has_fewer_cores_whatever_its_hosts_ar
 def test_without_a_measured_bandwidth_there_is_no_roof_and_no_plot():
     record = counted()
     bare = replace(record, solve=replace(record.solve, bandwidth=()))
-    assert {r["remarks"] for r in to_json(named([bare]))} == {"roof not available: no bandwidth was measured"}
+    assert {r["remarks"] for r in rows_of([bare], "roofline")} == {
+        "roof not available: no bandwidth was measured"
+    }
     assert roofline(roofline_points(results([bare]))) is None
-    missing = next(t for t in tables.every_table([bare]) if t.name == "unavailable")
-    assert "roofline" in [r["what"] for r in to_json(missing)]
+    assert "roofline" in [r["what"] for r in rows_of([bare], "unavailable")]
 
 
 def test_the_plot_names_ranks_and_phases():
     plot = roofline(roofline_points(results([counted(1), counted(2), counted(8)])))
     assert all(word in plot.svg for word in ("product", "vectors", "whole iteration", "8 ranks", "1 rank<"))
-
-
-def named(records):
-    return next(t for t in tables.every_table(records) if t.name == "roofline")

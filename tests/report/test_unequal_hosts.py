@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from report_sample import HOST, environment, make_record
+from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables
 from fembench.report.laws import amdahl_laws, gustafson_laws
-from fembench.report.plots.unequal import unequal_hosts
+from fembench.report.plots.bars import unequal_hosts
 from fembench.report.results import results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import text, to_json
@@ -80,8 +80,7 @@ def test_bounds_fall_with_waiting_messages_and_extra_work():
 def test_equal_ranks_have_the_same_bounds():
     alone = planted((1.0,), (1,), flops=1.5)
     run = planted((1.0, 1.0), (2, 1), send=2.0, shares="2:1")  # computes 16 and 8 s, a quarter not needed
-    (table,) = (t for t in tables.every_table([alone, run]) if t.name == "speedup_bounds")
-    (row,) = to_json(table)
+    (row,) = rows_of([alone, run], "speedup_bounds")
     found = [row[f"bound_{name}"] for name in ("work", "waiting", "extra")]
     # work 0.75 x 16 and 0.75 x 8; rank 0: 12 + 0 + 2, rank 1: 6 + 8 + 2; extra 4 and 2
     assert found == pytest.approx([24 / 12, 24 / 16, 24 / 18])
@@ -174,8 +173,8 @@ def test_laws_of_equal_ranks_by_hand():
     ],
 )
 def test_what_is_no_sequential_fraction_is_not_printed_as_one(times, why):
-    (row,) = next(to_json(t) for t in tables.every_table(at_ranks(times)) if t.name == "speedup_laws")
-    assert (row["amdahl_f"], row["amdahl_limit"], row["amdahl_off_fraction"]) == (None, None, None)
+    (row,) = rows_of(at_ranks(times), "speedup_laws")
+    assert (row["amdahl_f"], row["amdahl_limit"], row["off_fraction"]) == (None, None, None)
     assert row["remarks"] == why
 
 
@@ -193,10 +192,9 @@ def test_gustafsons_law_is_fitted_to_meshes_that_grow_with_the_ranks():
     (law,) = gustafson_laws(all_speedups(found, "assembly + cg"))
     assert law.processors == (2.0, 4.0)
     assert law.fit.fraction == pytest.approx(0.2)
-    (row,) = next(to_json(t) for t in tables.every_table(records) if t.name == "speedup_scaled")
-    assert row["cells_per_rank"] == 24
+    (row,) = rows_of(records, "speedup_laws")
+    assert (row["law"], row["mesh"]) == ("Gustafson", "24 cells per rank")
     assert row["amdahl_f"] == pytest.approx(0.2 / (0.2 + 0.8 * 4))
-    assert "speedup_laws" not in {t.name for t in tables.every_table(records)}
     assert gustafson_laws(all_speedups(results(at_ranks({1: 1.0, 2: 0.55, 4: 0.325})), "assembly + cg")) == []
 
 

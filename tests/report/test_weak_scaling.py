@@ -3,13 +3,11 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, environment, make_record
+from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
-from fembench.report import tables
 from fembench.report.plots.lines import weak_scaling
 from fembench.report.results import results
-from fembench.report.table import to_json
 from fembench.report.weak import weak_points, weak_series
 from fembench.stats.student import ratio_unpaired
 
@@ -26,10 +24,6 @@ def lasting(record, seconds, iterations=100):
         for s in record.sets
     )
     return replace(record, sets=sets, solve=replace(record.solve, iterations=iterations))
-
-
-def rows_of(records, name="weak"):
-    return to_json(next(t for t in tables.every_table(records) if t.name == name))
 
 
 def test_meshes_that_grow_with_the_ranks_form_a_series():
@@ -67,7 +61,7 @@ def test_runs_on_another_processor_or_element_are_in_no_series():
 
 def test_more_hosts_of_the_same_kind_continue_a_series():
     two = environment(4, hosts=(HOST, replace(HOST, name="node9")))
-    first, second = rows_of([make_record("m1"), make_record("m2", 4, environment=two)])
+    first, second = rows_of([make_record("m1"), make_record("m2", 4, environment=two)], "weak")
     assert (first["hosts"], second["hosts"]) == (1, 2)
 
 
@@ -80,15 +74,15 @@ def sized(mesh, ranks, per_rank, **changes):
 def test_a_rank_with_more_equations_than_the_base_may_take_longer():
     """1.1 times the equations per rank in 1.1 times the time: a perfect machine."""
     records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
-    _, row = rows_of(records)
+    _, row = rows_of(records, "weak")
     assert row["iteration_efficiency"] == pytest.approx(1.0)
     assert {r["phase"]: r["efficiency"] for r in rows_of(records, "weak_phases")}["cg"] == pytest.approx(1.0)
 
 
 def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_run():
     records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
-    assert [row["equations_per_rank"] for row in rows_of(records)] == [600, 660]
-    assert {row["series"] for row in rows_of(records)} == {"csr, 600 to 660 equations per rank"}
+    assert [row["equations_per_rank"] for row in rows_of(records, "weak")] == [600, 660]
+    assert {row["series"] for row in rows_of(records, "weak")} == {"csr, 600 to 660 equations per rank"}
     headline = {row["what"]: row["remarks"] for row in rows_of(records, "headline")}
     assert "csr, 660 equations per rank, from 1 to 4 ranks" in headline["weak scaling efficiency"]
 
@@ -96,7 +90,7 @@ def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_r
 @pytest.mark.row("004:4g")
 def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
     records = [lasting(sized("m1", 1, 640), 1e-3), lasting(sized("m2", 4, 640), 1.25e-3, iterations=200)]
-    first, second = rows_of(records)
+    first, second = rows_of(records, "weak")
     assert (first["iteration_efficiency"], second["iteration_efficiency"]) == pytest.approx((1.0, 0.8))
     assert second["iteration_s"] == pytest.approx(1.25e-3)
     by_phase = {r["phase"]: r["efficiency"] for r in rows_of(records, "weak_phases")}
@@ -110,7 +104,7 @@ def test_the_interval_is_that_of_the_ratio_of_runs():
     alone, together = (1.0e-3, 1.01e-3, 1.03e-3), (1.2e-3, 1.22e-3, 1.25e-3, 1.3e-3)
     records = [lasting(sized("m1", 1, 640, run=k), t) for k, t in enumerate(alone)]
     records += [lasting(sized("m2", 4, 640, run=k), t) for k, t in enumerate(together)]
-    _, row = rows_of(records)
+    _, row = rows_of(records, "weak")
     expected = ratio_unpaired(alone, together).interval
     assert (row["iteration_low"], row["iteration_high"]) == pytest.approx((expected.low, expected.high))
     assert (row["base_runs"], row["runs"]) == (3, 4)
@@ -128,7 +122,7 @@ def test_unequal_ranks_have_times_but_no_efficiency():
     odd = (HOST, replace(HOST, name="node9", cpu_model="Other"))
     ones = [make_record("m1", 2, environment=environment(2, hosts=odd))]
     ones.append(make_record("m2", 8, environment=environment(8, hosts=odd)))
-    _, row = rows_of(ones)
+    _, row = rows_of(ones, "weak")
     assert row["iteration_efficiency"] is None
     assert row["iteration_s"] > 0
     assert "unequal ranks" in row["remarks"]

@@ -10,7 +10,7 @@ import dataclasses
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -29,7 +29,6 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from fembench.base.files import write_atomic
 
 Floats = npt.NDArray[np.float64]
-T = TypeVar("T")
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
@@ -104,18 +103,6 @@ def figure(
         for empty in axes[n:]:
             empty.remove()
         yield drawn, list(axes[:n])
-
-
-@contextlib.contextmanager
-def panels(
-    shown: Mapping[str, T], *, columns: int = 3, height: float = 3.6
-) -> Iterator[tuple[Figure, list[tuple[Axes, T]]]]:
-    """A figure with a panel per entry, under its name; a single one does not fill the page."""
-    width = min(WIDTH, 3.0 + 3.0 * len(shown))
-    with figure(len(shown), columns=columns, height=height, width=width) as (drawn, found):
-        for axes, name in zip(found, shown):
-            axes.set_title(escaped(name))
-        yield drawn, list(zip(found, shown.values()))
 
 
 def plot(drawn: Figure, name: str, title: str, caption: str) -> Plot:

@@ -9,12 +9,9 @@ from fembench.report.factors import every_factor
 from fembench.report.host_times import host_times
 from fembench.report.plots import bars, body, gantt, lines
 from fembench.report.plots.balance import balance_plots
-from fembench.report.plots.bars import peers as plot_peers
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.heat_map import heat_map
-from fembench.report.plots.lines import factors, weak_scaling
 from fembench.report.plots.roofline import roofline
-from fembench.report.plots.unequal import unequal_hosts
 from fembench.report.results import Result
 from fembench.report.roofline import roofline_points
 from fembench.report.unequal import unequal_results
@@ -33,15 +30,15 @@ def gallery(
     found: list[Plot | None] = [
         *bars.phases(timed),
         lines.speedups(timed, base),
-        factors(every_factor(timed, unequal, base)),
-        *unequal_hosts(unequal),
-        weak_scaling(weak_points(timed, base)),
+        lines.factors(every_factor(timed, unequal, base)),
+        *bars.unequal_hosts(unequal),
+        lines.weak_scaling(weak_points(timed, base)),
         lines.communication(timed),
         *bars.send_receive(timed),
         bars.rank_by_rank(timed),
         roofline(roofline_points(timed)),
         heat_map(host_times(timed), timed[0].speeds) if timed else None,
-        plot_peers(peers) if peers else None,
+        bars.peers(peers) if peers else None,
         *balance_plots([record for r in timed for record in r.pool.records]),
         *gantt.time_lines(timed),
         lines.iterations(timed),

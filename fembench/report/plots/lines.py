@@ -1,72 +1,24 @@
-"""Curves: speedup and efficiency, communication share, iterations, residuals.
-
-Weak scaling: time of an iteration and its efficiency against ranks, at a constant size per rank.
-
-Predicted times against the number of ranks, with their intervals.
-
-Efficiency factors against ranks, one panel per mesh and method."""
+"""Curves: speedup and efficiency, weak scaling, efficiency factors, communication, iterations, residuals."""
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fembench.report import measures
 from fembench.report.factors import EfficiencyFactors
-from fembench.report.plots import canvas
+from fembench.report.plots import canvas, charts
 from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.plots.charts import Curve, Curves
 from fembench.report.results import Result, by_series
 from fembench.report.speedup import SUPERLINEAR, Speedup, all_speedups
 from fembench.report.weak import ITERATION, WeakPoint
 
+T = TypeVar("T")
 CURVES = 16  # in one figure
 POINTS = 500  # of a residual curve
-
-
-def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
-    """Speedup and efficiency of CG against ranks, with the ideal."""
-    found = [s for s in all_speedups(results, base=base) if np.isfinite(s.ratio)]
-    if not found:
-        return None
-    ranks = [r.ranks for s in found for r in (s.result, s.base) if r]
-    with canvas.figure(2, columns=2, height=4.4) as (drawn, (left, right)):
-        ends = np.array([min(ranks), max(ranks)])
-        left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal")
-        right.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
-        right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
-        for style, group in _styled(found):
-            _speedup_curve(left, right, group, style)
-        canvas.rank_axis(left, ranks)
-        left.set_yscale("log", base=2)
-        left.yaxis.set_major_formatter(lambda v, _: f"{v:g}" if v >= 1 else f"1/{1 / v:g}")
-        canvas.rank_axis(right, ranks)
-        top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
-        right.set_ylim(0, top)
-        one = min(ranks) == max(s.base.ranks for s in found if s.base) == 1
-        left.set_ylabel("speedup of CG, " + ("T(1) / T(P)" if one else "P0 T(P0) / T(P)"))
-        right.set_ylabel("efficiency, speedup / P")
-        canvas.legend_below(drawn, left)
-        return canvas.plot(
-            drawn,
-            "speedup",
-            "Speedup and efficiency of cg against ranks",
-            "The first point of each curve is the base: this code on one rank (or on the fewest, P0), with "
-            "the same mesh, problem, storage and preconditioner on the same kind of host. Times are those "
-            "of the slowest rank. Error bars show the ranges of the table. The dashed line is perfect use "
-            f"of P equal ranks. A point in the {canvas.NAMED[canvas.YELLOW]} band (above {SUPERLINEAR}) is "
-            "super-linear; the table says whether caches or saved work explain it. Efficiency is left out if "
-            "ranks are unequal or share cores.",
-        )
-
-
-def _styled(found: Iterable[Speedup]) -> list[tuple[dict[str, Any], list[Speedup]]]:
-    """Curves by mesh, variant and placement."""
-    curves: dict[tuple[str, ...], list[Speedup]] = {}
-    for s in found:
-        curves.setdefault((*s.result.series, s.result.placement), []).append(s)
-    looks = curve_looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
-    return [(look, group) for look, group in zip(looks, list(curves.values())[:CURVES])]
+PANELS = 4  # of factors, in one figure
 
 
 def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -85,44 +37,157 @@ def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _speedup_curve(left: Axes, right: Axes, group: Sequence[Speedup], style: dict[str, Any]) -> None:
+def _styled(found: Sequence[tuple[Result, T]]) -> list[tuple[dict[str, Any], list[T]]]:
+    """(look, items) by mesh, variant and placement of their results."""
+    groups: dict[tuple[str, str], list[T]] = {}
+    for result, item in found:
+        rest = " · ".join(w for w in (result.variant, result.placement) if w)
+        groups.setdefault((result.mesh, rest), []).append(item)
+    return list(zip(curve_looks(list(groups)), groups.values()))[:CURVES]
+
+
+def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
+    """Speedup and efficiency of CG against ranks, with the ideal."""
+    found = [s for s in all_speedups(results, base=base) if np.isfinite(s.ratio)]
+    if not found:
+        return None
+    drawn = [_speedup_curves(look, group) for look, group in _styled([(s.result, s) for s in found])]
+    one = {s.base.ranks for s in found if s.base} == {1}
+    top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
+    definition = "T(1) / T(P)" if one else "P0 T(P0) / T(P)"
+    return charts.curves(
+        "speedup",
+        "Speedup and efficiency of cg against ranks",
+        "The first point of each curve is the base: this code on one rank (or on the fewest, P0), with "
+        "the same mesh, problem, storage and preconditioner on the same kind of host. Times are those "
+        "of the slowest rank. Error bars show the ranges of the table. The dashed line is perfect use "
+        f"of P equal ranks. A point in the {canvas.NAMED[canvas.YELLOW]} band (above {SUPERLINEAR}) is "
+        "super-linear; the table says whether caches or saved work explain it. Efficiency is left out if "
+        "ranks are unequal or share cores.",
+        [
+            Curves("", f"speedup of CG, {definition}", [left for left, _ in drawn]),
+            Curves("", "efficiency, speedup / P", [right for _, right in drawn], top, line=1.0),
+        ],
+        adjust=_ideal,
+    )
+
+
+def _ideal(axes_of: Sequence[Axes]) -> None:
+    """The diagonal of equal ranks, both axes logarithmic; the band of what is super-linear."""
+    left, right = axes_of
+    ends = left.dataLim.x0, left.dataLim.x1
+    left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal", zorder=1)
+    left.set_yscale("log", base=2)
+    left.autoscale(axis="y")
+    left.yaxis.set_major_formatter(lambda v, _: f"{v:g}" if v >= 1 else f"1/{1 / v:g}")
+    right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
+
+
+def _speedup_curves(look: dict[str, Any], group: Sequence[Speedup]) -> tuple[Curve, Curve]:
     start = sorted({s.base.ranks for s in group if s.base})  # the base: a speedup of P0 on P0 ranks
-    ranks = np.array(start + [s.result.ranks for s in group])
+    ranks = start + [s.result.ranks for s in group]
     ends = [(float(n),) * 3 for n in start] + [(s.ratio, s.low, s.high) for s in group]
     ratios = np.array(ends).T  # the ratio and the ends of its range
-    canvas.curve_with_bars(left, ranks, *ratios, **style)
     known = np.isfinite([s.efficiency for s in group])
     shown = np.append([known.any()] * len(start), known).astype(bool)
-    canvas.curve_with_bars(right, ranks[shown], *(ratios / ranks)[:, shown], **style)
+    return Curve(ranks, ratios, look), Curve(ranks, np.where(shown, ratios / ranks, np.nan), look)
 
 
 def communication(results: Sequence[Result]) -> Plot | None:
     """Share of communication in CG against ranks."""
-    timed = [r for r in results if measures.CG in r.times and r.ranks > 1]
+    timed = [(r, r) for r in results if measures.CG in r.times and r.ranks > 1]
     if not timed:
         return None
-    curves: dict[tuple[str, ...], list[Result]] = {}
-    for r in timed:
-        curves.setdefault((*r.series, r.placement), []).append(r)
-    looks = curve_looks([(mesh, " · ".join(w for w in rest if w)) for mesh, *rest in curves])
-    with canvas.figure(1, height=4.0) as (drawn, (axes,)):
-        for look, group in zip(looks, list(curves.values())[:CURVES]):
-            found = [measures.communication(r.runs) for r in group]
-            shares = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
-            canvas.curve_with_bars(axes, [r.ranks for r in group], *(100 * shares).T, **look)
-        canvas.rank_axis(axes, [r.ranks for r in timed])
-        axes.set_ylim(0, 100)
-        axes.set_ylabel("communication / CG, %")
-        canvas.legend_below(drawn, axes)
-        return canvas.plot(
-            drawn,
-            "communication",
-            "Share of communication in CG",
-            "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar shows "
-            "the range over ranks. The share grows with the number of ranks and is largest for small "
-            "meshes, which have little to compute between two messages. A long bar means uneven load: the "
-            "fast ranks wait.",
-        )
+    made = []
+    for look, group in _styled(timed):
+        found = [measures.communication(r.runs) for r in group]
+        shares = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
+        made.append(Curve([r.ranks for r in group], 100 * shares.T, look))
+    return charts.curves(
+        "communication",
+        "Share of communication in CG",
+        "Send, wait, unpack and all-reduce over the CG time, both as means over ranks; the bar shows "
+        "the range over ranks. The share grows with the number of ranks and is largest for small "
+        "meshes, which have little to compute between two messages. A long bar means uneven load: the "
+        "fast ranks wait.",
+        [Curves("", "communication / CG, %", made, top=100)],
+        height=4.0,
+    )
+
+
+def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
+    """One curve per series."""
+    series: dict[str, list[WeakPoint]] = {}
+    for p in found:
+        series.setdefault(p.series, []).append(p)
+    shown = list(series.items())[-CURVES:]
+    if not shown:
+        return None
+    longest = max(p.times[ITERATION].median for _, group in shown for p in group)
+    factor, unit = canvas.seconds_scale(longest)
+    left, right = [], []
+    for look, (_, group) in zip(curve_looks([(name, "") for name, _ in shown]), shown):
+        ranks = [p.result.ranks for p in group]
+        times = np.array([(t.median, t.low, t.high) for t in (p.times[ITERATION] for p in group)])
+        left.append(Curve(ranks, factor * times.T, look))
+        values = np.array([p.efficiency.get(ITERATION, (np.nan,) * 3) for p in group])
+        right.append(Curve(ranks, values.T, look))
+    highest = max(float(np.nanmax(c.ends[2], initial=1.0)) for c in right)
+    return charts.curves(
+        "weak",
+        "Weak scaling: constant size per rank",
+        "Runs whose equations per rank differ by less than 10 %. Left: time of one iteration of cg on "
+        "the slowest rank, with its 95 % interval; a flat line is perfect. Right: its efficiency over "
+        "the smallest number of ranks, with the range of the table. A drop at few ranks of one host "
+        "means that cores share memory bandwidth; a drop from host to host means messages or waiting. "
+        "Efficiency is left out where ranks are unequal or share cores.",
+        [
+            Curves("", f"iteration of cg, {unit}", left),
+            Curves("", "efficiency", right, top=max(1.1, 1.05 * min(highest, 2.0)), line=1.0),
+        ],
+    )
+
+
+FACTORS: dict[str, tuple[str, dict[str, Any]]] = {  # label -> (attribute, look)
+    "global": ("overall", {"color": canvas.BLACK, "marker": "o", "linewidth": 2.6}),
+    "parallel": ("parallel", {"color": canvas.BLUE, "marker": "s"}),
+    "load balance": ("load_balance", {"color": canvas.GREEN, "marker": "^", "linestyle": "--"}),
+    "serialization": ("serialization", {"color": canvas.VERMILION, "marker": "v", "linestyle": "--"}),
+    "transfer": ("transfer", {"color": canvas.ORANGE, "marker": "D", "linestyle": "--"}),
+    "computation scaling": ("scaling", {"color": canvas.PINK, "marker": "P", "linestyle": ":"}),
+}
+
+
+def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
+    """The largest meshes that ran on several numbers of ranks, shares left at their default."""
+    series: dict[str, list[EfficiencyFactors]] = {}
+    for f in found:
+        if not f.result.placement and np.isfinite(f.parallel):
+            series.setdefault(" · ".join(f.result.series), []).append(f)
+    shown = [item for item in series.items() if len(item[1]) > 1][-PANELS:]
+    if not shown:
+        return None
+    panels = [
+        Curves(title, "efficiency", [_factor(group, *line) for line in FACTORS.items()], line=1.0)
+        for title, group in shown
+    ]
+    return charts.curves(
+        "speedup_factors",
+        "Efficiency factors against ranks",
+        "The factors of the POP methodology; 1 is perfect, and the lowest line shows where efficiency is "
+        "lost. Global (black) is parallel x computation scaling; parallel (blue) is load balance x "
+        "serialization x transfer. Lines of serialization and transfer are missing where a run was not "
+        "traced, and that of computation scaling where ranks are unequal.",
+        panels,
+        columns=3,
+        height=3.6,
+    )
+
+
+def _factor(group: Sequence[EfficiencyFactors], label: str, line: tuple[str, dict[str, Any]]) -> Curve:
+    name, look = line
+    values = [getattr(f, name) for f in group]
+    return Curve([f.result.ranks for f in group], np.array([values] * 3), {"label": label, **look})
 
 
 def iterations(results: Sequence[Result]) -> Plot | None:
@@ -200,101 +265,3 @@ def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool =
     k = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
     positive = k[values[k] > 0]
     axes.plot(positive, values[positive], **look)
-
-
-def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
-    """One curve per series."""
-    series: dict[str, list[WeakPoint]] = {}
-    for p in found:
-        series.setdefault(p.series, []).append(p)
-    if not series:
-        return None
-    shown = dict(list(series.items())[-CURVES:])
-    factor, unit = canvas.seconds_scale(
-        max(p.times[ITERATION].median for group in shown.values() for p in group)
-    )
-    ranks = [p.result.ranks for group in shown.values() for p in group]
-    with canvas.figure(2, columns=2, height=4.4) as (drawn, (left, right)):
-        right.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.2)
-        for look, group in zip(curve_looks([(name, "") for name in shown]), shown.values()):
-            _curve(left, right, group, factor, look)
-        for axes in (left, right):
-            canvas.rank_axis(axes, ranks)
-        left.set_ylim(0, 1.15 * left.dataLim.y1)
-        left.set_ylabel(f"iteration of cg, {unit}")
-        right.set_ylim(0, max(1.1, 1.05 * _highest(found)))
-        right.set_ylabel("efficiency")
-        canvas.legend_below(drawn, left)
-        return canvas.plot(
-            drawn,
-            "weak",
-            "Weak scaling: constant size per rank",
-            "Runs whose equations per rank differ by less than 10 %. Left: time of one iteration of cg on "
-            "the slowest rank, with its 95 % interval; a flat line is perfect. Right: its efficiency over "
-            "the smallest number of ranks, with the range of the table. A drop at few ranks of one host "
-            "means that cores share memory bandwidth; a drop from host to host means messages or waiting. "
-            "Efficiency is left out where ranks are unequal or share cores.",
-        )
-
-
-def _highest(found: Sequence[WeakPoint]) -> float:
-    ends = [e[2] for p in found for e in (p.efficiency.get(ITERATION, ()),) if e]
-    return min(float(np.nanmax(ends, initial=1.0)), 2.0)
-
-
-def _curve(left: Axes, right: Axes, group: Sequence[WeakPoint], factor: float, look: dict[str, Any]) -> None:
-    ranks = np.array([p.result.ranks for p in group])
-    times = np.array([(t.median, t.low, t.high) for p in group for t in (p.times[ITERATION],)])
-    canvas.curve_with_bars(left, ranks, *(factor * times).T, **look)
-    known = [(p.result.ranks, *p.efficiency[ITERATION]) for p in group if ITERATION in p.efficiency]
-    if known:
-        values = np.array(known)
-        canvas.curve_with_bars(right, *values.T, **look)
-
-
-PANELS = 4  # in one figure
-LINES: dict[str, tuple[str, dict[str, Any]]] = {  # label -> (attribute, look)
-    "global": ("overall", {"color": canvas.BLACK, "marker": "o", "linewidth": 2.6}),
-    "parallel": ("parallel", {"color": canvas.BLUE, "marker": "s"}),
-    "load balance": ("load_balance", {"color": canvas.GREEN, "marker": "^", "linestyle": "--"}),
-    "serialization": ("serialization", {"color": canvas.VERMILION, "marker": "v", "linestyle": "--"}),
-    "transfer": ("transfer", {"color": canvas.ORANGE, "marker": "D", "linestyle": "--"}),
-    "computation scaling": ("scaling", {"color": canvas.PINK, "marker": "P", "linestyle": ":"}),
-}
-
-
-def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
-    """The largest meshes that ran on several numbers of ranks, shares left at their default."""
-    series: dict[str, list[EfficiencyFactors]] = {}
-    for f in found:
-        if not f.result.placement and np.isfinite(f.parallel):
-            series.setdefault(" · ".join(f.result.series), []).append(f)
-    shown = dict([item for item in series.items() if len(item[1]) > 1][-PANELS:])
-    if not shown:
-        return None
-    with canvas.panels(shown) as (drawn, panels):
-        for axes, group in panels:
-            _panel(axes, group)
-        canvas.legend_below(drawn, panels[0][0])
-        return canvas.plot(
-            drawn,
-            "speedup_factors",
-            "Efficiency factors against ranks",
-            "The factors of the POP methodology; 1 is perfect, and the lowest line shows where efficiency is "
-            "lost. Global (black) is parallel x computation scaling; parallel (blue) is load balance x "
-            "serialization x transfer. Lines of serialization and transfer are missing where a run was not "
-            "traced, and that of computation scaling where ranks are unequal.",
-        )
-
-
-def _panel(axes: Axes, group: Sequence[EfficiencyFactors]) -> None:
-    axes.axhline(1.0, color=canvas.GREY, linestyle="--", linewidth=1.0)
-    ranks = [f.result.ranks for f in group]
-    highest = 1.0
-    for label, (name, look) in LINES.items():
-        values = np.array([getattr(f, name) for f in group])
-        axes.plot(ranks, values, label=label, **look)
-        highest = max(highest, float(np.nanmax(values, initial=1.0)))
-    canvas.rank_axis(axes, ranks)
-    axes.set_ylim(0, 1.05 * highest)
-    axes.set_ylabel("efficiency")

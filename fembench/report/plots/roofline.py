@@ -31,8 +31,10 @@ def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
     colours = {s: canvas.CYCLE[i % len(canvas.CYCLE)] for i, (_, s) in enumerate(settings)}
     low = min(p.intensity for p in everything) / 1.6
     high = max(p.intensity for p in everything) * 1.6
-    with canvas.panels(shown, height=3.9) as (drawn, panels):
-        for axes, points in panels:
+    width = min(canvas.WIDTH, 3.0 + 3.0 * len(shown))
+    with canvas.figure(len(shown), height=3.9, width=width) as (drawn, panels):
+        for axes, (name, points) in zip(panels, shown.items()):
+            axes.set_title(canvas.escaped(name))
             _panel(axes, points, colours, np.array([low, high]))
         canvas.key_below(drawn, _key(colours, everything))
         return canvas.plot(drawn, "roofline", "Roofline of the phases", CAPTION)

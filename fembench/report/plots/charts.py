@@ -1,0 +1,159 @@
+"""Charts in panels, declared by their values: bars side by side or in stacks, and curves against ranks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fembench.base import units
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+
+WRITTEN = 16  # values that are written on the bars of a panel at most
+
+
+class Bars(NamedTuple):
+    """One panel of bars: a group, or a stack, for each name."""
+
+    title: str
+    names: Sequence[str]
+    series: Mapping[str, npt.ArrayLike]  # label -> (n_names,) heights; nan if missing
+    y: str = ""  # label of the axis; if left out, heights are seconds, drawn in a suitable unit
+    x: str = "ranks"
+    marks: Mapping[str, npt.ArrayLike] = {}  # label -> (n_names,) a black line across each bar
+
+
+def bars(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Bars],
+    colours: Mapping[str, str],
+    *,
+    stacked: bool = False,
+    written: bool = False,
+    line: float | None = None,
+    columns: int = 3,
+    height: float = 3.6,
+) -> Plot:
+    """Bars of these colours by label. `written`: with values on top; `line`: a dashed line at this height."""
+    many = max(len(panel.names) for panel in panels) > WRITTEN
+    width = canvas.WIDTH if many else min(canvas.WIDTH, 3.0 + 3.0 * len(panels))
+    with canvas.figure(len(panels), columns=columns, height=height, width=width) as (drawn, axes_of):
+        for axes, panel in zip(axes_of, panels):
+            heights = np.array([np.asarray(v, float) for v in panel.series.values()])
+            whole = np.nansum(heights, axis=0) if stacked else heights
+            factor, unit = (1.0, "") if panel.y else canvas.seconds_scale(float(np.nanmax(whole)))
+            scaled = panel._replace(series=dict(zip(panel.series, factor * heights)))
+            (_stack if stacked else _group)(axes, scaled, colours, written)
+            if line is not None:
+                axes.axhline(line, color=canvas.GREY, linestyle="--", linewidth=1.2)
+            axes.set_ylim(0, 1.12 * max(factor * float(np.nanmax(whole)), axes.dataLim.y1, line or 0))
+            axes.set_title(canvas.escaped(panel.title))
+            axes.set_ylabel(panel.y or unit)
+            canvas.categories(axes, panel.names, panel.x)
+        labels = dict.fromkeys(label for panel in panels for label in panel.series if label != panel.y)
+        if labels:
+            canvas.colour_legend(drawn, {label: colours[label] for label in labels})
+        return canvas.plot(drawn, name, title, caption)
+
+
+def _group(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -> None:
+    width = 0.8 / len(panel.series)
+    for k, (label, values) in enumerate(panel.series.items()):
+        heights = np.asarray(values, float)
+        at = np.arange(len(heights)) + width * (k - (len(panel.series) - 1) / 2)
+        axes.bar(at, heights, 0.95 * width, color=colours[label])
+        if label in panel.marks:
+            axes.hlines(panel.marks[label], at - 0.5 * width, at + 0.5 * width, colors=canvas.BLACK)
+        if written and len(heights) * len(panel.series) <= WRITTEN:
+            _write(axes, at, heights, "{:.2f}".format)
+
+
+def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -> None:
+    at = np.arange(len(panel.names))
+    top = np.zeros(len(at))
+    for label, values in panel.series.items():
+        heights = np.nan_to_num(np.asarray(values, float))
+        axes.bar(at, heights, 0.78, top, color=colours[label])
+        top = top + heights
+    if written and len(at) <= WRITTEN // 2:
+        _write(axes, at, top, units.digits)
+
+
+def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, text: Callable[[float], str]) -> None:
+    """The values on top of bars."""
+    for x, height in zip(at, heights):
+        if np.isfinite(height):
+            axes.annotate(
+                text(height), (x, height), (0, 3), textcoords="offset points", ha="center", size=9.5
+            )
+
+
+def rows(name: str, title: str, caption: str, panel: Bars, colours: Mapping[str, str]) -> Plot:
+    """Bars to the right that continue each other, the last name on top, with their sum at the end."""
+    n = len(panel.names)
+    with canvas.figure(1, height=1.4 + 0.27 * n) as (drawn, (axes,)):
+        series = {label: np.asarray(values, float) for label, values in panel.series.items()}
+        factor, unit = canvas.seconds_scale(float(sum(series.values(), np.zeros(n)).max()))
+        ends = np.zeros(n)
+        for label, values in series.items():
+            axes.barh(range(n), factor * values, 0.75, ends, color=colours[label])
+            ends = ends + factor * values
+        for row, end in enumerate(ends):
+            axes.annotate(
+                units.digits(end), (end, row), (3, 0), textcoords="offset points", va="center", size=9
+            )
+        axes.set_yticks(range(n), [canvas.escaped(name) for name in panel.names])
+        axes.set_ylim(-0.6, n - 0.4)
+        axes.set_xlim(0, 1.08 * ends.max())
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(unit)
+        axes.set_title(canvas.escaped(panel.title))
+        canvas.colour_legend(drawn, colours)
+        return canvas.plot(drawn, name, title, caption)
+
+
+class Curve(NamedTuple):
+    """Points with error bars; nan if missing."""
+
+    x: Sequence[int]
+    ends: npt.NDArray[np.float64]  # (3, n) values with the lower and the upper ends of their bars
+    look: Mapping[str, Any]  # of the line, its markers and its label
+
+
+class Curves(NamedTuple):
+    """One panel of curves against the number of ranks."""
+
+    title: str
+    y: str
+    curves: Sequence[Curve]
+    top: float | None = None  # end of the axis
+    line: float | None = None  # a dashed line at this height
+
+
+def curves(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Curves],
+    *,
+    columns: int = 2,
+    height: float = 4.4,
+    adjust: Callable[[Sequence[Axes]], None] = lambda axes: None,
+) -> Plot:
+    """Curves with a common legend. `adjust`: what is particular to the axes of this plot."""
+    with canvas.figure(len(panels), columns=columns, height=height) as (drawn, axes_of):
+        for axes, panel in zip(axes_of, panels):
+            if panel.line is not None:
+                axes.axhline(panel.line, color=canvas.GREY, linestyle="--", linewidth=1.2)
+            for c in panel.curves:
+                canvas.curve_with_bars(axes, c.x, *c.ends, **c.look)
+            canvas.rank_axis(axes, [x for c in panel.curves for x in c.x])
+            axes.set_ylim(0, panel.top or 1.15 * axes.dataLim.y1)
+            axes.set_title(canvas.escaped(panel.title))
+            axes.set_ylabel(panel.y)
+        adjust(axes_of)
+        canvas.legend_below(drawn, axes_of[0])
+        return canvas.plot(drawn, name, title, caption)

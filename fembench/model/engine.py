@@ -19,6 +19,7 @@ from fembench.model.plan import Segment, SimulationPlan
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 PERIODS = (1, 2, 3, 4)  # turns
 EQUAL = 1e-10  # of a period: a smaller difference between the ranks' advances counts as zero
 
@@ -95,6 +96,7 @@ class _Level:
     arrived in the turn before: few change places from turn to turn."""
 
     nodes: Ints  # (n,)
+    place: Ints  # (n,) their indices into ends
     before: Ints  # (n,) index into ends
     work: Array  # (n,)
     sources: Ints  # (k, n) index into ends: the begin of each message's sender node
@@ -104,13 +106,14 @@ class _Level:
     receive: Array  # (k, n) Or
     numbers: Ints  # (k, n) messages; -1 where there is none
     columns: Ints  # (k, n) their places in the node's list of messages
+    swapped: Bools  # (k - 1, n) whether a message is later in that list than the next one
 
     def arrivals(self, ends: Array) -> Array:
         """(k, n) of the first, second, … message to arrive at each node; equal ones as in its list."""
         found = self._arrivals(ends)
         if len(found) > 1:
             earlier, later = found[:-1], found[1:]
-            wrong = (earlier > later) | ((earlier == later) & (self.columns[:-1] > self.columns[1:]))
+            wrong = (earlier > later) | ((earlier == later) & self.swapped)
             moved = np.flatnonzero(wrong.any(axis=0))
             if len(moved):
                 self._sort(moved, found[:, moved])
@@ -130,6 +133,7 @@ class _Level:
                      self.columns):  # fmt: skip
             if rows is not None:
                 rows[:, moved] = np.take_along_axis(rows[:, moved], order, 0)
+        self.swapped[:, moved] = self.columns[:-1, moved] > self.columns[1:, moved]
 
 
 Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nodes, arrivals, messages
@@ -146,7 +150,9 @@ class _Runner:
         self._last = segment.last + ranks
         self._waiting = np.flatnonzero(nodes.phase >= 0)
         self._place = nodes.rank[self._waiting] * phases + nodes.phase[self._waiting]
-        self._own = nodes.work + np.bincount(nodes.waiting(), nodes.overhead, len(nodes))
+        self._begin, self._end = self._before[self._waiting], self._waiting + ranks  # of nodes that wait
+        own = nodes.work + np.bincount(nodes.waiting(), nodes.overhead, len(nodes))
+        self._own = own[self._waiting]
 
     def _level(self, level: Ints) -> _Level:
         nodes, messages = self._segment.node_table, self._segment.message_table
@@ -174,6 +180,7 @@ class _Runner:
         posts, post_offsets = ends(posted, messages.posted_offset[number])
         return _Level(
             level,
+            level + self._ranks,
             before[level],
             nodes.work[level],
             sources,
@@ -183,6 +190,7 @@ class _Runner:
             spread(nodes.overhead[wait], 0.0),
             spread(number, -1),
             np.arange(shape[0])[:, None] + np.zeros(shape, np.int64),
+            np.zeros((shape[0] - 1, shape[1]) if shape[0] else shape, np.bool_),
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
@@ -222,8 +230,10 @@ class _Runner:
     def _turn(self, clock: Array) -> tuple[Array, Array]:
         """One turn from these clocks: (clocks after it, seconds waited by each node that waits)."""
         ends = self._ends(clock)
-        spent = (ends[self._ranks :] - ends[self._before] - self._own)[self._waiting]
-        return ends[self._last], np.maximum(spent, 0.0)
+        spent = ends[self._end]
+        spent -= ends[self._begin]
+        spent -= self._own
+        return ends[self._last], np.maximum(spent, 0.0, out=spent)
 
     def _ends(self, clock: Array, arrive: Arrive | None = None) -> Array:
         """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there.
@@ -238,7 +248,7 @@ class _Runner:
                 if arrive:
                     arrive(level, t, arrival, number)
                 t = np.maximum(t, arrival) + receive
-            ends[self._ranks + level.nodes] = t
+            ends[level.place] = t
         return ends
 
     def turn(self, clock: Array) -> Turn:
@@ -276,12 +286,15 @@ class LazyTurns(Sequence[Turn]):
 
 def _period(clocks: list[Array]) -> int:
     """The period of the last turns: a pattern of 1 to 4 turns seen twice; 0 if there is none."""
+    rounding = 4 * np.finfo(float).eps * float(np.max(clocks[-1]))
     for p in PERIODS:
         if len(clocks) <= 2 * p:
             return 0
-        first, second = clocks[-1] - clocks[-1 - p], clocks[-1 - p] - clocks[-1 - 2 * p]
+        first = clocks[-1] - clocks[-1 - p]
         mean = float(np.mean(first))
-        limit = max(EQUAL * mean, 4 * np.finfo(float).eps * float(np.max(clocks[-1])))
-        if max(np.ptp(first), np.ptp(second), abs(float(np.mean(second)) - mean)) <= limit:
-            return p
+        limit = max(EQUAL * mean, rounding)
+        if np.ptp(first) <= limit:
+            second = clocks[-1 - p] - clocks[-1 - 2 * p]
+            if max(np.ptp(second), abs(float(np.mean(second)) - mean)) <= limit:
+                return p
     return 0

@@ -25,7 +25,7 @@ from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
-from fembench.mesh.quality import quality
+from fembench.mesh.quality import lowest_quality
 from fembench.mesh.sliced import Sliced, is_sliced
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
@@ -141,12 +141,14 @@ def _prepare_sliced(
     with span(tracer, DISTRIBUTE):
         cells = migrate(comm, mesh, part)
         del part
+        several = mesh.manifest.n_parts > 1
+        numbers = cells.numbers.copy() if several else cells.numbers
         piece = [sliced_piece(comm, mesh, cells)]
     origin = Origin(mesh.manifest.name, mesh.manifest.hash, targets, None)
     prepared = _prepare_piece(comm, case, spec, piece.pop(), origin, tracer)  # which uses it up
     with span(tracer, VERIFY):
         sub = prepared.sub
-        parts = cells.parts[np.searchsorted(cells.numbers, sub.global_cells)]
+        parts = cells.parts[np.searchsorted(numbers, sub.global_cells)] if several else cells.parts
         own = parts, RanksWorld(comm), sub.global_nodes
         together(comm, lambda: check_parts(spec, sub, prepared.extent, *own))
     return prepared
@@ -213,7 +215,7 @@ def _right_hand_side(spec: ProblemSpec, sub: Subdomain, load: F64) -> F64:
 
 def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
     """Counts from the parts. Collective."""
-    worst, lowest = np.empty(1), np.array([quality(sub.x, sub.cells, sub.element).min()])
+    worst, lowest = np.empty(1), np.array([lowest_quality(sub.x, sub.cells, sub.element)])
     comm.Allreduce(lowest, worst, MIN)
     owned = sub.owned_nodes
     local = np.array([owned.sum(), sub.n_cells, sub.n_free_owned, sub.restrained[owned].sum()], np.int64)

@@ -42,18 +42,20 @@ def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.i
     if n == 0:
         return np.zeros(0, np.intp)
     a, b, c = axes
-    slab = _equal_parts(x[:, a], np.zeros(n, np.intp), distance)
+    slab = _equal_parts(x[:, a], np.zeros(n, np.int32), distance)
     row = _equal_parts(x[:, b], slab, distance)
     return np.lexsort((x[:, c], row, slab))
 
 
-def _equal_parts(t: F64, group: NDArray[np.intp], distance: float) -> NDArray[np.intp]:
+def _equal_parts(t: F64, group: NDArray[np.int32], distance: float) -> NDArray[np.int32]:
     """Cut each group along t into equal parts, `distance` thick on average; returns the part of each."""
     n_parts = round(float(np.ptp(t)) / distance) + 1
     order = np.lexsort((t, group))
     size = np.bincount(group)
     first = np.cumsum(size) - size
-    part = np.empty(len(t), np.intp)
-    sorted_group = group[order]
-    part[order] = (np.arange(len(t)) - first[sorted_group]) * n_parts // size[sorted_group]
+    part, place, sorted_group = np.empty(len(t), np.int32), np.arange(len(t)), group[order]
+    place -= first[sorted_group]
+    place *= n_parts
+    place //= size[sorted_group]
+    part[order] = place
     return part

@@ -29,13 +29,13 @@ class Sharing:
 
 def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
     """Sharing of the nodes (n_nodes,), each global number at most once per rank. Collective."""
-    order = np.argsort(global_nodes, kind="stable")
+    order = np.argsort(global_nodes, kind="stable").astype(np.int32)
     ascending = np.ascontiguousarray(global_nodes[order])
     pairs = _meet(comm, ascending)
     numbers, others = pairs[:, 0], pairs[:, 1]
     by_rank = np.lexsort((numbers, others))
     numbers, others = numbers[by_rank], others[by_rank]
-    position = order[np.searchsorted(ascending, numbers)].astype(np.int32)
+    position = order[np.searchsorted(ascending, numbers)]
     ranks, first = np.unique(others, return_index=True)
     sharers = np.ones(global_nodes.size, np.int32)
     np.add.at(sharers, position, 1)
@@ -51,14 +51,24 @@ def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
 
 def _meet(comm: Comm, numbers: I64) -> I64:
     """(n, 2) pairs (global node, other rank that holds it) of this rank's nodes."""
-    keeper = numbers % comm.size
+    keeper = (numbers % comm.size).astype(np.int32)
     order = np.argsort(keeper, kind="stable")
     received, counts = exchange(comm, numbers[order], np.bincount(keeper, minlength=comm.size))
-    source = np.repeat(np.arange(comm.size, dtype=np.int64), counts)
-    replies, destinations = _introductions(received, source)
+    del keeper, order
+    replies, destinations = _introductions(*_in_several(received, counts))
+    del received
     order = np.argsort(destinations, kind="stable")
     answer, _ = exchange(comm, replies[order].ravel(), 2 * np.bincount(destinations, minlength=comm.size))
     return answer.reshape(-1, 2)
+
+
+def _in_several(numbers: I64, counts: I64) -> tuple[I64, I64]:
+    """(number, rank that reported it) of the nodes that several ranks reported, counts[rank] in turn."""
+    order = np.argsort(numbers, kind="stable").astype(np.int32)
+    ascending = numbers[order]
+    equal = np.append(False, ascending[1:] == ascending[:-1])[: len(numbers)]
+    several = order[equal | np.append(equal[1:], False)[: len(numbers)]]
+    return numbers[several], np.searchsorted(np.cumsum(counts), several, side="right")
 
 
 def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:

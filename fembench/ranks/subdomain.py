@@ -66,8 +66,9 @@ def build_subdomain(
     prescribed: NDArray[np.float64],
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
-    """Number the nodes of a piece, whose cells are renumbered in place, so that no rank holds them twice;
-    `restrained`, `prescribed` are (n_nodes, 3) in piece order.
+    """Number the nodes of a piece. Its cells, their numbers, its coordinates, `restrained` and `prescribed`
+    are reordered in place, so that no rank holds them twice; the last two are (n_nodes, 3) in piece order,
+    and `prescribed` is 0 where a dof is not restrained.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active node, keeping each
     within its range, so that neighbours come to lie near each other in memory. Interior nodes beside the
@@ -76,47 +77,53 @@ def build_subdomain(
     the new numbers, each list still ascending by global number.
     """
     kind = _kinds(piece.cells, sharing.sharers > 1, restrained)
-    order = np.argsort(kind, kind="stable")  # new -> old
+    order = np.argsort(kind, kind="stable").astype(np.int32)  # new -> old
     n_inside, n_interior, n_active = (int((kind <= last).sum()) for last in (INSIDE, BESIDE, SHARED))
+    x, cells = piece.x, piece.cells
+    _reorder_rows(x, order)
     if reorder is not None and n_active:
         move = np.arange(order.size, dtype=np.int32)
-        move[:n_active] = reorder(piece.x[order], n_inside, n_interior, n_active)
-        order = order[_inverse(move)]
+        move[:n_active] = reorder(x, n_inside, n_interior, n_active)
+        moved = _inverse(move)
+        order = order[moved]
+        _reorder_rows(x, moved)
+    for values in (restrained, prescribed):
+        _reorder_rows(values, order)
     position = _inverse(order)  # old -> new
-    cells = piece.cells
     for column in cells.T:
         column[:] = position[column]
     by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
-    for column in cells.T:
-        column[:] = column[by_node]
+    _reorder_rows(cells, by_node)
+    _reorder_rows(piece.global_cells[:, None], by_node)
     sub = Subdomain(
         element=piece.element,
-        x=np.ascontiguousarray(piece.x[order]),
+        x=x,
         cells=cells,
         n_interior=n_interior,
         n_active=n_active,
         global_nodes=piece.global_nodes[order],
-        global_cells=piece.global_cells[by_node],
+        global_cells=piece.global_cells,
         node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
         facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
         cell_tags={name: mask[by_node] for name, mask in piece.cell_tags.items()},
         owned_nodes=sharing.owned[order],
         sharers=sharing.sharers[order],
-        restrained=restrained[order],
-        prescribed=np.where(restrained, prescribed, 0.0)[order],
+        restrained=restrained,
+        prescribed=prescribed,
     )
     return sub, _active_sharing(sharing, position, n_active, sub)
 
 
 def _kinds(
     cells: NDArray[np.int32], shared: NDArray[np.bool_], restrained: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+) -> NDArray[np.int8]:
     """(n_nodes,) kind of each node."""
     dropped = restrained.all(axis=1)
+    kind = np.full(shared.size, INSIDE, np.int8)
     meets = (shared & ~dropped)[cells].any(axis=1)  # cells with nodes of the interface
-    beside = np.zeros(shared.size, bool)
-    beside[cells[meets]] = True
-    return np.select([dropped, shared, beside], [DROPPED, SHARED, BESIDE], INSIDE)
+    kind[cells[meets]] = BESIDE
+    kind[shared], kind[dropped] = SHARED, DROPPED
+    return kind
 
 
 def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int, sub: Subdomain) -> Sharing:
@@ -128,6 +135,12 @@ def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int
             ranks.append(rank)
             nodes.append(np.ascontiguousarray(new, np.int32))
     return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
+
+
+def _reorder_rows(rows: NDArray, order: NDArray[np.int32]) -> None:
+    """Row k becomes the former row order[k], a column at a time."""
+    for column in rows.T:
+        column[:] = column[order]
 
 
 def _inverse(order: NDArray) -> NDArray[np.int32]:

@@ -113,6 +113,18 @@ def test_no_rank_holds_the_mesh_at_any_time(comm, tmp_path, monkeypatch):
     assert peak < {1: 1.4, 2: 0.74, 3: 0.52, 4: 0.39}[comm.size] * size
 
 
+def test_the_set_up_takes_a_third_more_memory_than_it_leaves_and_pieces_of_fixed_size(comm, tmp_path):
+    """These are a tenth of what is left on one rank, so their part grows with the number of ranks."""
+    case = Case.of(mesh=folder_of(comm, tmp_path, box((36, 18, 36))), partitioner="rcb", problem="cantilever")
+    prepare(comm, case, NullTracer())  # imports what it needs
+    tracemalloc.start()
+    prepared = prepare(comm, case, NullTracer())
+    left, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert prepared.sub.n_cells
+    assert peak < (1.25 + 0.09 * comm.size) * left
+
+
 @pytest.mark.parametrize("gap", [0.5, 0.0])
 def test_parts_that_can_move_are_found_though_they_lie_on_several_ranks(comm, tmp_path, gap):
     """Two cubes of 3 x 3 x 3 cells, apart or touching along an edge: one is clamped, the other is not."""

@@ -19,7 +19,7 @@ def rank_of(values):
 
 def built(reorder=rows_in_space):
     """A box of 4 x 3 x 5 cells whose upper side is shared and whose lower side is held."""
-    x, cells = BOX.x, BOX.cells
+    x, cells = BOX.x.copy(), BOX.cells
     n, z = len(x), rank_of(x[:, 2])
     top = z == 5
     shared = np.flatnonzero(top).astype(np.int32)

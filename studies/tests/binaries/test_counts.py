@@ -40,16 +40,15 @@ def passed(program, counts, name):
     return sum(n for a, n in counts.blocks.items() if called(program.owner[a].vertices[a]) == name)
 
 
-def test_blocks_are_passed_as_often_as_the_arguments_say(tmp_path):
-    for level in LEVELS:
-        program, counts = counted(compiled(tmp_path, FARM, level, PLAIN), 3, "40")
-        assert [passed(program, rank, "MPI_Recv") for rank in counts] == [2, 1, 1]
-        assert [passed(program, rank, "MPI_Send") for rank in counts] == [2, 1, 1]  # in a function or inlined
-        assert [passed(program, rank, "MPI_Finalize") for rank in counts] == [1, 1, 1]
-        assert not any(passed(program, rank, "MPI_Abort") for rank in counts)
-        turns = sorted(one.turns for one in counts[1].loops.values())
-        assert turns == [40, 40 * 41 / 2]
-        assert sorted(one.turns for one in counts[0].loops.values()) == [2, 2]
+@pytest.mark.parametrize("level", LEVELS)
+def test_blocks_are_passed_as_often_as_the_arguments_say(tmp_path, level):
+    program, counts = counted(compiled(tmp_path, FARM, level, PLAIN), 3, "40")
+    assert [passed(program, rank, "MPI_Recv") for rank in counts] == [2, 1, 1]
+    assert [passed(program, rank, "MPI_Send") for rank in counts] == [2, 1, 1]  # in a function or inlined
+    assert [passed(program, rank, "MPI_Finalize") for rank in counts] == [1, 1, 1]
+    assert not any(passed(program, rank, "MPI_Abort") for rank in counts)
+    assert sorted(one.turns for one in counts[1].loops.values()) == [40, 40 * 41 / 2]
+    assert sorted(one.turns for one in counts[0].loops.values()) == [2, 2]
 
 
 @pytest.mark.row("003:F10")

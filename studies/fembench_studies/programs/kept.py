@@ -12,17 +12,6 @@ from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_
 from fembench_studies.programs.settings import ProgramSettings
 
 
-def kept_record(path: Path, case: AppCase, *, whatever: bool = False) -> AppRecord | None:
-    """The record in a file if it is of this case, else None; `whatever` accepts any case. A case of size 0
-    chooses its size as it runs."""
-    record = load_app(path) if path.exists() else None
-    if record is None or whatever:
-        return record
-    return (
-        record if msgspec.structs.replace(case, size=case.size or record.case.size) == record.case else None
-    )
-
-
 @dataclass(frozen=True)
 class ProgramRuns:
     """A folder of records. `only_kept`: missing ones are not measured."""
@@ -31,10 +20,13 @@ class ProgramRuns:
     only_kept: bool = False
 
     def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name and case; if missing, it is made, unless `only_kept`."""
+        """The record of that name and case; if missing, it is made, unless `only_kept`, which takes any case.
+        A case of size 0 chooses its size as it runs."""
         path = self.folder / f"{name}.json"
-        record = kept_record(path, case, whatever=self.only_kept)
-        if record is None and not self.only_kept:
+        record = load_app(path) if path.exists() else None
+        if self.only_kept:
+            return record
+        if record is None or record.case != msgspec.structs.replace(case, size=case.size or record.case.size):
             record = make()
             save_app(record, path)
         return record

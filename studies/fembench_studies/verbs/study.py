@@ -109,7 +109,7 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     from fembench.base.progress import progress, working
     from fembench.cli.options import typed_command
     from fembench.launch.allocation import allocation
-    from fembench_studies.runner import run_study
+    from fembench_studies.page import run_study
     from fembench_studies.study import HostsAsked, StudyRequest
 
     folder = Path(options.results or f"results/{study.name}{'-quick' if options.quick else ''}")

@@ -115,7 +115,11 @@ def test_a_task_of_the_user_is_predicted_run_and_scored(own, tmp_path, capsys, m
     model, out = str(tmp_path / "model.json"), str(tmp_path / "run.json")
     assert main([*words, "--calibrate", "--samples", "3", "-o", model]) == 0
     assert main([*words, "--model", model, "--repetitions", "2", "-o", out]) == 0
-    assert "own.py on 2 ranks: 54 (right)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "own.py on 2 ranks: 54 (right)" in told
+    assert "mean error" in told
     record = load_app(out)
-    assert record.predicted is not None
+    assert record.predicted.low > 0
+    assert len(record.pace) == 2
+    assert min(record.pace) > 0
     assert (len(record.seconds), sum(record.done[1]), record.value) == (2, 12, 3 * 15 + 6 * 3 * 0.5)

@@ -4,6 +4,7 @@ Runs that stop before the tolerance are scaled up: total = partition + assembly 
 to the tolerance / iterations timed. All iterations of CG cost the same.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from math import nan
 
@@ -14,7 +15,7 @@ from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import mean_times
 from fembench.stats.student import typical_interval
-from fembench_studies.thesis_004.plan import EXPERIMENTS, StudyPlan, Want
+from fembench_studies.thesis_004.plan import StudyPlan, Want
 from fembench_studies.thesis_004.quantities import ONE_HOST, PartFacts, Phases, Side
 from fembench_studies.thesis_004.thesis import MESHES
 
@@ -54,10 +55,11 @@ class StudyRecords:
 
     def side(self, plan: StudyPlan, repetition: int | None = None) -> Side:
         """The cases of all experiments: one repetition, or over all."""
-        keys = dict.fromkeys(key for each in EXPERIMENTS.values() for key in each)
-        times = {key: self.phases(plan.case(*key), repetition) for key in keys}
         parts = {tasks: self._parts(plan, tasks) for tasks in ONE_HOST}
-        return Side(times, {tasks: found for tasks, found in parts.items() if found})
+        return Side(
+            functools.cache(lambda *key: self.phases(plan.case(*key), repetition)),
+            {tasks: found for tasks, found in parts.items() if found},
+        )
 
     def _parts(self, plan: StudyPlan, tasks: int) -> list[PartFacts]:
         """The parts of Mesh 3, which are the same wherever its tasks run."""

@@ -7,7 +7,7 @@
 Each host alone must run as many tasks as both together; otherwise dense storage makes T meaningless.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 from statistics import fmean
@@ -53,12 +53,10 @@ class DenseWork(NamedTuple):
 class Side:
     """One side of a comparison: the thesis, or our records."""
 
-    times: Mapping[tuple[str, int, int], Phases]  # (platform, mesh, tasks), or ("run", mesh, run)
+    at: Callable[
+        [str, int, int], Phases
+    ]  # times by platform, mesh and tasks; of run 1 to 11: "run", mesh, run
     parts: Mapping[int, Sequence[PartFacts]]  # tasks -> the parts of Mesh 3
-
-    def at(self, platform: str, mesh: int, tasks: int) -> Phases:
-        """The times of a case."""
-        return self.times.get((platform, mesh, tasks), Phases())
 
     def total(self, platform: str, mesh: int, tasks: int) -> float:
         """Seconds of a case."""

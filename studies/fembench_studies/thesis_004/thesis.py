@@ -26,7 +26,7 @@ PAIR_COLUMNS = {
 }
 PARTS = {2: "5_31", 4: "5_32", 8: "5_33"}
 Row = dict[str, float | str]
-Found = tuple[tuple[str, int, int], dict[str, float]]  # key of Side.times, milliseconds by phase
+Found = tuple[tuple[str, int, int], dict[str, float]]  # arguments of Side.at, milliseconds by phase
 
 
 @functools.cache
@@ -58,15 +58,13 @@ def printed() -> Side:
     times: dict[tuple[str, int, int], dict[str, float]] = {}
     for key, found in (*_phases(), *_totals()):
         times.setdefault(key, {}).update(found)
-    return Side(
-        {
-            (platform, mesh, tasks): Phases(**{name: value / 1e3 for name, value in found.items()})._replace(
-                iteration=found.get("cg", nan) / 1e3 / EXPECTED[MESHES[mesh - 1]]
-            )
-            for (platform, mesh, tasks), found in times.items()
-        },
-        {tasks: _parts(tasks) for tasks in ONE_HOST},
-    )
+    made = {
+        key: Phases(**{name: value / 1e3 for name, value in found.items()})._replace(
+            iteration=found.get("cg", nan) / 1e3 / EXPECTED[MESHES[key[1] - 1]]
+        )
+        for key, found in times.items()
+    }
+    return Side(lambda *key: made.get(key, Phases()), {tasks: _parts(tasks) for tasks in ONE_HOST})
 
 
 def _phases() -> Iterator[Found]:

@@ -17,7 +17,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
 from fembench_studies.programs.hlogp_sums import error_percent
-from fembench_studies.programs.record import AppCase, AppRecord, unfit
+from fembench_studies.programs.record import AppRecord, unfit
 
 LIMIT = 5.0  # per cent: largest good error of the time of tasks
 MESSAGES = 15.0  # per cent: largest good error of the time due to messages
@@ -89,20 +89,16 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     ]
 
 
-def _short(case: AppCase, messages: float) -> str:
+def _refused(record: AppRecord, messages: float) -> str:
     """Why messages that take so long in all cannot be predicted; "" if they can."""
+    case = record.case
     each = messages / sum(case.host[a] != case.host[b] for a, b in case.edges)
     if each >= SHORT:
-        return ""
+        return _uncached(record)
     return (
         f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, about 1 µs per task, is not "
         f"predicted (expected messages of {seconds(SHORT)} or more)"
     )
-
-
-def _refused(record: AppRecord, messages: float) -> str:
-    """Why messages that take so long in all cannot be predicted; "" if they can."""
-    return _short(record.case, messages) or _uncached(record)
 
 
 def _uncached(record: AppRecord) -> str:

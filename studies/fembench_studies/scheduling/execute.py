@@ -13,7 +13,6 @@ from fembench_studies.scheduling.task_graph import TaskGraph
 class Schedule:
     """The order and the hosts of all tasks."""
 
-    method: str
     order: tuple[int, ...]  # of all tasks; each host runs its own in this order
     host: tuple[int, ...]  # [task]
     expected: float  # makespan by the method's own model, seconds

@@ -37,7 +37,7 @@ def hlogp_heft(graph: TaskGraph, platform: Platform) -> Schedule:
     for t in order:
         state.place(t, min(range(platform.n_hosts), key=lambda p: (state.finish_on(t, p), p)))
     host = tuple(state.host[t] for t in range(graph.n_tasks))
-    return Schedule("HEFT, HLogP", tuple(order), host, max(state.finish.values()))
+    return Schedule(tuple(order), host, max(state.finish.values()))
 
 
 class _Hlogp:
@@ -111,24 +111,24 @@ def latency_heft(graph: TaskGraph, platform: Platform) -> Schedule:
         finish[t], host[t] = min((end, p) for p, end in enumerate(ends))
         free[host[t]] = finish[t]
     hosts = tuple(host[t] for t in range(graph.n_tasks))
-    return Schedule("HEFT, latency", tuple(order), hosts, max(finish.values()))
+    return Schedule(tuple(order), hosts, max(finish.values()))
 
 
 def round_robin(graph: TaskGraph, platform: Platform) -> Schedule:
     """Task t on host t modulo P, like ranks under mpirun."""
     host = tuple(t % platform.n_hosts for t in range(graph.n_tasks))
-    return _executed("round robin", graph, platform, host)
+    return _executed(graph, platform, host)
 
 
 def fastest_host(graph: TaskGraph, platform: Platform) -> Schedule:
     """All tasks on the fastest host."""
     best = min(range(platform.n_hosts), key=lambda p: platform.slowness[p])
-    return _executed("fastest host", graph, platform, (best,) * graph.n_tasks)
+    return _executed(graph, platform, (best,) * graph.n_tasks)
 
 
-def _executed(method: str, graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
+def _executed(graph: TaskGraph, platform: Platform, host: tuple[int, ...]) -> Schedule:
     order = tuple(range(graph.n_tasks))
-    return Schedule(method, order, host, makespan(graph, platform, order, host))
+    return Schedule(order, host, makespan(graph, platform, order, host))
 
 
 METHODS: dict[str, Callable[[TaskGraph, Platform], Schedule]] = {

@@ -104,9 +104,9 @@ def test_hosts_without_messages_share_the_work():
 
 def test_orders_list_every_task_after_its_predecessors():
     graph, hosts = diamond(5), platform("4 equal")
-    for schedule in (method(graph, hosts) for method in METHODS.values()):
-        place = {t: k for k, t in enumerate(schedule.order)}
-        assert all(place[a] < place[b] for a, b, _ in graph.edges), schedule.method
+    for name, method in METHODS.items():
+        place = {t: k for k, t in enumerate(method(graph, hosts).order)}
+        assert all(place[a] < place[b] for a, b, _ in graph.edges), name
 
 
 def test_an_edge_backwards_is_refused():

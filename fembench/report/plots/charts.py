@@ -115,7 +115,7 @@ def rows(name: str, title: str, caption: str, panel: Bars, colours: Mapping[str,
         return canvas.plot(drawn, name, title, caption)
 
 
-class Curve(NamedTuple):
+class Series(NamedTuple):
     """Points with error bars; nan if missing."""
 
     x: Sequence[int]
@@ -128,7 +128,7 @@ class Curves(NamedTuple):
 
     title: str
     y: str
-    curves: Sequence[Curve]
+    curves: Sequence[Series]
     top: float | None = None  # end of the axis
     line: float | None = None  # a dashed line at this height
 

@@ -10,7 +10,7 @@ from fembench.report import measures
 from fembench.report.factors import EfficiencyFactors
 from fembench.report.plots import canvas, charts
 from fembench.report.plots.canvas import Axes, Plot
-from fembench.report.plots.charts import Curve, Curves
+from fembench.report.plots.charts import Curves, Series
 from fembench.report.results import Result, by_series
 from fembench.report.speedup import SUPERLINEAR, Speedup, all_speedups
 from fembench.report.weak import ITERATION, WeakPoint
@@ -83,14 +83,14 @@ def _ideal(axes_of: Sequence[Axes]) -> None:
     right.axhspan(SUPERLINEAR, 100, color=canvas.YELLOW, alpha=0.18, linewidth=0)
 
 
-def _speedup_curves(look: dict[str, Any], group: Sequence[Speedup]) -> tuple[Curve, Curve]:
+def _speedup_curves(look: dict[str, Any], group: Sequence[Speedup]) -> tuple[Series, Series]:
     start = sorted({s.base.ranks for s in group if s.base})  # the base: a speedup of P0 on P0 ranks
     ranks = start + [s.result.ranks for s in group]
     ends = [(float(n),) * 3 for n in start] + [(s.ratio, s.low, s.high) for s in group]
     ratios = np.array(ends).T  # the ratio and the ends of its range
     known = np.isfinite([s.efficiency for s in group])
     shown = np.append([known.any()] * len(start), known).astype(bool)
-    return Curve(ranks, ratios, look), Curve(ranks, np.where(shown, ratios / ranks, np.nan), look)
+    return Series(ranks, ratios, look), Series(ranks, np.where(shown, ratios / ranks, np.nan), look)
 
 
 def communication(results: Sequence[Result]) -> Plot | None:
@@ -102,7 +102,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
     for look, group in _styled(timed):
         found = [measures.communication(r.runs) for r in group]
         shares = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
-        made.append(Curve([r.ranks for r in group], 100 * shares.T, look))
+        made.append(Series([r.ranks for r in group], 100 * shares.T, look))
     return charts.curves(
         "communication",
         "Share of communication in CG",
@@ -129,9 +129,9 @@ def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
     for look, (_, group) in zip(curve_looks([(name, "") for name, _ in shown]), shown):
         ranks = [p.result.ranks for p in group]
         times = np.array([(t.median, t.low, t.high) for t in (p.times[ITERATION] for p in group)])
-        left.append(Curve(ranks, factor * times.T, look))
+        left.append(Series(ranks, factor * times.T, look))
         values = np.array([p.efficiency.get(ITERATION, (np.nan,) * 3) for p in group])
-        right.append(Curve(ranks, values.T, look))
+        right.append(Series(ranks, values.T, look))
     highest = max(float(np.nanmax(c.ends[2], initial=1.0)) for c in right)
     return charts.curves(
         "weak",
@@ -184,10 +184,10 @@ def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
     )
 
 
-def _factor(group: Sequence[EfficiencyFactors], label: str, line: tuple[str, dict[str, Any]]) -> Curve:
+def _factor(group: Sequence[EfficiencyFactors], label: str, line: tuple[str, dict[str, Any]]) -> Series:
     name, look = line
     values = [getattr(f, name) for f in group]
-    return Curve([f.result.ranks for f in group], np.array([values] * 3), {"label": label, **look})
+    return Series([f.result.ranks for f in group], np.array([values] * 3), {"label": label, **look})
 
 
 def iterations(results: Sequence[Result]) -> Plot | None:

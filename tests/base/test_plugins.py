@@ -69,7 +69,6 @@ def test_methods_and_policies_of_another_package_run_like_our_own(words, name, i
         ["study", "thesis-004"],
         ["trace", "--binary", "x"],
         ["characterize", "--operations", "-o", "x"],
-        ["validate", "."],
     ],
 )
 def test_without_the_studies_what_needs_them_says_what_to_install(words, tmp_path):

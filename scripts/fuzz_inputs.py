@@ -62,8 +62,6 @@ training = "train"
 held_out = "held"
 predictions = "said"
 learn = false
-latency = 1e-5
-bandwidth = 1e9
 """
 LAB = """name = "lab"
 network = "10.213.77.0/24"

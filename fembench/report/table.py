@@ -69,7 +69,8 @@ class Column:
 
     head: str
     key: str  # names separated by blanks; each ends in its SI unit
-    form: str | Callable[[Any], str] = ""
+    form: str = ""
+    text_of: Callable[[Any], str] | None = None  # instead of a form
 
     def parts(self, value: Any) -> dict[str, object]:
         """Raw values by name; None for missing ones."""
@@ -81,8 +82,8 @@ class Column:
         """A value as text."""
         if missing(value):
             return tables.MISSING
-        if callable(self.form):
-            return self.form(value)
+        if self.text_of is not None:
+            return self.text_of(value)
         parts = value if isinstance(value, tuple) else (value,)
         if "{" in self.form:
             return _TEMPLATES.format(self.form.lstrip(">"), *parts).rstrip()
@@ -90,7 +91,6 @@ class Column:
         return _joined(*map(self._text, dict.fromkeys(parts) if counts else parts))
 
     def _text(self, part: Any) -> str:
-        assert isinstance(self.form, str)
         _, _, unit = self.key.rpartition("_")
         if isinstance(part, str) or self.form:
             return format(part, self.form)
@@ -99,12 +99,12 @@ class Column:
 
     def number(self, values: Iterable[object]) -> bool:
         """Whether these values are numbers, which are aligned right."""
-        if "{" in str(self.form):
-            return str(self.form).startswith(">")
+        if "{" in self.form:
+            return self.form.startswith(">")
         found = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
         known = [v for v in found if v is not None]
         if not known:
-            return bool(self.form) or self.key.rpartition("_")[2] in UNITS
+            return bool(self.form or self.text_of) or self.key.rpartition("_")[2] in UNITS
         return not any(isinstance(v, str) for v in known)
 
 

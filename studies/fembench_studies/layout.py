@@ -27,7 +27,7 @@ def figure_of(value: float) -> str:
 
 def value(name: str, head: str = "") -> Column:
     """A column of numbers."""
-    return Column(head or name.replace("_", " "), name, figure_of)
+    return Column(head or name.replace("_", " "), name, text_of=figure_of)
 
 
 def count(name: str, head: str = "") -> Column:

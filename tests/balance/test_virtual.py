@@ -70,9 +70,13 @@ def test_predictions_are_exact_without_noise():
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_blocks_are_a_partition_after_every_look(policy):
     scenario = of((0.5, 1, 1, 1), 16)
-    seen = []
-    result = run(scenario, policy, watch=lambda k, owner: seen.append(owner.copy()))
-    assert all(o.size == 16 and o.min() >= 0 and o.max() < 4 for o in seen)
+    result = run(scenario, policy)
+    owner = np.array(result.ledger.owner)
+    assert owner.size == 16
+    assert 0 <= owner.min() <= owner.max() < 4
+    moves = [move for look in result.ledger.looks for move in look.moves]
+    assert all(0 <= move.block < 16 and 0 <= move.target < 4 for move in moves)
+    assert all(owner[move.block] == move.target for move in {m.block: m for m in moves}.values())
     if policy in ("none", "observe"):
         assert result.n_moves == 0
     else:

@@ -35,8 +35,9 @@ from fembench.records.network import Beside, ColdCost
 ALPHA, BETA, O = 50e-6, 8e-9, 1e-6
 
 
-def machine(ranks, **options):
-    return even_machine(ranks, **{"latency": ALPHA, "per_byte": BETA, "overhead": O, **options})
+def machine(ranks, *, overlap=True, **options):
+    made = even_machine(ranks, **{"latency": ALPHA, "per_byte": BETA, "overhead": O, **options})
+    return dataclasses.replace(made, overlap=overlap)
 
 
 def both(graph, on=None, **options):

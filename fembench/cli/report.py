@@ -37,12 +37,11 @@ def run(options: argparse.Namespace) -> int:
     campaign = page.read_campaign(options.folder, options.peers)
     other = tables.other_campaign(options.against) if options.against else None
     with working("report: drawing the plots"):
-        index = page.build(options.folder, options.out, base=options.base, peers=options.peers, against=other)
-    shown = campaign.records, campaign.failures, campaign.peers, options.base, other, campaign.nodes
+        made = page.tables_of(campaign, options.base, other)
+        index = page.write(campaign, made, options.out or options.folder / "report", options.base)
     if options.json:
-        made = tables.every_table(*shown)
         print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))
     else:
-        print(tables.terminal(*shown), end="\n\n")
+        print(tables.selected(made), end="\n\n")
         print(f"report: {index}")
     return 0

@@ -93,7 +93,19 @@ def build(
     """
     campaign = read_campaign(Path(folder), peers)
     target = Path(out) if out else Path(folder) / "report"
-    tables = every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
+    return write(campaign, tables_of(campaign, base, against), target, base)
+
+
+def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None = None) -> list[Table]:
+    """Every table of the campaign that has rows; arguments as of `build`."""
+    return every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
+
+
+def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base: int = 0) -> Path:
+    """Draw the plots and write everything to `target`; return its index.html.
+
+    tables: of the campaign; base: as of `build`. Raises InputError if `target` contains something else.
+    """
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, campaign.fields, campaign.peers, base)
     with _replacing(target) as fresh:

@@ -74,8 +74,12 @@ def terminal(
     nodes: NodesRecord | None = None,
 ) -> str:
     """The most important tables, as aligned text."""
-    shown = [t for t in every_table(records, failures, peers, base, against, nodes) if t.name in TERMINAL]
-    return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown)
+    return selected(every_table(records, failures, peers, base, against, nodes))
+
+
+def selected(found: Iterable[Table]) -> str:
+    """The most important of these tables, as aligned text."""
+    return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in found if t.name in TERMINAL)
 
 
 def every_table(

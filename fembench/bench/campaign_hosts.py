@@ -1,6 +1,6 @@
 """What the words of a campaign are resolved against: the hosts of the job, their speed and their memory.
 
-Also checks that the matrix of a case fits into that memory, before anything is built.
+Also refuses a case that certainly does not fit into that memory, before anything is built.
 """
 
 import os

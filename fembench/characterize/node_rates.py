@@ -22,7 +22,7 @@ import numpy as np
 from fembench.base.units import plural
 from fembench.bench.describe import describe
 from fembench.characterize.jobs import NodesJob
-from fembench.characterize.meter import Meter, batch_of, way_of
+from fembench.characterize.meter import Meter, Way, batch_of, counted_in_ticks
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.host.host import (
     affinity,
@@ -159,13 +159,13 @@ class NodeRank:
         self._machine = cast(Comm, comm.Split(here.index(here[comm.rank]), comm.rank))
         self._turn, self._turns = (0, 1) if self._emulated else turn_of(self._machine, name)
         crowded = self._machine.size > facts.cores
+        way: Way = "stretched" if self._emulated else "elapsed" if counted_in_ticks() else "processor"
         made = []
         for rates in (
             [speed.cores * (1 - speed.load) for speed in speeds],
             [speed.memory * (1 - speed.load) for speed in speeds],
         ):
             slowness = slowness_of(comm.rank, rates, crowded=crowded)
-            way = way_of(self._emulated, self._node.size, self._node.size, None)
             batch = batch_of(way, 1 / min(rates))
             made.append(Meter(make_tracer(), slowness, way, batch))
         self._cores, self._memory = made

@@ -102,7 +102,7 @@ SOURCE = """n = 10
 BYTES = {"f": {"in": 4, "out": 4, "code": 879}}
 
 
-def g(k: int, x: "double[n]", s=2.0):
+def g(k: int, x: "double[n]", s):
     for i in range(k):
         for j in range(i, 3):
             s += x[i] * 2.0 / (j + 1)
@@ -111,13 +111,14 @@ def g(k: int, x: "double[n]", s=2.0):
 
 def f(x: "double[30]", y: int):
     a: double = 1.0
-    i = 0
-    while i < n:
-        a = a - int(a) if a > 1 and y < 2 else -a**2
-        i += 1
+    for i in range(n):
+        if a > 1 and y < 2:
+            a = a - int(a)
+        else:
+            a = -(a**2)
     if y > 3:
         return np.dot(x, x)
-    return g(5, x=x)
+    return g(5, x, 2.0)
 """
 MACHINES = """// machine 0: head
 inter_sum_int[0]=[7.3E-9;7.4E-9]

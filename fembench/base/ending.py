@@ -5,6 +5,7 @@ therefore asks `raise_if_asked` now and then.
 """
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -31,7 +32,11 @@ def signals_raised() -> Iterator[None]:
     """SIGTERM and SIGHUP become an EndedError, SIGINT a KeyboardInterrupt, once; what nohup ignores stays
     ignored."""
 
+    process = os.getpid()
+
     def end(number: int, frame: object) -> None:
+        if os.getpid() != process:  # forked, and not another program yet: it has nothing to tidy up
+            os._exit(128 + number)
         for each in before:
             signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying
         _raised.append(KeyboardInterrupt() if number == signal.SIGINT else EndedError(number))

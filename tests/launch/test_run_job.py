@@ -257,3 +257,13 @@ def test_a_signal_whose_exception_python_dropped_ends_the_job(monkeypatch, numbe
     assert time.monotonic() - begin < 20
     raise_if_asked()  # nothing is left of it
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_in_a_fork_that_is_no_other_program_yet_ends_it_without_a_word(capfd):
+    with signals_raised():
+        process = subprocess.Popen(
+            ["sleep", "30"], preexec_fn=lambda: os.kill(os.getpid(), signal.SIGTERM), text=True
+        )
+        assert process.wait(20) == 128 + signal.SIGTERM
+        raise_if_asked()  # it was not for this process
+    assert capfd.readouterr() == ("", "")

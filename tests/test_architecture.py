@@ -291,6 +291,17 @@ def looked_up(node):
     return [one.value for one in found if isinstance(one, ast.Constant)]
 
 
+def test_a_name_of_a_module_means_one_thing():
+    """Of two constants with one name, the second would silently stand for the first."""
+    for path in sorted([*ROOT.rglob("*.py"), *STUDIES.rglob("*.py")]):
+        body = tree(path).body
+        single = [n.target for n in body if isinstance(n, ast.AnnAssign)]
+        targets = [t for n in body if isinstance(n, ast.Assign) for t in n.targets] + single
+        named = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        named += [n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+        assert [n for n, times in Counter(named).items() if times > 1 and n != "_"] == [], path
+
+
 def test_phases_are_spelled_in_their_list_and_nowhere_else():
     for path in (p for p in ROOT.rglob("*.py") if where(p) != "records/phases"):
         nodes = list(ast.walk(tree(path)))

@@ -191,7 +191,7 @@ def pair_samples(
 
 SATURATED = 0.01  # change of the time per message
 SIZES = (0, 64, 1024, 8192, 65536, 524288, 4194304)  # bytes
-MOST_EMPTY, MOST = 640, 18
+LONGEST_EMPTY, LONGEST = 640, 18  # messages of a train
 WARM, SINGLES = 3, 3  # warm-up trains of one; timed trains of one per repetition of the others
 
 
@@ -215,9 +215,9 @@ def measure_trains(
 def lengths(m: int) -> Iterator[int]:
     """The lengths of the trains of one size, in ascending order."""
     if m:
-        yield from range(3, MOST + 1, 3)
+        yield from range(3, LONGEST + 1, 3)
     else:
-        yield from (10 * 2**k for k in range(MOST_EMPTY.bit_length()) if 10 * 2**k <= MOST_EMPTY)
+        yield from (10 * 2**k for k in range(LONGEST_EMPTY.bit_length()) if 10 * 2**k <= LONGEST_EMPTY)
 
 
 def saturated(a_message: Sequence[float]) -> bool:

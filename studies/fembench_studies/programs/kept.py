@@ -1,4 +1,4 @@
-"""Runs of small programs in a folder; runs that already have a record are not repeated."""
+"""Runs of small programs in a folder; runs that have a record which serves are not repeated."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
 
+TRIES = 2  # of a run that tests nothing, such as one that other programs disturbed
+
 
 @dataclass(frozen=True)
 class ProgramRuns:
@@ -19,14 +21,24 @@ class ProgramRuns:
     folder: Path
     only_kept: bool = False
 
-    def kept(self, name: str, case: AppCase, make: Callable[[], AppRecord]) -> AppRecord | None:
-        """The record of that name and case; if missing, it is made, unless `only_kept`, which takes any case.
-        A case of size 0 chooses its size as it runs."""
+    def kept(
+        self,
+        name: str,
+        case: AppCase,
+        make: Callable[[], AppRecord],
+        serves: Callable[[AppRecord], bool] = lambda record: True,
+    ) -> AppRecord | None:
+        """The record of that name and case; if missing or not serving, it is made, unless `only_kept`, which
+        takes any. A case of size 0 chooses its size as it runs."""
         path = self.folder / f"{name}.json"
         record = load_app(path) if path.exists() else None
         if self.only_kept:
             return record
-        if record is None or record.case != msgspec.structs.replace(case, size=case.size or record.case.size):
+        if record and record.case != msgspec.structs.replace(case, size=case.size or record.case.size):
+            record = None
+        for _ in range(TRIES):
+            if record and serves(record):
+                break
             record = make()
             save_app(record, path)
         return record

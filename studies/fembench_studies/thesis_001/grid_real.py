@@ -100,7 +100,12 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
             case, profile, id=real.name, scratch=runs.folder, source="machine.json", say=tell
         )
 
-    record = runs.kept(real.name, case, make)
+    def serves(record: AppRecord) -> bool:
+        """Whether it was predicted from this profile, and tests that or is refused."""
+        reasons = [one.reason for one in compared(record, profile)]
+        return record.created >= profile.created and all(not r or r.startswith(REFUSED) for r in reasons)
+
+    record = runs.kept(real.name, case, make, serves)
     return RealRun(real, record, tuple(compared(record, profile))) if record else None
 
 

@@ -70,9 +70,10 @@ def _real_messages(
     """The profile of the network here and the runs predicted from it, if an experiment needs them."""
     if request.only and not {*REAL, "messages"} & set(request.only):
         return None, []
-    attempts.tell("measuring messages between the ranks here: about a minute")
     try:
-        profile = grid_messages.measure_network(request.folder, request.cores, only_kept=request.only_kept)
+        profile = grid_messages.measure_network(
+            request.folder, request.cores, attempts.tell, only_kept=request.only_kept
+        )
     except RunFailedError as error:
         attempts.fail(str(error))
         return None, []

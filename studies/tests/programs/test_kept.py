@@ -22,3 +22,19 @@ def test_a_record_of_another_effort_is_measured_again_and_only_shown_where_nothi
         assert shown.kept("pi", case, pytest.fail) == record
         assert runs.kept("pi", case, lambda other=other: other) == other
         assert runs.kept("pi", CASE, lambda: record) == record
+
+
+def test_a_record_that_does_not_serve_is_made_again_at_most_twice(tmp_path):
+    record = planted_calibration(CASE, {"point": ((1e-6,), (1e-6,))}, {})
+    made = []
+
+    def make():
+        made.append(msgspec.structs.replace(record, value=float(len(made))))
+        return made[-1]
+
+    def kept(serving):
+        return ProgramRuns(tmp_path).kept("pi", CASE, make, lambda one: one.value in serving).value
+
+    assert (kept([0.0]), kept([0.0]), len(made)) == (0.0, 0.0, 1)
+    assert (kept([2.0]), kept([2.0]), len(made)) == (2.0, 2.0, 3)
+    assert (kept([]), len(made)) == (4.0, 5)

@@ -1,5 +1,7 @@
 """Rings, fork and join predicted from a planted network, with runs that follow the prediction or not."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from planted_calibration import planted_calibration
@@ -14,7 +16,7 @@ from fembench_studies.programs import compared_messages, real_messages
 from fembench_studies.programs.compared_messages import compared
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.real_messages import case_of_messages, promise
-from fembench_studies.thesis_001 import grid_real, grid_study
+from fembench_studies.thesis_001 import grid_messages, grid_real, grid_study
 
 UNIT = 1e-3  # seconds of a round of work
 SIZE = 20  # rounds of a task
@@ -277,11 +279,17 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
     found = grid_real.measure(runs, profile(), attempts, 100)
     assert [f.real for f in found] == list(grid_real.RUNS)
-    assert asked == [True, False] * len(grid_real.RUNS)
+    invalid = [f for f in found if any(one.verdict.startswith("INVALID") for one in f.scores)]
+    assert {f.real.kind for f in invalid} == {"fork"}  # in planted runs of one size
+    assert asked == [True, False] * (len(found) + len(invalid))  # one more try each
     again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, 100)
     assert [f.record for f in again] == [f.record for f in found]
-    assert grid_real.measure(runs, profile(), attempts, 100, ("fork",))
-    assert asked == [True, False] * len(grid_real.RUNS)
+    asked.clear()
+    assert grid_real.measure(runs, profile(), attempts, 100, ("ring",))
+    assert asked == []
+    later = msgspec.structs.replace(profile(), created="9999-01-01T00:00:00+00:00")  # than the predictions
+    assert grid_real.measure(runs, later, attempts, 100, ("ring",))
+    assert asked
     (thesis,) = (f.real for f in found if f.real.name == "real-fork-4194304-send")
     assert thesis.thesis_error == pytest.approx(0.008, abs=0.001)
     messages, *_ = grid_study.compose([], found, None)
@@ -296,3 +304,27 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.scores[1].reason])]
     none = [f for f in found if f.scores[1].reason] or found[:0]
     assert not none or "test nothing" in grid_real.claims(none)[0].verdict
+
+
+def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three_times(tmp_path, monkeypatch):
+    def planted(stolen):
+        made = profile()
+        taken = (HostTaken(others_percent=0.0, others_resolution=0.1, steal_percent=stolen),)
+        return msgspec.structs.replace(made, network=msgspec.structs.replace(made.network, taken=taken))
+
+    def measured(*stolen, only_kept=False):
+        """(steal of the profile, what was told) if the host loses these per cent of its time in turn."""
+        coming, told = list(stolen), []
+        monkeypatch.setattr(
+            grid_messages, "output_of", lambda *words: save_profile(planted(coming.pop(0)), Path(words[-1]))
+        )
+        found = grid_messages.measure_network(tmp_path, 2, told.append, only_kept=only_kept)
+        return found.network.taken[0].steal_percent, told
+
+    steal, told = measured(9.0, 0.0)
+    assert steal == 0.0
+    assert "again, as the hypervisor took 9.0 %" in told[1]
+    assert measured() == (0.0, [])  # kept
+    save_profile(planted(8.0), tmp_path / "machine.json")
+    assert measured(only_kept=True) == (8.0, [])
+    assert measured(7.0, 6.0, 5.0)[0] == 5.0

@@ -136,13 +136,12 @@ class Setup:
 
     def __init__(self, comm, options) -> None:
         from fembench.bench.prepare import prepare
-        from fembench.ranks.comm import wtime
         from fembench.records.case import Case
         from fembench.solve.iterate import StoppingCriterion
         from fembench.timing.certificate import Certifier
         from fembench.timing.tracer import make_tracer
 
-        certificate = Certifier("auto", wtime).start()
+        certificate = Certifier().start()
         self.tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
         self.case = Case.of(mesh=options.mesh, ranks=comm.size, storage="bsr", precond=options.precond)
         self.prepared = prepare(comm, self.case, self.tracer)

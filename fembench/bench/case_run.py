@@ -44,7 +44,7 @@ from fembench.mesh.presets import box_named
 from fembench.mesh.sliced import is_sliced
 from fembench.partition.metis import load_metis
 from fembench.ranks.agree import on_root, together
-from fembench.ranks.comm import Comm, wtime
+from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.packed import rows
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
@@ -94,14 +94,9 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
     together(comm, lambda: load_libraries(case, comm.rank))
-    certifier = Certifier(case.effort.clock, wtime, lambda costs: worst_costs(comm.allgather(costs)))
+    certifier = Certifier(case.effort.clock, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
-    tracer = make_tracer(
-        certificate.name,
-        SET_UP_SPANS,
-        certificate.ticks_per_second,
-        certifier.clock.read,
-    )
+    tracer = make_tracer(certificate.name, SET_UP_SPANS, certificate.ticks_per_second)
     host, taken = host_facts(), taken_meter()
     comm.Barrier()
     first, leaders = _start_clock(comm, tracer, begin)

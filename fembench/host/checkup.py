@@ -114,7 +114,7 @@ def _rebuild() -> str:
 def _tracer() -> Finding:
     if clocks.compiled is not None:
         return ok("tracer", "compiled")
-    return Finding("tracer", "problem", "not compiled: each span costs about 1 µs", f"{BUILD}, {_rebuild()}")
+    return Finding("tracer", "problem", "not compiled", f"{BUILD}, {_rebuild()}", required=True)
 
 
 def mpi() -> Iterator[Finding]:
@@ -248,6 +248,12 @@ def _disk(folder: Path) -> Finding:
 
 def measuring() -> Iterator[Finding]:
     """Clocks, their certificate, BLAS threads."""
+    if clocks.compiled is not None:
+        yield from _clock()
+    yield _blas(os.environ)
+
+
+def _clock() -> Iterator[Finding]:
     verdict = certificate.certify()
     text = f"{verdict.name} at {verdict.ticks_per_second / 1e6:.6g} MHz: {verdict.reason}"
     if verdict.name == "tsc" and verdict.certified:
@@ -264,7 +270,6 @@ def measuring() -> Iterator[Finding]:
     costs = (verdict.read_ns, verdict.quantum_ns, verdict.span_ns)
     yield ok("clock costs", "reading {:.3g} ns, quantum {:.3g} ns, recorded span {:.3g} ns".format(*costs))
     yield ok("kernel's clock", certificate.clocksource())
-    yield _blas(os.environ)
 
 
 def _blas(environment: Mapping[str, str]) -> Finding:

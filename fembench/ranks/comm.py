@@ -45,11 +45,6 @@ def persistent_allreduce(comm: Comm, *arguments: Any) -> Request | None:
         return None
 
 
-def wtime() -> float:
-    """Seconds by MPI's clock."""
-    return MPI.Wtime()
-
-
 @functools.cache
 def address(name: str) -> int:
     """The address of an MPI function in this process, for calls from C; 0 if it cannot be found."""

@@ -69,30 +69,24 @@ def worst_costs(ranks: Sequence[Costs]) -> Costs:
 class Certifier:
     """Chooses the clock before a run (`start`) and checks it afterwards (`finish`)."""
 
-    def __init__(
-        self,
-        asked: str = "auto",
-        wtime: Callable[[], float] | None = None,
-        agree: Callable[[Costs], Costs] = lambda costs: costs,
-    ) -> None:
+    def __init__(self, asked: str = "auto", agree: Callable[[Costs], Costs] = lambda costs: costs) -> None:
         """`agree` combines the costs of all ranks, so that all choose the same clock. It is collective."""
         clocks.check_name(asked)
         self.asked = asked
-        self.wtime = wtime
         self._agree = agree
 
     def start(self) -> ClockCertificate:
         """The clock to use, its rate and its costs. Takes about 25 ms; `finish` decides on `certified`.
 
-        Raises InputError for a clock that cannot be read here; `tsc` falls back to another clock and gives
-        the reason. Collective.
+        `tsc` falls back to the system's clock and gives the reason. Collective.
         """
-        reason, drift = self._check_counter() if self.asked in ("auto", "tsc") else ("", 0.0)
-        name, self._chosen = self._choose(reason) if self.asked in ("auto", "tsc") else (self.asked, "")
-        if name != "tsc" and self.asked in ("auto", "tsc") and not reason:
+        wanted = self.asked != FALLBACK
+        reason, drift = self._check_counter() if wanted else ("", 0.0)
+        name, self._chosen = self._choose(reason) if wanted else (FALLBACK, "")
+        if name != "tsc" and wanted and not reason:
             reason = "others are cheaper to read" if "tsc" in self._chosen else "not certified on every rank"
         rate = self._before.ticks_per_second if name == "tsc" else 1e9
-        self.clock = clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
+        self.clock = clocks.open_clock(name, ticks_per_second=rate)
         self._begin = _stamp(self.clock)
         self._start = self._describe(reason, drift)
         return self._start
@@ -109,9 +103,6 @@ class Certifier:
     def _choose(self, objection: str) -> tuple[str, str]:
         """The clock to use and how it was chosen: the cheapest that may be used on every rank. Collective."""
         names = [FALLBACK] if objection else ["tsc", FALLBACK]
-        if self.asked == "auto":
-            steady = [n for n in clocks.available(self.wtime) if clocks.CLOCKS[n] == "steady"]
-            names = steady if objection else ["tsc", *steady]
         costs = self._agree({n: clocks.reading_ns(self._opened(n)) for n in names})
         if self.asked == "tsc":
             return next(n for n in names if n in costs), ""
@@ -121,21 +112,23 @@ class Certifier:
 
     def _opened(self, name: str) -> Clock:
         rate = self._before.ticks_per_second if name == "tsc" else None
-        return clocks.open_clock(name, wtime=self.wtime, ticks_per_second=rate)
+        return clocks.open_clock(name, ticks_per_second=rate)
 
     def _describe(self, reason: str, drift: float) -> ClockCertificate:
         clock = self.clock
-        certified, why = _standing(clock, reason)
+        why = f"instead of tsc: {reason}" if reason else "the system's monotonic clock"
+        if clock.name == "tsc":
+            why = "flags and calibration before the run"
         return ClockCertificate(
             name=clock.name,
             ticks_per_second=clock.ticks_per_second,
             asked=self.asked,
-            certified=certified,
+            certified=True,
             reason=why + self._chosen,
             drift=drift,
             read_ns=clocks.read_ns(clock),
             quantum_ns=clocks.quantum_ns(clock),
-            span_ns=clocks.span_cost(clock.name, clock.ticks_per_second, clock.read),
+            span_ns=clocks.span_cost(clock.name, clock.ticks_per_second),
         )
 
     def finish(self) -> ClockCertificate:
@@ -158,22 +151,11 @@ class Certifier:
         )
 
 
-def _standing(clock: Clock, objection: str) -> tuple[bool, str]:
-    """(certified, reason) of a clock at the start."""
-    if clock.kind == "counter":
-        return True, "flags and calibration before the run"
-    if clock.kind == "settable":
-        return False, "the system may set this clock back"
-    if clock.kind == "cpu":
-        return False, "this clock stops while the process waits"
-    return True, f"instead of tsc: {objection}" if objection else "the system's monotonic clock"
-
-
 def _stamp(clock: Clock) -> Pair:
     """Simultaneous readings of `clock` and CLOCK_MONOTONIC_RAW."""
     if clock.name == "tsc":
         return clocks.pair()
-    raw = clocks.PYTHON_CLOCKS["monotonic_raw"]()
+    raw = clocks.monotonic_raw
     before, ticks, after = min(((raw(), clock.read(), raw()) for _ in range(50)), key=lambda t: t[2] - t[0])
     return Pair(ticks, (before + after) // 2, after - before)
 
@@ -184,11 +166,9 @@ def worst_of(certificates: Sequence[ClockCertificate]) -> ClockCertificate:
     return structs.replace(worst, ranks=tuple(c.name for c in certificates))
 
 
-def certify(
-    asked: str = "auto", seconds: float = 0.1, wtime: Callable[[], float] | None = None
-) -> ClockCertificate:
+def certify(asked: str = "auto", seconds: float = 0.1) -> ClockCertificate:
     """The certificate of an idle run of `seconds`, as `fembench doctor` shows it."""
-    certifier = Certifier(asked, wtime)
+    certifier = Certifier(asked)
     certifier.start()
     time.sleep(seconds)
     return certifier.finish()

@@ -1,4 +1,4 @@
-"""The clocks by name: how each is read, its rate, and the cost of one reading.
+"""The clocks of runs by name: how each is read, its rate, and the cost of one reading.
 
 `tsc` is the processor's counter (x86-64 TSC, AArch64 CNTVCT): reference time, not core cycles. Its
 rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.errors import InputError
-from fembench.timing.tracer import PYTHON_CLOCKS, TracerLike, compiled, make_tracer
+from fembench.timing.tracer import TracerLike, compiled, make_tracer
 
 PAUSE = 0.01  # seconds between the two readings of a calibration
 SPANS = 1000  # spans timed together to find the cost of one
@@ -27,7 +27,6 @@ class Clock(NamedTuple):
     name: str
     read: Callable[[], int]  # ticks
     ticks_per_second: float
-    kind: str  # "counter", "steady", "settable" (may be set back), "cpu" (stops while the process waits)
 
 
 class Rate(NamedTuple):
@@ -45,15 +44,7 @@ class Pair(NamedTuple):
     window_ns: int  # most time between the two readings
 
 
-# name -> kind, in the order in which tables list them
-CLOCKS: dict[str, str] = {
-    "tsc": "counter",
-    "perf_counter_ns": "steady",
-    "mpi_wtime": "steady",
-    "monotonic_raw": "steady",
-    "time_ns": "settable",
-    "thread_time_ns": "cpu",
-}
+CLOCKS = ("tsc", "perf_counter_ns")
 
 
 def has_tsc() -> bool:
@@ -68,30 +59,22 @@ def check_name(name: str) -> None:
         raise InputError(f"unknown clock '{name}'; the nearest known is '{near}' (or 'auto')")
 
 
-def available(wtime: Callable[[], float] | None = None) -> tuple[str, ...]:
-    """Names of the clocks that can be read here; `mpi_wtime` if `wtime` is given."""
-    absent = ({"tsc"} if not has_tsc() else set()) | ({"mpi_wtime"} if wtime is None else set())
-    return tuple(name for name in CLOCKS if name not in absent)
+def open_clock(name: str, *, ticks_per_second: float | None = None) -> Clock:
+    """The named clock. Without `ticks_per_second` the counter is calibrated now, which takes 10 ms.
 
-
-def open_clock(
-    name: str, *, wtime: Callable[[], float] | None = None, ticks_per_second: float | None = None
-) -> Clock:
-    """The named clock. `wtime` returns seconds (MPI's clock).
-
-    Without `ticks_per_second` the counter is calibrated now, which takes 10 ms. Raises InputError
-    for an unknown name and for a clock that cannot be read here.
+    Raises InputError for an unknown name, and for the counter if it cannot be read here.
     """
     check_name(name)
-    if name not in available(wtime):
-        raise InputError(f"clock '{name}' cannot be read here; available: {', '.join(available(wtime))}")
     if name == "tsc":
         rate = calibrate().ticks_per_second if ticks_per_second is None else ticks_per_second
-        return Clock(name, compiled.read_tsc, rate, CLOCKS[name])
-    if name == "mpi_wtime" and wtime is not None:
-        seconds = wtime
-        return Clock(name, lambda: round(seconds() * 1e9), 1e9, CLOCKS[name])
-    return Clock(name, PYTHON_CLOCKS[name](), 1e9, CLOCKS[name])
+        return Clock(name, compiled.read_tsc, rate)
+    return Clock(name, time.perf_counter_ns, 1e9)
+
+
+def monotonic_raw() -> int:
+    """CLOCK_MONOTONIC_RAW in ns; where there is none, the system's monotonic clock."""
+    identity = getattr(time, "CLOCK_MONOTONIC_RAW", None)
+    return time.monotonic_ns() if identity is None else time.clock_gettime_ns(identity)
 
 
 def pair() -> Pair:
@@ -174,9 +157,9 @@ def span_ns(tracer: TracerLike, phase: int = 0) -> float:
     return cost
 
 
-def span_cost(name: str, ticks_per_second: float = 1e9, read: Callable[[], int] | None = None) -> float:
+def span_cost(name: str, ticks_per_second: float = 1e9) -> float:
     """`span_ns` of a new tracer on the named clock."""
-    return span_ns(make_tracer(name, SPANS, ticks_per_second, read))
+    return span_ns(make_tracer(name, SPANS, ticks_per_second))
 
 
 def _cost(work: Callable[[], None], before: Callable[[], None] = lambda: None) -> float:

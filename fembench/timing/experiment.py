@@ -1,4 +1,4 @@
-"""The cost of reading each clock, measured as in Ferreira (2006), Tables 5.2 and 5.3.
+"""The cost of reading each clock, measured as in Ferreira (2006), Section 5.2.
 
 Each timer is called 100 times, each call between two readings of the processor's counter. The table shows the
 best, worst and mean difference. The cost of the counter's own reading is not subtracted; the row `rdtsc`
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.timing import clocks
-from fembench.timing.tracer import PYTHON_CLOCKS, compiled, make_tracer
+from fembench.timing.tracer import compiled, make_tracer
 
 CALLS = 100  # as in Ferreira (2006)
 
@@ -40,31 +40,6 @@ class Experiment(NamedTuple):
     def nanoseconds(self, ticks: float) -> float:
         return ticks / self.ticks_per_second * 1e9
 
-
-# Ferreira (2006), Table 5.2, cycles: timer -> (best, worst, mean) on Athlon MP 1900+ 1.7 GHz, Pentium II
-# 350 MHz, Celeron 2.4 GHz.
-PUBLISHED_MACHINES = ("Athlon MP 1.7 GHz", "Pentium II 350 MHz", "Celeron 2.4 GHz")
-PUBLISHED_CYCLES: dict[str, tuple[tuple[float, float, float], ...]] = {
-    "rdtsc instruction": ((11, 26, 12), (34, 74, 37), (84, 240, 87)),
-    "rdtscll()": ((32, 356, 94.4), (88, 176, 97), (180, 768, 216)),
-    "gettimeofday()": ((399, 9063, 513), (519, 4031, 556), (3164, 3884, 3392)),
-    "MPI_Wtime()": ((1167, 18446, 1293), (1410, 45728, 1440), (7992, 34100, 8289)),
-}
-# Ferreira (2006), Table 5.3, the mean in ms. Its cells for rdtsc (machines 1, 3) and rdtscll (machine 3) do
-# not follow from Table 5.2 and the clock rates.
-PUBLISHED_MEAN_MS: dict[str, tuple[float, ...]] = {
-    "rdtsc instruction": (0.00000882, 0.00010571, 0.00003708),
-    "rdtscll()": (0.00005552, 0.00027714, 0.00009125),
-    "gettimeofday()": (0.00030217, 0.00158965, 0.00141333),
-    "MPI_Wtime()": (0.00076058, 0.00411428, 0.00345375),
-}
-# published timer -> our timer that is called in the same way
-COUNTERPART = {
-    "rdtsc instruction": "rdtsc",
-    "rdtscll()": "rdtscp",
-    "gettimeofday()": "gettimeofday",
-    "MPI_Wtime()": "MPI_Wtime",
-}
 
 # Timers in C: name in tables -> name in the compiled module
 _IN_C = {
@@ -113,7 +88,8 @@ def _python_timers(wtime: Callable[[], float] | None) -> list[tuple[str, Callabl
     timers.append(("perf_counter_ns", time.perf_counter_ns))
     if wtime is not None:
         timers.append(("MPI.Wtime", wtime))
-    return timers + [(name, PYTHON_CLOCKS[name]()) for name in ("time_ns", "monotonic_raw", "thread_time_ns")]
+    timers += [("time_ns", time.time_ns), ("monotonic_raw", clocks.monotonic_raw)]
+    return [*timers, ("thread_time_ns", time.thread_time_ns)]
 
 
 def _span(ticks_per_second: float) -> Callable[[], None]:

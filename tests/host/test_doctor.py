@@ -254,6 +254,12 @@ def test_an_installed_package_names_no_script(monkeypatch):
     assert next(f for f in findings if f.item == "kernels").advice.endswith("then install fembench again")
 
 
+def test_without_the_tracer_its_clocks_are_not_asked_for_and_nothing_runs(monkeypatch):
+    monkeypatch.setattr(checkup.clocks, "compiled", None)
+    assert [finding.item for finding in checkup.measuring()] == ["BLAS threads"]
+    assert checkup._tracer().required
+
+
 def test_kernels_that_this_host_cannot_load_end_every_run(monkeypatch):
     error = "fembench.base.errors.InputError: host n1 cannot load the compiled module"
     monkeypatch.setattr(checkup, "output_of", lambda *_: (False, error))

@@ -6,22 +6,10 @@ import time
 import pytest
 
 from fembench.cli.main import main
-from fembench.timing import clocks, experiment, tracer
-from fembench.timing.experiment import COUNTERPART, PUBLISHED_CYCLES, PUBLISHED_MEAN_MS, run_experiment
+from fembench.timing import clocks, tracer
+from fembench.timing.experiment import run_experiment
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
-
-MHZ = (1700, 350, 2400)  # of the three machines
-
-
-def test_the_published_table_of_times_follows_from_its_table_of_cycles():
-    errata = {("rdtsc instruction", 0), ("rdtsc instruction", 2), ("rdtscll()", 2)}
-    for timer, machines in PUBLISHED_CYCLES.items():
-        for i, (best, worst, mean) in enumerate(machines):
-            assert best < mean < worst
-            ms = mean / (MHZ[i] * 1e3)
-            agrees = PUBLISHED_MEAN_MS[timer][i] == pytest.approx(ms, rel=6e-3)
-            assert agrees != ((timer, i) in errata), (timer, i)
 
 
 @pytest.mark.row("004:9.1.6")
@@ -62,17 +50,12 @@ def test_without_a_counter_the_system_clock_times_the_timers(monkeypatch):
     assert {t.language for t in result.timers} == {"Python"}
 
 
-def test_every_published_timer_has_a_counterpart():
-    assert set(COUNTERPART) == set(PUBLISHED_CYCLES) == set(PUBLISHED_MEAN_MS)
-    assert set(COUNTERPART.values()) <= set(experiment._IN_C)
-
-
 def test_the_verb_prints_tables_that_paste_into_markdown(output):
     text = output("timers", "--calls", "5")
     assert text.startswith("5 calls of each timer")
-    assert "| MPI_Wtime / rdtsc " in text
+    assert "\nclock of a run: " in text
     bars = [line.count("|") for line in text.splitlines() if line.startswith("|")]
-    assert set(bars) == {9, 6}
+    assert set(bars) == {9}
 
 
 def test_the_verb_speaks_json(output):
@@ -80,7 +63,6 @@ def test_the_verb_speaks_json(output):
     assert tree["calls"] == 5
     assert tree["certificate"]["name"] in clocks.CLOCKS
     assert {"timer", "best", "best_ns", "worst", "mean"} <= set(tree["timers"][0])
-    assert tree["published"]["cycles_best_worst_mean"]["rdtscll()"][0] == [32, 356, 94.4]
 
 
 @pytest.mark.parametrize("calls", ["0", "-3", "2000000"])

@@ -1,32 +1,30 @@
-"""The tracer and its twin: one trace, hand-computed, for both."""
-
-import itertools
+"""The tracer: traces computed by hand."""
 
 import numpy as np
 import pytest
 
+from fembench.base.errors import InputError
 from fembench.records import phases
 from fembench.records.phases import ALLREDUCE, CG, DOT, READ, SEND
+from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.timing import tracer
-from fembench.timing.tracer import NullTracer, ReferenceTracer, Traffic, chain, make_tracer, span
-
-needs_compiled = pytest.mark.skipif(tracer.compiled is None, reason="the compiled tracer is not built")
-KINDS = [pytest.param("compiled", marks=needs_compiled), "reference"]
+from fembench.timing.tracer import NullTracer, Traffic, chain, make_tracer, span
 
 
-def counting(kind, capacity=100, ticks_per_second=1.0):
+def counting(capacity=100, ticks_per_second=1.0):
     """A tracer whose clock is one more at every reading, and 0 at its origin."""
-    if kind == "compiled":
-        made = tracer.compiled.Tracer("counter", capacity, ticks_per_second)
-    else:
-        made = ReferenceTracer("counter", capacity, ticks_per_second, itertools.count(1).__next__)
+    made = make_tracer("counter", capacity, ticks_per_second)
     made.origin = made.now()
     return made
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_outer_span_contains_its_parts(kind):
-    t = counting(kind)
+def heard():
+    """The same behind a tracer that reports spans, whose chains run in Python."""
+    return HeardTracer(counting(), *[lambda number: None] * 3)
+
+
+def test_an_outer_span_contains_its_parts():
+    t = counting()
     t.recording = True
     t.begin(CG)  # 1
     for iteration in range(2):
@@ -48,37 +46,33 @@ def test_an_outer_span_contains_its_parts(kind):
     ]
 
 
-@needs_compiled
-def test_both_tracers_tell_the_same_trace():
-    rng = np.random.default_rng(3)
-    pairs = [counting(kind, capacity=40, ticks_per_second=3.0) for kind in ("compiled", "reference")]
-    open_spans = []
+def test_a_long_trace_has_the_sums_and_spans_that_its_stamps_say():
+    """Summed here from the numbers of the readings: begin and end take one each."""
+    rng, t = np.random.default_rng(3), counting(capacity=40, ticks_per_second=3.0)
+    sums, kept, now, open_spans = np.zeros(len(phases.NAMES)), [], 0, []
     for step in range(400):
         choice, phase = rng.random(), int(rng.integers(len(phases.NAMES)))
-        for t in pairs:
-            t.iteration = step
-            t.recording = bool(choice < 0.7)
+        t.iteration, t.recording = step, bool(choice < 0.7)
         if open_spans and choice < 0.5:
-            done = open_spans.pop()
-            for t in pairs:
-                t.end(done)
-        elif phase not in open_spans and len(open_spans) < tracer.DEPTH:
-            open_spans.append(phase)
-            for t in pairs:
-                t.begin(phase)
-    first, second = pairs
-    assert first.dropped > 0  # so the full buffer was met too
-    assert (first.stored, first.dropped, first.depth) == (second.stored, second.dropped, second.depth)
-    np.testing.assert_array_equal(first.counts(), second.counts())
-    np.testing.assert_array_equal(first.ticks(), second.ticks())
-    np.testing.assert_array_equal(first.seconds(), second.seconds())
-    np.testing.assert_array_equal(first.events(), second.events())
+            done, begin = open_spans.pop()
+            now += 1
+            t.end(done)
+            sums[done] += now - begin
+            kept += [(done, step, begin / 3, now / 3, 0)] if t.recording else []
+        elif phase not in [one for one, _ in open_spans] and len(open_spans) < 16:
+            now += 1
+            open_spans.append((phase, now))
+            t.begin(phase)
+    assert (t.stored, t.dropped, t.depth) == (40, len(kept) - 40, len(open_spans))
+    assert t.dropped > 0
+    np.testing.assert_array_equal(t.ticks(), sums)
+    np.testing.assert_array_equal(t.seconds(), sums / 3)
+    assert t.events().tolist() == kept[:40]
 
 
 @pytest.mark.parametrize("capacity", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_full_buffer_stops_storing_and_goes_on_counting(kind, capacity):
-    t = counting(kind, capacity=capacity)
+def test_a_full_buffer_stops_storing_and_goes_on_counting(capacity):
+    t = counting(capacity=capacity)
     t.recording = True
     for _ in range(5):
         t.begin(READ)
@@ -87,9 +81,8 @@ def test_a_full_buffer_stops_storing_and_goes_on_counting(kind, capacity):
     assert (t.counts()[READ], t.ticks()[READ]) == (5, 5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_spans_that_end_while_recording_are_stored(kind):
-    t = counting(kind)
+def test_only_spans_that_end_while_recording_are_stored():
+    t = counting()
     t.begin(CG)
     t.begin(DOT)
     t.end(DOT)
@@ -99,9 +92,8 @@ def test_only_spans_that_end_while_recording_are_stored(kind):
     assert t.counts()[[CG, DOT]].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_misuse_is_an_error_that_names_the_phase(kind):
-    t = counting(kind)
+def test_misuse_is_an_error_that_names_the_phase():
+    t = counting()
     with pytest.raises(RuntimeError, match=r"end\(cg\) does not nest; open spans: none"):
         t.end(CG)
     t.begin(CG)
@@ -119,9 +111,8 @@ def test_misuse_is_an_error_that_names_the_phase(kind):
     assert t.counts().sum() == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_sixteen_spans_may_be_open_and_no_more(kind):
-    t = counting(kind)
+def test_sixteen_spans_may_be_open_and_no_more():
+    t = counting()
     for phase in range(16):
         t.begin(phase)
     with pytest.raises(RuntimeError, match="does not nest"):
@@ -129,18 +120,16 @@ def test_sixteen_spans_may_be_open_and_no_more(kind):
     assert t.depth == 16
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_span_stamped_elsewhere_counts_like_one_of_its_own(kind):
-    t = counting(kind, ticks_per_second=2.0)
+def test_a_span_stamped_elsewhere_counts_like_one_of_its_own():
+    t = counting(ticks_per_second=2.0)
     t.recording = True
     t.add(READ, t.origin + 4, t.origin + 10)
     assert t.seconds()[READ] == 3.0
     assert t.events().tolist() == [(READ, -1, 2.0, 5.0, 0)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reset_forgets_sums_and_open_spans_and_keeps_events_if_told(kind):
-    t = counting(kind)
+def test_reset_forgets_sums_and_open_spans_and_keeps_events_if_told():
+    t = counting()
     t.recording = True
     t.begin(CG)
     t.end(CG)
@@ -153,9 +142,9 @@ def test_reset_forgets_sums_and_open_spans_and_keeps_events_if_told(kind):
     assert (t.counts().sum(), t.stored, t.dropped) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_chain_stamps_its_steps_and_sums_their_numbers(kind):
-    t, said = counting(kind), []
+@pytest.mark.parametrize("make", [counting, heard])
+def test_a_chain_stamps_its_steps_and_sums_their_numbers(make):
+    t, said = make(), []
     run = chain(t, (DOT, lambda: said.append("a"), lambda: 0.25), (READ,), (ALLREDUCE, lambda: 0.5))
     assert run() == 0.75
     assert said == ["a"]
@@ -163,24 +152,23 @@ def test_a_chain_stamps_its_steps_and_sums_their_numbers(kind):
     assert t.ticks().sum() == 3  # the clock goes one on from each begin to its end
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "null"])
-def test_a_chain_without_numbers_returns_none_and_an_error_comes_through(kind):
-    t = NullTracer() if kind == "null" else counting(kind)
+@pytest.mark.parametrize("make", [NullTracer, counting, heard])
+def test_a_chain_without_numbers_returns_none_and_an_error_comes_through(make):
+    t = make()
     assert chain(t, (DOT, lambda: None), (READ,))() is None
     with pytest.raises(ZeroDivisionError):
         chain(t, (DOT, lambda: 1 / 0))()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_chain_may_have_any_number_of_steps(kind):
-    t = counting(kind)
+def test_a_chain_may_have_any_number_of_steps():
+    t = counting()
     chain(t, *[(DOT,)] * 500)()
     assert t.counts()[DOT] == 500
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_spans_of_traffic_name_partners_and_bytes_and_others_do_not(kind):
-    t = counting(kind)
+@pytest.mark.parametrize("make", [counting, heard])
+def test_spans_of_traffic_name_partners_and_bytes_and_others_do_not(make):
+    t = make()
     t.recording = True
     sent, summed = Traffic(SEND, (1, 4), (48, 24)), Traffic(ALLREDUCE, (), (8,))
     run = chain(t, (sent, lambda: None), (DOT,), (summed,), (sent,))
@@ -199,9 +187,8 @@ def test_spans_of_traffic_name_partners_and_bytes_and_others_do_not(kind):
     assert len(t.messages) == 3  # each once
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_room_is_made_for_as_many_spans_as_a_rehearsal_had_and_those_before_it_stay(kind):
-    t = counting(kind, capacity=3)
+def test_room_is_made_for_as_many_spans_as_a_rehearsal_had_and_those_before_it_stay():
+    t = counting(capacity=3)
     t.recording = True
     for phase in (READ, CG, CG, DOT, DOT, DOT):
         t.begin(phase)
@@ -225,14 +212,12 @@ def test_the_null_tracer_has_every_name_of_the_others_and_measures_nothing():
     t.add(CG, 0, 1)
     t.reset()
     assert (t.now(), t.stored, t.counts().sum(), t.seconds().sum(), len(t.events())) == (0, 0, 0, 0, 0)
-    public = {name for name in dir(ReferenceTracer()) if not name.startswith("_")}
+    public = {name for name in dir(make_tracer()) if not name.startswith("_")}
     assert public <= set(dir(t))
-    if tracer.compiled is not None:
-        assert public == {name for name in dir(make_tracer()) if not name.startswith("_")}
 
 
 def test_a_span_ends_also_when_its_body_raises():
-    t = counting("reference")
+    t = counting()
     with pytest.raises(KeyError), span(t, READ):
         raise KeyError
     assert (t.depth, t.counts()[READ]) == (0, 1)
@@ -243,22 +228,14 @@ def test_a_clock_that_cannot_be_read_is_refused():
         make_tracer("sundial")
 
 
-def test_a_clock_of_the_caller_goes_through_the_twin():
-    t = make_tracer("mpi_wtime", 5, 1e9, itertools.count(1).__next__)
-    assert isinstance(t, ReferenceTracer)
-    assert t.clock_name == "mpi_wtime"
-
-
-def test_without_the_compiled_module_the_twin_serves(monkeypatch):
+def test_without_the_compiled_module_nothing_is_traced(monkeypatch):
     monkeypatch.setattr(tracer, "compiled", None)
-    assert isinstance(make_tracer("perf_counter_ns"), ReferenceTracer)
-    with pytest.raises(ValueError, match="no clock 'tsc'"):
-        make_tracer("tsc")
+    with pytest.raises(InputError, match="not compiled"):
+        make_tracer("perf_counter_ns")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_span_also_belongs_to_the_level_entered_last(kind):
-    t = counting(kind)
+def test_a_span_also_belongs_to_the_level_entered_last():
+    t = counting()
     t.level_nodes = (900, 80)
     t.begin(DOT)  # 1
     t.enter(1, DOT)  # 2, 3

@@ -8,7 +8,7 @@
     useless     the same with (1, 1, 1, .02): the last rank is better left out
     lab-speeds  a lab of two hosts with 100 % and 25 % of a CPU: the speeds that characterize finds    (root)
     lab         fembench tune in that lab, and the fast host alone                                     (root)
-    links       rule comm compared with rule rate: three ranks in a row, the last behind a slow link   (root)
+    links       rule comm compared with rule time: three ranks in a row, the last behind a slow link   (root)
 
 Run it on an idle machine. Each part takes two to six minutes. The exit status is 1 if a target is
 not met.
@@ -191,18 +191,18 @@ def links() -> Rows:
             rule: fembench(
                 "weights", source, "--rule", rule, *more, "--export", "shares", capture=True
             ).strip()
-            for rule, more in (("rate", ()), ("comm", ("--machine", machine)))
+            for rule, more in (("time", ()), ("comm", ("--machine", machine)))
         }
         took: dict[str, list[float]] = {rule: [] for rule in shares}
         for turn in range(6):  # the fewest that give an interval; the order is reversed in every second turn
             for rule, text in list(shares.items())[:: -1 if turn % 2 else 1]:
                 took[rule].append(run(text)[0])
-    against = compare_paired(took["rate"], took["comm"], noise=noise_of_series(took["rate"]))
+    against = compare_paired(took["time"], took["comm"], noise=noise_of_series(took["time"]))
     gain, low, high = (1 - 1 / ratio for ratio in (against.ratio, *against.interval[:2]))
     found = f"{gain:.1%} (95 %: {low:.1%} to {high:.1%}; A/A noise {against.noise:.1%})"
     for rule, text in shares.items():
         yield Promise(f"rule {rule}: time per set", f"{median(took[rule]):.3f} s, shares {text}", "")
-    yield Promise("rule comm against rate: gain", found, "> 0", gain > 0)
+    yield Promise("rule comm against time: gain", found, "> 0", gain > 0)
 
 
 GROUPS: dict[str, Callable[[], Rows]] = {

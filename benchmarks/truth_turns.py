@@ -21,7 +21,8 @@ from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.stats.compare import compare_paired, median_ratio
-from fembench.synthetic.slowness import EmulatedSlowness
+from fembench.synthetic.heard_tracer import HeardTracer
+from fembench.synthetic.slowness import COMPUTE, TASK, EmulatedSlowness
 from fembench.timing.tracer import TracerLike, make_tracer
 
 RUNS, LEVEL = 14, 0.99  # number of runs that the turns are divided into; level of the verdicts
@@ -38,6 +39,21 @@ class Pairs(msgspec.Struct, frozen=True):
     warmups: int = 6  # turns before those that count
 
 
+class SlownessOfNow(EmulatedSlowness):
+    """Phases last `factor` times what they take this time, noise included.
+
+    A slowdown by a few per cent of the least time would vanish whenever the core is slower than at its best.
+    """
+
+    def tracer(self, tracer: TracerLike, /) -> TracerLike:
+        return HeardTracer(tracer, self.begin, self.end, self.follow)
+
+    def end(self, phase: int = TASK, /) -> None:
+        if phase in COMPUTE:
+            used = time.thread_time_ns() - self._used
+            self._wait_until(time.perf_counter_ns() + round(used * (self.factor - 1)))
+
+
 class Took(msgspec.Struct):
     """Seconds of assembly and CG on the slowest rank, one entry per turn."""
 
@@ -47,7 +63,7 @@ class Took(msgspec.Struct):
 
 def run(comm: Comm, job: Pairs) -> Took | None:
     """All turns; on rank 0. Collective."""
-    tracer, slowness = make_tracer(), EmulatedSlowness(1.0, of_now=True)
+    tracer, slowness = make_tracer(), SlownessOfNow(1.0)
     timed = start_plain(comm, job.case, prepare(comm, job.case, tracer), tracer)
     took = Took([], [])
     contestants = [(took.first, job.slower), (took.second, 1.0)]

@@ -338,9 +338,8 @@ prepare_environment() {
         refuse_broken_venv
         fail "not installed, or its sources have changed since; nothing is installed inside a job:" \
             "run './run_bench.sh doctor' on a login node first"
-    elif [[ -n $(due "$@") && (! -e $VENV || -w $VENV || -n $(stale "$@")) ]]; then
-        { mkdir -p "$VENV" && [[ -w $VENV ]]; } ||
-            fail "cannot write $VENV; set FEMBENCH_VENV to a folder that you may write to"
+    elif [[ -n $(due "$@") ]]; then
+        mkdir -p "$VENV" || fail "cannot create $VENV; set FEMBENCH_VENV to a folder that you may write to"
         (
             flock -n 9 || { say "waiting for another installation to finish" && flock 9; }
             for part in $(due "$@"); do

@@ -421,7 +421,7 @@ def _options(path: Path) -> None:
     """Every parser of an option's text; each may refuse it."""
     from fembench.balance.policies import parse_drain
     from fembench.base.errors import FembenchError
-    from fembench.characterize.start import hosts_file
+    from fembench.characterize.jobs import hosts_file
     from fembench.mesh.presets import box_named
     from fembench.partition.shares import parse_shares
     from fembench.records.hlogp import parse_link

@@ -115,20 +115,6 @@ class Folder:
                     found[record.case, int(repetition)] = path
         return found
 
-    def of_other_default(self, runs: Sequence[CampaignRun]) -> list[CampaignRun]:
-        """Runs whose records differ in the kind of tolerance alone, as its default has changed since.
-
-        Not those of a campaign that varies the kind.
-        """
-        asked = {(run.case, run.repetition) for run in runs}
-        found = []
-        for run in runs:
-            kind = "absolute" if run.case.stop.tolerance_kind == "relative" else "relative"
-            other = run.case.with_(tolerance_kind=kind), run.repetition
-            if self._found(run) is None and other in self._by_case and other not in asked:
-                found.append(run)
-        return found
-
     def damaged(self) -> list[Path]:
         """Files that are not valid JSON, such as truncated ones: their runs are repeated."""
         return [path for path in sorted(self.runs.glob("[!.]*.json")) if not _is_json(path)]

@@ -8,14 +8,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from fembench.base.units import plural
-from fembench.bench.duration import RATE, bytes_moved, equations_of, iterations_of
+from fembench.bench.duration import bytes_moved, equations_of, iterations_of, stated_rate
 from fembench.methods.lookup import AUTO, preconds
 from fembench.methods.preconditioners import SMALL_LEVEL
 from fembench.methods.recipe import recipe
 from fembench.records.case import Case
 from fembench.records.record import Record
 
-CACHED, FASTER = 16e6, 3.0  # bytes per iteration of a rank that caches hold, and how much faster they are
 MESSAGE = 1e-5  # seconds of a neighbour sum or of an all-reduce
 # seconds, and the number of its iterations that take as long
 GRIDS_SET_UP, SET_UP = (0.05, 6.0), {"chebyshev": (0.001, 8.0), "two-level": (0.003, 3.0)}
@@ -67,10 +66,9 @@ def _fits(case: Case, name: str) -> bool:
 
 def solution_seconds(case: Case, n: int) -> float:
     """Seconds of set-up and iterations, for n equations."""
-    one, ranks, moved = recipe(case.method), case.placement.ranks, bytes_moved(case, n)
+    one, ranks = recipe(case.method), case.placement.ranks
     grids = max(0.0, math.log(n / 3 / SMALL_LEVEL, 8)) if one.precond.coarse_per_dof else 0.0
     messages = one.exchanges * (1 + grids) + len(one.reductions) + 2 * (grids > 0) + (one.gathered > 0)
-    rate = RATE * (FASTER if moved / (1 + one.precond_products) < CACHED else 1.0)
-    iteration = moved / rate + (MESSAGE * messages if ranks > 1 else 0.0)
+    iteration = bytes_moved(case, n) / stated_rate(case, n) + (MESSAGE * messages if ranks > 1 else 0.0)
     start, more = GRIDS_SET_UP if one.precond.coarse_per_dof else SET_UP.get(one.precond.name, (0.0, 0.0))
     return start + (more + iterations_of(case, n)) * iteration

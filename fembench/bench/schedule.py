@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import mean, median
-from typing import Protocol
 
 from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.records.case import Case
@@ -23,39 +22,8 @@ Clock = Callable[[], float]
 Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of a run of each case; None: not known
 
 
-class RunOrder(Protocol):
-    """The runs of a campaign, each chosen after the last has ended."""
-
-    def __iter__(self) -> Iterator[CampaignRun]: ...
-    def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
-        """Tell whether the last run was started, or had a record before; whether it has one now; and whether
-        it was ended at its limit."""
-
-    def renew(self, runs: Sequence[CampaignRun]) -> None:
-        """The runs of the campaign as it is now, which has all cases that it had before."""
-
-    def planned(self) -> list[CampaignRun]:
-        """Before the first: the runs with a record, and those to come if all take as long as expected."""
-
-    @property
-    def left_out(self) -> list[Case]:
-        """Cases without a record, for which there is no time."""
-
-    @property
-    def total(self) -> int:
-        """The number of runs, those that are to come included."""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Until all are done; 0: nothing is left to do; None: not known yet."""
-
-    @property
-    def limit(self) -> float:
-        """Seconds after which the next run must be ended; inf: none."""
-
-
 class InOrder:
-    """Every run once, in the order given."""
+    """Every run once, in the order given; has all that WithinTime has."""
 
     def __init__(self, runs: Sequence[CampaignRun], kept: Sequence[CampaignRun]) -> None:
         """`kept`: those that have a record and take no time."""
@@ -91,7 +59,10 @@ class InOrder:
 
 
 class WithinTime:
-    """Cases in the order of their importance, each as often as the time given allows."""
+    """Cases in the order of their importance, each as often as the time given allows.
+
+    The next run is chosen after the last has ended.
+    """
 
     def __init__(
         self,
@@ -122,6 +93,8 @@ class WithinTime:
         return next_case(self._seconds(), self._repetitions(), self._left)
 
     def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
+        """Tell whether the last run was started, or had a record before; whether it has one now; and whether
+        it was ended at its limit."""
         if not ran:
             self._kept += [run] if run not in self._kept else []
             return
@@ -133,16 +106,19 @@ class WithinTime:
             self._cut.add(run.case)
 
     def renew(self, runs: Sequence[CampaignRun]) -> None:
+        """The runs of the campaign as it is now, which has all cases that it had before."""
         self._cases = [run.case for run in runs]
 
     @property
     def left_out(self) -> list[Case]:
+        """Cases without a record, for which there is no time."""
         done = self._repetitions()
         coming = set(foreseen(self._seconds(), done, self._left))
         never = {c for k, c in enumerate(self._cases) if not done[k] and k not in coming}
         return [c for c in self._cases if c in self._cut or c in never - self._not_again]
 
     def planned(self) -> list[CampaignRun]:
+        """Before the first: the runs with a record, and those to come if all take as long as expected."""
         done, found = self._repetitions(), list(self._kept)
         for k in foreseen(self._seconds(), list(done), self._left):
             done[k] += 1
@@ -151,16 +127,18 @@ class WithinTime:
 
     @property
     def total(self) -> int:
+        """The number of runs, those that are to come included."""
         coming = foreseen(self._seconds(), self._repetitions(), self._left)
         return len(self._kept) + self._made + len(coming)
 
     @property
     def seconds_left(self) -> float | None:
+        """Until all are done; 0: nothing is left to do; None: not known yet."""
         return max(0.0, self._begin + self._given - self._clock()) if self._next() is not None else 0.0
 
     @property
     def limit(self) -> float:
-        """Measured from now on."""
+        """Seconds after which the next run must be ended; inf: none."""
         return max(QUICKEST, self._begin + (1 + CUT) * self._given - self._clock())
 
     @property
@@ -180,6 +158,9 @@ class WithinTime:
         took = [self._took.get(case, []) for case in self._cases]
         found = forecast(self._expected(self._cases), took)
         return [math.inf if case in self._not_again else s for case, s in zip(self._cases, found)]
+
+
+RunOrder = InOrder | WithinTime
 
 
 def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) -> list[float]:

@@ -1,10 +1,22 @@
 """The parameters of the jobs that measure hosts, apart from the code of their ranks, which loads MPI."""
 
+import os
+import re
+
 import msgspec
 
+from fembench.base.errors import InputError, shown
+from fembench.base.units import plural
 from fembench.records.network import NetworkSettings
 from fembench.records.profile import LEVELS, Level
-from fembench.synthetic.speeds import NodeSpeed
+from fembench.synthetic.speeds import NodeSpeed, parse_speeds
+
+SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, in addition to the start and the set-up
+USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total: --quick took 96 s on two cores
+VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
+ROUNDS, QUICK_ROUNDS = 30, 12
+USUAL = NetworkSettings()
+PATIENCE = 600.0  # seconds after which the job is ended
 
 
 class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,3 +61,49 @@ class NodesJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     synthetic: str  # how nodes are emulated (rule E8)
     names: tuple[str, ...] = ()  # of emulated nodes, which have as many ranks each
     speeds: tuple[NodeSpeed, ...] = ()  # theirs
+
+
+def speeds_job(
+    ranks: int, *, quick: bool = False, emulate: str = "", dilate: float = 1.0, command: str = ""
+) -> CharacterizeJob:
+    """The parameters of a measurement of speeds. Raises InputError."""
+    parse_speeds(emulate, ranks)
+    if not 1 <= dilate < float("inf"):
+        raise InputError(f"dilate = {dilate}: expected a finite number of at least 1")
+    synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
+    return CharacterizeJob(
+        ranks=ranks,
+        quick=quick,
+        seconds=QUICK_SECONDS if quick else SECONDS,
+        visit=LAB_VISIT if synthetic else QUICK_VISIT if quick else VISIT,
+        rounds=QUICK_ROUNDS if quick else ROUNDS,
+        emulate=emulate,
+        dilate=dilate,
+        command=command,
+        synthetic=synthetic,
+    )
+
+
+def usual_time(job: CharacterizeJob) -> str:
+    """'starting 2 ranks: usually takes 1 to 2 minutes, 12 s of it measuring'"""
+    usual = QUICK_TIME if job.quick else USUAL_TIME
+    return f"starting {plural(job.ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring"
+
+
+def needs_two(ranks: int) -> None:
+    """Raises InputError for fewer than two ranks, which exchange no messages."""
+    if ranks < 2:
+        raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
+
+
+def hosts_file(text: str) -> str:
+    """The MPI host file for 'a,b:4': two hosts, the second with four ranks. Raises InputError."""
+    lines = []
+    for word in text.split(","):
+        found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
+        if not found or found.group(2) == "0":
+            raise InputError(
+                f"hosts '{shown(text)}': cannot read '{shown(word)}'; expected names such as a,b or a:2,b:4"
+            )
+        lines.append(f"{found.group(1)} slots={found.group(2) or 1}\n")
+    return "".join(lines)

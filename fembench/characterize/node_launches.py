@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,7 +17,7 @@ from fembench.launch.hosts import Allocation, HostSlots, hostfile_of, is_rankfil
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.records.nodes import NodeSamples, NodesLaunch
-from fembench.synthetic.speeds import parse_nodes
+from fembench.synthetic.speeds import NodeSpeed, parse_nodes
 
 EVERYONE: Mapping[str, str] = {}
 PATIENCE = 900.0  # seconds after which a launch is ended
@@ -47,15 +48,22 @@ def launch_nodes(
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """
-    job = _job(asked.hostfile)
+    job, rounds = _job(asked.hostfile), plural(asked.rounds, "round")
+    values: dict[str, Any] = {"rounds": asked.rounds, "command": asked.command}
     if asked.emulate:
-        return _emulated(asked, job, only, scratch, tell)
-    room = room_of("", asked.per_node, job)
-    hosts = [host for host in room if not only or host.name in only]
+        chosen = _emulated(asked.emulate, job, only)
+        ranks = max(asked.per_node, 1) * len(chosen)
+        tell(f"{plural(len(chosen), 'emulated node')}, {plural(ranks, 'rank')}: {rounds}")
+        values |= {"names": tuple(chosen), "speeds": tuple(chosen.values())}
+        synthetic = f"emulated nodes {asked.emulate}"
+        return _launched(asked, NodesJob(ranks=ranks, synthetic=synthetic, **values), (), scratch, tell)
+    hosts = [host for host in room_of("", asked.per_node, job) if not only or host.name in only]
     ranks = sum(host.slots for host in hosts)
+    usual = f"usually {SECONDS * asked.rounds:.0f} s and the start"
+    tell(f"{plural(len(hosts), 'node')}, {plural(ranks, 'rank')}: {rounds}, {usual}")
     placed = () if len(job.hosts) == 1 else hosts  # one host: as in any other run on it
-    tell(f"{plural(len(hosts), 'node')}, {plural(ranks, 'rank')}: {_duration(asked)}")
-    found = _launched(asked, NodesJob(ranks=ranks, **_common(asked)), placed, scratch, tell)
+    synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
+    found = _launched(asked, NodesJob(ranks=ranks, synthetic=synthetic, **values), placed, scratch, tell)
     nodes = _listed(found.nodes, hosts, {host.name: host.slots for host in job.hosts}, only)
     return msgspec.structs.replace(found, nodes=tuple(nodes))
 
@@ -66,19 +74,6 @@ def _job(hostfile: str) -> Allocation:
     if path and is_rankfile(read_text(path)):
         raise InputError(f"{path} is a rankfile, which places every rank; expected a list of hosts")
     return allocation(hostfile)
-
-
-def _duration(asked: NodesAsked) -> str:
-    return f"{plural(asked.rounds, 'round')}, usually {SECONDS * asked.rounds:.0f} s and the start"
-
-
-def _common(asked: NodesAsked) -> dict:
-    """Parameters of every launch."""
-    return {
-        "rounds": asked.rounds,
-        "command": asked.command,
-        "synthetic": os.environ.get("FEMBENCH_SYNTHETIC", ""),
-    }
 
 
 def _launched(
@@ -123,28 +118,11 @@ def _listed(
         yield msgspec.structs.replace(node, name=name, listed=host, slots=slots[host])
 
 
-def _emulated(
-    asked: NodesAsked,
-    job: Allocation,
-    only: Mapping[str, str],
-    scratch: Path,
-    tell: Callable[[str], None],
-) -> NodesLaunch:
-    """Nodes emulated on one host, node1, node2, … (SYNTHETIC)."""
+def _emulated(speeds: str, job: Allocation, only: Mapping[str, str]) -> dict[str, NodeSpeed]:
+    """Nodes emulated on one host, node1, node2, … (SYNTHETIC). Raises InputError."""
     if len(job.hosts) > 1:
         raise InputError(
             f"emulate: nodes are emulated on one host; the job has {len(job.hosts)} ({job.source})"
         )
-    speeds = parse_nodes(asked.emulate)
-    chosen = {f"node{k}": speed for k, speed in enumerate(speeds, 1)}
-    chosen = {name: speed for name, speed in chosen.items() if not only or name in only}
-    ranks = max(asked.per_node, 1) * len(chosen)
-    tell(f"{plural(len(chosen), 'emulated node')}, {plural(ranks, 'rank')}: {plural(asked.rounds, 'round')}")
-    values = _common(asked) | {"synthetic": f"emulated nodes {asked.emulate}"}
-    return _launched(
-        asked,
-        NodesJob(ranks=ranks, names=tuple(chosen), speeds=tuple(chosen.values()), **values),
-        (),
-        scratch,
-        tell,
-    )
+    nodes = {f"node{k}": speed for k, speed in enumerate(parse_nodes(speeds), 1)}
+    return {name: speed for name, speed in nodes.items() if not only or name in only}

@@ -20,22 +20,12 @@ import msgspec
 import numpy as np
 
 from fembench.base.units import plural
-from fembench.bench.describe import describe
 from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, batch_of, counted_in_ticks
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
-from fembench.host.host import (
-    affinity,
-    cache_instances,
-    confine,
-    host_facts,
-    node_facts,
-    own_cores,
-    physical_cores,
-    taken_meter,
-)
+from fembench.characterize.survey import survey
+from fembench.host.host import affinity, cache_instances, confine, node_facts, own_cores, physical_cores
 from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.others import others_meter
 from fembench.host.where import host_names, machine_key
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.agree import doze
@@ -68,50 +58,33 @@ class RankRound(NamedTuple):
 def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
     """Measure all nodes of the job; return the launch on rank 0, None elsewhere. `tell` is called on rank 0.
     Collective."""
-    begin, say = time.perf_counter(), tell if comm.rank == 0 else _silent
-    names = node_names(comm, job)
-    node = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
+    begin, names = time.perf_counter(), node_names(comm, job)
+    name = names[comm.rank]
+    node = cast(Comm, comm.Split(names.index(name), comm.rank))
     if not job.speeds:
         settle(node)
-    facts, taken = host_facts(), taken_meter()
-    say(f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'node')}: setting up")
-    rank = NodeRank(comm, node, names[comm.rank], job, facts)
-    events, others = _events(node), others_meter(comm)
-    rounds = []
-    for number in range(job.rounds):
-        doze(comm, 0.0)  # all nodes begin a round together
-        rounds.append(rank.round())
-        say(f"round {number + 1} of {job.rounds}: {time.perf_counter() - begin:.0f} s")
-    doze(comm, 0.0)
-    used, heat = others(), _events(node) - events
-    mine = comm.gather(_node_samples(node, names[comm.rank], rounds, heat, emulated=bool(job.speeds)))
-    environment = describe(
-        comm,
-        facts,
-        taken,
-        used,
-        launcher=job.launcher,
-        command=job.command,
-        synthetic=job.synthetic,
-        dilate=1.0,
-    )
-    if mine is None or environment is None:
+
+    def measure(facts: HostFacts, say: Tell) -> NodeSamples | None:
+        say(f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'node')}: setting up")
+        rank, events, rounds = NodeRank(comm, node, name, job, facts), _events(node), []
+        for number in range(job.rounds):
+            doze(comm, 0.0)  # all nodes begin a round together
+            rounds.append(rank.round())
+            say(f"round {number + 1} of {job.rounds}: {time.perf_counter() - begin:.0f} s")
+        return _node_samples(node, name, rounds, _events(node) - events, emulated=bool(job.speeds))
+
+    found = survey(comm, job, measure, tell, job.synthetic)
+    if found is None:
         return None
-    found = [
-        msgspec.structs.replace(one, host=environment.rank_host[first])
-        for first, one in enumerate(mine)
-        if one is not None
-    ]
+    ranks, environment = found
+    hosts = environment.rank_host
+    nodes = [msgspec.structs.replace(one, host=hosts[first]) for first, one in enumerate(ranks) if one]
     return NodesLaunch(
         created=now_utc(),
         seconds=round(time.perf_counter() - begin, 3),
         environment=environment,
-        nodes=tuple(found),
+        nodes=tuple(nodes),
     )
-
-
-def _silent(text: str) -> None:
-    """Ranks other than 0 tell nothing."""
 
 
 def node_names(comm: Comm, job: NodesJob) -> list[str]:

@@ -16,7 +16,6 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fembench.base.units import plural
-from fembench.bench.describe import describe
 from fembench.characterize.jobs import CharacterizeJob
 from fembench.characterize.meter import Meter, Way, batch_of, way_of
 from fembench.characterize.probes import (
@@ -31,15 +30,15 @@ from fembench.characterize.probes import (
     product_probe,
     updates_probe,
 )
+from fembench.characterize.survey import survey
 from fembench.host.cgroup import cpu_quota
-from fembench.host.host import cache_instances, host_facts, taken_meter
+from fembench.host.host import cache_instances
 from fembench.host.machine_state import HostState, host_state, readings
-from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.agree import doze, together
-from fembench.ranks.comm import Comm, wtime
+from fembench.ranks.comm import Comm
 from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts, now_utc
 from fembench.synthetic.slowness import slowness_of
@@ -134,47 +133,40 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     """Measure all hosts; return the profile on rank 0, None elsewhere. `tell` is called on rank 0.
     Collective."""
     begin = time.perf_counter()
-    say: Tell = tell if comm.rank == 0 else lambda text: None
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
-    certifier = Certifier("auto", wtime, lambda costs: worst_costs(comm.allgather(costs)))
-    certificate = certifier.start()
-    facts, taken = host_facts(), taken_meter()
     names = host_names(comm)
-    host = cast(Comm, comm.Split(names.index(names[comm.rank]), comm.rank))
-    counts = f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'host')}"
-    say(f"{counts}: setting up kernels on local meshes of {plural(len(job.levels), 'size')}")
-    probes = together(comm, lambda: list(_probes(facts, host.size, job.levels, say)))
-    tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second, certifier.clock.read)
-    way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
-    slowest = job.dilate / min(speed for speed, name in zip(injected, names) if name == names[comm.rank])
-    crowded = host.size > facts.cores or bool(job.synthetic)
-    slowness = slowness_of(comm.rank, injected, job.dilate, crowded=crowded)
-    meter = Meter(tracer, slowness, way, batch_of(way, slowest))
-    rounds, others = Rounds(host, job, meter, probes), others_meter(comm)
-    rounds.run(say)
-    doze(comm, 0.0)
-    used = others()
-    mine = RankSpeeds(
-        speeds=[_speed(comm.rank, probes[i], k, found) for (i, k), found in sorted(rounds.samples.items())],
-        way=way,
-        held_back=meter.held_back,
-        certificate=certifier.finish(),
-        notes=rounds.notes if host.rank == 0 else [],
-        states=rounds.states,
-    )
-    ranks = comm.gather(mine)
-    environment = describe(
-        comm,
-        facts,
-        taken,
-        used,
-        launcher=job.launcher,
-        command=job.command,
-        synthetic=", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)])),
-        dilate=job.dilate,
-    )
-    if ranks is None or environment is None:
+    name = names[comm.rank]
+    host = cast(Comm, comm.Split(names.index(name), comm.rank))
+    slowest = job.dilate / min(speed for speed, other in zip(injected, names) if other == name)
+
+    def measure(facts: HostFacts, say: Tell) -> RankSpeeds:
+        certifier = Certifier("auto", lambda costs: worst_costs(comm.allgather(costs)))
+        certificate = certifier.start()
+        counts = f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'host')}"
+        say(f"{counts}: setting up kernels on local meshes of {plural(len(job.levels), 'size')}")
+        probes = together(comm, lambda: list(_probes(facts, host.size, job.levels, say)))
+        tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
+        way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
+        crowded = host.size > facts.cores or bool(job.synthetic)
+        slowness = slowness_of(comm.rank, injected, job.dilate, crowded=crowded)
+        meter = Meter(tracer, slowness, way, batch_of(way, slowest))
+        rounds = Rounds(host, job, meter, probes)
+        rounds.run(say)
+        found = sorted(rounds.samples.items())
+        return RankSpeeds(
+            speeds=[_speed(comm.rank, probes[i], k, samples) for (i, k), samples in found],
+            way=way,
+            held_back=meter.held_back,
+            certificate=certifier.finish(),
+            notes=rounds.notes if host.rank == 0 else [],
+            states=rounds.states,
+        )
+
+    synthetic = ", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)]))
+    found = survey(comm, job, measure, tell, synthetic, job.dilate)
+    if found is None:
         return None
+    ranks, environment = found
     return Profile(
         schema=PROFILE_SCHEMA,
         created=now_utc(),

@@ -160,14 +160,6 @@ class HostSlots(NamedTuple):
     component: int = 0  # of a heterogeneous Slurm job
 
 
-class HostfileLine(NamedTuple):
-    """One line of a list of hosts."""
-
-    line: int
-    name: str
-    slots: int  # 0: not given, one rank
-
-
 def hostfile_of(asked: str, environment: Mapping[str, str] = os.environ) -> str:
     """The path of the job's host file: the one asked for, else that of FEMBENCH_HOSTFILE; "" for none."""
     return asked or environment.get(HOSTFILE, "")
@@ -175,14 +167,12 @@ def hostfile_of(asked: str, environment: Mapping[str, str] = os.environ) -> str:
 
 def host_slots(path: str) -> list[HostSlots]:
     """The hosts of a file in any dialect, in its order, repeated if the file does so. Raises InputError."""
-    text = read_text(path)
-    if is_rankfile(text):
-        return [HostSlots(host, 1) for host, _ in placed(text, path)]
-    found = []
-    for host in hosts_of(text, path):
-        names = expand_hosts(host.name, f"{path}, line {host.line}") if "[" in host.name else [host.name]
-        found += [HostSlots(name, host.slots or 1) for name in names]
-    return found
+    return _hosts_in(read_text(path), path)
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a host file that was written for a launcher, each once."""
+    return list(dict.fromkeys(host.name for host in _hosts_in(text, "host file")))
 
 
 def hostfile_text(hosts: Iterable[tuple[str, int]]) -> str:
@@ -196,31 +186,29 @@ def is_rankfile(text: str) -> bool:
     return first.startswith("rank ")
 
 
-def hosts_of(text: str, where: str) -> list[HostfileLine]:
-    """The hosts in a list. Raises InputError that names the line."""
-    found = [_host(number, line, where) for number, line in _numbered(text)]
+def _hosts_in(text: str, where: str) -> list[HostSlots]:
+    """The hosts in a text of any dialect. Raises InputError that names the line."""
+    if is_rankfile(text):
+        return [HostSlots(host, 1) for host, _ in placed(text, where)]
+    found = [host for number, line in _numbered(text) for host in _hosts_of(line, f"{where}, line {number}")]
     if not found:
         raise InputError(f"{where}: no hosts in it; expected lines such as 'host1 slots=2'")
     return found
 
 
-def _host(number: int, line: str, where: str) -> HostfileLine:
+def _hosts_of(line: str, where: str) -> list[HostSlots]:
+    """The hosts in a line: one, or those of a list such as n[1-8]."""
     match = None if _RANK.match(line) else _HOST.fullmatch(line)  # a rank among hosts belongs to no dialect
     named = _SLOTS.search(match.group(3)) if match else None
     slots = named.group(1) if named else match.group(2) if match else None
     if not match or (slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,8}", slots)):
         raise InputError(
-            f"{where}, line {number}: cannot read '{shown(line)}'; expected lines such as 'host1 slots=2', "
+            f"{where}: cannot read '{shown(line)}'; expected lines such as 'host1 slots=2', "
             "with at least 1 slot"
         )
-    return HostfileLine(number, match.group(1), int(slots or 0))
-
-
-def names_in(text: str) -> list[str]:
-    """The names in a host file that was written for a launcher, or in a rankfile, each once."""
-    if is_rankfile(text):
-        return list(dict.fromkeys(host for host, _ in placed(text, "rankfile")))
-    return list(dict.fromkeys(host.name for host in hosts_of(text, "host file")))
+    name = match.group(1)
+    names = expand_hosts(name, where) if "[" in name else [name]
+    return [HostSlots(name, int(slots or 1)) for name in names]
 
 
 def in_one_line(path: str) -> str:

@@ -32,7 +32,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fembench.host.where import host_key
 from fembench.records.phases import ASSEMBLY, COMPUTING, SPMV_INTERFACE, SPMV_INTERIOR
@@ -59,48 +59,8 @@ RESERVE = 2.0  # times the least that a phase may take when it has its turn
 MOST_LATE = 50_000_000  # ns that are made up for: a longer delay does not come from sharing cores
 
 
-class Slowness(Protocol):
-    """The slowdown of this rank's computing."""
-
-    factor: float  # times as long as at full speed
-
-    def tracer(self, tracer: TracerLike, /) -> TracerLike:
-        """The tracer to measure with: its compute phases last as long as they must."""
-
-    def begin(self, phase: int = TASK, /) -> None:
-        """A phase, or another piece of work, begins."""
-
-    def end(self, phase: int = TASK, /) -> None:
-        """Its work is done: wait until its duration is reached."""
-
-    def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
-        """From now on phases do other work than before, known by this name, or other amounts of the same work
-        (1 if not given): half of it takes half the time. All of it takes `heavier` times as long."""
-
-    def learning(self) -> contextlib.AbstractContextManager[None]:
-        """Inside, nothing is stretched and the fastest times of the work are found; they hold afterwards."""
-
-    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
-        """Turns of unstretched work, for up to `seconds` on rank 0 and up to `most` turns; no turns at
-        full speed. Collective."""
-
-    def agree(
-        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
-    ) -> None:
-        """Let the ranks of a host go by one time per unit of work, the least or the median of those that they
-        have found. Collective.
-
-        `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which it has none is not
-        compared. All ranks have made as many iterations.
-        """
-
-    def share(self, comm: Comm) -> None:
-        """From now on the ranks of a host go by the least time that any of them has found for work of that
-        name. Collective."""
-
-
 class FullSpeed:
-    """Nothing is emulated."""
+    """Nothing is emulated: methods of EmulatedSlowness that do nothing."""
 
     factor = 1.0
 
@@ -128,12 +88,11 @@ FULL_SPEED = FullSpeed()
 
 
 class EmulatedSlowness:
-    """Compute phases last `factor` times the least processor time of their work so far.
+    """The slowdown of this rank's computing: compute phases last `factor` times the least processor time of
+    their work so far.
 
     `turn` in [0, 1) says when in a phase the rank computes: at its begin, or later by that part of the time
-    to spare. `changes` maps iterations to the factor from there on. `of_now`: phases last `factor` times what
-    they take this time, noise included; a slowdown by a few per cent of the least time would vanish whenever
-    the core is slower than at its best.
+    to spare. `changes` maps iterations to the factor from there on.
     """
 
     def __init__(
@@ -143,14 +102,13 @@ class EmulatedSlowness:
         turn: float = 0.0,
         *,
         changes: Mapping[int, float] | None = None,
-        of_now: bool = False,
     ) -> None:
         if not factor >= 1:
             raise ValueError(f"factor {factor}: expected at least 1")
         if not 0 <= turn < 1:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
         self.factor, self._wait_until, self._turn = factor, wait_until, turn
-        self._changes, self._of_now = changes or {}, of_now
+        self._changes = changes or {}
         self._wall = self._used = self._late = 0
         self._glance = glance_at_clock()
         self._learning = self._taught = False
@@ -162,12 +120,15 @@ class EmulatedSlowness:
         self._count: Counter[Same] = Counter()
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
-        """Ranks at full speed among slower ones keep their tracer."""
-        if self.factor == 1 and not self._changes and not self._of_now:
+        """The tracer to measure with, in which compute phases last as long as they must. Ranks at full speed
+        among slower ones keep theirs."""
+        if self.factor == 1 and not self._changes:
             return tracer
         return HeardTracer(tracer, self.begin, self.end, self.follow)
 
     def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
+        """From now on phases do other work than before, known by this name, or other amounts of the same work
+        (1 if not given): half of it takes half the time. All of it takes `heavier` times as long."""
         self._work, self._amounts, self._heavier, self._before = work, amounts, heavier, (-1, -1)
 
     def follow(self, iteration: int) -> None:
@@ -183,6 +144,7 @@ class EmulatedSlowness:
 
     @contextlib.contextmanager
     def learning(self) -> Iterator[None]:
+        """Inside, nothing is stretched and the fastest times of the work are found; they hold afterwards."""
         self._learn(True)
         yield
         self._learn(False)
@@ -191,6 +153,8 @@ class EmulatedSlowness:
         self._learning, self._taught, self._late = on, not on, 0
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+        """Turns of unstretched work, for up to `seconds` on rank 0 and up to `most` turns; no turns at
+        full speed. Collective."""
         begin, done = time.perf_counter(), 0
         with self.learning():
             while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
@@ -200,6 +164,12 @@ class EmulatedSlowness:
     def agree(
         self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
     ) -> None:
+        """Let the ranks of a host go by one time per unit of work, the least or the median of those that they
+        have found. Collective.
+
+        `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which it has none is not
+        compared. All ranks have made as many iterations.
+        """
         here, mine = host_key(), self.spent(units)
         found = [other for name, other in comm.allgather((here, mine)) if name == here]
         times = {kind: [other[kind] for other in found if other.get(kind)] for kind in mine if mine[kind]}
@@ -208,6 +178,8 @@ class EmulatedSlowness:
             self._least[same] *= scale.get(ALIKE.get(same[-1], REST), 1.0)
 
     def share(self, comm: Comm) -> None:
+        """From now on the ranks of a host go by the least time that any of them has found for work of that
+        name. Collective."""
         here = host_key()
         everyone = comm.allgather((here, self._least))
         keep_least(self._least, [other for name, other in everyone if name == here])
@@ -225,6 +197,7 @@ class EmulatedSlowness:
         return found
 
     def begin(self, phase: int = TASK, /) -> None:
+        """A phase, or another piece of work, begins."""
         if phase in COMPUTE:
             self._wall = time.perf_counter_ns()
             if self._turn and not self._learning:
@@ -239,11 +212,10 @@ class EmulatedSlowness:
             self._wait_until(self._wall + round(self._turn * spare))
 
     def end(self, phase: int = TASK, /) -> None:
+        """Its work is done: wait until its duration is reached."""
         if phase in COMPUTE:
             used = max(time.thread_time_ns() - self._used - self._glance, 0)  # first: the rest is no work
-            if self._of_now:
-                self._wait_until(time.perf_counter_ns() + round(used * (self.factor - 1)))
-            elif self._work is ONCE:
+            if self._work is ONCE:
                 self._stretch(used)
             else:
                 self._compare(phase, used)
@@ -262,6 +234,9 @@ class EmulatedSlowness:
         due = self._wall + round(least * self._times) - self._late
         self._wait_until(due)
         self._late = min(time.perf_counter_ns() - due, MOST_LATE)
+
+
+Slowness: TypeAlias = FullSpeed | EmulatedSlowness
 
 
 def slowness_of(

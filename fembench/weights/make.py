@@ -6,10 +6,9 @@ Ferreira measured how many times slower one host is than another, and gave the f
 the equal tasks. Alone, each host must run as many tasks as in the run on all hosts; otherwise the times are
 not comparable.
 
-Target shares from measured times: the rules `rate`, `time` and `comm`; `tasks` is in slowness.py.
+Target shares from measured times: the rules `time` and `comm`; `rate` is in from_profile.py.
 
 c_p     cost: seconds that rank p computes per cell
-S_p,k   speed of rank p in phase k, units of its work per second
 C_p     seconds that rank p communicates
 N_p     cells of rank p, sum N_p = N
 T       the time at which all ranks finish: N_p c_p + C_p = T"""
@@ -29,11 +28,12 @@ from fembench.records.compare import same_kind
 from fembench.records.record import Record, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
-from fembench.stats.summary import LEVEL, Interval
-from fembench.weights.observe import observe, phase_speeds, pooled
+from fembench.stats.summary import Interval
+from fembench.weights.observe import observe, pooled
 from fembench.weights.stale import disturbance
 
 Array = npt.NDArray[np.float64]
+SETTLED = 1e-3  # change of a share in a round of the rule `comm` that does not matter
 
 
 class Shares(NamedTuple):
@@ -51,11 +51,11 @@ class EqualFinish(NamedTuple):
     seconds: float  # predicted T: that of the slowest rank
     communication: tuple[float, ...]  # C_p at these shares
     rounds: int
-    settled: bool  # the shares moved less than the tolerance in the last round
+    settled: bool  # the shares hardly moved in the last round
     left_out: tuple[int, ...]  # ranks whose communication alone takes longer than T: one cell each
 
 
-def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
+def time_shares(cost: npt.ArrayLike) -> Shares:
     """Rule `time`: shares ~ 1 / cost, from (n, P) costs of any run, equal or not.
 
     Each row (a set, or the median of a run) was measured on all ranks at once and gives one vector of shares:
@@ -70,23 +70,7 @@ def time_shares(cost: npt.ArrayLike, *, level: float = LEVEL) -> Shares:
     rows = (1 / c) / (1 / c).sum(axis=1, keepdims=True)
     middle = normalise(np.median(rows, axis=0).tolist())
     scale = np.exp(np.log(np.median(c, axis=0) * middle).mean())  # cost x share: the same for every rank
-    return Shares(middle, share_intervals(rows, level), tuple((scale / np.array(middle)).tolist()))
-
-
-def rate_shares(speeds: npt.ArrayLike, mix: Sequence[float], reference: int | None = None) -> Shares:
-    """Rule `rate`: shares from (P, n_phases) speeds and the share of the run that each phase takes.
-
-    c_p = sum over k of mix_k S_ref,k / S_p,k. `mix` (n_phases,) is that of rank `reference`; without one,
-    that of a rank with the harmonic mean of all speeds.
-    """
-    s, m = np.atleast_2d(np.asarray(speeds, float)), np.asarray(mix, float)
-    if not s.size or s.shape[1] != m.size:
-        raise InputError(f"speeds of {s.shape[1]} phases, a mix of {m.size}; expected the same number")
-    if not (np.all(np.isfinite(s) & (s > 0)) and np.all(np.isfinite(m) & (m >= 0)) and m.sum() > 0):
-        raise InputError("speeds and mix of phases; expected positive speeds, no negative share in the mix")
-    base = 1 / (1 / s).mean(axis=0) if reference is None else s[reference]
-    cost = (m / m.sum() * base / s).sum(axis=1)
-    return Shares(normalise((1 / cost).tolist()), (None,) * len(cost), tuple(cost.tolist()))
+    return Shares(middle, share_intervals(rows), tuple((scale / np.array(middle)).tolist()))
 
 
 def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[Array, float]:
@@ -108,9 +92,7 @@ def comm_shares(
     cost: npt.ArrayLike,
     communication: Callable[[tuple[float, ...]], npt.ArrayLike],
     cells: int,
-    *,
     rounds: int = 20,
-    tolerance: float = 1e-3,
 ) -> EqualFinish:
     """Rule `comm`: all ranks finish together, including communication, which depends on the partition.
 
@@ -139,7 +121,7 @@ def comm_shares(
         seen.append(EqualFinish(tuple(share.tolist()), seconds, tuple(C.tolist()), 0, False, left_out))
         used = C if used is None else (used + C) / 2  # damped: interface sizes jump between partitions
         N = np.maximum(equal_finish(c, used, cells)[0], 1.0)
-        settled = bool(np.abs(N / N.sum() - share).max() <= tolerance)
+        settled = bool(np.abs(N / N.sum() - share).max() <= SETTLED)
         share = N / N.sum()
     return min(seen, key=lambda f: f.seconds)._replace(rounds=len(seen), settled=settled)
 
@@ -166,20 +148,6 @@ def by_time(records: Sequence[Record]) -> Weights:
         return _weights(records, "time", seen.hosts, time_shares(seen.cost), notes=(ONE_KIND, ONE_RUN))
     runs = [np.median(observe(record).cost, axis=0) for record in records]
     return _weights(records, "time", seen.hosts, time_shares(runs), notes=(ONE_KIND,))
-
-
-def by_rate(records: Sequence[Record]) -> Weights:
-    """Rule `rate`: the speed in each phase, weighted with the phase's share of computing."""
-    check_same(records)
-    pairs = [phase_speeds(record) for record in records]
-    if any(speeds.shape != pairs[0][0].shape for speeds, _ in pairs):
-        raise InputError("records differ in the phases that they timed; expected runs of one case")
-    speeds = np.median([pair[0] for pair in pairs], axis=0)
-    mix = np.median([pair[1] for pair in pairs], axis=0)
-    found = rate_shares(speeds, mix.tolist())
-    mean = float((1 / speeds).mean(axis=0).sum())  # seconds per cell of the mean rank
-    found = found._replace(cost=tuple(c * mean for c in found.cost))
-    return _weights(records, "rate", observe(records[0]).hosts, found, notes=(ONE_KIND,))
 
 
 def by_finish(records: Sequence[Record], communication: Communication) -> Weights:

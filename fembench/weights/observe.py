@@ -82,15 +82,3 @@ def pooled(records: Sequence[Record]) -> Observation:
 def run_seconds(records: Sequence[Record]) -> list[float]:
     """The time of the median set of each run, in seconds, on the slowest rank."""
     return [float(np.median(observe(record).total)) for record in records]
-
-
-def phase_speeds(record: Record) -> tuple[Array, Array]:
-    """((P, n) cells per second in each compute phase, (n,) the phase's share of computing time).
-
-    Phases that take no time on some rank are left out. The shares are those of the mean over ranks.
-    """
-    seconds = np.median(times_of(record).timed[:, :, COMPUTING], axis=0)
-    used = seconds[:, (seconds > 0).all(axis=0)]
-    speeds = np.asarray(record.partition.cells, float)[:, None] / used
-    mix = (1 / speeds).mean(axis=0)
-    return speeds, mix / mix.sum()

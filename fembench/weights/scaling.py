@@ -107,16 +107,6 @@ class Bounds(NamedTuple):
     extra: float  # (3.9): with extra work that a single processor would not do
 
 
-def speedup(alone: float, run: float) -> float:
-    """S = T(1) / T(P) (3.1)."""
-    return alone / run
-
-
-def efficiency(alone: float, run: float, processors: float) -> float:
-    """E = S / P (3.2). For unequal processors, see `efficiency.heterogeneous_efficiency`."""
-    return alone / run / processors
-
-
 def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str, tuple[float, float]]:
     """(S, S / tasks) relative to one task on each host alone (Ferreira 2006, Section 5.4.6)."""
     return {host: (time / run, time / run / tasks) for host, time in alone.items()}
@@ -187,9 +177,3 @@ def speedup_bounds(
     held = busy + np.asarray(waiting, float) + np.asarray(communication, float)
     everything = held + np.asarray(extra, float)
     return Bounds(*(sequential / float(np.max(total)) for total in (busy, held, everything)))
-
-
-def growth_exponents(sizes: Values, times: Values) -> Array:
-    """(n - 1,) exponents k of T ~ n^k between consecutive sizes."""
-    n, t = np.asarray(sizes, float), np.asarray(times, float)
-    return np.asarray(np.diff(np.log(t)) / np.diff(np.log(n)))

@@ -11,8 +11,16 @@ from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.units import bytes_of, plural
 from fembench.characterize.estimate import estimated
-from fembench.characterize.jobs import NetworkJob, NetworkSettings
-from fembench.characterize.start import PATIENCE, USUAL, hosts_file, needs_two, speeds_job, usual_time
+from fembench.characterize.jobs import (
+    PATIENCE,
+    USUAL,
+    NetworkJob,
+    NetworkSettings,
+    hosts_file,
+    needs_two,
+    speeds_job,
+    usual_time,
+)
 from fembench.launch.allocation import allocation
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure

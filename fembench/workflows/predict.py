@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.units import plural
 from fembench.bench.fastest import reasons, settled
 from fembench.characterize.load_now import loads_of
-from fembench.launch.hosts import hosts_of
+from fembench.launch.hosts import host_slots
 from fembench.mesh.presets import resolve
 from fembench.methods import lookup
 from fembench.model.answers import (
@@ -134,7 +133,7 @@ def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
     """The study's rates, each rank slowed according to its host's present load, relative to that in the
     profile."""
     profile, file = study.profile, asked.hostfile
-    names = [host.name for host in hosts_of(read_text(file), file)] if file else []
+    names = [host.name for host in host_slots(file)] if file else []
     slower: dict[int, Slowdown] = {}
     for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
         found = brought_up_to_date(profile, samples)

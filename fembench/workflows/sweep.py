@@ -141,14 +141,10 @@ def _say_damaged(folder: Folder, where: str) -> None:
 
 
 def _say_changes(runs: Sequence[CampaignRun], folder: Folder) -> None:
-    """A line for each file edited or deleted, and each default changed, since runs were recorded."""
+    """A line for each file edited or deleted since runs were recorded."""
     edited = Counter(name for item in runs if (name := folder.changed(item)))
     for name, count in edited.items():
         progress(f"{name} has changed: runs to repeat: {count} (old records: {folder.runs}/superseded)")
-    kinds = Counter(item.case.stop.tolerance_kind for item in folder.of_other_default(runs))
-    for kind, count in kinds.items():
-        now = f"the default tolerance_kind is now '{kind}'"
-        progress(f"{now}: runs to repeat: {count} (old records: {folder.runs})")
     kept = [item for item in runs if folder.record(item)]
     for name, count in Counter(name for item in kept for name in gone(item.case)).items():
         progress(f"{name} no longer exists: records kept unchecked: {count}")

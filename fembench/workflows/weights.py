@@ -28,7 +28,7 @@ class WeightsAsked:
     """From what, and by which rule."""
 
     sources: Sequence[Path | str]  # records, folders of records, a machine profile, or a weights file
-    rule: str = ""  # time, rate, comm, tasks; "": time, and rate from a profile
+    rule: str = ""  # of records: time (the default), comm or tasks; of a profile: rate
     mesh: str = ""  # only records of this mesh; "": any
     ranks: int = 0  # only records on so many ranks, 0: any; with rule tasks, the total number of tasks
     machine: str = ""  # rule comm: profile with a network
@@ -47,6 +47,8 @@ def derived(asked: WeightsAsked) -> Weights:
         if is_profile(tree):
             return _from_profile(asked, paths[0])
     rule = asked.rule or "time"
+    if rule == "rate":
+        raise InputError("--rule rate: expected a machine profile; from records of runs, --rule time")
     if bool(asked.machine) != (rule == "comm"):
         raise InputError(f"--rule {rule}: --machine PROFILE is for --rule comm, which needs it")
     records = _chosen(load_each(paths), asked.mesh, 0 if rule == "tasks" else asked.ranks)
@@ -56,7 +58,7 @@ def derived(asked: WeightsAsked) -> Weights:
         return make.by_finish(
             records, communication_of(records, wire_of_network(load_profile(asked.machine), asked.machine))
         )
-    return make.by_time(records) if rule == "time" else make.by_rate(records)
+    return make.by_time(records)
 
 
 def exported(weights: Weights, form: str) -> str:

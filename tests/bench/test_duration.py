@@ -13,6 +13,7 @@ from fembench.bench.duration import (
     Expectations,
     equations_of,
     expected_seconds,
+    stated_rate,
 )
 from fembench.mesh.presets import box_named
 from fembench.records.case import Case
@@ -91,12 +92,18 @@ def test_more_ranks_share_the_work():
 
 
 def test_without_records_a_run_is_priced_at_the_stated_rates():
-    n = M / 2
+    n = box_named("l").n_equations / 2
     iteration = n * (SYM_BYTES + 8 * 11) / RATE  # 11 vectors of the standard recurrence, at most
-    stated = expected_seconds(Case.of(ranks=2, **FIXED))
+    large = FIXED | {"mesh": "l"}
+    stated = expected_seconds(Case.of(ranks=2, **large))
     fixed = LAUNCH + START + SETUP * n + 12 * ASSEMBLY * n
     assert fixed + 12 * 100 * n * SYM_BYTES / RATE < stated <= fixed + 12 * 100 * iteration * 1.5
-    assert expected_seconds(Case.of(ranks=2, dilate=3.0, **FIXED)) > stated + 2 * 1200 * n * SYM_BYTES / RATE
+    assert expected_seconds(Case.of(ranks=2, dilate=3.0, **large)) > stated + 2 * 1200 * n * SYM_BYTES / RATE
+
+
+def test_what_caches_hold_is_read_three_times_as_fast_and_stays_the_statement_of_auto():
+    small, large = (Case.of(mesh=mesh, ranks=2) for mesh in ("s", "l"))
+    assert [stated_rate(case, equations_of(case)) for case in (small, large)] == [3 * RATE, RATE]
 
 
 def test_ranks_that_share_cores_take_turns():

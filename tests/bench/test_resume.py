@@ -14,7 +14,6 @@ from planted_records import on_ranks
 
 from fembench.bench import campaign as campaigns
 from fembench.bench.campaign import execute, read_campaign
-from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import Folder
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
@@ -160,18 +159,6 @@ def drop_later_fields():
     path.write_text(json.dumps(tree))
 
 
-def make_absolute(name=""):
-    """As a run of a version with another default, whose records had other names or had not."""
-    path = first_record()
-    record = load(path)
-    path.unlink()
-    case = record.case.with_(tolerance_kind="absolute")
-    save(replace(record, id=name or run_id(case, 1), case=case), path.parent)
-
-
-NOW_RELATIVE = "the default tolerance_kind is now 'relative': runs to repeat: 1 (old records: out/runs)"
-
-
 @pytest.mark.parametrize(
     ("change", "repeated", "aside", "said"),
     [
@@ -187,8 +174,6 @@ NOW_RELATIVE = "the default tolerance_kind is now 'relative': runs to repeat: 1 
         (lambda: truncate(0.0), {("a.vtu", "p.toml")}, 1, " is damaged ("),
         (lambda: truncate(0.5), {("a.vtu", "p.toml")}, 1, " is damaged ("),
         (drop_later_fields, set(), 0, ""),  # a record of an earlier version
-        (make_absolute, {("a.vtu", "p.toml")}, 0, NOW_RELATIVE),
-        (lambda: make_absolute("a-sym-none-p1-0badcafe-r1"), {("a.vtu", "p.toml")}, 0, NOW_RELATIVE),
     ],
 )
 def test_exactly_the_runs_that_a_change_concerns_are_repeated_and_their_records_set_aside(
@@ -201,7 +186,7 @@ def test_exactly_the_runs_that_a_change_concerns_are_repeated_and_their_records_
     capsys.readouterr()
     assert sweep(started) == repeated
     lines = capsys.readouterr().err.splitlines()
-    told = [line for line in lines if re.search("changed|exists|damaged|default", line)]
+    told = [line for line in lines if re.search("changed|exists|damaged", line)]
     assert len(told) == bool(said)
     assert not said or said in told[0]
     kept = list(Path("out/runs/superseded").glob("*"))
@@ -275,18 +260,6 @@ def test_a_campaign_goes_on_with_another_comment_and_time_limit_and_keeps_the_ne
     assert Path("out/campaign.toml").read_text() == text
     Path("c.toml").write_text(text.replace('"corner-load"', '"bar"'))
     assert main(["sweep", "c.toml", "--results", "out", "--no-report"]) == 2
-
-
-def test_a_campaign_that_varies_the_kind_of_tolerance_has_no_changed_default(folder, started, capsys):
-    Path("c.toml").write_text(
-        'name = "c"\n[[cases]]\nmesh = "a.vtu"\nproblem = "p.toml"\n'
-        'tolerance_kind = ["relative", "absolute"]\n'
-    )
-    sweep(started)
-    next(path for path in record_paths("out") if load(path).case.stop.tolerance_kind == "relative").unlink()
-    capsys.readouterr()
-    assert sweep(started) == {("a.vtu", "p.toml")}
-    assert "default" not in capsys.readouterr().err
 
 
 def on_hosts(text):

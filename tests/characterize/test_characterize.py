@@ -7,9 +7,9 @@ from planted_profile import planted_profile
 
 from fembench.base.errors import RunFailedError
 from fembench.base.progress import telling
-from fembench.characterize import start
+from fembench.characterize import jobs
+from fembench.characterize.jobs import hosts_file
 from fembench.characterize.probes import STORAGES
-from fembench.characterize.start import hosts_file
 from fembench.cli.main import main
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
@@ -21,7 +21,7 @@ from fembench.workflows import characterize as workflow
 def measured(tmp_path_factory):
     """(profile, what was told) of two ranks, the second at half speed, in a second of measuring."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(start, "QUICK_SECONDS", 1.0)
+    patch.setattr(jobs, "QUICK_SECONDS", 1.0)
     told = []
     folder = tmp_path_factory.mktemp("characterize")
     with telling(told.append):

@@ -93,8 +93,11 @@ def test_a_host_file_decides_who_is_asked(asked, iteration, tmp_path):
     (tmp_path / "hosts").write_text("c slots=2\n")
     assert iteration("b", "--now", "--hostfile", str(tmp_path / "hosts"))[0] == 0
     assert asked == ["c"]
+    (tmp_path / "hosts").write_text("rank 0=c slot=0\n")
+    assert iteration("b", "--now", "--hostfile", str(tmp_path / "hosts"))[0] == 0
+    assert asked == ["c", "c"]
     (tmp_path / "hosts").write_text("d\n")
     status, text = iteration("b", "--now", "--hostfile", str(tmp_path / "hosts"))
     assert status == 2
     assert "the profile has no host d; expected one of b, c" in text.err
-    assert asked == ["c"]
+    assert asked == ["c", "c"]

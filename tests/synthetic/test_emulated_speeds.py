@@ -149,11 +149,7 @@ def test_the_least_that_the_same_work_took_is_stretched(clock):
     assert found == pytest.approx([0.016, 0.016, 0.012, 0.012], rel=1e-3)
 
 
-def test_a_slowdown_of_now_and_of_work_done_once_is_of_what_each_phase_takes_and_not_of_the_least(clock):
-    rank = EmulatedSlowness(1.05, waits.spin_until, of_now=True)
-    assert lasting(rank, clock, 0.004, 0.006, 0.003) == pytest.approx([0.0042, 0.0063, 0.00315], rel=1e-3)
-    rank.factor = 1.0
-    assert lasting(rank, clock, 0.006) == pytest.approx([0.006], rel=1e-3)
+def test_work_done_once_is_stretched_by_what_it_took_and_not_by_the_least(clock):
     once = slow(0.5)
     once.new_work(ONCE)
     found = lasting(once, clock, 0.003, 0.006, 0.004, after=(CG, ALLREDUCE))

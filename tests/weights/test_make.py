@@ -8,13 +8,11 @@ from fembench.base.errors import InputError
 from fembench.records.record import Verdict
 from fembench.weights.make import (
     by_finish,
-    by_rate,
     by_tasks,
     by_time,
     comm_shares,
     equal_finish,
     natural_tasks,
-    rate_shares,
     tasks_per_host,
     time_shares,
 )
@@ -27,10 +25,9 @@ def shares(weights):
     return [r.share for r in weights.ranks]
 
 
-@pytest.mark.parametrize("rule", [by_time, by_rate])
 @pytest.mark.parametrize("given", [None, (4, 3, 2, 1), (1, 1, 1, 5)])
-def test_planted_speeds_are_recovered_from_equal_and_unequal_runs(rule, given):
-    weights = rule([planted(SPEEDS, given)])
+def test_planted_speeds_are_recovered_from_equal_and_unequal_runs(given):
+    weights = by_time([planted(SPEEDS, given)])
     assert shares(weights) == pytest.approx(IDEAL, rel=0.03)
     assert [r.cost for r in weights.ranks] == pytest.approx([30e-6 / s for s in SPEEDS], rel=0.01)
 
@@ -133,24 +130,9 @@ def test_one_set_gives_shares_without_intervals():
     assert time_shares([1.0, 3.0]).shares == pytest.approx((0.75, 0.25))
 
 
-def test_phases_are_mixed_by_their_time_and_not_by_their_speed():
-    # rank 0 spends half its time in each phase; rank 1 is as fast in one and takes twice as long in the other
-    found = rate_shares([[10.0, 1e6], [10.0, 0.5e6]], [0.5, 0.5], reference=0)
-    assert found.cost == pytest.approx((1.0, 1.5))
-    assert found.shares == pytest.approx((0.6, 0.4))
-
-
-def test_the_units_of_a_phase_do_not_matter():
-    speeds, mix = np.array([[3.0, 7.0], [2.0, 9.0], [5.0, 1.0]]), [0.2, 0.8]
-    plain = rate_shares(speeds, mix).shares
-    assert rate_shares(speeds * [1e3, 1e-6], mix).shares == pytest.approx(plain)
-
-
 @pytest.mark.parametrize(
     ("rule", "given", "message"),
     [
-        (rate_shares, ([[1.0, 2.0]], [1.0]), "the same number"),
-        (rate_shares, ([[1.0, 0.0]], [0.5, 0.5]), "positive"),
         (comm_shares, ([1.0, 1.0], lambda s: [0.0], 10), "communication of 1 rank;"),
         (comm_shares, ([1.0, 1.0], lambda s: [0.0, 0.0], 1), "1 cell for 2 ranks"),
         *((time_shares, (cost,), "positive") for cost in ([], [[1.0, 0.0]], [[1.0, -1.0]], [[1.0, np.nan]])),

@@ -7,7 +7,7 @@ from planted_records import PER_CELL, planted
 from fembench.base.errors import InputError
 from fembench.records.phases import NAMES
 from fembench.records.store import load
-from fembench.weights.observe import observe, phase_speeds, pooled
+from fembench.weights.observe import observe, pooled
 
 
 def test_cost_is_the_planted_time_per_cell_whatever_the_shares():
@@ -45,9 +45,3 @@ def test_a_record_of_other_phases_or_without_timed_sets_is_refused(change, messa
     record = planted([1, 1])
     with pytest.raises(InputError, match=message):
         observe(msgspec.structs.replace(record, **change(record)))
-
-
-def test_phase_speeds_are_cells_a_second_and_the_mix_is_their_time():
-    speeds, mix = phase_speeds(planted([1, 0.5], noise=0))
-    assert speeds[0] == pytest.approx(2 * speeds[1])
-    assert sorted(mix) == pytest.approx(sorted(v / sum(PER_CELL.values()) for v in PER_CELL.values()))

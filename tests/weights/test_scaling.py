@@ -9,7 +9,6 @@ from fembench.weights.scaling import (
     captured_gain,
     fit_amdahl,
     fit_gustafson,
-    growth_exponents,
     gustafson,
     heterogeneous_efficiency,
     ideal_seconds,
@@ -58,11 +57,6 @@ def test_each_bound_counts_more_and_is_lower_and_needs_no_more_than_work():
     bounds = speedup_bounds(100, [40, 60], [15, 0], [5, 5], [10, 0])
     assert bounds == pytest.approx((100 / 60, 100 / 65, 100 / 70))
     assert speedup_bounds(8, [1] * 8) == (8, 8, 8)
-
-
-def test_growth_exponents_are_those_of_powers():
-    n = np.array([10, 40, 100])
-    assert growth_exponents(n, 3 * n**2.4) == pytest.approx([2.4, 2.4])
 
 
 def noisy(middle, n, seed, spread=0.01):

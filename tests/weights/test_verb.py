@@ -115,6 +115,7 @@ def test_a_replicated_run_gives_the_comm_rule_what_any_other_does_and_blocks_can
         (["--ranks", "4"], "--ranks 4: no such records; there are records of m1 on 3 ranks"),
         (["--mesh", "m2"], "--mesh m2: no such records"),
         (["--rule", "tasks"], "several hosts"),
+        (["--rule", "rate"], "--rule rate: expected a machine profile; from records of runs, --rule time"),
         (["no-such-file.json"], "no-such-file.json"),
     ],
 )

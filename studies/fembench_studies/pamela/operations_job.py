@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from fembench.characterize.start import PATIENCE, needs_two
+from fembench.characterize.jobs import PATIENCE, needs_two
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from fembench.report.page import Section
 from fembench.report.table import Table, words
-from fembench.weights.scaling import growth_exponents
 from fembench_studies.study import wanted
 from fembench_studies.thesis_004 import thesis
 from fembench_studies.thesis_004.machines import speeds
@@ -79,6 +78,11 @@ def set_ratios(plan: StudyPlan) -> str:
         return ""
     each = [speeds(m.mixed(0, p))[0] / speeds(m.mixed(p, 0))[0] for p in ONE_HOST]
     return f". Ratios of computing speed set by the emulation: {_listed(each, '.1f')}."
+
+
+def growth_exponents(sizes: Sequence[float], times: Sequence[float]) -> np.ndarray:
+    """(n - 1,) exponents k of T ~ n^k between consecutive sizes."""
+    return np.asarray(np.diff(np.log(times)) / np.diff(np.log(sizes)))
 
 
 def _growth(side: Side) -> str:

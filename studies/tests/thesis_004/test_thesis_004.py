@@ -10,10 +10,10 @@ from fembench.weights.scaling import (
     against_each,
     amdahl,
     amdahl_fraction,
-    growth_exponents,
     gustafson,
 )
 from fembench_studies.thesis_004 import thesis
+from fembench_studies.thesis_004.findings import growth_exponents
 from fembench_studies.thesis_004.tables import slips
 from fembench_studies.thesis_004.thesis import COMMUNICATION, PHASES, RUNS
 

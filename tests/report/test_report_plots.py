@@ -77,6 +77,19 @@ def test_the_number_on_top_of_a_stack_is_the_sum_of_its_bands():
     assert digits(1e3 * whole) in words(plot)
 
 
+def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_named():
+    record = make_record("m1", 2)
+    longer = np.zeros(len(ph.NAMES))
+    longer[[ph.CG, ph.PRECOND]] = 0.5
+    sets = [replace(s, seconds=tuple(map(tuple, (s.seconds + longer).tolist()))) for s in record.sets]
+    cycle = replace(record, sets=tuple(sets), case=record.case.with_(precond="multigrid"))
+    for one, named in ((record, False), (cycle, True)):
+        for plot in (*bars.phases(results([one])), bars.rank_by_rank(results([one]))):
+            assert ("preconditioner" in words(plot)) is named
+            assert (canvas.BROWN.lower() in plot.svg.lower()) is named
+    assert "vectors (light blue), preconditioner (brown)" in bars.phases(results([cycle]))[0].caption
+
+
 def test_one_record_gives_only_what_one_rank_can_show():
     assert [p.name for p in gallery(results([make_record()]), {})] == [
         "phases",

@@ -32,7 +32,8 @@ SET_UP = (
 )
 SOLVE = (
     ("product", names(*ph.PRODUCT_PARTS), canvas.BLUE),
-    ("vectors", names(*ph.VECTOR_PARTS), canvas.SKY),
+    ("vectors", names(ph.DOT, ph.AXPY), canvas.SKY),
+    ("preconditioner", names(ph.PRECOND), canvas.BROWN),
     ("loop", (measures.LOOP,), canvas.BLACK),
     ("send + unpack", names(*ph.OWN_MESSAGES), canvas.ORANGE),
     ("wait", names(ph.WAIT), canvas.VERMILION),
@@ -87,11 +88,13 @@ def _phases(number: int, variant: str, meshes: dict[str, list[Result]]) -> Plot:
         )
         for mesh, group in shown.items()
     ]
+    seen = {label for panel in panels for label, seconds in panel.series.items() if np.any(seconds)}
+    work = [label for label in ("assembly", "product", "vectors", "preconditioner", "loop") if label in seen]
     caption = (
         "One set of assembly and CG, and the partitioning before it; the run proceeds from bottom to top. "
         "Each band is a mean over ranks and the number on top is the sum. (Times on the slowest rank are in "
         "the table; they would not add up.) Work should shrink as ranks are added: "
-        f"{labelled('assembly', 'product', 'vectors', 'loop')}. Communication is "
+        f"{labelled(*work)}. Communication, also that of the preconditioner, is "
         f"{labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting for a neighbour."
     )
     name = f"phases-{number + 1}" if number else "phases"

@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-GREY, PALE, SAND, LILAC = "#8A8A8A", "#CFCFCF", "#D8BE94", "#E8D3E6"
+GREY, PALE, SAND, LILAC, BROWN = "#8A8A8A", "#CFCFCF", "#D8BE94", "#E8D3E6", "#7A4F2A"
 NAMED = {  # colour: its name in captions, which a reader understands without a legend
     BLACK: "black",
     ORANGE: "orange",
@@ -44,6 +44,7 @@ NAMED = {  # colour: its name in captions, which a reader understands without a 
     VERMILION: "dark orange",
     PINK: "pink",
     PALE: "light grey",
+    BROWN: "brown",
 }
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY, BLACK, "#B5A800")
 MARKERS = "osD^vP*X"

@@ -53,7 +53,8 @@ def bars(
             axes.set_title(canvas.escaped(panel.title))
             axes.set_ylabel(panel.y or unit)
             canvas.categories(axes, panel.names, panel.x)
-        labels = dict.fromkeys(label for panel in panels for label in panel.series if label != panel.y)
+        series = (item for panel in panels for item in panel.series.items() if item[0] != panel.y)
+        labels = dict.fromkeys(label for label, values in series if np.any(values))
         if labels:
             canvas.colour_legend(drawn, {label: colours[label] for label in labels})
         return canvas.plot(drawn, name, title, caption)
@@ -76,7 +77,8 @@ def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
     top = np.zeros(len(at))
     for label, values in panel.series.items():
         heights = np.nan_to_num(np.asarray(values, float))
-        axes.bar(at, heights, 0.78, top, color=colours[label])
+        if heights.any():
+            axes.bar(at, heights, 0.78, top, color=colours[label])
         top = top + heights
     if written and len(at) <= WRITTEN // 2:
         _write(axes, at, top, units.digits)

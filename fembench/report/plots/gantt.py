@@ -54,7 +54,9 @@ def _chart(result: Result) -> Plot:
             axes.set_title(title)
         _mark_iterations(panels[-1], inside)
         present = sorted({e.phase for e in [*before, *inside]})
-        canvas.colour_legend(drawn, dict(_COLOURS[phase] for phase in present))
+        legend = dict(_COLOURS[phase] for phase in present)
+        canvas.colour_legend(drawn, legend)
+        works = [label for label in ("product", "vectors", "preconditioner") if label in legend]
         left_out = f" {len(shown)} of {result.ranks} ranks are drawn." if len(shown) < result.ranks else ""
         lost = sum(record.dropped)
         dropped = f" {plural(lost, 'span')} dropped: the last iteration is not complete." if lost else ""
@@ -64,7 +66,7 @@ def _chart(result: Result) -> Plot:
             f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.variant}",
             "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
             "iterations of CG, with the start of each numbered. A rank computes in "
-            f"{labelled('product', 'vectors')}; it waits for a neighbour in {labelled('wait')}, and for all "
+            f"{labelled(*works)}; it waits for a neighbour in {labelled('wait')}, and for all "
             f"ranks in {labelled('all-reduce')}. If a wait of one rank ends where the product of another "
             "ends, the first was waiting for the second. White is time outside every span: the loop itself "
             f"or the operating system. Time: {alignment(record)}." + dropped + left_out,

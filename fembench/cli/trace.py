@@ -8,7 +8,6 @@ cost.
 
 Examples:
   fembench trace results/single/runs/m3-*.json -o graph.json
-  fembench trace graph.json --dot graph.dot && dot -Tsvg graph.dot -o graph.svg
   fembench trace --binary ./program --ranks 4 --args 1000 --link 1e-6,5e9
   fembench trace --binary ./program --ranks 4 --args 20 --count counts.json
 """
@@ -23,7 +22,6 @@ from fembench.cli.options import declare
 OPTIONS = """
 source [RECORD]: record of a run, or an execution graph
 -o, --output FILE: write the graph (JSON)
---dot FILE: write the graph, or the flow chart of --blocks, for Graphviz
 --ranks N,…: with --binary: number of ranks
 --json: print JSON instead of tables
 """
@@ -50,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     graph = found.graph(options.binary) if found else trace.graph_in(options.source)
     extension = plugin("options", "trace")
     graph = extension.smaller(graph, options) if extension else graph
-    trace.write(graph, output=options.output, dot=options.dot)
+    if options.output:
+        trace.save_graph(graph, options.output)
     if binary:
         print(binary.report(options, found))
     else:

@@ -19,15 +19,14 @@ from fembench.model.forecast import per_iteration, with_collectives
 from fembench.model.machine import Link, Machine
 from fembench.model.placement import (
     CandidateHost,
+    Messages,
     Parts,
     Place,
     Placement,
     best_placement,
     iteration_seconds,
-    platform_of,
 )
 from fembench.model.planner import make_plan
-from fembench.model.platform import Messages
 from fembench.model.rates import rates_of
 from fembench.model.slots import POLLS, Slot, machine_of
 from fembench.model.workload import Workload, of_record
@@ -72,14 +71,13 @@ class Ground:
         """The best placement, searched in closed form and evaluated by simulation. Raises InputError."""
         part = self.work.parts
         parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
-        platform = platform_of(self.hosts, self.messages)
 
         @functools.cache
         def simulated(place: Place) -> float:
             return iteration_on(self.work, self.prices(place), self.machine(place))
 
         def closed(place: Place) -> float:
-            return iteration_seconds(parts, self.hosts, platform, place)
+            return iteration_seconds(parts, self.hosts, self.messages, place)
 
         return best_placement(parts, self.hosts, closed, simulated)
 

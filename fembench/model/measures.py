@@ -9,34 +9,12 @@ from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds, size
 from fembench.model.engine import SimulationOutcome
-from fembench.model.graph import Event, ExecutionGraph, Loop
+from fembench.model.graph import ExecutionGraph
 from fembench.model.path import by_phase, by_rank, critical_path
 from fembench.model.plan import SimulationPlan
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
 from fembench.records.times import times_of
-
-
-class LoopCount(NamedTuple):
-    rank: int
-    depth: int
-    turns: int  # in total
-    events: int  # in the body
-
-
-def loop_counts(graph: ExecutionGraph) -> list[LoopCount]:
-    """The number of turns of each loop on each rank."""
-    found: list[LoopCount] = []
-
-    def visit(rank: int, program: Sequence[Event], depth: int, times: int) -> None:
-        for event in program:
-            if isinstance(event, Loop):
-                found.append(LoopCount(rank, depth, times * event.turns, len(event.body)))
-                visit(rank, event.body, depth + 1, times * event.turns)
-
-    for rank, program in enumerate(graph.programs):
-        visit(rank, program, 0, 1)
-    return found
 
 
 def mean_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
@@ -66,15 +44,6 @@ def result_tree(plan: SimulationPlan, result: SimulationOutcome) -> dict[str, ob
         "critical_path": by_phase(critical_path(plan, result)),
         "turns_simulated": result.simulated,
     }
-
-
-def loop_table(graph: ExecutionGraph) -> str:
-    """One row per loop and number of turns, with the ranks that have it."""
-    found: dict[tuple[int, int, int], list[int]] = {}
-    for c in loop_counts(graph):
-        found.setdefault((c.depth, c.turns, c.events), []).append(c.rank)
-    rows = [[depth, turns, events, len(ranks), ranks[0]] for (depth, turns, events), ranks in found.items()]
-    return table(["depth", "turns", "events", "ranks", "first"], rows) if rows else "no loops"
 
 
 def residual_text(graph: ExecutionGraph) -> str:

@@ -23,9 +23,10 @@ from itertools import groupby, islice
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.model.collectives import doubling_seconds
-from fembench.model.platform import Messages, Platform
+from fembench.records.hlogp import MessageCost
 
 REDUCED = 8.0  # bytes of an all-reduce
+Messages = Callable[[float, int, int], MessageCost]  # bytes, from host, to host
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,8 @@ class CandidateHost:
     slowness: float = 1.0
 
 
-def platform_of(hosts: Sequence[CandidateHost], message: Messages) -> Platform:
-    """The hosts as a platform of HLogP. Raises InputError for a host without slots or cores."""
-    for host in hosts:
-        if host.slots < 1 or host.cores < 1:
-            raise InputError(
-                f"host {host.name}: {plural(host.slots, 'slot')} on {plural(host.cores, 'core')}: "
-                "expected 1 or more"
-            )
-    return Platform(tuple(h.slowness for h in hosts), message, tuple(h.name for h in hosts))
-
-
 def iteration_seconds(
-    parts: Parts, hosts: Sequence[CandidateHost], platform: Platform, place: Sequence[int]
+    parts: Parts, hosts: Sequence[CandidateHost], message: Messages, place: Sequence[int]
 ) -> float:
     """Seconds of an iteration with rank r on host place[r]."""
     n = parts.n_ranks
@@ -71,13 +61,13 @@ def iteration_seconds(
     arrivals: list[list[tuple[float, float]]] = [[] for _ in range(n)]
     for r in range(n):
         for q, size in zip(parts.neighbours[r], parts.message_bytes[r]):
-            cost = platform.message(size, place[r], place[q])
+            cost = message(size, place[r], place[q])
             done[r] += cost.send
             arrivals[q].append((done[r] + cost.latency, cost.receive))
     for r in range(n):
         for moment, overhead in sorted(arrivals[r]):
             done[r] = max(done[r], moment) + overhead
-    return max(done) + 2 * allreduce_seconds(platform, place)
+    return max(done) + 2 * allreduce_seconds(message, place)
 
 
 def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
@@ -86,9 +76,9 @@ def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
     return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
 
 
-def allreduce_seconds(platform: Platform, place: Sequence[int]) -> float:
+def allreduce_seconds(message: Messages, place: Sequence[int]) -> float:
     """Seconds of recursive doubling with 8 bytes."""
-    return doubling_seconds(len(place), lambda a, b: platform.message(REDUCED, place[a], place[b]).total)
+    return doubling_seconds(len(place), lambda a, b: message(REDUCED, place[a], place[b]).total)
 
 
 Place = tuple[int, ...]  # [rank] -> host

@@ -16,7 +16,6 @@ from fembench.model.machine import Machine, faster_network
 from fembench.model.measures import (
     bottlenecks,
     errors_text,
-    loop_table,
     phase_table,
     rank_table,
     residual_text,
@@ -98,7 +97,7 @@ def text_of(found: Simulated, *, against: Path | str | None = None) -> str:
     parts = [f"{graph.source}: {seconds(outcome.makespan)}{each}"]
     parts += [residual_text(graph)] if graph.residual else []
     parts += [graph.note] if graph.note else []
-    parts += [rank_table(plan, outcome), phase_table(plan, outcome), loop_table(graph)]
+    parts += [rank_table(plan, outcome), phase_table(plan, outcome)]
     if against:
         parts.append(errors_text(not_invalid([load(against)])[0][0], graph, outcome))
     last = list(bottlenecks(plan, outcome, [found.machine.names[h] for h in found.machine.host]))

@@ -7,23 +7,14 @@ from fembench.base.config import read_json
 from fembench.base.tables import table
 from fembench.base.units import plural
 from fembench.model.from_record import graph_of_record
-from fembench.model.graph import ExecutionGraph, count, length, load_graph, save_graph
+from fembench.model.graph import ExecutionGraph, count, length, load_graph
 from fembench.model.measures import residual_text
-from fembench.model.show import write_dot
 from fembench.records.store import load
 
 
 def graph_in(path: Path | str) -> ExecutionGraph:
     """The graph in a file, or that of the record in a file. Raises InputError."""
     return load_graph(path) if "programs" in read_json(path, dict) else graph_of_record(load(path))
-
-
-def write(graph: ExecutionGraph, *, output: str = "", dot: str = "") -> None:
-    """Write the graph as JSON, and for Graphviz, where a path is given."""
-    if output:
-        save_graph(graph, output)
-    if dot:
-        write_dot(graph, dot)
 
 
 def summary(graph: ExecutionGraph) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost
+from fembench_studies.scheduling.platform import Platform
 from fembench_studies.scheduling.task_graph import MIB4, TaskGraph, diamond, fork_join
 
 REMOTE = MessageCost(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from known_programs import cg_chain, graph_of, master_slaves
+from known_programs import cg_chain, graph_of
 
 from fembench.base.errors import InputError
 from fembench.model.engine import simulate
@@ -23,8 +23,6 @@ from fembench.model.graph import (
 from fembench.model.machine import even_machine
 from fembench.model.measures import (
     bottlenecks,
-    loop_counts,
-    loop_table,
     makespan_error,
     mean_error,
     phase_table,
@@ -33,7 +31,6 @@ from fembench.model.measures import (
 )
 from fembench.model.path import timeline
 from fembench.model.planner import make_plan
-from fembench.model.show import write_dot
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}
 
@@ -67,13 +64,6 @@ def test_lengths_count_loops_once_and_unrolled():
     assert length(program) == 9
 
 
-def test_dot_joins_each_message_with_its_receive(tmp_path):
-    write_dot(master_slaves(4, 1.0, 16, 8), tmp_path / "graph.dot")
-    text = (tmp_path / "graph.dot").read_text()
-    assert text.count("color=blue") == 6
-    assert text.count("{") == text.count("}")
-
-
 REAL = (3.11, 2.95, 2.45, 2.09, 1.76, 1.33, 0.93, 0.64)
 SIMULATED = (4.24, 1.79, 1.42, 2.97, 0.05, 1.42, 2.56, 1.65)
 
@@ -98,12 +88,6 @@ def test_what_ranks_did_is_told_in_tables_and_lines():
     assert lines[0].startswith("compute: 9")
     assert any(line.startswith("rank 2 on c computes") for line in lines)
     assert lines[-1].endswith("1.60 times the mean")
-
-
-def test_loops_are_counted_with_their_outer_ones():
-    graph = graph_of([[Loop(3, (Loop(4, (Wait(1),)),))]])
-    assert [(c.depth, c.turns) for c in loop_counts(graph)] == [(0, 3), (1, 12)]
-    assert loop_table(graph).count("\n") == 3
 
 
 @pytest.mark.row("003:exp")

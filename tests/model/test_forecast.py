@@ -641,7 +641,7 @@ def test_contention_makes_messages_of_a_host_wait_for_each_other():
 
 def test_a_record_becomes_a_graph_that_is_simulated(tmp_path, answer, output):
     graph, record = str(tmp_path / "graph.json"), str(DATA / "record.json")
-    assert "execution graph of" in output("trace", record, "-o", graph, "--dot", str(tmp_path / "g.dot"))
+    assert "execution graph of" in output("trace", record, "-o", graph)
     text = output("simulate", graph, "--chrome", str(tmp_path / "c.json"), "--against", record)
     assert "critical path" in text
     assert "per rank, absolute" in text

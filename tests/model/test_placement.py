@@ -21,7 +21,6 @@ from fembench.model.placement import (
     hostfile,
     iteration_seconds,
     mpich,
-    platform_of,
     rankfile,
     shared,
     slurm,
@@ -60,14 +59,14 @@ def problem(seed):
     hosts = [
         CandidateHost(f"h{k}", 4, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0))) for k in range(n_hosts)
     ]
-    return parts, hosts, platform_of(hosts, message)
+    return parts, hosts
 
 
 @pytest.mark.row("001:7.3.4")
 @pytest.mark.parametrize("seed", range(20))
 def test_within_three_per_cent_of_the_best_of_all_placements(seed):
-    parts, hosts, platform = problem(seed)
-    cost = lambda place: iteration_seconds(parts, hosts, platform, place)  # noqa: E731
+    parts, hosts = problem(seed)
+    cost = lambda place: iteration_seconds(parts, hosts, message, place)  # noqa: E731
     every = product(range(len(hosts)), repeat=parts.n_ranks)
     optimum = min(cost(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
     found = best_placement(parts, hosts, cost)
@@ -113,8 +112,7 @@ def simulated_problem(seed):
         return MessageCost(0.0, latency + size / bandwidth, 0.0)
 
     parts = Parts(tuple(p.computing for p in prices), work.parts.neighbours, work.parts.message_bytes)
-    platform = platform_of(hosts, link)
-    return parts, hosts, lambda place: iteration_seconds(parts, hosts, platform, place), simulated
+    return parts, hosts, lambda place: iteration_seconds(parts, hosts, link, place), simulated
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -130,26 +128,26 @@ def test_within_three_per_cent_of_the_best_of_all_placements_simulated(seed):
 def test_an_iteration_by_hand():
     parts = Parts((1.0, 2.0), ((1,), (0,)), ((8,), (8,)))
     hosts = [CandidateHost("a", 2, 1), CandidateHost("b", 2, 2, 1.5)]
-    platform = platform_of(hosts, lambda s, a, b: LOCAL if a == b else REMOTE)
+    message = lambda s, a, b: LOCAL if a == b else REMOTE  # noqa: E731
     apart = REMOTE.total * 2
-    assert iteration_seconds(parts, hosts, platform, (0, 1)) == pytest.approx(
+    assert iteration_seconds(parts, hosts, message, (0, 1)) == pytest.approx(
         3.0 + REMOTE.send + REMOTE.receive + apart
     )
     # both on the host of one core: each takes twice as long
-    assert iteration_seconds(parts, hosts, platform, (0, 0)) == pytest.approx(
+    assert iteration_seconds(parts, hosts, message, (0, 0)) == pytest.approx(
         4.0 + LOCAL.send + LOCAL.receive + 2 * LOCAL.total
     )
-    assert allreduce_seconds(platform, (0,)) == 0
+    assert allreduce_seconds(message, (0,)) == 0
 
 
 def test_exchange_leaves_slots_alone():
-    _, hosts, _ = problem(1)
+    _, hosts = problem(1)
     place = exchanged((0, 0, 0, 0), hosts, lambda p: -sum(k == 1 for k in p), 10_000)
     assert place == (1, 1, 1, 1)
 
 
 def test_ranks_that_do_not_fit_are_refused():
-    parts, _, _ = problem(2)
+    parts, _ = problem(2)
     with pytest.raises(InputError, match="expected at least as many slots"):
         best_placement(parts, [CandidateHost("a", 1, 1)], lambda p: 0.0)
 

@@ -10,7 +10,6 @@ import msgspec
 
 from fembench.errors import InputError
 from fembench.model.interval import TimeRange
-from fembench.model.platform import Platform
 from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.machine_model import MachineModel
@@ -22,6 +21,7 @@ from fembench_studies.programs.tasks import deal_tasks
 from fembench_studies.programs.user_task import digest, is_farm, kernel_of
 from fembench_studies.scheduling.execute import makespan, messages_of
 from fembench_studies.scheduling.methods import METHODS
+from fembench_studies.scheduling.platform import Platform
 from fembench_studies.scheduling.task_graph import TaskGraph, hosts_in_turn, shape
 
 UNITS = 20  # of work per task of a graph, about 10 ms each

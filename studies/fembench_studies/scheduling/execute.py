@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fembench.model.platform import Messages, Platform
+from fembench.model.placement import Messages
 from fembench.records.hlogp import MessageCost
+from fembench_studies.scheduling.platform import Platform
 from fembench_studies.scheduling.task_graph import TaskGraph
 
 

@@ -7,9 +7,9 @@ from fembench.base.errors import shown
 from fembench.errors import InputError
 from fembench.model.heterogeneity import from_product
 from fembench.model.placement import CandidateHost
-from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost, message_cost
 from fembench.records.profile import Profile, host_names
+from fembench_studies.scheduling.platform import Platform
 
 _HOST = re.compile(
     r"(?P<name>[^\s:,]+):(?P<slots>[0-9]{1,6})(?::(?P<cores>[0-9]{1,6}))?(?::(?P<speed>[^:]+))?"

@@ -9,8 +9,8 @@ receivers become known. The latency model has no overheads: a message between ho
 
 from collections.abc import Callable
 
-from fembench.model.platform import Platform
 from fembench_studies.scheduling.execute import Schedule, makespan
+from fembench_studies.scheduling.platform import Platform
 from fembench_studies.scheduling.task_graph import TaskGraph
 
 

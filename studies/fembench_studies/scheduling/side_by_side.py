@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from fembench.base.units import plural
 from fembench.errors import InputError
-from fembench.model.platform import Platform
 from fembench.report.table import Table
 from fembench_studies.layout import columns
 from fembench_studies.scheduling.execute import ScheduledTask, timeline
 from fembench_studies.scheduling.graph_files import NamedGraph
 from fembench_studies.scheduling.methods import METHODS
+from fembench_studies.scheduling.platform import Platform
 
 
 class Executed(NamedTuple):

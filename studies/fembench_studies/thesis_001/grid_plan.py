@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fembench.model.platform import Platform
 from fembench.records.hlogp import MessageCost
 from fembench_studies.layout import source_table
 from fembench_studies.scheduling.execute import Schedule
 from fembench_studies.scheduling.methods import hlogp_heft, latency_heft, round_robin
+from fembench_studies.scheduling.platform import Platform
 from fembench_studies.scheduling.task_graph import TaskGraph, diamond, fork_join
 
 printed = functools.partial(source_table, "thesis_001")

@@ -18,6 +18,7 @@ OPTIONS = """
 --messages: with --link: print the log of messages
 --cores N = 0: cores that the ranks of the predicted run share (default: those of this machine)
 --blocks NAME: print the blocks of this function and stop
+--dot FILE: with --blocks: write the flow chart, for Graphviz
 --count FILE: count loops, branches and calls in one more rehearsal, which takes a few microseconds for each
   branch passed, and write the counts
 --static: do not rehearse the program: a master and its slaves walk through its blocks, as in the source, and

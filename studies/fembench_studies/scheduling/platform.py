@@ -1,12 +1,9 @@
 """Hosts and messages in HLogP: send overhead, latency, receive overhead (Mendes 2004, 3.10)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fembench.base.errors import InputError
-from fembench.records.hlogp import MessageCost
-
-Messages = Callable[[float, int, int], MessageCost]  # bytes, from host, to host
+from fembench.model.placement import Messages
 
 
 @dataclass(frozen=True)

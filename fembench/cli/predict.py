@@ -31,7 +31,6 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --ranks N,…: numbers of ranks (default: that of the profile)
 --shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single number of ranks
 --method simulation|analytic = simulation: simulate the execution graph, or bound it in closed form
---compose phase|global = phase: analytic: bound each phase, or the whole run (Herai 2005)
 --learn RECORD*: correct by this record, or folder of records, of runs on the machine; may be repeated
 --iterations N: also predict a whole solution (default: the iterations of a learned run of the mesh)
 --deadline SECONDS: find the fewest ranks that meet it at the upper end of the interval

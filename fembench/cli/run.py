@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.report.tables import terminal
+    from fembench.report.tables import every_table, selected
     from fembench.workflows.run import run_case
 
     done = call(run_case, options, case=case_from(options), command=typed_command())
@@ -49,6 +49,6 @@ def run(options: argparse.Namespace) -> int:
             progress(f"run: {done.disturbed}")
     else:
         print(f"{done.disturbed}\n\n" if done.disturbed else "", end="")
-        print(terminal([record]))
+        print(selected(every_table([record])))
         print(f"record: {done.path}")
     return 1 if record.verdict.status == "INVALID" else 0

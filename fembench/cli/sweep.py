@@ -73,20 +73,20 @@ def run(options: argparse.Namespace) -> int:
 def _report(sweep, options: argparse.Namespace):
     """Print the tables, then build the page, whose packages are optional."""
     from fembench.report.table import to_json
-    from fembench.report.tables import every_table, terminal
+    from fembench.report.tables import every_table, selected
     from fembench.workflows.sweep import build_page, findings_of
 
     found, folder, left_out = findings_of(sweep), sweep.folder.path, sweep.left_out
-    shown, nodes, advice = (sweep.measured, found.failures), found.nodes, found.advice
+    tables, advice = every_table(sweep.measured, found.failures, nodes=found.nodes), found.advice
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": found.invalid}
     tree |= {"disturbed": found.disturbed}
     tree |= {"left_out": left_out} if options.minutes else {}
     tree |= {"slow_hosts": {"do": advice.do, "why": advice.why}} if advice else {}
     if options.json:
-        tree["tables"] = {table.name: to_json(table) for table in every_table(*shown, nodes=nodes)}
+        tree["tables"] = {table.name: to_json(table) for table in tables}
     else:
         print(f"{found.disturbed}\n\n" if found.disturbed else "", end="")
-        print(terminal(*shown, nodes=nodes))
+        print(selected(tables))
         if advice:
             print(f"slow hosts: {advice.do} ({advice.why})")
         if found.without:

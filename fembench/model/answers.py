@@ -14,7 +14,7 @@ from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.mesh.mesh import Mesh
-from fembench.model.closed_form import ClosedForm, Compose
+from fembench.model.closed_form import ClosedForm
 from fembench.model.closed_form_prices import bounded, learn_closed_form
 from fembench.model.forecast import forecast_text, smallest
 from fembench.model.interval import TimeRange
@@ -23,11 +23,6 @@ from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.prediction import Prediction
 from fembench.records.record import Record
-
-COMPOSED = {
-    "phase": "bounded phase by phase",
-    "global": "bounded as a whole, as if all phases could overlap",
-}
 
 
 class BoundedRun(NamedTuple):
@@ -38,7 +33,7 @@ class BoundedRun(NamedTuple):
     source: str  # of the number of iterations
 
 
-def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "") -> str:
+def bounds_text(runs: Sequence[BoundedRun], synthetic: str = "") -> str:
     """One row per run; for a single run, also its expression and its terms."""
     heads = [
         "ranks",
@@ -66,7 +61,7 @@ def bounds_text(runs: Sequence[BoundedRun], compose: Compose, synthetic: str = "
     sources = ", ".join(dict.fromkeys(a.source for a in runs))
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     lines += [table(heads, rows, align="r" * (len(heads) - 1) + "l"), ""]
-    lines.append(f"{COMPOSED[compose]}; iterations: {sources}")
+    lines.append(f"bounded phase by phase; iterations: {sources}")
     if len(runs) == 1:
         lines += ["", *_terms(runs[0].form)]
     return "\n".join(lines)
@@ -81,13 +76,12 @@ def _three(expected: float, interval: TimeRange) -> list[str]:
     return [seconds(expected), seconds(interval.low), seconds(interval.high)]
 
 
-def bounds_tree(run: BoundedRun, compose: Compose) -> dict[str, object]:
+def bounds_tree(run: BoundedRun) -> dict[str, object]:
     """One run in the format of --json, in seconds."""
     form = run.form
     return {
         "ranks": run.work.ranks,
         "mesh": run.work.mesh_hash,
-        "compose": compose,
         "expected": form.expected._asdict(),
         "iteration": [form.iteration.low, form.iteration.high],
         "assembly": [form.assembly.low, form.assembly.high],
@@ -128,7 +122,6 @@ def bounded_answers(
     cases: Sequence[Case],
     mesh: Mesh,
     iterations: int = 0,
-    compose: Compose = "phase",
     learned: Sequence[Record] = (),
 ) -> Answers:
     """Predictions in closed form; `iterations` of a solution, 0: estimated. Raises InputError."""
@@ -137,13 +130,13 @@ def bounded_answers(
     for case in cases:
         work = study.workload(case, mesh)
         count, source = expected_iterations(iterations, work, learned)
-        found.append(BoundedRun(work, bounded(study, work, count, compose, correction), source))
+        found.append(BoundedRun(work, bounded(study, work, count, correction), source))
     return Answers(
         works=[each.work for each in found],
         predictions=[bound_of(study, each.work, each.form, learned) for each in found],
         latest=[each.form.seconds.high for each in found],
-        text=bounds_text(found, compose, study.profile.environment.synthetic),
-        tree=[bounds_tree(each, compose) for each in found],
+        text=bounds_text(found, study.profile.environment.synthetic),
+        tree=list(map(bounds_tree, found)),
     )
 
 

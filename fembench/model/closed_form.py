@@ -2,11 +2,9 @@
 
     T_0   critical path, if every resource is free at all times; a phase lasts as long as its slowest rank
     T_r   total demand on resource r of a host, each of whose servers serves one request at a time
-    T     max(T_0, T_r, ...), of the whole run (`global`), or per phase and summed (`phase`)
+    T     max(T_0, T_r, ...) of each phase, summed
 
-All ranks wait for each other between two phases, so no resource starts on the next phase early. The global
-bound ignores that and can be too low by a factor of two: it gives 10 s for 10 s of computing, then 10 s of
-sending.
+All ranks wait for each other between two phases, so no resource starts on the next phase early.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +14,6 @@ from typing import Literal, NamedTuple
 from fembench.base.errors import InputError
 from fembench.model.interval import ZERO, TimeRange, largest, total
 
-Compose = Literal["global", "phase"]
 Resource = Literal["core", "nic", ""]  # of a host; "": none; speeds include sharing of memory
 Demand = dict[tuple[str, int], TimeRange]  # (resource, host) -> seconds
 
@@ -70,18 +67,13 @@ class ClosedForm:
         return max(self.terms, key=lambda name: self.terms[name].middle)
 
 
-def closed_form(work: CgSet, iterations: int, *, compose: Compose = "phase") -> ClosedForm:
+def closed_form(work: CgSet, iterations: int) -> ClosedForm:
     """Bounds, expression and terms of one assembly and `iterations` iterations. Raises InputError."""
     _check(work, iterations)
-    terms = terms_of(work, iterations)
-    if compose == "phase":
-        first, turn = phase_seconds(work.assembly, work), iteration_seconds(work)
-        whole = first + turn * iterations
-    else:
-        first, turn = (largest(terms_of(work, n, assemblies=k).values()) for n, k in ((0, 1), (1, 0)))
-        whole = largest(terms.values())
+    first, turn = phase_seconds(work.assembly, work), iteration_seconds(work)
+    whole = first + turn * iterations
     middle = AtPrices(whole.middle, first.middle, turn.middle)
-    return ClosedForm(whole, first, turn, iterations, expression(work), terms, middle)
+    return ClosedForm(whole, first, turn, iterations, expression(work), terms_of(work, iterations), middle)
 
 
 def iteration_seconds(work: CgSet) -> TimeRange:
@@ -94,13 +86,11 @@ def phase_seconds(phase: Phase, work: CgSet) -> TimeRange:
     return largest([_path(phase), *_served(_demand(phase, work), work).values()])
 
 
-def terms_of(work: CgSet, iterations: int, *, assemblies: int = 1) -> dict[str, TimeRange]:
+def terms_of(work: CgSet, iterations: int) -> dict[str, TimeRange]:
     """T_0 and T_r of the whole run, by name; in 'T_core_1', 1 is the host."""
-    path = (
-        _path(work.assembly) * assemblies + (total(map(_path, work.iteration)) + _reducing(work)) * iterations
-    )
+    path = _path(work.assembly) + (total(map(_path, work.iteration)) + _reducing(work)) * iterations
     once, each = _demand(work.assembly, work), _summed(_demand(phase, work) for phase in work.iteration)
-    demand = _summed([_times(assemblies, once), _times(iterations, each)])
+    demand = _summed([once, {key: seconds * iterations for key, seconds in each.items()}])
     served = _served(demand, work).items()
     return {"T_0": path} | {f"T_{resource}_{host}": seconds for (resource, host), seconds in served}
 
@@ -146,10 +136,6 @@ def _summed(demands: Iterable[Demand]) -> Demand:
         for key, seconds in demand.items():
             found[key] = found.get(key, ZERO) + seconds
     return found
-
-
-def _times(count: int, demand: Demand) -> Demand:
-    return {key: seconds * count for key, seconds in demand.items()}
 
 
 def _served(demand: Demand, work: CgSet) -> Demand:

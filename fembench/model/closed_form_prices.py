@@ -33,7 +33,7 @@ from fembench.base.errors import InputError
 from fembench.methods.lookup import names, one_of, preconds, product_name, variant_of, variants
 from fembench.methods.recipe import recipe
 from fembench.model.cg import Price, inside_product, prices
-from fembench.model.closed_form import Activity, CgSet, ClosedForm, Compose, closed_form
+from fembench.model.closed_form import Activity, CgSet, ClosedForm, closed_form
 from fembench.model.collectives import doubling_seconds
 from fembench.model.configuration import by_configuration
 from fembench.model.correct import fit, folds, measured, taught_by
@@ -82,7 +82,6 @@ def bounded(
     study: Predictor,
     work: Workload,
     iterations: int,
-    compose: Compose = "phase",
     correction: ClosedFormCorrection = AS_IN_PROFILE,
 ) -> ClosedForm:
     """The closed form of a workload. Raises InputError for a case that has none."""
@@ -94,7 +93,7 @@ def bounded(
 
     def of(*, exact: bool) -> ClosedForm:
         phases = phases_of(work, slots, study.rates, priced, machine, shared.cores, correction, exact=exact)
-        return closed_form(phases, iterations, compose=compose)
+        return closed_form(phases, iterations)
 
     return replace(of(exact=False), expected=of(exact=True).expected)
 

@@ -21,7 +21,7 @@ from fembench.stats.summary import Interval
 Floats = npt.NDArray[np.float64]
 
 # Names of times: of the phases used by name here, and of sums over phases
-PARTITION, ASSEMBLY, CG, WAIT = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG, ph.WAIT))
+PARTITION, ASSEMBLY, CG = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG))
 LOOP = f"{CG}.loop"  # time in CG outside its parts
 SOLVE = f"{ASSEMBLY} + {CG}"
 PRODUCT = "product"  # matrix times vector

@@ -39,7 +39,7 @@ SECTIONS = (
     ("Speedup", ("speedup",), ("speedup",)),
     ("Weak scaling", ("weak",), ("weak",)),
     ("Peers", ("peers",), ("peers",)),
-    ("Communication", ("communication", "send_receive", "ranks"), ("communication", "send_receive")),
+    ("Communication", ("communication", "ranks"), ("communication", "send_receive")),
     ("Rates", ("roofline",), ("solutions", "rates", "roofline")),
     ("Hosts", ("host_times",), ("nodes", "host_times")),
     ("Rebalancing", ("balance",), ("balance",)),

@@ -65,18 +65,6 @@ def other_campaign(folder: Path) -> Against:
     return Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
 
 
-def terminal(
-    records: Sequence[Record],
-    failures: Iterable[Failure] = (),
-    peers: PeersRecord | None = None,
-    base: int = 0,
-    against: Against | None = None,
-    nodes: NodesRecord | None = None,
-) -> str:
-    """The most important tables, as aligned text."""
-    return selected(every_table(records, failures, peers, base, against, nodes))
-
-
 def selected(found: Iterable[Table]) -> str:
     """The most important of these tables, as aligned text."""
     return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in found if t.name in TERMINAL)

@@ -20,7 +20,6 @@ from fembench.model.answers import (
     fewest_ranks,
     simulated_answers,
 )
-from fembench.model.closed_form import Compose
 from fembench.model.configuration import not_invalid
 from fembench.model.drifted import changes, readings_of, state_text
 from fembench.model.forecast import outcome_text
@@ -46,7 +45,6 @@ class PredictAsked:
     shares: str = ""  # as for `run`, and balanced; "": equal
     fields: Mapping[str, Any] = field(default_factory=dict)  # others of the case
     analytic: bool = False  # bounds in closed form, not a simulation
-    compose: Compose = "phase"  # in closed form: bounds of each phase, or of the whole run: global
     learn: Sequence[Path | str | Record] = ()  # records, their files and folders, that correct the prices
     iterations: int = 0  # of a whole solution; 0: those of a learned run of the mesh
     deadline: float = 0.0  # seconds for the solution; 0: none
@@ -90,7 +88,7 @@ def _answers(asked: PredictAsked, study: Predictor, cases: list[Case], learned: 
     """The runs, predicted by the chosen method."""
     mesh = resolve(asked.mesh)
     if asked.analytic:
-        return bounded_answers(study, cases, mesh, asked.iterations, asked.compose, learned)
+        return bounded_answers(study, cases, mesh, asked.iterations, learned)
     iterations = asked.iterations or study.iterations.get(mesh.hash, 0)
     if asked.deadline and not iterations:
         raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")

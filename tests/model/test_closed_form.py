@@ -45,12 +45,12 @@ def test_phase_by_phase_everything_adds_up():
     assert crowded.bottleneck == "T_core_0"
 
 
-def test_globally_messages_hide_behind_computing():
-    found = closed_form(one_host(), 10, compose="global")
+def test_each_term_is_of_the_whole_run():
+    found = closed_form(one_host(), 10)
     assert found.terms["T_core_0"] == TimeRange(10 + 40, 20 + 80)
     assert found.terms["T_nic_0"] == TimeRange(10, 20)
     path = TimeRange(10 + 10 * (3 + 0.25 + 1 + 1), 20 + 10 * (6 + 0.5 + 2 + 1))
-    assert found.seconds == found.terms["T_0"] == path
+    assert found.terms["T_0"] == path
     assert found.bottleneck == "T_0"
 
 
@@ -60,16 +60,6 @@ def test_the_expression_has_a_term_for_every_resource():
     assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     turn = "max[p](product[p]) + max[p](halo[p]) + max[p](updates[p]) + 2*allreduce"
     assert f"T_0 = max[p](assembly[p]) + n*({turn})" in text
-
-
-def test_bounds_of_the_whole_do_not_turn_round_where_assembly_is_uncertain():
-    """The network card decides the lower end, the wide assembly the upper one."""
-    wide = Activity("assembly", "core", (TimeRange(0.0, 100.0),))
-    card = Activity("halo", "nic", (TimeRange(10.0, 10.0),))
-    work = CgSet((wide,), ((card,),), TimeRange(0.0, 0.0), 0, (0,), (1,))
-    found = closed_form(work, 5, compose="global")
-    assert found.seconds == TimeRange(50, 150)
-    assert found.iteration == TimeRange(10, 10)
 
 
 @pytest.mark.row("000:C3")

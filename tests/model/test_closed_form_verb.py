@@ -109,14 +109,11 @@ def test_the_verb_answers_with_expression_interval_and_terms(words, answer, outp
     assert "T = max(" in text
     assert "T_nic[h] = sum[p on h](n*halo[p])" in text
     assert "T_core_1" in text
-    (found,), (whole,), (edited,) = (
-        answer(*words, *more) for more in ((), ("--compose", "global"), ("--machines", "fastest"))
-    )
+    (found,), (edited,) = (answer(*words, *more) for more in ((), ("--machines", "fastest")))
     low, high = found["seconds"]
     assert found["assembly"][0] + 50 * found["iteration"][0] == pytest.approx(low)
     assert low < high
     assert set(found["terms"]) >= {"T_0", "T_core_0", "T_core_1", "T_nic_0"}
-    assert whole["seconds"][1] <= high * (1 + 1e-12)
     assert edited["iteration"][1] < 0.7 * found["iteration"][1]
 
 

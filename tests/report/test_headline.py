@@ -24,7 +24,7 @@ def test_the_headline_comes_first_and_begins_with_the_verdict():
     records = [*campaign((1, 2), ("m1",)), make_record("m2", status="PROVISIONAL")]
     first = tables.every_table(records)[0]
     assert first.name == "headline"
-    assert tables.terminal(records).startswith("Headline\n")
+    assert tables.selected(tables.every_table(records)).startswith("Headline\n")
     verdict = to_json(first)[0]
     assert (verdict["what"], verdict["value"]) == ("verdict", "PROVISIONAL")
     assert verdict["remarks"] == "3 cases: 2 VALID, 1 PROVISIONAL; rules not met: A4, D1"

@@ -42,7 +42,7 @@ def colours_named(caption):
 def test_a_campaign_gives_every_plot_with_text_as_text():
     found = gallery(results(campaign()), {})
     names = [p.name for p in found]
-    of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "send_receive", "ranks"]
+    of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "ranks"]
     of_times += ["roofline", "time_line-2", "time_line-4"]
     assert names == [*of_times, "iterations", "residuals", "parts"]
     for plot in found:

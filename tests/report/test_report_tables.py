@@ -21,6 +21,10 @@ from fembench.report.table import Table, column, columns, declared, text, to_csv
 replace = msgspec.structs.replace
 
 
+def terminal(*campaign, **said):
+    return tables.selected(tables.every_table(*campaign, **said))
+
+
 def test_one_record_gives_tables_without_speedup():
     names = {t.name for t in tables.every_table([make_record()])}
     assert {"overview", "summary", "phases", "mean_phases", "rules", "software", "hosts", "meshes"} <= names
@@ -29,7 +33,7 @@ def test_one_record_gives_tables_without_speedup():
 
 def test_only_failures_give_only_the_table_of_failures():
     assert [t.name for t in tables.every_table([], [make_failure()])] == ["failures"]
-    assert "killed by signal 9" in tables.terminal([], [make_failure()])
+    assert "killed by signal 9" in terminal([], [make_failure()])
 
 
 def test_without_a_one_rank_run_speedup_is_a_dash_and_a_reason():
@@ -42,9 +46,9 @@ def test_without_a_one_rank_run_speedup_is_a_dash_and_a_reason():
 def test_a_speedup_over_a_base_of_several_ranks_says_what_it_is_on_the_terminal():
     two, four = make_record(ranks=2), make_record(ranks=4)
     says = "(speedup = 2 T(2) / T(P): the base on 2 ranks counts as a speedup of 2)"
-    assert says in tables.terminal([make_record(), two, four], base=2)
-    assert says in tables.terminal([two, four])
-    alone = tables.terminal([make_record(), two, four])
+    assert says in terminal([make_record(), two, four], base=2)
+    assert says in terminal([two, four])
+    alone = terminal([make_record(), two, four])
     assert "Speedup and efficiency of cg\n" in alone
     assert "T(2)" not in alone
 
@@ -414,7 +418,7 @@ def test_runs_that_chose_the_same_clock_for_the_same_reason_share_a_row():
 
 @pytest.mark.parametrize(("base", "told"), [(0, False), (1, False), (2, True)])
 def test_a_base_with_the_most_ranks_says_why_there_is_no_speedup(base, told):
-    out = tables.terminal(campaign((1, 2), ("m1",)), base=base)
+    out = terminal(campaign((1, 2), ("m1",)), base=base)
     assert ("no run has more ranks than the base" in out) == told
     assert ("Speedup and efficiency" in out) != told
 

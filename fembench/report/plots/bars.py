@@ -1,4 +1,4 @@
-"""Bars: phases against ranks, the ranks of one run, send and receive, parts, unequal hosts, peers."""
+"""Bars: phases against ranks, the ranks of one run, parts, unequal hosts, peers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas, charts
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.charts import Bars
-from fembench.report.results import Result, by_mesh, by_series, variants
+from fembench.report.results import Result, by_mesh, variants
 from fembench.report.unequal import Unequal
 from fembench.report.work import partitions
 from fembench.stats.summary import median
@@ -39,12 +39,7 @@ SOLVE = (
     ("wait", names(ph.WAIT), canvas.VERMILION),
     ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
 )
-SENT = (
-    ("send", names(ph.SEND), canvas.ORANGE),
-    ("receive (wait + unpack)", names(ph.WAIT, ph.UNPACK), canvas.VERMILION),
-    ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
-)
-COLOURS = {label: colour for label, _, colour in (*SET_UP, *SOLVE, *SENT)}
+COLOURS = {label: colour for label, _, colour in (*SET_UP, *SOLVE)}
 PANELS = 6  # in one figure
 BARS = 200  # in one panel
 RUNS = 16  # on unequal hosts, in one panel
@@ -121,25 +116,6 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     )
     caption += _grouped(result.ranks, "ranks")
     return charts.bars("ranks", "CG, rank by rank", caption, [panel], COLOURS, stacked=True, height=3.8)
-
-
-def send_receive(results: Sequence[Result]) -> list[Plot]:
-    """Send, receive and all-reduce of one set; one panel per mesh and variant."""
-    series = by_series(r for r in results if r.ranks > 1 and measures.WAIT in r.times)
-    shown, left_out = _shown({" · ".join(key): group for key, group in series.items()})
-    if not shown:
-        return []
-    panels = [
-        Bars(name, [r.setting for r in group], _bands([mean_times(r.runs) for r in group], SENT))
-        for name, group in shown.items()
-    ]
-    caption = (
-        "Seconds per set, mean over ranks. Receive includes waiting for a partner that has not sent yet. If "
-        "it is much larger than send, the load is uneven or a rank is late, and a faster network would not "
-        "help."
-    )
-    title = "Send, receive and all-reduce inside CG"
-    return [charts.bars("send_receive", title, caption + left_out, panels, COLOURS, height=3.4)]
 
 
 def parts(results: Sequence[Result]) -> Plot | None:

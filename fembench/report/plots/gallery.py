@@ -34,7 +34,6 @@ def gallery(
         *bars.unequal_hosts(unequal),
         lines.weak_scaling(weak_points(timed, base)),
         lines.communication(timed),
-        *bars.send_receive(timed),
         bars.rank_by_rank(timed),
         roofline(roofline_points(timed)),
         heat_map(host_times(timed), timed[0].speeds) if timed else None,

@@ -13,9 +13,9 @@ sending count as 10.
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fembench.errors import InputError
-from fembench.model.closed_form import Compose
 from fembench.model.interval import ZERO, TimeRange, as_interval, largest
 from fembench_studies.pamela.amounts import Environment, Term, Value, evaluate, number, parts, tree
 from fembench_studies.pamela.costs import Conditionals, OperationCost, count, depends, seconds
@@ -33,6 +33,8 @@ from fembench_studies.pamela.pamela import (
     Set,
     Use,
 )
+
+Compose = Literal["global", "phase"]
 
 
 @dataclass(frozen=True)

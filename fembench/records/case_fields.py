@@ -218,6 +218,7 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Option(
             "fraction of the iteration that moves must save, in addition to the noise of the times; 0: any",
             metavar="FRACTION",
+            most=0.99,
         ),
     ] = 0.05
     cooldown: Annotated[int, Option("looks for which a block stays on its rank after a move")] = 2
@@ -227,7 +228,7 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "weight of the newest times in their mean, up to 1 (default: 0.3, and changes beyond the noise "
             "count in full at once)",
             metavar="WEIGHT",
-            within=(0, LARGEST),
+            most=1,
         ),
     ] = 0.0
     origin: Annotated[

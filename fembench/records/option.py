@@ -1,6 +1,7 @@
 """What a field of a case declares beside its type and default, for command line, files and reports."""
 
 import dataclasses
+import math
 from typing import Literal
 
 from fembench.base.plugins import Kind
@@ -23,8 +24,8 @@ class Option:
     help: str
     _: dataclasses.KW_ONLY
     metavar: str = ""  # "": N for whole numbers; short lists of choices need none
-    least: float = 0  # smallest number in a new case; records of earlier versions may have less
-    most: float = LARGEST  # largest number in a new case
+    least: float = 0  # smallest number
+    most: float = LARGEST  # largest number
     within: tuple[float, float] | None = None  # open interval that contains the number, but for the default
     role: Role | None = None  # None: that of the group
     varied: bool = False  # users vary it on purpose; reports use it in names of results
@@ -32,6 +33,18 @@ class Option:
     setup_only: bool = False  # it affects the set-up of a run, but not its iterations
     choices: tuple[str, ...] = ()  # allowed texts; (): any
     more: Kind | None = None  # installed packages bring more of them
+
+    def expected(self, value: object, default: object) -> str:
+        """What a number has to be, if the field does not take this one; "" if it does."""
+        if type(value) not in (int, float) or value == default:
+            return ""
+        assert isinstance(value, int | float)
+        if not math.isfinite(value):
+            return "a finite number"
+        if not self.least <= value <= self.most:
+            return f"at least {self.least:g}" if value < self.least else f"at most {self.most}"
+        low, high = self.within or (-math.inf, math.inf)
+        return "" if low < value < high else f"a number {between(low, high)}"
 
 
 def between(low: float, high: float) -> str:

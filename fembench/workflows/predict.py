@@ -27,7 +27,7 @@ from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrate
 from fembench.model.predictor import BALANCED, Predictor, observed, open_study, taught
 from fembench.model.rates import Rates, slowed
 from fembench.model.slots import parse_factor
-from fembench.records.case import Case, flat_case
+from fembench.records.case import Case, new_case
 from fembench.records.hlogp import parse_link
 from fembench.records.prediction import add_outcome, load_prediction
 from fembench.records.record import Record
@@ -162,4 +162,4 @@ def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
             "shares, or one number of ranks"
         )
     values = {**asked.fields, "mesh": asked.mesh, "storage": storage_of(asked.fields), "shares": shares}
-    return [settled(flat_case(values | {"ranks": n}, "options")) for n in counts]
+    return [settled(new_case(values | {"ranks": n}, "options")) for n in counts]

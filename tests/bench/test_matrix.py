@@ -10,7 +10,7 @@ from fembench.bench.campaign import read_campaign
 from fembench.bench.campaign_file import Campaign, expand, run_id
 from fembench.bench.campaign_folder import Folder
 from fembench.launch.scratch import occupied
-from fembench.records.case import Case, flat_case
+from fembench.records.case import Case, new_case
 from fembench.records.store import record_paths
 
 
@@ -103,4 +103,4 @@ def test_a_campaign_finds_its_runs_of_an_earlier_schema_whatever_they_were_named
 )
 def test_blocking_exchange_is_refused_beside_what_overlaps(fields):
     with pytest.raises(InputError, match="exchange 'blocking'"):
-        flat_case({"mesh": "m1", "exchange": "blocking", **fields}, "options")
+        new_case({"mesh": "m1", "exchange": "blocking", **fields}, "options")

@@ -7,9 +7,11 @@ from fembench.base.config import read_json
 from fembench.base.tables import table
 from fembench.base.units import plural
 from fembench.model.from_record import graph_of_record
-from fembench.model.graph import ExecutionGraph, count, length, load_graph
+from fembench.model.graph import ExecutionGraph, count, length, load_graph, save_graph
 from fembench.model.measures import residual_text
 from fembench.records.store import load
+
+__all__ = ["as_text", "graph_in", "save_graph", "summary"]
 
 
 def graph_in(path: Path | str) -> ExecutionGraph:

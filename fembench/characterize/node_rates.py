@@ -21,7 +21,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.characterize.jobs import NodesJob
-from fembench.characterize.meter import Meter, Way, batch_of, counted_in_ticks
+from fembench.characterize.meter import Meter, Way, counted_in_ticks
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.characterize.survey import survey
 from fembench.host.host import affinity, cache_instances, confine, node_facts, own_cores, physical_cores
@@ -32,7 +32,6 @@ from fembench.ranks.agree import doze
 from fembench.ranks.comm import Comm
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.records.record import HostFacts, now_utc
-from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import NodeSpeed
 from fembench.timing.tracer import make_tracer
 
@@ -131,17 +130,10 @@ class NodeRank:
         here = comm.allgather(machine_key())
         self._machine = cast(Comm, comm.Split(here.index(here[comm.rank]), comm.rank))
         self._turn, self._turns = (0, 1) if self._emulated else turn_of(self._machine, name)
-        crowded = self._machine.size > facts.cores
         way: Way = "stretched" if self._emulated else "elapsed" if counted_in_ticks() else "processor"
-        made = []
-        for rates in (
-            [speed.cores * (1 - speed.load) for speed in speeds],
-            [speed.memory * (1 - speed.load) for speed in speeds],
-        ):
-            slowness = slowness_of(comm.rank, rates, crowded=crowded)
-            batch = batch_of(way, 1 / min(rates))
-            made.append(Meter(make_tracer(), slowness, way, batch))
-        self._cores, self._memory = made
+        mine, left = speeds[comm.rank], 1 - self._load
+        self._cores = Meter(make_tracer(), way, 1 / (mine.cores * left))
+        self._memory = Meter(make_tracer(), way, 1 / (mine.memory * left))
         self._small = product_probe("sym", "L2", *local_part(box_of(CACHED)))
         n_bytes = LEAST_BYTES if self._emulated else triad_bytes(facts, cache_instances(3), node.size)
         self._large = next(memory_probes("memory", n_bytes))

@@ -17,7 +17,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob
-from fembench.characterize.meter import Meter, Way, batch_of, way_of
+from fembench.characterize.meter import LEARNT, Meter, Way, way_of
 from fembench.characterize.probes import (
     STORAGES,
     Probe,
@@ -41,7 +41,6 @@ from fembench.ranks.agree import doze, together
 from fembench.ranks.comm import Comm
 from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts, now_utc
-from fembench.synthetic.slowness import slowness_of
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import make_tracer
@@ -137,7 +136,6 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     names = host_names(comm)
     name = names[comm.rank]
     host = cast(Comm, comm.Split(names.index(name), comm.rank))
-    slowest = job.dilate / min(speed for speed, other in zip(injected, names) if other == name)
 
     def measure(facts: HostFacts, say: Tell) -> RankSpeeds:
         certifier = Certifier("auto", lambda costs: worst_costs(comm.allgather(costs)))
@@ -147,9 +145,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         probes = together(comm, lambda: list(_probes(facts, host.size, job.levels, say)))
         tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
         way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
-        crowded = host.size > facts.cores or bool(job.synthetic)
-        slowness = slowness_of(comm.rank, injected, job.dilate, crowded=crowded)
-        meter = Meter(tracer, slowness, way, batch_of(way, slowest))
+        meter = Meter(tracer, way, job.dilate / injected[comm.rank])
         rounds = Rounds(host, job, meter, probes)
         rounds.run(say)
         found = sorted(rounds.samples.items())
@@ -245,8 +241,9 @@ class Rounds:
 
     def _visit_lengths(self) -> list[float]:
         """(n_probes,) seconds per visit of all ranks: that of the slowest rank."""
-        least = 0.0 if self._meter.way == "stretched" else self._job.visit
-        mine = [max(least, self._meter.shortest_visit(cost)) for cost in self._costs]
+        stretched = self._meter.way == "stretched"
+        least, batches = (0.0, LEARNT) if stretched else (self._job.visit, 1)
+        mine = [max(least, batches * self._meter.calls(cost) * cost) for cost in self._costs]
         return [max(column) for column in zip(*self._host.allgather(mine))]
 
     def _periods(self) -> list[int]:

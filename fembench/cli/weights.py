@@ -36,7 +36,6 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 [from a machine profile]
 --storage STORAGE = sym: storage whose product speed is used
 --iterations N = 100: CG iterations per assembly
---cells N: cells per rank (default: the largest measured number)
 """
 
 

@@ -5,7 +5,6 @@ the root of the file system, so that it also works on a copy of another machine'
 if there is no limit or no control group.
 """
 
-import math
 from pathlib import Path
 
 ROOT = Path("/")
@@ -103,8 +102,3 @@ def throttled_seconds(root: Path = ROOT) -> float:
             elif name == "throttled_time":
                 seconds = max(seconds, int(value) * 1e-9)
     return seconds
-
-
-def whole_cpus(quota: float | None, cpus: int) -> int:
-    """How many of `cpus` can run at once under a quota: rounded down, at least one."""
-    return cpus if quota is None else max(1, min(cpus, math.floor(quota + 1e-9)))

@@ -29,12 +29,6 @@ def own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
     return plugin(program) if launcher.name == "srun" and absent(["--mpi"], options) else ""
 
 
-def plugin_after(program: str, failed: str) -> str:
-    """The plugin to try after one that failed; "" if none is left. The process remembers the failure."""
-    _FAILED.add((program, failed))
-    return plugin(program)
-
-
 @functools.cache
 def fitting(program: str) -> tuple[str, ...]:
     """The plugins of srun that may fit mpi4py's MPI library, the best first."""
@@ -65,7 +59,9 @@ def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | 
 def with_next_plugin(line: JobLine) -> JobLine | None:
     """The same ranks with another plugin of srun, after one that did not make them one job; None if
     there is no other."""
-    other = plugin_after(line.program, line.plugin) if line.plugin else ""
+    if line.plugin:
+        _FAILED.add((line.program, line.plugin))
+    other = plugin(line.program) if line.plugin else ""
     if not other:
         return None
     new = {f"--mpi={line.plugin}": f"--mpi={other}"}

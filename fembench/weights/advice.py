@@ -74,7 +74,9 @@ def advise(
     for owner, times in (without or {}).items():
         if owner not in gains:
             raise InputError(f"times without '{owner}': it has no rank; expected one of {sorted(gains)}")
-        if faster_without(weighted, times, noise):
+        in_turns = len(weighted) == len(times)
+        compare = compare_paired if in_turns else compare_unpaired
+        if compare(weighted, times, noise=noise).verdict == "slower":
             useless[owner] = gains[owner]
     measured = _measured(weighted, without or {})
     if useless:
@@ -140,13 +142,6 @@ def _doubts(measured: Mapping[str, str]) -> list[str]:
         else text
         for owner, text in measured.items()
     ]
-
-
-def faster_without(weighted: Samples, without: Samples, noise: float) -> bool:
-    """Whether runs without a host are faster than weighted runs with it; equal numbers count as turns."""
-    if len(weighted) == len(without):
-        return compare_paired(weighted, without, noise=noise).verdict == "slower"
-    return compare_unpaired(weighted, without, noise=noise).verdict == "slower"
 
 
 def _leave_out(hosts: Sequence[tuple[str, float]], measured: Mapping[str, str]) -> str:

@@ -2,13 +2,14 @@
 
     c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
 
-with the speeds S in cells per second of a rank that has about `cells` cells while all ranks of its host
-compute. The ranks of one host were measured in the same visits, and most disturbances affect them all;
+with the speeds S in cells per second of a rank, for the largest part that was measured, while all ranks of
+its host compute.
+
+The ranks of one host were measured in the same visits, and most disturbances affect them all;
 therefore they are compared visit by visit. S_p is the median over visits of the geometric mean of the host's
 ranks, times the median ratio of the rank's speed to that mean.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,13 +35,12 @@ def by_profile(
     *,
     storage: str = "sym",
     iterations: int = ITERATIONS,
-    cells: int = 0,
 ) -> Weights:
-    """Weights of the profile's ranks; `cells` is the size of each part, 0 the largest one measured."""
-    if iterations < 0 or cells < 0:
-        raise InputError(f"{iterations} iterations, {cells} cells; expected 0 or more")
+    """Weights of the profile's ranks."""
+    if iterations < 0:
+        raise InputError(f"{iterations} iterations; expected 0 or more")
     hosts = host_names(profile)
-    chosen = [_phases(profile, rank, storage, cells) for rank in range(len(hosts))]
+    chosen = [_phases(profile, rank, storage) for rank in range(len(hosts))]
     repeats = np.array([1.0, iterations, iterations])
     phases = [[_samples(row[k]) for row in chosen] for k in range(len(repeats))]
     speeds = np.stack([_paired(hosts, samples) for samples in phases], axis=1)  # (P, 3)
@@ -70,8 +70,8 @@ def by_profile(
     )
 
 
-def _phases(profile: Profile, rank: int, storage: str, cells: int) -> tuple[Speed, Speed, Speed]:
-    """Assembly, product and updates of a rank, each at the size nearest to `cells`.
+def _phases(profile: Profile, rank: int, storage: str) -> tuple[Speed, Speed, Speed]:
+    """Assembly, product and updates of a rank, each at the largest size.
 
     Sizes with an interval take precedence. Raises InputError if a phase was not measured.
     """
@@ -86,8 +86,7 @@ def _phases(profile: Profile, rank: int, storage: str, cells: int) -> tuple[Spee
                 f"products: {', '.join(has) or 'none'}"
             )
         sizes = [s for s in sizes if s.low is not None] or sizes
-        wanted = cells or max(s.cells for s in sizes)
-        kept.append(min(sizes, key=lambda s: abs(math.log(s.cells / wanted))))
+        kept.append(max(sizes, key=lambda s: s.cells))
     return kept[0], kept[1], kept[2]
 
 

@@ -58,9 +58,9 @@ def _kind(key: KindKey, members: Sequence[int], nodes: Sequence[NodeSamples]) ->
     return NodeKind(key, tuple(members), typical, float(np.median(clocks)) if clocks else 0.0)
 
 
-def typical_rate(rates: Array) -> float:
-    """The typical rate in (n, rounds) samples."""
-    return float(np.exp(np.median(np.median(np.log(rates), axis=1))))
+def typical_rate(rates: npt.ArrayLike) -> float:
+    """The typical rate in (n, rounds) or (rounds,) samples."""
+    return float(np.exp(np.median(np.median(np.log(rates), axis=-1))))
 
 
 def rates_of(node: NodeSamples, quantity: Quantity) -> Array:

@@ -174,18 +174,14 @@ def _slow_cores(
         ratio = None
         if again is not None:
             others = [one.cores[core] for one in nodes] if alike else list(again.cores)
-            ratio = _median_rate(again.cores[core]) / typical_rate(np.array(others))
+            ratio = typical_rate(again.cores[core]) / typical_rate(np.array(others))
         found[core] = cores.of(first + core, ratio)
     return found
 
 
-def _median_rate(rates: Sequence[float] | Array) -> float:
-    return float(np.exp(np.median(np.log(rates))))
-
-
 def _alone(again: NodeSamples | None, quantity: Quantity, kind: NodeKind) -> float | None:
     """The ratio of a node measured alone to the typical node of the first launch."""
-    return _median_rate(rates_of(again, quantity)) / kind.typical[quantity] if again else None
+    return typical_rate(rates_of(again, quantity)) / kind.typical[quantity] if again else None
 
 
 def _verdict(

@@ -33,8 +33,7 @@ class WeightsAsked:
     ranks: int = 0  # only records on so many ranks, 0: any; with rule tasks, the total number of tasks
     machine: str = ""  # rule comm: profile with a network
     storage: str = "sym"  # from a profile: whose product counts,
-    iterations: int = 100  # CG iterations per assembly,
-    cells: int = 0  # and cells per rank; 0: the largest measured number
+    iterations: int = 100  # and CG iterations per assembly
 
 
 def derived(asked: WeightsAsked) -> Weights:
@@ -79,7 +78,6 @@ def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
         str(path),
         storage=asked.storage,
         iterations=asked.iterations,
-        cells=asked.cells,
     )
 
 

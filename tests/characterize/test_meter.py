@@ -6,10 +6,9 @@ import time
 import pytest
 
 from fembench.characterize import meter
-from fembench.characterize.meter import Meter, batch_of, way_of
+from fembench.characterize.meter import Meter, way_of
 from fembench.characterize.probes import Probe
 from fembench.records.phases import AXPY
-from fembench.synthetic.slowness import slowness_of
 from fembench.timing.tracer import make_tracer
 
 pytestmark = pytest.mark.alone
@@ -27,13 +26,8 @@ def probe_of(call, units=1000):
     return Probe("updates", "", "L2", "dofs", units, 10, 1, AXPY, call)
 
 
-def slow(speed, dilate=1.0):
-    """The slowness of a rank of this speed, in a job with slower ones."""
-    return slowness_of(0, (speed, 0.1), dilate)
-
-
-def measured(way, call, *, speed=1.0, dilate=1.0, seconds=0.05):
-    one = Meter(make_tracer(), slow(speed, dilate), way, batch=USED)
+def measured(way, call, *, factor=1.0, seconds=0.05):
+    one = Meter(make_tracer(), way, factor, batch=USED)
     return one.visit(probe_of(call), USED, seconds), one
 
 
@@ -43,22 +37,17 @@ def interrupted():
 
 
 @pytest.mark.parametrize(
-    ("way", "call", "speed", "dilate", "factor"),
+    ("way", "call", "factor"),
     [
-        ("processor", interrupted, 1.0, 1.0, 1),
-        ("stretched", lambda: busy(USED), 0.25, 2.0, 8),
-        ("stretched", interrupted, 0.5, 1.0, 2),  # ready after USED + SLEPT, due after 2 USED
-        ("stretched", interrupted, 1.0, 1.0, 1),  # a rank at full speed among slower ones
+        ("processor", interrupted, 1),
+        ("stretched", lambda: busy(USED), 8),
+        ("stretched", interrupted, 2),
+        ("stretched", interrupted, 1),  # a rank at full speed among slower ones
     ],
 )
-def test_the_rate_is_that_of_the_processor_time_stretched_by_the_injected_speed(
-    way, call, speed, dilate, factor
-):
-    rate, one = measured(way, call, speed=speed, dilate=dilate)
-    assert one.factor == factor
-    assert rate == pytest.approx(1000 / USED / factor, rel=0.1 if call is interrupted else 0.03)
-    if call is interrupted and factor != 1:
-        assert one.held_back > 0.2
+def test_the_rate_is_that_of_the_processor_time_times_the_emulated_factor(way, call, factor):
+    rate, one = measured(way, call, factor=factor)
+    assert rate == pytest.approx(1000 / USED / factor, rel=0.1)
     if way == "processor":
         assert one.held_back == pytest.approx(SLEPT / (USED + SLEPT), abs=0.2)
 
@@ -79,8 +68,8 @@ def test_one_slow_batch_of_many_does_not_count():
     assert rate == pytest.approx(1000 / USED, rel=0.1)
 
 
-@pytest.mark.parametrize(("way", "before"), [("processor", 1), ("elapsed", 1), ("stretched", 0)])
-def test_what_comes_before_a_call_is_not_timed(way, before):
+@pytest.mark.parametrize("way", ["processor", "elapsed", "stretched"])
+def test_what_comes_before_a_call_is_not_timed(way):
     calls = []
 
     def product():
@@ -91,32 +80,24 @@ def test_what_comes_before_a_call_is_not_timed(way, before):
         calls.append("call")
         busy(USED)
 
-    one = Meter(make_tracer(), slow(1.0), way, batch=2 * USED)
+    one = Meter(make_tracer(), way, batch=2 * USED)
     probe = dataclasses.replace(probe_of(updates), before=product)
     assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
-    assert calls.count("before") == before * calls.count("call")
-    assert calls[:2] == (["before", "call"] if before else ["call", "call"])
+    assert calls[:4] == ["before", "call"] * 2
 
 
-def test_the_tracer_shows_the_injected_speed():
-    tracer = make_tracer()
-    one = Meter(tracer, slow(0.25), "stretched", batch=USED)
-    one.visit(probe_of(lambda: busy(USED)), USED, 0.0)
-    assert tracer.counts()[AXPY] == meter.LEARNT + 1
-    assert tracer.seconds()[AXPY] >= (meter.LEARNT + 4) * USED
+def test_a_stretched_visit_times_calls_one_by_one_and_goes_by_the_least_of_the_host():
+    tracer, first = make_tracer(), iter((3 * USED, 2 * USED))
+    one = Meter(tracer, "stretched", 2.0, batch=USED)
+    rates = [one.visit(probe_of(lambda: busy(next(first, USED))), USED, 1.0) for _ in range(2)]
+    assert tracer.counts()[AXPY] == 2 * meter.LEARNT
+    assert rates == pytest.approx([1000 / USED / 2] * 2, rel=0.1)
+    quicker = {name: least / 4 for name, least in one._least.items()}
+    one.agree(type("Host", (), {"allgather": lambda self, mine: [mine, quicker]})())
+    assert one.visit(probe_of(lambda: busy(USED)), USED, 1.0) == pytest.approx(4 * rates[1], rel=0.1)
 
 
-def test_a_stretched_visit_is_one_batch_of_phases_after_some_that_teach():
-    calls, tracer = [], make_tracer()
-    one = Meter(tracer, slow(0.5), "stretched", batch=10 * USED)
-    one.visit(probe_of(lambda: calls.append(1)), USED, 1.0)
-    assert len(calls) == tracer.counts()[AXPY] == 10 * (meter.LEARNT + 1)
-
-
-def test_batches_are_short_where_the_slowest_rank_sleeps_long_and_crowds_are_measured_by_what_passes():
-    longest = [batch_of("stretched", factor) for factor in (4.0, 50.0, 1e6)]
-    assert longest == [meter.LONGEST, meter.STRETCHED / 50, meter.SHORTEST]
-    assert batch_of("processor", 4.0) == meter.BATCH
+def test_crowds_are_measured_by_what_passes_and_emulated_ranks_by_their_factor():
     assert way_of(False, 2, 2, None) == "processor"
     assert way_of(False, 3, 2, None) == way_of(False, 1, 2, 0.25) == "elapsed"  # a crowd, a quota
     assert way_of(True, 4, 2, 0.25) == "stretched"
@@ -125,15 +106,14 @@ def test_batches_are_short_where_the_slowest_rank_sleeps_long_and_crowds_are_mea
 def test_where_processor_time_is_counted_in_ticks_a_call_costs_what_passes(monkeypatch):
     monkeypatch.setattr(time, "thread_time_ns", lambda: time.perf_counter_ns() // 10**7 * 10**7)
     assert way_of(False, 2, 2, None) == "elapsed"
-    one = Meter(make_tracer(), slow(1.0), "elapsed", batch=USED)
+    one = Meter(make_tracer(), "elapsed", batch=USED)
     cost = one.cost(probe_of(interrupted))
     assert cost > 0.9 * (USED + SLEPT)
     assert one.calls(cost) == 1
 
 
 def test_the_cost_of_a_call_is_its_processor_time():
-    one = Meter(make_tracer(), slow(0.5), "stretched", batch=USED)
+    one = Meter(make_tracer(), "stretched", 2.0, batch=USED)
     cost = one.cost(probe_of(interrupted))
     assert cost == pytest.approx(USED, rel=0.2)
     assert one.calls(cost / 4) == 4
-    assert one.shortest_visit(USED) == pytest.approx(2 * USED)

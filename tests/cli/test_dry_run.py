@@ -46,7 +46,7 @@ def test_each_job_is_listed_with_its_ranks_hosts_mesh_and_sets(capsys):
     }
     assert all(0.04 < float(row["minutes"]) < 1 for row in rows)
     assert last.startswith("4 runs; about ")
-    assert last.endswith(" s expected (at 8 GB/s per rank, 24 from caches; results/c has no records)")
+    assert last.endswith(" minutes expected (at 8 GB/s per rank, 24 from caches; results/c has no records)")
     assert not Path("results").exists()
 
 

@@ -1,14 +1,10 @@
 """Programs whose times are known in closed form, to test the simulators."""
 
-from collections.abc import Sequence
-
 from fembench.model.graph import (
     Collective,
     Compute,
-    Event,
     ExecutionGraph,
     Loop,
-    Program,
     Receive,
     Send,
     Wait,
@@ -18,25 +14,23 @@ PHASES = ("compute", "message", "allreduce")
 COMPUTE, MESSAGE, ALLREDUCE = range(3)
 
 
-def graph_of(
-    programs: Sequence[Sequence[Event]], source: str = "", hosts: tuple[str, ...] = ()
-) -> ExecutionGraph:
+def graph_of(programs, source="", hosts=()):
     return ExecutionGraph(phases=PHASES, programs=tuple(map(tuple, programs)), source=source, hosts=hosts)
 
 
-def ping_pong(rounds: int, m: int) -> ExecutionGraph:
+def ping_pong(rounds, m):
     """Rank 0 sends, rank 1 sends back."""
     there, back = Send(1, m, MESSAGE, blocking=True), Receive(1, m, MESSAGE, blocking=True)
     other = (Receive(0, m, MESSAGE, blocking=True), Send(0, m, MESSAGE, blocking=True))
     return graph_of([[Loop(rounds, (there, back))], [Loop(rounds, other)]], f"ping-pong of {m} bytes")
 
 
-def master_slaves(ranks: int, seconds: float, out: int, back: int) -> ExecutionGraph:
+def master_slaves(ranks, seconds, out, back):
     """Rank 0 sends `out` bytes to each other rank, which computes its part of `seconds` and answers."""
     slaves = range(1, ranks)
-    master: list[Event] = [Send(r, out, MESSAGE, blocking=True) for r in slaves]
+    master = [Send(r, out, MESSAGE, blocking=True) for r in slaves]
     master += [Receive(r, back, MESSAGE, blocking=True) for r in slaves]
-    slave: Program = (
+    slave = (
         Receive(0, out, MESSAGE, blocking=True),
         Compute(COMPUTE, seconds / (ranks - 1)),
         Send(0, back, MESSAGE, blocking=True),
@@ -44,9 +38,9 @@ def master_slaves(ranks: int, seconds: float, out: int, back: int) -> ExecutionG
     return graph_of([master, *[slave] * (ranks - 1)], "master and slaves")
 
 
-def ring(ranks: int, rounds: int, m: int, seconds: float = 0.0) -> ExecutionGraph:
+def ring(ranks, rounds, m, seconds=0.0):
     """A token goes round: each rank computes, then sends it on."""
-    first: Program = (
+    first = (
         Compute(COMPUTE, seconds),
         Send(1 % ranks, m, MESSAGE, blocking=True),
         Receive(ranks - 1, m, MESSAGE, blocking=True),
@@ -62,19 +56,17 @@ def ring(ranks: int, rounds: int, m: int, seconds: float = 0.0) -> ExecutionGrap
     return graph_of([[Loop(rounds, body)] for body in (first, *others)], "ring")
 
 
-def incast(senders: int, m: int) -> ExecutionGraph:
+def incast(senders, m):
     """All ranks but 0 send to it at once."""
-    receiver: Program = (*(Receive(r, m, MESSAGE) for r in range(1, senders + 1)), Wait(MESSAGE))
+    receiver = (*(Receive(r, m, MESSAGE) for r in range(1, senders + 1)), Wait(MESSAGE))
     return graph_of([receiver, *[(Send(0, m, MESSAGE, blocking=True),)] * senders], "incast")
 
 
-def allreduces(ranks: int, m: int, turns: int = 1) -> ExecutionGraph:
+def allreduces(ranks, m, turns=1):
     return graph_of([[Loop(turns, (Collective("allreduce", m, ALLREDUCE),))]] * ranks, "all-reduce")
 
 
-def cg_chain(
-    seconds: Sequence[float], iterations: int, halo: int, *, inside: float = 0.0, reductions: int = 2
-) -> ExecutionGraph:
+def cg_chain(seconds, iterations, halo, *, inside=0.0, reductions=2):
     """CG of ranks in a row: messages with both neighbours, then `seconds`[rank], then all-reduces of 8 bytes.
 
     `inside` is the part of the computing that overlaps the messages.
@@ -89,15 +81,7 @@ def cg_chain(
     )
 
 
-def cg_graph(
-    seconds: Sequence[float],
-    neighbours: Sequence[Sequence[int]],
-    iterations: int,
-    halo: int,
-    *,
-    inside: float = 0.0,
-    reductions: int = 2,
-) -> ExecutionGraph:
+def cg_graph(seconds, neighbours, iterations, halo, *, inside=0.0, reductions=2):
     """The same with any neighbours."""
     sums = [Collective("allreduce", 8, ALLREDUCE)] * reductions
     programs = [

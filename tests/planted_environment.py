@@ -16,14 +16,23 @@ CLOCK = ClockCertificate(
     span_ns=100.0,
 )
 
+HETEROGENEOUS = {  # variables of a Slurm job of two components, inside salloc
+    "SLURM_JOB_ID": "7",
+    "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
+    "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
+    "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
+    "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
+}
 
-def planted_environment(hosts, command="fembench run", **changes):
+
+def planted_environment(host_of_rank, command="fembench run", **changes):
     """Of ranks on these hosts, (P,) names."""
-    names = tuple(dict.fromkeys(hosts))
+    names = tuple(dict.fromkeys(host_of_rank))
     values = {
         "hosts": tuple(HostFacts(name=name, cpu_model="Example", cores=8) for name in names),
-        "rank_host": tuple(names.index(host) for host in hosts),
-        "affinity": ((0,),) * len(hosts),
+        "rank_host": tuple(names.index(host) for host in host_of_rank),
+        "affinity": ((0,),) * len(host_of_rank),
         "oversubscribed": False,
         "mpi": "Example MPI",
         "launcher": "mpiexec",

@@ -112,6 +112,16 @@ def accounted(record):
     return msgspec.structs.replace(record, total=tuple((-left).tolist()))
 
 
+def lasting(record, *factors):
+    """The record whose sets took so many times as long: all the same, or each its own."""
+    each = factors * len(record.sets) if len(factors) == 1 else factors
+    sets = []
+    for one, factor in zip(record.sets, each, strict=True):
+        seconds = tuple(tuple(factor * t for t in row) for row in one.seconds)
+        sets.append(msgspec.structs.replace(one, seconds=seconds))
+    return msgspec.structs.replace(record, sets=tuple(sets))
+
+
 def solve_on(solve, n, **changes):
     """The facts of a solve with numbers for n ranks, of its first ones or repeated."""
     names = ("flops", "bytes", "matrix_bytes", "bandwidth", "triads")

@@ -9,13 +9,13 @@ from fembench.model.workload import Workload
 from fembench.records import phases as ph
 from fembench.records.case import Case
 from fembench.records.packed import rows
-from fembench.records.record import PartitionFacts, Record, Reference
+from fembench.records.record import PartitionFacts, Reference
 
 PER_HOST, CELLS, MESSAGE = 64, 1000, 2400  # ranks; cells of a rank; bytes
 SETS, ITERATIONS, NEIGHBOURS = 20, 1000, 14
 
 
-def planted_parts(ranks: int) -> PartitionFacts:
+def planted_parts(ranks):
     """Equal parts in a torus, each with its fourteen nearest neighbours."""
     side = round(ranks ** (1 / 3))
     steps = (1, side, side + 1, side * side, side * side + 1, side * side + side, side * side + side + 1)
@@ -35,24 +35,24 @@ def planted_parts(ranks: int) -> PartitionFacts:
     )
 
 
-def planted_workload(ranks: int) -> Workload:
+def planted_workload(ranks):
     """The work of a run of fixed work on this many ranks."""
     case = Case.of(mesh="m1", ranks=ranks, iterations=ITERATIONS)
     return Workload(case, "h", CELLS * ranks, planted_parts(ranks))
 
 
-def host_numbers(ranks: int) -> tuple[int, ...]:
+def host_numbers(ranks):
     """[rank] the number of its host."""
     return tuple(p // PER_HOST for p in range(ranks))
 
 
-def planted_large(ranks: int, seed: int = 0) -> Record:
+def planted_large(ranks, seed=0):
     """A record of ranks whose speeds differ by 3 %."""
     rng = np.random.default_rng(seed)
     speeds = 1 + 0.03 * rng.standard_normal(ranks)
     small = planted((1.0, 1.0))
 
-    def one_set(k: int):
+    def one_set(k):
         seconds = np.zeros((ranks, len(ph.NAMES)))
         for phase in ph.CG_PARTS:
             seconds[:, phase] = 1e-4 * (1 + 0.3 * rng.random(ranks))

@@ -55,7 +55,7 @@ def matrix(number):
     )
 
 
-def piece_around(first: float, origin: float, *coefficients: float) -> CurvePiece:
+def piece_around(first, origin, *coefficients):
     """The printed polynomial c0 + c1 (m - origin) + … as a piece from `first` bytes on."""
     shift, n = first - origin, len(coefficients)
     return CurvePiece(

@@ -3,7 +3,6 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.bench.campaign_file import Campaign, cases_of
 from fembench.bench.fastest import settled, solution_seconds
 from fembench.methods.lookup import preconds
 from fembench.methods.preconditioners import SMALL_LEVEL
@@ -47,11 +46,6 @@ def test_auto_respects_the_other_fields_and_other_solvers_refuse_it():
     assert balanced.method.precond in ("none", "jacobi", "block-jacobi")
     with pytest.raises(InputError, match="precond 'auto': solver petsc has none, jacobi, gamg"):
         new_case({"mesh": "m1", "solver": "petsc", "storage": "baij", "precond": "auto"}, "options")
-
-
-def test_a_campaign_has_the_cases_that_auto_stands_for():
-    campaign = Campaign(name="x", cases=({"mesh": ["m1", "l"], "precond": "auto"},))
-    assert [c.method.precond for c in cases_of(campaign, "here")] == ["block-jacobi", "multigrid"]
 
 
 def test_the_solver_and_its_model_agree_on_the_size_of_a_level_on_rank_0():

@@ -49,7 +49,6 @@ def imported(**case):
 @pytest.mark.parametrize(
     "case",
     [
-        {"mesh": "m1"},
         {"mesh": "m1", "problem": "manufactured", "storage": "ebe", "precond": "two-level"},
         {"mesh": "m1", "precond": "multigrid", "variant": "pipelined"},
         {"mesh": "box:4x3x2:hex8", "partitioner": "blocks", "storage": "csr"},

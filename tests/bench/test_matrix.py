@@ -41,10 +41,6 @@ def test_the_order_is_random_but_seeded():
     assert [r.id for r in runs(many)] != [r.id for r in runs(many, seed=1)]
 
 
-def test_a_case_that_two_tables_name_runs_once():
-    assert len(runs({"mesh": "m1"}, {"mesh": ["m1", "m2"]})) == 2
-
-
 def test_shares_that_fit_only_some_ranks_are_left_out_of_the_others():
     found = runs({"ranks": [1, 2, 3], "shares": ["", "7:1"]})
     assert sorted((r.case.placement.ranks, r.case.placement.shares) for r in found) == [
@@ -65,17 +61,6 @@ def test_different_cases_have_different_names():
     ]
     assert len({run_id(case, 1) for case in cases}) == len(cases)
     assert run_id(Case(), 1) != run_id(Case(), 2)
-
-
-def test_a_folder_keeps_its_campaign(tmp_path):
-    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
-    first.write_text("name = 'a'\n")
-    second.write_text("name = 'b'\n")
-    folder = Folder(tmp_path / "out")
-    folder.prepare(first)
-    folder.prepare(first)
-    with pytest.raises(InputError, match="another campaign"):
-        folder.prepare(second)
 
 
 def test_a_campaign_sweeps_away_what_a_killed_one_was_writing(tmp_path):

@@ -93,13 +93,6 @@ def test_a_run_without_any_reference_makes_its_own_with_another_storage(tmp_path
     assert Times(record).unattributed_share.max() <= 0.05
 
 
-def test_more_ranks_than_cores_is_said(records):
-    import os
-
-    if len(os.sched_getaffinity(0)) < 3:
-        assert any("OVERSUBSCRIBED" in reason for reason in records[3].verdict.reasons)
-
-
 @pytest.mark.row("004:F10")
 def test_the_first_iterations_of_every_rank_are_in_the_trace(records):
     for record in records.values():

@@ -165,7 +165,7 @@ def test_functions_that_miss_a_measured_time_make_the_network_provisional(last, 
 
 
 @functools.cache
-def estimates(seeds=1000):
+def estimates(seeds=300):
     return [
         estimate_class("a", [measured(rng, m) for m in SIZES])
         for rng in map(np.random.default_rng, range(seeds))

@@ -32,11 +32,7 @@ CAUSES = {
 SLOW = {2: Planted(cores=0.8)}
 
 
-@pytest.fixture(autouse=True)
-def no_batch_system(monkeypatch):
-    names = "SLURM_JOB_ID PBS_NODEFILE LSB_JOBID FLUX_URI OAR_NODEFILE FEMBENCH_HOSTFILE"
-    for name in names.split():
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_batch_system")
 
 
 @pytest.fixture

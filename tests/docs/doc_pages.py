@@ -40,15 +40,15 @@ class Block:
     lines: list[str]
     marks: list[tuple[str, str]] = field(default_factory=list)
 
-    def marked(self, name: str) -> list[str]:
+    def marked(self, name):
         return [value for key, value in self.marks if key == name]
 
     @property
-    def place(self) -> str:
+    def place(self):
         return f"{self.page.relative_to(ROOT)}:{self.first}"
 
     @property
-    def commands(self) -> list[str]:
+    def commands(self):
         """What is typed; a line that ends in a backslash goes on."""
         lines = self.lines
         if self.language == "console":
@@ -61,17 +61,17 @@ class Block:
         return [line for line in joined.split("\n") if line.strip() and not line.lstrip().startswith("#")]
 
     @property
-    def run(self) -> list[str]:
+    def run(self):
         """What a test runs."""
         return [] if self.marked("not run") else self.marked("tested as") or self.commands
 
 
-def pages() -> list[Path]:
+def pages():
     texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     return sorted(p for p in texts if "_build" not in p.parts and p.name != "CHANGELOG.md")
 
 
-def blocks(page: Path) -> list[Block]:
+def blocks(page):
     """The fenced blocks of a page in a language, with the comments right before them."""
     found, marks, block = [], [], None
     for k, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
@@ -91,7 +91,7 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def verb_words(command: str) -> list[str]:
+def verb_words(command):
     """The words behind `fembench` (or `./run_bench.sh`) in a command; none where it calls another program."""
     words = shlex.split(command, comments=True)
     for name in ("fembench", "./run_bench.sh"):
@@ -104,7 +104,7 @@ def verb_words(command: str) -> list[str]:
     return []
 
 
-def chosen(lines: list[str], ranges: list[str]) -> list[str]:
+def chosen(lines, ranges):
     """The lines to show, with an ellipsis where some are left out."""
     if not ranges:
         return narrowed(lines)
@@ -122,7 +122,7 @@ def chosen(lines: list[str], ranges: list[str]) -> list[str]:
     return narrowed([*shown, "…"] if at < len(lines) else shown)
 
 
-def narrowed(lines: list[str]) -> list[str]:
+def narrowed(lines):
     """Tables without the blanks that no shown line needs in their last column."""
     found = []
     for is_table, group in groupby(lines, lambda line: line.startswith(("| ", "…"))):
@@ -135,7 +135,7 @@ def narrowed(lines: list[str]) -> list[str]:
     return found
 
 
-def printed(command: str, folder: Path) -> str:
+def printed(command, folder):
     """What a command prints in `folder`, without the paths of this machine; run once, then kept in a file."""
     kept = folder / "printed" / hashlib.sha256(command.encode()).hexdigest()[:12]
     if not kept.exists():
@@ -149,7 +149,7 @@ def printed(command: str, folder: Path) -> str:
     return "\n".join(lines).replace(f"{sys.prefix}/", ".venv/").replace(f"{folder}/", "")
 
 
-def refresh(page: Path, folder: Path) -> None:
+def refresh(page, folder):
     """Run the console blocks of a page in `folder` and write what they print into the page."""
     text = page.read_text(encoding="utf-8").splitlines()
     found = blocks(page)

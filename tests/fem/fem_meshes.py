@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fembench.fem.accuracy import l2_squares
-from fembench.fem.parts import WholeMesh, whole_mesh
+from fembench.fem.parts import whole_mesh
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 
@@ -50,7 +50,7 @@ class Part:
     cell_tags: dict
 
 
-def parts_of(spec, mesh, n_parts) -> tuple[WholeMesh, list[Part]]:
+def parts_of(spec, mesh, n_parts):
     """The mesh in slabs of cells, as a distribution would hand them out."""
     whole = whole_mesh(spec, mesh)
     part_of_cell = np.arange(len(whole.cells)) * n_parts // len(whole.cells)

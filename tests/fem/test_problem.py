@@ -73,18 +73,9 @@ def test_the_global_boundary_is_asked_for_only_where_a_selection_needs_it():
         ("[material]\nyoung = 1.0", r"unknown key 'young' in \[material\]"),
         ("[material]\nE = nan", r"E must be 1e-30 to 1e\+30 Pa, got nan"),
         ("[material]\nnu = 0.5", r"nu must lie between -1 and 0.5, .*, got 0.5 - at '\$.material'"),
-        (
-            '[[tractions]]\non = {plane = "x=0"}\ntraction = [1e200, 0, 0]',
-            r"1e\+30 in size, got \(1e\+200, 0, 0\)",
-        ),
-        (
-            '[[tractions]]\non = {plane = "x=0"}\ntraction = [0, 1e-200, 0]',
-            r"0 or 1e-30 .*got \(0, 1e-200, 0\)",
-        ),
-        (
-            '[[forces]]\non = {plane = "x=0"}\nforce = [0, nan, 0]',
-            r"force must be finite.*, got \(0, nan, 0\)",
-        ),
+        ('[[tractions]]\non = {plane = "x=0"}\ntraction = [1e200, 0, 0]', r"1e\+30 in size, got \(1e\+200"),
+        ('[[tractions]]\non = {plane = "x=0"}\ntraction = [0, 1e-200, 0]', r"0 or 1e-30 .*got \(0, 1e-200"),
+        ('[[forces]]\non = {plane = "x=0"}\nforce = [0, nan, 0]', r"must be finite.*, got \(0, nan, 0\)"),
         ('[[forces]]\non = {plane = "x=0"}\nforce = [0, 1]', "length 3"),
         ('[[tractions]]\non = {plane = "x=0"}\ntraction = [inf, 0, 0]', "traction must be finite"),
         ("[[tractions]]\non = {point = [0, 0, 0]}\ntraction = [1, 0, 0]", "not on a point"),
@@ -96,10 +87,7 @@ def test_the_global_boundary_is_asked_for_only_where_a_selection_needs_it():
             '[[constraints]]\non = {plane = "x=0"}\nu = [0, 0, 0]\nfield = "manufactured"',
             "u or field, not both",
         ),
-        (
-            '[[constraints]]\non = {plane = "x>0"}',
-            r"plane 'x>0' is not understood; expected a plane such as 'x=0'",
-        ),
+        ('[[constraints]]\non = {plane = "x>0"}', "'x>0' is not understood; expected a plane such as 'x=0'"),
         ('[[constraints]]\non = {plane = "w=0"}', "plane 'w=0' is not understood"),
         ('[[constraints]]\non = {plane = "x=nan"}', "plane 'x=nan' is not understood"),
         ('[[constraints]]\non = {plane = "x=middle"}', "plane 'x=middle' is not understood"),

@@ -5,7 +5,6 @@ elastic cell is K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 HEX_SIGNS = np.array(
     [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
@@ -13,9 +12,7 @@ HEX_SIGNS = np.array(
 )
 
 
-def gradients(
-    x: NDArray[np.float64], cells: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gradients(x, cells):
     """grad N (n_points, n_cells, npc, 3) and weights (n_points, n_cells) of the exact or 2x2x2 Gauss rule."""
     at = x[cells]
     if cells.shape[1] == 4:
@@ -31,13 +28,8 @@ def gradients(
     return g, scale * np.linalg.det(J)
 
 
-Modulus = float | NDArray[np.float64]  # of all cells, or (n_cells,)
-
-
-def stiffness(
-    x: NDArray[np.float64], cells: NDArray[np.int32], lam: Modulus, mu: Modulus
-) -> NDArray[np.float64]:
-    """ke (n_cells, 3 npc, 3 npc) of every cell."""
+def stiffness(x, cells, lam, mu):
+    """ke (n_cells, 3 npc, 3 npc) of every cell; lam, mu: of all cells, or (n_cells,)."""
     lam, mu = (np.reshape(modulus, (-1, 1, 1)) for modulus in (lam, mu))
     g, weight = gradients(x, cells)
     G = np.einsum("pn,pnai,pnbj->naibj", weight, g, g)
@@ -49,23 +41,20 @@ def stiffness(
     return ke.reshape(-1, m, m)
 
 
-def _pairs(cells: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pairs(cells):
     """Row and column node of every block of every cell, flat."""
     npc = cells.shape[1]
     wide = cells.astype(np.int64)
     return np.repeat(wide, npc, axis=1).reshape(-1), np.tile(wide, (1, npc)).reshape(-1)
 
 
-def _storage_rank(n_interior: int, n_active: int, upper: bool) -> NDArray[np.int64]:
+def _storage_rank(n_interior, n_active, upper):
     """Place of each node's row in storage: interface rows first where only the upper triangle is kept."""
     nodes = np.arange(n_active, dtype=np.int64)
     return (nodes - n_interior) % n_active if upper and n_active else nodes
 
 
-Incidence = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
-
-
-def incidence(cells: NDArray[np.int32], n_nodes: int) -> Incidence:
+def incidence(cells, n_nodes):
     """Where each node stands: (start (n_nodes+2,) int64, at (n_cells*npc,) int32, ascending (n_cells, npc)).
 
     ascending: the nodes of each cell, sorted. at[start[i]:start[i+1]]: node i's places in it, counted flat.
@@ -77,12 +66,7 @@ def incidence(cells: NDArray[np.int32], n_nodes: int) -> Incidence:
     return start, np.argsort(ascending.reshape(-1), kind="stable").astype(np.int32), ascending
 
 
-def pattern(
-    cells: NDArray[np.int32],
-    n_interior: int,
-    n_active: int,
-    upper: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+def pattern(cells, n_interior, n_active, upper):
     """Which blocks exist: indptr (n_active+1,), rows (n_active,) in storage order, columns (n_blocks,).
 
     Full: every pair of nodes with a common cell, columns ascending. Upper: every pair once, in the row
@@ -104,23 +88,12 @@ def pattern(
     return indptr, rows, j.astype(np.int32)
 
 
-def cell_order(cells: NDArray[np.int32]) -> NDArray[np.int32]:
+def cell_order(cells):
     """Order (n_cells,) of the cells by their lowest node: assembly then walks through memory in order."""
     return np.argsort(cells.min(axis=1), kind="stable").astype(np.int32)
 
 
-def assemble(
-    x: NDArray[np.float64],
-    cells: NDArray[np.int32],
-    lam: Modulus,
-    mu: Modulus,
-    n_interior: int,
-    upper: bool,
-    fixed: NDArray[np.bool_],
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-) -> NDArray[np.float64]:
+def assemble(x, cells, lam, mu, n_interior, upper, fixed, indptr, rows, columns):
     """values (n_blocks, 3, 3) on a pattern; fixed (3 n_active,): rows and columns zero, diagonal one."""
     n, npc = rows.size, cells.shape[1]
     blocks = stiffness(x, cells, lam, mu).reshape(-1, npc, 3, npc, 3).swapaxes(2, 3).reshape(-1, 3, 3)
@@ -142,15 +115,7 @@ def assemble(
     return values
 
 
-def pieces(
-    indptr: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    columns: NDArray[np.int32],
-    kind: NDArray[np.uint8],
-    name: NDArray[np.int64],
-    corner: NDArray[np.int64],
-    weight: NDArray[np.float32],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def pieces(indptr, rows, columns, kind, name, corner, weight):
     """Which children of the same parents are connected by the pattern of a symmetric matrix: (root, least).
 
     kind (n,): only nodes of one kind are. corner, weight (n, 8): numbers of parents, and weights, zeros last.

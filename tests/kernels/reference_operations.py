@@ -1,13 +1,10 @@
 """The plain twin of operations.c: chains of single operations on int, long, float and double."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 BITS = {"int": 32, "long": 64}
 TABLE, REMAINDER = 1024, 40000
-PAIRWISE: dict[str, Callable[[Any, Any], Any]] = {
+PAIRWISE = {
     "sum": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mpy": lambda a, b: a * b,
@@ -19,7 +16,7 @@ OPERATIONS = (
 )
 
 
-def operation(name: str, turns: int, x: float, y: float) -> float:
+def operation(name, turns, x, y):
     """The last value of 16 `turns` operations from x and y, each waiting for the one before."""
     kind, _, of = name.partition("_")
     if of in (*BITS, "float", "double") and kind in KINDS:
@@ -28,7 +25,7 @@ def operation(name: str, turns: int, x: float, y: float) -> float:
     return _untyped(name, 16 * turns, round(x), round(y))
 
 
-def _typed(kind: str, of: str, turns: int, x: float, y: float) -> float:
+def _typed(kind, of, turns, x, y):
     a, b = (_number(of, value) for value in (x, y))
     for _ in range(8 * turns):
         if kind in PAIRWISE:
@@ -43,7 +40,7 @@ def _typed(kind: str, of: str, turns: int, x: float, y: float) -> float:
     return float(a)
 
 
-def _number(of: str, value: Any) -> Any:
+def _number(of, value):
     """The value as a number of this type; integers wrap."""
     if of in BITS:
         half = 1 << BITS[of] - 1
@@ -51,7 +48,7 @@ def _number(of: str, value: Any) -> Any:
     return np.float32(value) if of == "float" else np.float64(value)
 
 
-def _untyped(name: str, times: int, x: int, y: int) -> float:
+def _untyped(name, times, x, y):
     state, first = (1 << 32) + ((y & 0xFFFF) << 16) + (x & 0xFFFF), x
     for _ in range(times):
         if name == "compare":

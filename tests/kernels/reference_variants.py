@@ -1,17 +1,9 @@
 """The plain twins of the kernels in variants.c. Letters as in solve/single_reduction.py and pipelined.py."""
 
-from __future__ import annotations
-
-from array import array
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
-
-Vector = NDArray[np.float64]
 
 
-def scaled(inverse: NDArray[np.floating[Any]], r: Vector) -> Vector:
+def scaled(inverse, r):
     """D^-1 r; inverse (n,) reciprocals, or (n/3, 6) inverse blocks xx yy zz xy yz zx."""
     if inverse.ndim == 1:
         return inverse * r
@@ -25,24 +17,13 @@ class SingleReduction:
     `inverse` as in CGVectors; `sums` (3,) receives the rank's r.r, r.u and w.u, in this order.
     """
 
-    def __init__(
-        self,
-        x: Vector,
-        r: Vector,
-        u: Vector,
-        w: Vector,
-        p: Vector,
-        s: Vector,
-        weights: Vector,
-        inverse: Vector | None,
-        sums: array[float],
-    ) -> None:
+    def __init__(self, x, r, u, w, p, s, weights, inverse, sums):
         self.x, self.r, self.u, self.w, self.p, self.s = x, r, u, w, p, s
         self.inverse, self.sums = inverse, sums
         self.weights = np.ones(x.size)
         self.weights[x.size - weights.size :] = weights
 
-    def step(self, alpha: float, beta: float) -> None:
+    def step(self, alpha, beta):
         """p s by beta, x r by alpha, u = M^-1 r if folded in; r.r and r.u."""
         self.p[:] = self.u + beta * self.p
         self.s[:] = self.w + beta * self.s
@@ -53,11 +34,11 @@ class SingleReduction:
         self.sums[0] = float(np.sum(self.r * self.r * self.weights))
         self.dot_ru()
 
-    def dot_ru(self) -> None:
+    def dot_ru(self):
         """r . u into its place, for an M that is not folded in."""
         self.sums[1] = float(np.sum(self.r * self.u * self.weights))
 
-    def dot_wu(self) -> None:
+    def dot_wu(self):
         """w . u into its place, for a product that does not return it."""
         self.sums[2] = float(np.sum(self.w * self.u * self.weights))
 
@@ -68,22 +49,7 @@ class Pipelined:
     With a folded-in M, u and q are not stored: pass m in their place.
     """
 
-    def __init__(
-        self,
-        x: Vector,
-        r: Vector,
-        u: Vector,
-        w: Vector,
-        p: Vector,
-        s: Vector,
-        z: Vector,
-        q: Vector,
-        m: Vector,
-        n: Vector,
-        weights: Vector,
-        inverse: Vector | None,
-        sums: array[float],
-    ) -> None:
+    def __init__(self, x, r, u, w, p, s, z, q, m, n, weights, inverse, sums):
         self.x, self.r, self.u, self.w, self.p, self.s = x, r, u, w, p, s
         self.z, self.q, self.m, self.n = z, q, m, n
         self.inverse, self.sums = inverse, sums
@@ -91,7 +57,7 @@ class Pipelined:
         self.weights = np.ones(x.size)
         self.weights[x.size - weights.size :] = weights
 
-    def step(self, alpha: float, beta: float) -> None:
+    def step(self, alpha, beta):
         """p s z q by beta, x r u w by alpha, m = M^-1 w if folded in; r.r, r.u and w.u."""
         self.p[:] = self._preconditioned() + beta * self.p
         self.s[:] = self.w + beta * self.s
@@ -104,7 +70,7 @@ class Pipelined:
             self.u -= alpha * self.q
         self.refresh()
 
-    def refresh(self) -> None:
+    def refresh(self):
         """m = M^-1 w if folded in, and the three sums, of vectors that were recomputed."""
         u = self._preconditioned()
         if self.inverse is not None:
@@ -113,5 +79,5 @@ class Pipelined:
         self.sums[1] = float(np.sum(self.r * u * self.weights))
         self.sums[2] = float(np.sum(self.w * u * self.weights))
 
-    def _preconditioned(self) -> Vector:
+    def _preconditioned(self):
         return self.u if self.inverse is None else scaled(self.inverse, self.r)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from planted_environment import HETEROGENEOUS
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
@@ -46,15 +47,7 @@ def test_counts_are_expanded():
 
 
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]"}
-IN_SALLOC = {  # a job of two components
-    "SLURM_JOB_ID": "7",
-    "SLURM_HET_SIZE": "2",
-    "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
-    "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
-    "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
-    "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
-}
-IN_SBATCH = IN_SALLOC | {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
+IN_SBATCH = HETEROGENEOUS | {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
 IN_LSF = {"LSB_JOBID": "1"}
 LAUNCH_NODE = IN_LSF | {"LSB_MCPU_HOSTS": "batch1 1 n1 42 n2 42"}
 GIVEN = {"FEMBENCH_HOSTFILE": "FILE"}
@@ -83,7 +76,7 @@ def beside(file, text, environment):
             "n1:2 n2:2 n3:1",
         ),
         (SLURM | {"SLURM_JOB_CPUS_PER_NODE": "4(x3)"}, "", "n1:4 n2:4 n3:4"),
-        (IN_SALLOC, "", "n1:2 n2:2 n3:1/1"),
+        (HETEROGENEOUS, "", "n1:2 n2:2 n3:1/1"),
         (IN_SBATCH, "", "n1:2 n2:2 n3:1/1"),
         ({"PBS_NODEFILE": "FILE"}, PER_SLOT, "n1:2 n2:2 n3:1"),
         ({"OAR_NODEFILE": "FILE"}, PER_SLOT, "n1:2 n2:2 n3:1"),
@@ -122,11 +115,7 @@ def test_the_order_of_a_host_file_names_each_host_as_it_was_named_first(tmp_path
 @pytest.mark.parametrize(
     ("environment", "text", "message"),
     [
-        (
-            SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"},
-            "",
-            "SLURM_TASKS_PER_NODE has 2 counts, but SLURM_JOB_NODELIST has 3 hosts",
-        ),
+        (SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)"}, "", "SLURM_TASKS_PER_NODE has 2 counts, but"),
         (SLURM | {"SLURM_HET_SIZE": "99999999"}, "", "SLURM_HET_SIZE = '99999999': expected the number"),
         (SLURM | {"SLURM_HET_SIZE": "foo"}, "", "SLURM_HET_SIZE = 'foo': expected the number"),
         (SLURM | {"SLURM_HET_SIZE": "0"}, "", "SLURM_HET_SIZE = '0': expected the number"),
@@ -137,27 +126,15 @@ def test_the_order_of_a_host_file_names_each_host_as_it_was_named_first(tmp_path
         (IN_LSF | {"LSB_MCPU_HOSTS": "n1 16 n2"}, "", "LSB_MCPU_HOSTS = 'n1 16 n2': expected"),
         (IN_LSF | {"LSB_MCPU_HOSTS": "  "}, "", "LSB_MCPU_HOSTS: no hosts in it"),
         (IN_LSF | {"LSB_MCPU_HOSTS": "--help 2"}, "", "LSB_MCPU_HOSTS: host '--help'; expected"),
-        (
-            TWO,
-            "n1\nn9\n",
-            "two batch systems with different hosts: 6 slots, Slurm job 7: n1:2, n2:2, n3:2; 2 slots",
-        ),
-        (
-            GIVEN | SLURM | {"SLURM_TASKS_PER_NODE": "2(x3)"},
-            "n9\nn3\n",
-            "FILE: host n9 is not in this job's allocation (6 slots, Slurm job 7",
-        ),
+        (TWO, "n1\nn9\n", "two batch systems with different hosts: 6 slots, Slurm job 7: n1:2, n2:2,"),
+        (GIVEN | SLURM, "n9\nn3\n", "FILE: host n9 is not in this job's allocation ("),
         (GIVEN, "n1.a\nn1\nn1.b\n", "FILE: host n1 may be n1.a or n1.b; expected its domain as well"),
         (GIVEN, "n1,n2\n", "host file FILE: host 'n1,n2'; expected a host name or an address"),
         (GIVEN, "n1:2:3\n", "host file FILE: host 'n1:2:3'; expected a host name or an address"),
         (GIVEN, "\ufeffn1 slots=2\n", "host file FILE: host '\ufeffn1'; expected a host name or an address"),
         (GIVEN, "n1 slots=999999999\n", "host file FILE: 999999999 slots on n1; expected 1 to 100000"),
         (GIVEN, "n1 slots=1\nrank 1=n1 slot=0\n", "FILE, line 2: cannot read 'rank 1=n1 slot=0'"),
-        (
-            GIVEN,
-            "a slots=2\nb slots=abc\n",
-            "FILE, line 2: cannot read 'b slots=abc'; expected lines",
-        ),
+        (GIVEN, "a slots=2\nb slots=abc\n", "FILE, line 2: cannot read 'b slots=abc'"),
         (GIVEN, "a slots=0\n", "FILE, line 1: cannot read 'a slots=0'; expected lines such as"),
         (GIVEN, "a slots=-1\n", "FILE, line 1: cannot read"),
         (GIVEN, "a slots 2\n", "FILE, line 1: cannot read"),
@@ -189,18 +166,12 @@ def test_flux_prints_what_the_instance_has(tmp_path, script):
 @pytest.mark.parametrize(
     ("environment", "line"),
     [
-        (
-            {"SLURM_JOB_ID": "7"},
-            "SLURM_JOB_ID is set, but SLURM_JOB_NODELIST or SLURM_JOB_NODELIST_HET_GROUP_0 is not: start fem",
-        ),
+        ({"SLURM_JOB_ID": "7"}, "SLURM_JOB_ID is set, but SLURM_JOB_NODELIST or SLURM_JOB_NODELIST_HET_"),
         ({"SLURM_JOB_NODELIST": "n[1-3]"}, "SLURM_JOB_NODELIST is set, but SLURM_JOB_ID is not: "),
         (IN_LSF, "LSB_JOBID is set, but LSB_MCPU_HOSTS or LSB_DJOB_HOSTFILE or LSB_HOSTS is not: "),
         ({"LSB_HOSTS": "n1 n2"}, "LSB_HOSTS is set, but LSB_JOBID is not: "),
         ({"PBS_JOBID": "7.head"}, "PBS_JOBID is set, but PBS_NODEFILE is not: "),
-        (
-            {"FLUX_URI": "local:///x", "PATH": "/no/such"},
-            "FLUX_URI is set, but no flux program is on PATH to ask for the hosts of the Flux job: ",
-        ),
+        ({"FLUX_URI": "local:///x", "PATH": "/no/such"}, "FLUX_URI is set, but no flux program is on PATH"),
     ],
 )
 def test_what_only_half_describes_a_job_is_refused_unless_a_host_file_does(tmp_path, environment, line):

@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+from planted_environment import HETEROGENEOUS
 
 from fembench.base.errors import InputError
 from fembench.host.host import usable_cores
@@ -360,15 +361,7 @@ LISTED = "--distribution=arbitrary --nodelist={file}"
 @pytest.fixture
 def heterogeneous(monkeypatch):
     """A Slurm job of two components."""
-    variables = {
-        "SLURM_JOB_ID": "7",
-        "SLURM_HET_SIZE": "2",
-        "SLURM_JOB_NODELIST_HET_GROUP_0": "n[1-2]",
-        "SLURM_TASKS_PER_NODE_HET_GROUP_0": "2(x2)",
-        "SLURM_JOB_NODELIST_HET_GROUP_1": "n3",
-        "SLURM_TASKS_PER_NODE_HET_GROUP_1": "1",
-    }
-    for name, value in variables.items():
+    for name, value in HETEROGENEOUS.items():
         monkeypatch.setenv(name, value)
 
 

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from planted_records import accounted, on_ranks, planted, wrong
+from planted_records import accounted, lasting, on_ranks, planted, wrong
 from planted_runs import run_of
 
 from fembench.base.errors import InputError
@@ -38,11 +38,7 @@ def runs_of(machine_file, meshes, ranks, created, folder):
 def invalid_run(machine_file, mesh, ranks, folder):
     """A run that took ten times as long, and is INVALID."""
     run = made_run(machine_file, Case.of(mesh=mesh, ranks=ranks), LATER, f"bad-{mesh}-p{ranks}")
-    slow = [
-        msgspec.structs.replace(x, seconds=tuple(tuple(10 * t for t in row) for row in x.seconds))
-        for x in run.sets
-    ]
-    save(wrong(accounted(msgspec.structs.replace(run, sets=tuple(slow)))), folder / "runs")
+    save(wrong(accounted(lasting(run, 10))), folder / "runs")
 
 
 @pytest.fixture

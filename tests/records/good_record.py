@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+from planted_records import accounted, lasting
 
 from fembench.records.store import load
 from fembench.records.validity import judge
@@ -14,24 +15,12 @@ replace = msgspec.structs.replace
 def good_record():
     """A record that is VALID: long enough and without drift."""
     raw = load(FROZEN)
-    steady = next(s for s in raw.sets if not s.warmup)
-    longer = replace(steady, seconds=tuple(tuple(200 * s for s in row) for row in steady.seconds))
-    longer = replace(longer, total=tuple(200 * t for t in longer.total))
-    warm = tuple(s for s in raw.sets if s.warmup)
-    sets = warm + (longer,) * 20
-    extra = [
-        sum(
-            row[i]
-            for s in sets
-            for row in [s.seconds[rank]]
-            for i, n in enumerate(raw.phases)
-            if "." not in n
-        )
-        + sum(raw.setup[rank])
-        for rank in range(2)
-    ]
+    steady = next(s for s in lasting(raw, 200).sets if not s.warmup)
+    longer = replace(steady, total=tuple(200 * t for t in steady.total))
+    sets = tuple(s for s in raw.sets if s.warmup) + (longer,) * 20
     committed = replace(raw.environment, dirty=False)
-    good = replace(raw, environment=committed, sets=sets, total=tuple(1.001 * t for t in extra))
+    good = accounted(replace(raw, environment=committed, sets=sets))
+    good = replace(good, total=tuple(1.001 * t for t in good.total))
     assert judge(good).status == "VALID", judge(good).reasons
     return good
 

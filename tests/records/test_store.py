@@ -102,11 +102,7 @@ def test_an_empty_campaign_is_refused(tmp_path):
         ("setup", [], "setup of 0 ranks; expected 2, as in its case"),
         ("sets.1.counts.0", [1] * 18, "sets[1].counts of 18 phases; expected 19"),
         ("partition.neighbours.0", [2], "partition.neighbours: rank 2; expected 0 to 1"),
-        (
-            "partition.message_bytes.1",
-            [],
-            "rank 1 has 1 neighbour and 0 message sizes; expected as many of each",
-        ),
+        ("partition.message_bytes.1", [], "rank 1 has 1 neighbour and 0 message sizes; expected as many"),
         ("environment.rank_host", [0, 1], "environment.rank_host: host 1; expected 0 to 0"),
         ("events.0.0", -1, "events: rank -1; expected 0 to 1"),
     ],

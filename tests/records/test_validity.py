@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from good_record import FROZEN, broken, good_record, in_environment, replace, status
-from planted_records import planted
+from planted_records import lasting, planted
 
 from fembench.base.config import convert, json_tree
 from fembench.records.binding import own_cores_of
@@ -101,8 +101,7 @@ def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):
 def test_stamps_may_take_one_percent_of_an_iteration_or_three_microseconds():
     raw = load(FROZEN)  # nine spans
     for span_ns, ok in ((47.0, True), (300.0, True), (400.0, False)):
-        dear = replace(raw, clock=replace(raw.clock, span_ns=span_ns))
-        assert rule_of(dear, "D5").ok is ok, span_ns
+        assert rule_of(in_clock(raw, span_ns=span_ns), "D5").ok is ok, span_ns
 
 
 def test_dropped_spans_are_said_and_make_a_run_provisional(record):
@@ -146,11 +145,11 @@ def test_the_shortest_phase_is_sought_among_those_that_are_no_barriers_nor_below
 def slowing(record, part):
     """The record with sets that take longer and longer, each by this part of the first."""
     factors = [1.0 if one.warmup else 1 + part * k for k, one in enumerate(record.sets)]
-    sets = tuple(
-        replace(one, seconds=tuple(tuple(f * t for t in row) for row in one.seconds))
-        for one, f in zip(record.sets, factors)
-    )
-    return replace(record, sets=sets, total=tuple(1.2 * t for t in record.total))
+    return replace(lasting(record, *factors), total=tuple(1.2 * t for t in record.total))
+
+
+def in_clock(record, **changes):
+    return replace(record, clock=replace(record.clock, **changes))
 
 
 def of_cells(record, cells):
@@ -172,37 +171,12 @@ def of_cells(record, cells):
         ("B2", "INVALID", lambda r: replace(r, total=tuple(1.2 * t for t in r.total)), ""),
         ("B3", "INVALID", lambda r: replace(r, solve=replace(r.solve, bandwidth=(1e6, 1e6))), ""),
         ("B4", "INVALID", lambda r: of_cells(r, (500, 500)), "use a larger mesh or --partitioner rcb"),
-        (
-            "B4",
-            "PROVISIONAL",
-            lambda r: of_cells(r, (16, 4)),
-            "parts too small to meet it",
-        ),
-        ("C2", "INVALID", lambda r: replace(r, clock=replace(r.clock, certified=False)), ""),
-        (
-            "C3",
-            "INVALID",
-            lambda r: replace(r, clock=replace(r.clock, quantum_ns=1e9)),
-            "too short for the clock: use a larger mesh, or more --iterations or --sets",
-        ),
-        (
-            "C4",
-            "PROVISIONAL",
-            lambda r: in_environment(r, oversubscribed=True),
-            "use fewer ranks, or more cores or hosts",
-        ),
-        (
-            "D3",
-            "PROVISIONAL",
-            lambda r: slowing(r, 0.02),
-            "more --warmups, or a quieter machine with",
-        ),
-        (
-            "D5",
-            "PROVISIONAL",
-            lambda r: replace(load(FROZEN), clock=replace(r.clock, span_ns=400.0)),
-            "a larger mesh has",
-        ),
+        ("B4", "PROVISIONAL", lambda r: of_cells(r, (16, 4)), "parts too small to meet it"),
+        ("C2", "INVALID", lambda r: in_clock(r, certified=False), ""),
+        ("C3", "INVALID", lambda r: in_clock(r, quantum_ns=1e9), "use a larger mesh, or more --iterations"),
+        ("C4", "PROVISIONAL", lambda r: in_environment(r, oversubscribed=True), "use fewer ranks, or more"),
+        ("D3", "PROVISIONAL", lambda r: slowing(r, 0.02), "more --warmups, or a quieter machine with"),
+        ("D5", "PROVISIONAL", lambda r: in_clock(load(FROZEN), span_ns=400.0), "a larger mesh has"),
         ("E7", "PROVISIONAL", lambda r: in_environment(r, blas_threads=2), "set OMP_NUM_THREADS=1"),
         ("E7", "PROVISIONAL", lambda r: in_environment(r, kernels="reference"), "fembench doctor"),
         ("E7", "PROVISIONAL", lambda r: in_environment(r, dirty=True), "commit the changes"),

@@ -4,28 +4,24 @@ One set takes, on every rank, `assembly` and the CG phases of `cg_seconds`; rank
 rank 0 by `skew`·p in the interior product, and rank 0 waits for the slowest.
 """
 
-import msgspec
 import numpy as np
-from planted_records import accounted
+from msgspec.structs import replace
+from planted_environment import CLOCK, planted_environment
+from planted_records import accounted, planted
 
 from fembench.records import phases as ph
 from fembench.records.case import FIELDS, Case
 from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts
 from fembench.records.record import (
     SCHEMA,
-    ClockCertificate,
-    Environment,
     Event,
     Failure,
     HostFacts,
     MeshFacts,
     PartitionFacts,
-    Record,
     Rule,
     SetTimes,
-    SolveFacts,
     Verdict,
-    Verification,
 )
 from fembench.report import tables
 from fembench.report.table import to_json
@@ -48,6 +44,11 @@ HOST = HostFacts(
 )
 VERSIONS = {"python": "3.11.9", "numpy": "2.4.0", "mpi4py": "4.1.0", "fembench": "0.1.0"}
 
+CERTIFIED = replace(
+    CLOCK, reason="constant and nonstop", drift=2e-7, read_ns=11.0, quantum_ns=0.4, span_ns=120.0
+)
+PLAIN = replace(planted((1.0,)), clock=CERTIFIED)
+
 
 def make_record(
     mesh="m1", ranks=1, *, run=0, sets=5, noise=0.02, skew=0.05, events=True, status="VALID", **changes
@@ -58,49 +59,24 @@ def make_record(
     size = MESHES[mesh]
     rng = np.random.default_rng([run, ranks, size[0], case.method.storage == "dense"])
     seconds = set_seconds(size, ranks, dense=case.method.storage == "dense", skew=skew)
-    record = Record(
-        schema=SCHEMA,
+    record = replace(
+        PLAIN,
         id=f"{mesh}-P{ranks}-{case.method.storage}-{run}",
         created=f"2026-01-02T03:04:{run:02d}Z",
         case=case,
         environment=environment(ranks),
-        mesh=MeshFacts(
-            name=mesh,
-            hash=f"hash of {mesh}",
-            element="tet4",
-            n_nodes=size[0],
-            n_cells=size[1],
-            n_equations=size[2],
-            n_fixed=size[3],
-            min_quality=0.7,
-        ),
-        problem={"name": "corner-load"},
+        mesh=MeshFacts(mesh, f"hash of {mesh}", "tet4", *size[:4]),
         partition=partition(size, ranks, case.placement.partitioner),
-        clock=ClockCertificate(
-            name="tsc",
-            ticks_per_second=2.4e9,
-            asked="auto",
-            certified=True,
-            reason="constant and nonstop",
-            drift=2e-7,
-            read_ns=11.0,
-            quantum_ns=0.4,
-            span_ns=120.0,
-        ),
-        phases=ph.NAMES,
         setup=setup_seconds(ranks),
         total=(0.0,) * ranks,
         sets=tuple(
             one_set(seconds, rng, noise, k < case.effort.warmups, size[4])
             for k in range(case.effort.warmups + sets)
         ),
-        solve=SolveFacts(
+        solve=replace(
+            PLAIN.solve,
             iterations=size[4],
-            converged=True,
-            target=1e-6,
             residuals=tuple(float(500 * 10 ** (-8.7 * k / size[4])) for k in range(size[4] + 1)),
-            allreduces=2,
-            updates=1,
             messages=ranks * min(ranks - 1, 2),
             message_bytes=4752 * ranks,
             flops=(size[2] * 90.0 / ranks,) * ranks,
@@ -108,28 +84,13 @@ def make_record(
             matrix_bytes=(size[2] * 200 // ranks,) * ranks,
             bandwidth=(8e9,) * ranks,
         ),
-        verification=Verification(
-            rhs_norm=500.0,
-            true_residual=9e-7,
-            symmetry=1e-17,
-            positive=0.3,
-            rigid_body=1e-16,
-            energy=1e-4,
-            fingerprint=(1.0,),
-            solution_norm=1e-5,
-            max_displacement=3e-6,
-            load_displacement=(0.0, -3e-6, 0.0),
-            reactions=(0.0, 500.0, 0.0),
-            copies_identical=True,
-        ),
-        reference=None,
         peak_memory=(80 * 2**20,) * ranks,
         events=make_events(seconds) if events else (),
         verdict=verdict(status),
     )
     record = accounted(record)
-    record = msgspec.structs.replace(record, total=tuple(1.01 * t for t in record.total))
-    return msgspec.structs.replace(record, **changes)
+    record = replace(record, total=tuple(1.01 * t for t in record.total))
+    return replace(record, **changes)
 
 
 def set_seconds(size, ranks, *, dense=False, skew=0.05):
@@ -174,22 +135,9 @@ def setup_seconds(ranks):
 
 def environment(ranks, hosts=(HOST,), **changes):
     each = -(-ranks // len(hosts))
-    base = Environment(
-        hosts=tuple(hosts),
-        rank_host=tuple(p // each for p in range(ranks)),
-        affinity=tuple((p,) for p in range(ranks)),
-        oversubscribed=False,
-        mpi="Open MPI v5.0.8",
-        launcher=f"mpiexec -n {ranks}",
-        command="fembench sweep",
-        versions=VERSIONS,
-        commit="abc1234",
-        dirty=False,
-        kernels="compiled",
-        blas_threads=1,
-        variables={"OMP_NUM_THREADS": "1"},
-    )
-    return msgspec.structs.replace(base, **changes)
+    places = {"rank_host": tuple(p // each for p in range(ranks)), "hosts": tuple(hosts)}
+    base = planted_environment(("",) * ranks, "fembench sweep", **places, versions=VERSIONS)
+    return replace(base, **{"affinity": tuple((p,) for p in range(ranks)), **changes})
 
 
 def partition(size, ranks, method="metis"):
@@ -250,7 +198,7 @@ def make_failure(mesh="m2", ranks=2, **changes):
         exit_status=137,
         output="mpiexec: rank 1 exited\n<b>not bold</b>",
     )
-    return msgspec.structs.replace(base, **changes)
+    return replace(base, **changes)
 
 
 def peers_record(**changes):

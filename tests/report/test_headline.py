@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from planted_nodes import Planted, planted_nodes
+from planted_records import lasting
 from report_sample import HOST, campaign, environment, make_record, named, rows_of
 
 from fembench.records import phases as ph
@@ -128,10 +129,8 @@ def test_more_ranks_are_said_to_be_slower_only_beyond_the_interval(factor, slowe
     """Thirty sets that scatter by 2 %."""
     records = [make_record("m2", ranks, sets=30, noise=0.02) for ranks in (1, 2)]
     base, other = (np.median([max(row[ph.CG] for row in s.seconds) for s in r.sets]) for r in records)
-    scale = factor * base / other
-    seconds = [tuple(tuple(scale * x for x in row) for row in s.seconds) for s in records[1].sets]
-    sets = tuple(replace(s, seconds=rows) for s, rows in zip(records[1].sets, seconds))
-    remarks = head_of([records[0], replace(records[1], sets=sets)])["strong scaling efficiency"]["remarks"]
+    slow = lasting(records[1], factor * base / other)
+    remarks = head_of([records[0], slow])["strong scaling efficiency"]["remarks"]
     assert ("slower than on one rank: use one rank" in remarks) is slower
 
 
@@ -232,12 +231,7 @@ def on_hosts(names, seconds, *, ranks=None, cells=None, **changes):
     n = ranks or len(names)
     made = make_record("m2", n, noise=0.0, skew=0.0, environment=environment(n, hosts=hosts), **changes)
     took = max(row[ph.ASSEMBLY] + row[ph.CG] for row in made.sets[-1].seconds)
-    factor = seconds / took
-    sets = tuple(
-        replace(one, seconds=tuple(tuple(factor * x for x in row) for row in one.seconds))
-        for one in made.sets
-    )
-    made = replace(made, sets=sets)
+    made = lasting(made, seconds / took)
     return replace(made, partition=replace(made.partition, cells=cells)) if cells else made
 
 

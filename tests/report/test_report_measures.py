@@ -5,7 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, MESHES, environment, make_record, set_seconds
+from report_sample import HOST, environment, make_record
 
 from fembench.base.errors import InputError
 from fembench.records import phases as ph
@@ -271,15 +271,6 @@ def test_a_base_may_be_asked_for():
     assert (s.result.ranks, s.ratio) == (4, 2 * 6.0 / 4.0)
     with pytest.raises(InputError, match=r"--base 3: no run on 3 ranks; runs are on \[1, 2, 4\] ranks"):
         all_speedups(found, base=3)
-
-
-def test_sample_records_say_what_their_makers_say():
-    cg = set_seconds(MESHES["m2"], 2)[:, ph.CG].max()
-    assert only(make_record("m2", 2, noise=0)).times["cg"].median == pytest.approx(cg)
-
-
-def test_samples_are_by_set_and_rank():
-    assert measures.samples(Times(make_record(ranks=2)))["cg"].shape == (5, 2)
 
 
 def test_the_share_of_communication_is_the_ratio_of_the_times_beside_it_and_within_its_range():

@@ -262,12 +262,6 @@ def test_equal_records_give_an_equal_page(folder, tmp_path):
     assert page.build(folder, tmp_path / "a").read_text() == page.build(folder, tmp_path / "b").read_text()
 
 
-def test_the_verb_prints_tables_and_the_path(folder, output):
-    printed = output("report", str(keep(folder, make_record())))
-    assert "| m1   | csr" in printed
-    assert printed.rstrip().endswith("index.html")
-
-
 def test_the_verb_prints_json(folder, output):
     keep(folder, *campaign((1, 2), ("m1",)))
     printed = json.loads(output("report", str(folder), "--json", "--out", str(folder / "elsewhere")))

@@ -7,6 +7,7 @@ import re
 
 import msgspec
 import pytest
+from planted_records import lasting
 from report_sample import HOST, campaign, environment, make_failure, make_record, named, peers_record, rows_of
 
 from fembench.cli import check
@@ -77,11 +78,7 @@ def test_every_phase_has_a_speedup_over_the_same_phase_of_the_base():
 
 def test_runs_that_differ_are_listed_with_their_own_intervals_and_remarked_on():
     records = [make_record(run=k, sets=10, noise=0.01) for k in range(3)]
-    slow = records[2]
-    sets = tuple(
-        replace(s, seconds=tuple(tuple(1.5 * t for t in row) for row in s.seconds)) for s in slow.sets
-    )
-    records[2] = replace(slow, sets=sets)
+    records[2] = lasting(records[2], 1.5)
     rows = [r for r in rows_of(records, "runs_apart") if r["phase"] == "cg"]
     assert [r["run"] for r in rows] == [r.id for r in records]
     assert rows[2]["run_low_s"] > max(r["run_high_s"] for r in rows[:2])

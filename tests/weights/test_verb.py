@@ -168,10 +168,7 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     assert first == pytest.approx(2 * second, rel=0.01)
 
 
-def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, monkeypatch):
-    for name in ("FEMBENCH_HOSTFILE", "SLURM_JOB_ID"):
-        monkeypatch.delenv(name, raising=False)
-
+def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, slurm):
     def runs(hostfile):
         return TuneRuns(tmp_path, hostfile, 0.0, "")
 
@@ -179,7 +176,6 @@ def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, mon
     path = tmp_path / "hosts"
     path.write_text("n1.cluster.org:2\nn2.cluster.org\n")
     assert Path(runs(str(path))._hosts_but("n1")).read_text() == "n2.cluster.org slots=1\n"
-    for name, value in {"JOB_ID": "7", "JOB_NODELIST": "n[1-3]", "TASKS_PER_NODE": "2(x3)"}.items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
+    slurm()
     assert Path(runs("")._hosts_but("n2")).read_text() == "n1 slots=2\nn3 slots=2\n"
     assert runs("").can_do_without("n2")

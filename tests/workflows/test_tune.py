@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_environment import on_hosts_with
+from planted_records import lasting
 from planted_tuning import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
@@ -56,12 +57,7 @@ def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
     trail, steady = tuned(1, 0.5, noise=1e-4)
     slower = np.linspace(1.0, 2.0, len(trail.equal))
     for records, factors in ((trail.equal, slower), (trail.weighted, slower[::-1])):
-        for i, factor in enumerate(factors):
-            sets = tuple(
-                replace(s, seconds=tuple(tuple(factor * t for t in row) for row in s.seconds))
-                for s in records[i].sets
-            )
-            records[i] = replace(records[i], sets=sets)
+        records[:] = [lasting(record, factor) for record, factor in zip(records, factors)]
     drifting = prove(trail)
     assert drifting.over_ideal == pytest.approx(steady.over_ideal, rel=1e-3)
     assert drifting.captured.value == pytest.approx(steady.captured.value, rel=0.01)
@@ -351,11 +347,8 @@ def test_the_first_set_shows_what_a_cell_costs_on_each_host_whatever_its_share()
     record = planted((1, 1, 0.5), hosts=["a", "a", "b"], noise=0)(
         Case.of(mesh="m1", ranks=3, iterations=50, shares="1,2,3"), "first"
     )
-    slower = replace(
-        record.sets[1], seconds=tuple(tuple(9 * t for t in row) for row in record.sets[1].seconds)
-    )
-    record = replace(record, sets=(record.sets[0], slower, *record.sets[2:]))
-    assert first_costs(record) == pytest.approx({"a": 1e-6, "b": 2e-6}, rel=1e-4)
+    slower = lasting(record, 1, 9, *[1] * (len(record.sets) - 2))
+    assert first_costs(slower) == pytest.approx({"a": 1e-6, "b": 2e-6}, rel=1e-4)
 
 
 @pytest.mark.parametrize(

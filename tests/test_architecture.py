@@ -369,7 +369,7 @@ def test_assertions_in_the_package_only_narrow_types():
             assert not (isinstance(node, ast.Name) and node.id == "__debug__"), where(path)
             if isinstance(node, ast.Assert):
                 text = ast.unparse(node.test)
-                assert re.fullmatch(r"[\w.\[\]]+ is not None|isinstance\([\w.]+, \w+\)", text), (
+                assert re.fullmatch(r"[\w.\[\]]+ is not None|isinstance\([\w.]+, [\w |]+\)", text), (
                     f"{where(path)}: assert {text}"
                 )
 

@@ -117,22 +117,14 @@ def test_the_nodes_of_a_host_file_that_deals_ranks_out_in_turn_are_named(tmp_pat
         ({"ranks": "4 nodes"}, "c.toml [[cases]] ranks = '4 nodes': the job has 3 hosts (n1:2, n2:2, n3:1)"),
         ({"ranks": [1, 6]}, "c.toml [[cases]] ranks = 6: expected at most 5 (5 slots, Slurm job 7"),
         ({"ranks": ["all", 6], "hosts": ["each", "all"]}, "c.toml [[cases]] ranks = 6: expected at most"),
-        (
-            {"hosts": ["n1", "n9"]},
-            "c.toml [[cases]] hosts = 'n9': no host n9 in the job (5 slots, Slurm job 7",
-        ),
+        ({"hosts": ["n1", "n9"]}, "c.toml [[cases]] hosts = 'n9': no host n9 in the job (5 slots, Slurm job"),
         ({"per_node": [1, 2]}, "c.toml [[cases]] per_node = 2: n3 has 1 slot"),
         ({"mesh": []}, "c.toml [[cases]] mesh = []: expected at least one value"),
         ({"ranks": [1, 3], "shares": "7:1"}, "c.toml [[cases]] no shares match any of ranks = [1, 3]"),
         ({"hosts": "fast"}, "c.toml [[cases]] hosts = 'fast': the speed of the hosts is not known; expected"),
         ({"ranks": "nodes 2"}, "ranks = 'nodes 2': expected a number, 'node', '2 nodes', 'half' or 'all'"),
-        (
-            {"ranks": 1.5},
-            "c.toml [[cases]] ranks = 1.5: expected a number, 'node', '2 nodes', 'half' or 'all'",
-        ),
         ({"ranks": True}, "c.toml [[cases]] ranks = true: expected a number, 'node', '2 nodes', 'half'"),
         ({"per_node": "1"}, "c.toml [[cases]]: per_node = '1': expected a whole number of at least 0"),
-        ({"sets": "many"}, "c.toml [[cases]]: sets = 'many': expected a whole number of at least 1"),
         ({"seconds": "1"}, "c.toml [[cases]]: seconds = '1': expected a number"),
         ({"overlap": "yes"}, "c.toml [[cases]]: overlap = 'yes': expected true or false"),
         ({"mesh": 3}, "c.toml [[cases]]: mesh = 3: expected text in quotes"),
@@ -141,7 +133,6 @@ def test_the_nodes_of_a_host_file_that_deals_ranks_out_in_turn_are_named(tmp_pat
         ({"hosts": [["n1"]]}, "c.toml [[cases]] hosts = ['n1']: expected names such as 'n1,n3' or 'n[1-3]'"),
         ({"hosts": "n[1"}, "hosts = 'n[1': expected a list of hosts such as n[1-3,7],login"),
         ({"equations_per_rank": "10k"}, "equations_per_rank = 10k: expected a whole number, as in 200_000"),
-        ({"equations_per_rank": 0}, "equations_per_rank = 0: expected a whole number"),
         ({"equations_per_rank": 10**15, "ranks": 2}, "expected at most 1e+15"),
         ({"equations_per_rank": 10, "memory": "1%"}, "equations_per_rank and memory: expected one of them"),
         ({"mesh": "m1", "memory": "1%"}, "mesh and memory: expected one of them"),
@@ -274,10 +265,7 @@ def test_an_unknown_memory_is_refused_by_the_name_of_the_host(slurm, monkeypatch
         ({"mesh": "box:40000000", "ranks": 2}, "storage sym: needs at least 11.9 GiB on n1, which has 8"),
         ({"mesh": "box:140000000", "ranks": 2, "storage": "ebe"}, "storage ebe: needs at least 10.4 GiB"),
         ({"mesh": "m", "storage": "dense"}, "storage dense: needs at least "),
-        (
-            {"equations_per_rank": 50_000_000, "ranks": 1},
-            "on n1, which has 8 GiB; expected a smaller mesh, more hosts",
-        ),
+        ({"equations_per_rank": 50_000_000, "ranks": 1}, "on n1, which has 8 GiB; expected a smaller mesh"),
     ],
 )
 def test_a_mesh_that_exceeds_the_memory_of_a_host_is_refused(slurm, table, line):

@@ -8,7 +8,7 @@ from fembench.characterize import cold
 from fembench.characterize.estimate import cold_costs
 from fembench.characterize.messages import cold_sizes
 from fembench.records.hlogp import Computed, message_cost
-from fembench.records.network import ColdCost, PairClass, PairSamples, cold_at
+from fembench.records.network import ColdCost, PairClass, PairSamples
 
 OS, LATENCY, OR = 1e-6, 2e-6, 3e-6
 
@@ -47,10 +47,6 @@ def test_a_message_costs_more_the_longer_its_ranks_computed():
     assert message_cost(one, 100) == message_cost(old, 100, computed=Computed(1.0, 1.0)) == (OS, LATENCY, OR)
     after = message_cost(one, 100, computed=Computed(0.5e-3, 5.0))
     assert after == pytest.approx((OS + 0.05, LATENCY, OR + 0.4))  # linear up to the longest time
-    assert cold_at(one, 1000, 1e-3, True) == pytest.approx((5.05, 0.0, 10.1))
-    assert cold_at(one, 20000, 1e-3, True) == pytest.approx((20.0, 0.0, 40.0))
-    assert cold_at(one, 1, 1e-3, True) == pytest.approx((0.1, 0.0, 0.2))
-    assert cold_at(one, 100, 1e-3, False) == (0.0, 0.0, 0.0)  # not measured
 
 
 def test_slow_messages_are_not_measured_after_computing():

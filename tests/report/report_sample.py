@@ -114,14 +114,18 @@ def set_seconds(size, ranks, *, dense=False, skew=0.05):
 def one_set(seconds, rng, noise, warmup, iterations):
     """`seconds` times one random factor near 1; a warm-up takes twice as long."""
     times = seconds * (1 + noise * rng.standard_normal()) * (2 if warmup else 1)
-    total = times[:, ph.ASSEMBLY] + times[:, ph.CG] + 2e-5
+    return set_of(times, iterations, times[:, ph.ASSEMBLY] + times[:, ph.CG] + 2e-5, warmup)
+
+
+def set_of(seconds, iterations, total, warmup=False):
+    """A set of these seconds, (ranks, phases), in which every phase comes once in an iteration."""
     return SetTimes(
         warmup=warmup,
-        seconds=nested(times),
-        counts=nested((times > 0) * iterations, int),
+        seconds=nested(seconds),
+        counts=nested((seconds > 0) * iterations, int),
         iterations=iterations,
         residual=9e-7,
-        total=tuple(total.tolist()),
+        total=tuple(map(float, total)),
     )
 
 

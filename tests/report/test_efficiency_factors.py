@@ -3,11 +3,11 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, campaign, environment, make_record, named, nested, rows_of
+from report_sample import HOST, campaign, environment, make_record, named, nested, rows_of, set_of
 
 from fembench.model.from_record import on_ideal_network
 from fembench.records import phases as ph
-from fembench.records.record import Event, SetTimes
+from fembench.records.record import Event
 from fembench.report import tables
 from fembench.report.factors import every_factor, useful
 from fembench.report.measures import SOLVE
@@ -40,18 +40,10 @@ def traced(rows, **changes):
         for phase, t in row:
             seconds[rank, phase] += ITERATIONS * t
     seconds[:, ph.CG] = seconds.sum(axis=1)
-    one = SetTimes(
-        warmup=False,
-        seconds=nested(seconds),
-        counts=nested((seconds > 0) * ITERATIONS, int),
-        iterations=ITERATIONS,
-        residual=0.0,
-        total=tuple(seconds[:, ph.CG].tolist()),
-    )
     base = make_record(ranks=len(rows), **changes)
     return replace(
         base,
-        sets=(one,) * 3,
+        sets=(set_of(seconds, ITERATIONS, seconds[:, ph.CG]),) * 3,
         events=tuple(events),
         partition=replace(base.partition, message_bytes=((80,) * min(len(rows) - 1, 2),) * len(rows)),
         solve=replace(base.solve, iterations=ITERATIONS),
@@ -215,8 +207,3 @@ def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are
     odd = (HOST, replace(HOST, name="node9", cpu_model="Other CPU"))
     two = [make_record(ranks=2, environment=environment(2, hosts=odd), **c) for c in ({}, {"shares": "2:1"})]
     assert "e_het" in named(two, "speedup_factors").names
-
-
-def test_the_table_of_factors_says_which_times_it_covers():
-    title = named([make_record(ranks=p) for p in (1, 2)], "speedup_factors").title
-    assert title == "Efficiency factors of assembly + cg"

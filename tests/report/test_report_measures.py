@@ -5,11 +5,10 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, environment, make_record
+from report_sample import HOST, environment, make_record, set_of
 
 from fembench.base.errors import InputError
 from fembench.records import phases as ph
-from fembench.records.record import SetTimes
 from fembench.records.times import Times
 from fembench.report import measures
 from fembench.report.results import results
@@ -26,18 +25,7 @@ def with_sets(record, cg_by_rank, communication=None, warmups=0):
         seconds[:, ph.CG] = row
         half = communication[k] if communication else np.array(row) / 2
         seconds[:, ph.WAIT] = seconds[:, ph.ALLREDUCE] = np.array(half) / 2
-        nested = tuple(map(tuple, seconds.tolist()))
-        counts = tuple(tuple(int(v > 0) for v in r) for r in nested)
-        sets.append(
-            SetTimes(
-                warmup=k < warmups,
-                seconds=nested,
-                counts=counts,
-                iterations=10,
-                residual=0.0,
-                total=tuple(row),
-            )
-        )
+        sets.append(set_of(seconds, 10, row, k < warmups))
     return replace(record, sets=tuple(sets))
 
 
@@ -134,14 +122,6 @@ def test_fewer_than_six_samples_bound_no_median_and_six_do():
 def test_the_loop_is_what_the_modules_of_cg_leave_over():
     times = only(with_sets(make_record(), [[8.0]])).times
     assert times[measures.LOOP].median == 4.0
-
-
-def test_unattributed_time_is_total_minus_all_phases():
-    record = make_record(sets=2, noise=0)
-    result = only(record)
-    top = [i for i, n in enumerate(ph.NAMES) if not n.startswith("cg.")]
-    known = sum(record.setup[0][i] for i in top) + sum(s.seconds[0][i] for s in record.sets for i in top)
-    assert result.times[measures.REST].median == pytest.approx(record.total[0] - known)
 
 
 @pytest.mark.row("004:F14")

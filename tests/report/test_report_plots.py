@@ -98,26 +98,23 @@ def test_one_record_gives_only_what_one_rank_can_show():
     ]
 
 
-def test_without_a_base_there_is_no_speedup_plot():
-    assert lines.speedups(results(campaign((2,)))) is None
+@pytest.mark.parametrize(
+    ("draw", "records"),
+    [
+        (lines.speedups, lambda: campaign((2,))),  # no base
+        (lines.iterations, lambda: campaign(meshes=("m1",))),  # one size of mesh
+        (lines.iterations, lambda: campaign(iterations=50)),  # fixed work, not to a tolerance
+        (gantt.time_lines, lambda: [make_record(ranks=2, events=False)]),
+    ],
+)
+def test_what_there_are_no_numbers_for_is_not_drawn(draw, records):
+    assert not draw(results(records()))
 
 
 def test_a_speedup_plot_says_what_its_base_is():
     (one,), (two,) = ([p for p in (lines.speedups(results(campaign(r))),) if p] for r in ((1, 2), (2, 4)))
     assert any("T(1) / T(P)" in w and "P0" not in w for w in words(one))
     assert any("P0 T(P0) / T(P)" in w for w in words(two))
-
-
-def test_one_size_of_mesh_gives_no_plot_of_iterations():
-    assert lines.iterations(results(campaign(meshes=("m1",)))) is None
-
-
-def test_runs_of_fixed_work_are_not_drawn_as_iterations_to_a_tolerance():
-    assert lines.iterations(results(campaign(iterations=50))) is None
-
-
-def test_records_without_events_give_no_time_line():
-    assert gantt.time_lines(results([make_record(ranks=2, events=False)])) == []
 
 
 def test_a_time_line_numbers_iterations_and_leaves_the_warm_ups_out():

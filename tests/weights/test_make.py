@@ -73,15 +73,6 @@ def test_the_comm_rule_takes_cells_from_the_rank_that_talks_longest():
     assert any("leave rank 2 out" in note for note in hopeless.notes)
 
 
-def test_the_rule_tasks_gives_equal_tasks_by_slowness():
-    alone = [planted([1.0], hosts=("node8",)), planted([1 / 7.7], hosts=("node00",))]
-    weights = by_tasks(alone, 8)
-    assert dict(weights.tasks) == {"node8": 7, "node00": 1}
-    assert shares(weights) == [1 / 8] * 8
-    assert [r.host for r in weights.ranks] == ["node8"] * 7 + ["node00"]
-    assert dict(by_tasks(alone).tasks) == {"node8": 7, "node00": 1}
-
-
 @pytest.mark.parametrize(
     ("rule", "records", "message"),
     [
@@ -123,11 +114,6 @@ def test_noise_that_hits_all_ranks_of_a_set_at_once_leaves_the_shares_sharp():
     common = np.random.default_rng(1).uniform(1, 3, (30, 1))
     found = time_shares(common * [1.0, 2.0])
     assert all(i.high - i.low < 1e-12 for i in found.intervals)
-
-
-def test_one_set_gives_shares_without_intervals():
-    assert time_shares([1.0, 3.0]).intervals == (None, None)
-    assert time_shares([1.0, 3.0]).shares == pytest.approx((0.75, 0.25))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ inter_send[1][0](64)=[0.008;0.017]
 inter_send[1][0](6400)=[0.08;0.17]
 factor[1]=0.9994
 """
-GRAPH = """{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
+GRAPH = """{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "seconds": 2}],
 "edges": [{"from": "a", "to": "b", "bytes": 65536}]}"""
 MODEL = "2\n1.0 a 10 20 linux /bin\n1,000.5 b 11 21 linux\n0 5\n5.5 0\n"
 HOSTS = (
@@ -362,8 +362,7 @@ def _of_studies() -> list[Reader]:
 
     from fembench.base.config import read_text
     from fembench.base.errors import InputError
-    from fembench_studies.binaries.blocks import COSTS
-    from fembench_studies.binaries.given import load_given
+    from fembench_studies.binaries.given import COSTS, load_given
     from fembench_studies.graphs.modeller import read_model
     from fembench_studies.pamela import machine_model, pamela_text, pasl
     from fembench_studies.pamela.build import steps

@@ -46,8 +46,6 @@ def run(options: argparse.Namespace) -> int:
         return int(binary.print_blocks(options))
     found = binary.expected(options) if binary else None
     graph = found.graph(options.binary) if found else trace.graph_in(options.source)
-    extension = plugin("options", "trace")
-    graph = extension.smaller(graph, options) if extension else graph
     if options.output:
         trace.save_graph(graph, options.output)
     if binary:

@@ -42,11 +42,8 @@ def study_named(name: str) -> Study:
 
 
 def owner_of(experiment: str) -> Study:
-    """The study that has an experiment of that name. Raises InputError if none or several have it."""
+    """The study that has an experiment of that name. Raises InputError if none has it."""
     found = [study for study in STUDIES if experiment in study.names]
-    if len(found) > 1:
-        names = ", ".join(study.name for study in found)
-        raise InputError(f"experiment '{experiment}' is in {names}; name the study first")
     if not found:
         known = [*(s.name for s in STUDIES), *(name for s in STUDIES for name in s.names), *_words()]
         near = get_close_matches(experiment, known, 1)

@@ -1,16 +1,23 @@
-"""Tables and figures declared in a file: each quantity is an expression, computed for us and the source."""
+"""Tables and figures declared in files of a study.
 
-from collections.abc import Iterator, Mapping, Sequence
+page.toml: each quantity is an expression, computed for us and for the source. captions.toml: the texts of
+those whose rows a function computes.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from fembench.base.config import read_toml
 from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table
+from fembench.report.table import Table, words
 from fembench_studies import charts
 from fembench_studies.charts import Panel
-from fembench_studies.layout import beside
+from fembench_studies.layout import Beside, beside, columns, count
 
 Space = dict[str, str | list[Any]]  # key -> its values, listed or computed from the keys before it
 Row = dict[str, Any]  # key -> value
@@ -69,7 +76,7 @@ class Comparison:
             keys = [*row.values(), *(self._value(text, row) for text in asked.more.values())]
             ours, theirs = ([self._value(t, row, side) for t in measures.values()] for _, side in self._sides)
             rows.append((keys, ours, theirs))
-        heads = (*asked.rows, *asked.more)
+        heads = [words(k) if k == "platform" else count(k) for k in (*asked.rows, *asked.more)]
         return beside(asked.name, asked.title, asked.note, heads, list(measures), rows)
 
     def figure(self, asked: DeclaredFigure) -> Plot:
@@ -123,3 +130,55 @@ class Comparison:
     def _value(self, text: str, row: Row, side: object = None) -> Any:
         """An expression of a file of this package, evaluated."""
         return eval(text, {**self.names, **row, "side": side})
+
+
+class TableText(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page says of a table."""
+
+    title: str
+    note: str
+    columns: str
+    measures: tuple[str, ...] = ()  # further columns, ours beside the source's
+
+
+class FigureText(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page says of a figure."""
+
+    title: str
+    caption: str
+    kind: Literal["grouped", "curves"] = "grouped"
+    options: dict[str, Any] = {}  # of the chart
+
+
+class Captions(Struct, frozen=True, forbid_unknown_fields=True):
+    """The texts of tables and figures by name; {…} in names and texts is filled in."""
+
+    tables: dict[str, TableText] = {}
+    figures: dict[str, FigureText] = {}
+    notes: dict[str, str] = {}  # by what they are about
+    statements: tuple[tuple[str, str, str], ...] = ()  # experiment, statement, expression of a side
+
+    def table(self, name: str, rows: Iterable[tuple[object, ...]], /, **values: object) -> Table:
+        """The table of these rows."""
+        text = self.tables[name]
+        name, title, note = (each.format(**values) for each in (name, text.title, text.note))
+        return Table(name, title, note, columns(text.columns), tuple(rows))
+
+    def beside(self, name: str, rows: Iterable[Beside], /, **values: object) -> Table:
+        """The table of these rows, our measures beside those of the source."""
+        text = self.tables[name]
+        name, title, note = (each.format(**values) for each in (name, text.title, text.note))
+        return beside(name, title, note, columns(text.columns), text.measures, rows)
+
+    def figure(self, name: str, panels: Sequence[Panel], /, **values: object) -> Plot:
+        """The figure of these panels."""
+        text = self.figures[name]
+        name, title, caption = (each.format(**values) for each in (name, text.title, text.caption))
+        made: Plot = getattr(charts, text.kind)(name, title, caption, panels, **text.options)
+        return made
+
+
+@functools.cache
+def captions(study: str) -> Captions:
+    """The texts in captions.toml of a study's package such as 'thesis_000'. Raises InputError."""
+    return read_toml(Path(__file__).parent / study / "captions.toml", Captions)

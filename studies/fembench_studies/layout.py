@@ -47,16 +47,14 @@ def columns(texts: str) -> tuple[Column, ...]:
     return tuple(_column(*text.split(" ", 2)) for text in texts.split("; "))
 
 
+Beside = tuple[Sequence[object], Sequence[float], Sequence[float]]  # keys, our values, printed values
+
+
 def beside(
-    name: str,
-    title: str,
-    note: str,
-    keys: Sequence[str],
-    measures: Sequence[str],
-    rows: Iterable[tuple[Sequence[object], Sequence[float], Sequence[float]]],
+    name: str, title: str, note: str, keys: Sequence[Column], measures: Sequence[str], rows: Iterable[Beside]
 ) -> Table:
-    """A table of (keys, our values, printed values), each of our columns followed by the printed one."""
-    heads = [words(k) if k == "platform" else count(k) for k in keys]
+    """A table of keys and measures, each of our columns followed by the printed one."""
+    heads = list(keys)
     for m in measures:
         heads += [value(m), value(f"{THESIS}{m}", "thesis")]
     pairs = ((k, [v for pair in zip(ours, theirs) for v in pair]) for k, ours, theirs in rows)

@@ -31,7 +31,6 @@ class HostsAsked:
 
     fast: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
-    slow_speed: float = 0.0  # SYNTHETIC: of a slow host, relative to a fast one; 0: the study's default
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 Consecutive computing instructions form one vertex; every jump, call, return and message is a separate one. A
 jump into the middle of a vertex splits it, and its cost in proportion to the bytes on both sides.
-As in the source, costs of instructions come from a table. Each is the time of one that waits for the one
-before it, as in unoptimised code, measured once on an AMD EPYC; --given states those of another processor.
+As in the source, costs of instructions come from a table (assumed.toml); --given states those of another
+processor.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -21,34 +21,8 @@ _HEAD = re.compile(r"^([0-9a-f]+) <([^>]+)>:$")
 _MESSAGE = re.compile(r"<(MPI_(?:Send|Recv|Sendrecv))(?:@plt)?>")
 _CALLED = re.compile(r"<([^>+]+?)(?:@plt)?>")
 PREFIXES = ("bnd", "notrack", "repz", "repnz", "rep", "lock", "data16", "addr32", "cs")
-COSTS: Mapping[str, float] = {  # class of instructions -> seconds
-    "move": 0.05e-9,
-    "move memory": 1.0e-9,
-    "integer": 0.3e-9,
-    "integer memory": 2.0e-9,
-    "multiply": 1.0e-9,
-    "divide": 0.6e-9,
-    "float": 1.0e-9,
-    "float memory": 2.0e-9,
-    "float divide": 4.4e-9,
-    "jump": 2.4e-9,
-    "call": 0.6e-9,
-}
-FLOAT = (
-    "f",
-    "adds",
-    "subs",
-    "muls",
-    "movs",
-    "cvt",
-    "ucomi",
-    "comi",
-    "pxor",
-    "xorp",
-    "unpck",
-    "movap",
-    "movd",
-)
+FLOAT: tuple[str, ...] = ("f", "adds", "subs", "muls", "movs", "cvt", "ucomi", "comi", "pxor")  # beginnings
+FLOAT += ("xorp", "unpck", "movap", "movd")
 MOVES = ("mov", "push", "pop", "lea", "cltq", "cwt", "cqt", "nop", "leave", "xchg", "set", "cmov", "endbr")
 
 

@@ -13,7 +13,6 @@ from fembench_studies.binaries.counts import deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.rehearsal import WAIT
-from fembench_studies.binaries.static import COMMON
 
 
 def rank_rows(expected: Expected) -> str:
@@ -160,31 +159,6 @@ def function_rows(expected: Expected) -> str:
                 each = seconds(cost * spent / max(times, 1))
                 rows.append([rank, name, f"{times:.0f}", seconds(cost * spent), each])
     return table(["rank", "function", "calls", "own time", "per call"], rows, align="rlrrr")
-
-
-def library_rows(expected: Expected) -> str:
-    """Calls of libraries, and what they cost without a rehearsal."""
-    calls: dict[str, list[tuple[int, float]]] = {}
-    for rank, counts in enumerate(expected.counts):
-        each: dict[str, float] = {}
-        for v in expected.program.own:
-            n = counts.blocks[v.start]
-            if n and v.kind in ("call", "message", "jump") and called(v) and not expected.program.callee(v):
-                each[called(v)] = each.get(called(v), 0.0) + n
-        for name, n in each.items():
-            calls.setdefault(name, []).append((rank, n))
-    rows = [[name, _by_ranks(each), *_cost_of(expected, name)] for name, each in sorted(calls.items())]
-    return table(["call", "calls by rank", "cost", "source"], rows, align="llrl")
-
-
-def _cost_of(expected: Expected, name: str) -> tuple[str, str]:
-    """The cost of a call, and who says so."""
-    if expected.repetitions:
-        return "", "rehearsed"
-    cost = expected.given.calls.get(name, COMMON.get(name))
-    if cost is None:
-        return "", "a message"
-    return seconds(cost), "stated" if name in expected.given.calls else "assumed"
 
 
 def uncounted_rows(expected: Expected) -> str:

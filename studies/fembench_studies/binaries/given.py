@@ -11,10 +11,15 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fembench.base.config import json_text, read_json
+from fembench.base.config import json_text, read_json, read_toml
 from fembench.base.files import write_atomic
 from fembench.errors import InputError
-from fembench_studies.binaries.blocks import COSTS
+
+_ASSUMED = read_toml(Path(__file__).with_name("assumed.toml"), dict[str, dict[str, float]])
+COSTS, COMMON = (
+    _ASSUMED["costs"],
+    _ASSUMED["calls"],
+)  # class of instructions, function of a library -> seconds
 
 
 class Loops(NamedTuple):

@@ -21,7 +21,7 @@ from fembench_studies.binaries.blocks import Function, Vertex
 from fembench_studies.binaries.counts import Passed, RankCounts, loop_counts
 from fembench_studies.binaries.executable import ENDS, Executable, called
 from fembench_studies.binaries.flow import NaturalLoop
-from fembench_studies.binaries.given import Given
+from fembench_studies.binaries.given import COMMON, Given
 from fembench_studies.binaries.rehearsal import COMPUTE, MESSAGE
 
 MOST = 2_000_000  # vertices on the walk of a process
@@ -34,20 +34,6 @@ COLLECTIVES: Mapping[str, Kind] = {
     "MPI_Allreduce": "allreduce",
     "MPI_Allgather": "allgather",
     "MPI_Barrier": "barrier",
-}
-COMMON: Mapping[str, float] = {  # functions of libraries -> seconds, roughly
-    **dict.fromkeys(("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size"), 0.0),
-    **dict.fromkeys(("MPI_Wtime", "MPI_Wtick"), 0.0),
-    **dict.fromkeys(
-        ("atoi", "atol", "atof", "strtol", "strtoul", "strtod", "getenv", "strcmp", "strlen"), 1e-7
-    ),
-    **dict.fromkeys(("rand", "random", "drand48", "rand_r", "srand", "srandom", "srand48", "abs"), 1e-8),
-    **dict.fromkeys(("sqrt", "fabs", "floor", "ceil", "fmax", "fmin", "round", "log2", "exp2"), 5e-9),
-    **dict.fromkeys(("sin", "cos", "tan", "exp", "log", "pow", "atan", "atan2", "hypot", "fmod"), 2e-8),
-    **dict.fromkeys(("malloc", "calloc", "realloc", "free", "memset", "memcpy", "memmove", "strcpy"), 2e-7),
-    **dict.fromkeys(("printf", "fprintf", "puts", "putchar", "fputs", "fputc", "fwrite", "fflush"), 1e-6),
-    **dict.fromkeys(("__printf_chk", "__fprintf_chk", "sprintf", "snprintf", "putc", "perror"), 1e-6),
-    **dict.fromkeys(("clock", "time", "gettimeofday", "clock_gettime"), 1e-7),
 }
 
 

@@ -1,1 +1,1 @@
-"""Execution graphs as the sources used them: reduced, measured, exported, on the machine of a modeller."""
+"""Execution graphs as the sources used them: measured, exported, on the machine of a modeller."""

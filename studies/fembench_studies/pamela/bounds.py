@@ -1,7 +1,7 @@
 """Bounds on the time of an application: critical path, and demand on each resource (Herai 2005, 3.2.3).
 
     T_0   critical path without contention: branches and par loops take their maximum
-    T_r   all uses of resource r in sequence, divided by the number of its servers
+    T_r   all uses of resource r in sequence
     T     max(T_0, T_r …), of the whole program (`global`, Eq. 3.4)
           or of each phase, summed over phases (`phase`)
 
@@ -43,7 +43,7 @@ class Bound:
 
     path: TimeRange  # T_0
     phased: TimeRange
-    demand: dict[str, TimeRange]  # resource -> T_r times its servers
+    demand: dict[str, TimeRange]  # resource -> T_r
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ class Setting:
     workers: int
     tasks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # batch (from 0) -> machine -> S
     conditionals: Conditionals = field(default_factory=Conditionals)
-    servers: Mapping[str, float] = field(default_factory=dict)  # resource -> number of servers; default: 1
     costs: Mapping[str, Mapping[int, Value]] = field(
         default_factory=dict
     )  # further terms: name -> index -> value
@@ -107,7 +106,7 @@ def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
     path = whole.path
     if PATH in parts:
         path = bound(expand(parts[PATH], setting.model), setting, setting.environment()).path
-    terms = {"T_0": path} | {f"T_{r}": _served(r, d, setting) for r, d in whole.demand.items()}
+    terms = {"T_0": path} | {f"T_{r}": d for r, d in whole.demand.items()}
     time = largest(terms.values())
     if compose == "phase":
         exact = PATH not in parts
@@ -135,7 +134,7 @@ def bound(node: Node, setting: Setting, environment: dict[str, float]) -> Bound:
     if isinstance(node, Sequence):
         return _after([bound(i, setting, environment) for i in node.items])
     if isinstance(node, PamelaParallel):
-        return _beside([bound(i, setting, environment) for i in node.items], setting)
+        return _beside([bound(i, setting, environment) for i in node.items])
     if isinstance(node, PamelaLoop):
         return _loop(node, setting, environment)
     if isinstance(node, Set):
@@ -157,7 +156,7 @@ def _loop(node: PamelaLoop, setting: Setting, environment: dict[str, float]) -> 
     low, high = (round(number(text, environment, term)) for text in (node.low, node.high))
     turns = max(high - low + 1, 0)
     if turns and not depends(node.body, node.variable):
-        return _repeated(bound(node.body, setting, environment), turns, node.kind, setting)
+        return _repeated(bound(node.body, setting, environment), turns, node.kind)
     made, before = [], environment.get(node.variable)
     for value in range(low, high + 1):
         environment[node.variable] = float(value)
@@ -166,15 +165,15 @@ def _loop(node: PamelaLoop, setting: Setting, environment: dict[str, float]) -> 
         environment.pop(node.variable, None)
     else:
         environment[node.variable] = before
-    return _after(made) if node.kind == "seq" else _beside(made, setting)
+    return _after(made) if node.kind == "seq" else _beside(made)
 
 
-def _repeated(one: Bound, turns: int, kind: str, setting: Setting) -> Bound:
+def _repeated(one: Bound, turns: int, kind: str) -> Bound:
     """The bounds of equal iterations."""
     demand = {r: d * turns for r, d in one.demand.items()}
     if kind == "seq":
         return Bound(one.path * turns, one.phased * turns, demand)
-    return Bound(one.path, largest([one.phased, *_all_served(demand, setting)]), demand)
+    return Bound(one.path, largest([one.phased, *demand.values()]), demand)
 
 
 def _choice(node: Choice, setting: Setting, environment: dict[str, float]) -> Bound:
@@ -192,11 +191,11 @@ def _after(bounds: list[Bound]) -> Bound:
     return Bound(path, phased, _summed(bounds))
 
 
-def _beside(bounds: list[Bound], setting: Setting) -> Bound:
+def _beside(bounds: list[Bound]) -> Bound:
     if not bounds:
         return Bound(ZERO, ZERO, {})
     demand = _summed(bounds)
-    phased = largest([*(b.phased for b in bounds), *_all_served(demand, setting)])
+    phased = largest([*(b.phased for b in bounds), *demand.values()])
     return Bound(largest(b.path for b in bounds), phased, demand)
 
 
@@ -206,15 +205,6 @@ def _summed(bounds: list[Bound]) -> dict[str, TimeRange]:
         for resource, time in b.demand.items():
             demand[resource] = demand[resource] + time if resource in demand else time
     return demand
-
-
-def _all_served(demand: dict[str, TimeRange], setting: Setting) -> list[TimeRange]:
-    return [_served(r, d, setting) for r, d in demand.items()]
-
-
-def _served(resource: str, demand: TimeRange, setting: Setting) -> TimeRange:
-    servers = setting.servers.get(resource)
-    return demand if servers is None else demand / servers
 
 
 def resource_name(text: str, setting: Setting, environment: Environment) -> str:

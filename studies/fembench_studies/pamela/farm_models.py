@@ -9,8 +9,10 @@ of the worst case that the thesis' estimates imply.
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from fembench.base.config import read_toml
 from fembench_studies.pamela import pasl
 from fembench_studies.pamela.build import build
 from fembench_studies.pamela.pamela import Node, PamelaModel
@@ -26,69 +28,12 @@ SIZES: dict[App, tuple[int, int]] = {
 }
 SELECTED = 0.25  # of the elements, in rand
 REGISTRY = {"random": "random_double"}
-GRAPH = """path = "{app}"; B1 = "Distribute.class"; B2 = "Work.class"; B3 = "Gather.class";
-%%
-T1 = B1(1) << NULL; T2 = B2({tasks}) << T1; T3 = B3(1) << T2;"""
-ENDS = """
-def Distribute(nothing: int):
-    data: "int[1]" = 0
-    for i in range({tasks}):
-        data[i] = i
-
-def Gather(results: "double[1]"):
-    total: double = 0.0
-    for i in range({tasks}):
-        total = total + results[i]
-"""
-SQUARED = """
-def Work(a: "double[1]"):
-    for again in range(12):
-        for i in range({size}):
-            for j in range({size}):
-                s: double = 0.0
-                for k in range({size}):
-                    s = s + a[k] * a[k]
-                a[j] = s
-"""  # the first step of every task
-
-KERNELS: dict[App, str] = {
-    "pi": """
-def Work(bound: "int[1]"):
-    total: int = 0
-    for i in range({each}):
-        x: double = random()
-        y: double = random()
-        if x * x + y * y < 1.0:
-            total += 1
-    return total
-""",
-    "prim": """
-def Work(bound: "int[2]"):
-    found: int = 0
-    for n in range({each}):
-        rest: int = 1
-        for d in range(25000):
-            rest = rest * (n % 7)
-        if rest != 0:
-            found += 1
-            for k in range(5000):
-                rest = rest * (n % 7)
-    return found
-""",
-    "mat": SQUARED
-    + """\
-    for i in range({elements}):
-        a[i] = (a[i] + 1.0) * 2.0 / 3.0 - 4.0
-    return a
-""",
-    "rand": SQUARED
-    + """\
-    for i in range({elements}):
-        if random() < 0.25:
-            for k in range({turns}):
-                a[i] = (a[i] + 1.0) * 2.0 / 3.0 - 4.0
-    return a
-""",
+TEXTS = read_toml(Path(__file__).with_name("farms.toml"), dict[str, str])
+BODY: dict[App, tuple[str, ...]] = {  # parts of the text of a farm
+    "pi": ("ends", "pi"),
+    "prim": ("ends", "prim"),
+    "mat": ("ends", "squared", "mat"),
+    "rand": ("ends", "squared", "rand"),
 }
 
 
@@ -108,9 +53,9 @@ def program(app: App, version: str) -> FarmApplication:
     each = size // tasks
     elements = size * size
     numbers = {"tasks": tasks, "each": each, "size": size, "elements": elements, "turns": 4 * size}
-    text = (ENDS + KERNELS[app]).format(**numbers)
+    text = "".join(TEXTS[part] for part in BODY[app]).format(**numbers)
     source = analyse(text, where=app, registry=REGISTRY)
-    graph = pasl.parse(GRAPH.format(app=app, tasks=tasks), app)
+    graph = pasl.parse(TEXTS["graph"].format(app=app, tasks=tasks), app)
     bodies: dict[str, Node] = {b.code: source.body(b.code) for b in graph.batches}
     message = 8.0 * elements if app in ("mat", "rand") else 64.0
     sizes = {("dataSizeIn", 1): message, ("dataSizeOut", 1): message, ("codeSize", 1): 879.0}

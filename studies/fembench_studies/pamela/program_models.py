@@ -1,9 +1,8 @@
 """Predictions of the small programs: the machine model of a calibration, and the model of a farm.
 
-A worker computes its tasks in sequence and sends each result. Workers compete for the resource `cores`, which
-has one server per core. Ranks poll for messages: the first task and the last result wait to be noticed
-(`notice`), all others arrive while their receivers compute. Receivers fetch messages longer than a few
-kilobytes, so taking a task and answering occupy the worker (`kept`).
+A worker computes its tasks in sequence and sends each result. Ranks poll for messages: the first task and the
+last result wait to be noticed (`notice`), all others arrive while their receivers compute. Receivers fetch
+messages longer than a few kilobytes, so taking a task and answering occupy the worker (`kept`).
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from fembench.errors import InputError
 from fembench.model.interval import ZERO, TimeRange
 from fembench_studies.pamela import pamela_text
-from fembench_studies.pamela.bounds import Compose, Setting, TimeBounds, predict
+from fembench_studies.pamela.bounds import Setting, predict
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.history import History, machine_model, of_ranks, relative_speeds
 from fembench_studies.pamela.machine_model import MachineModel
@@ -21,7 +20,7 @@ from fembench_studies.programs.record import AppPrediction, AppRecord, Samples
 FARM = """L=L_1;L_2;L_3
 L_1={{ par(p=1,P){{ seq(i=1,S[1,p]){{ use(net,send[COORD,p](dataSizeIn(task[1,0]))); }} }} }}
 L_2={{ par(p=1,P){{ seq(i=1,S[1,p]){{
-  use(cores,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); delay(kept[p]); }} }} }}
+  use(p,task[1,0](p)); use(net,send[p,COORD](dataSizeOut(task[1,0]))); delay(kept[p]); }} }} }}
 L_3={{ delay(2*notice[1]); }}
 Work={{ {certain} {chance} }}
 task[1]=Work;
@@ -38,7 +37,6 @@ class Farm:
     bytes_in: float
     bytes_out: float
     chance: tuple[str, float, float] | None = None  # conditional operation, its largest number, Q
-    cores: int = 0  # shared by all workers; 0: one each
     notice: TimeRange = ZERO  # seconds until a waiting rank notices a message
     dealt: tuple[int, ...] = ()  # [worker] tasks
     kept: tuple[
@@ -73,33 +71,27 @@ def model_text(farm: Farm) -> str:
     return FARM.format(certain=certain, chance=chance, bytes_in=farm.bytes_in, bytes_out=farm.bytes_out)
 
 
-def predict_farm(
-    farm: Farm, machine: MachineModel, *, compose: Compose = "phase", with_q: bool = True
-) -> tuple[TimeBounds, AppPrediction]:
-    """The bounds, and the prediction for the record. Raises InputError."""
+def predict_farm(farm: Farm, machine: MachineModel) -> AppPrediction:
+    """The prediction for the record, bounded phase by phase, conditionals by their Q. Raises InputError."""
     workers = len(farm.dealt)
-    decided = Conditionals("worst")
-    if with_q and farm.chance:
-        decided = Conditionals("q", {farm.chance[0]: farm.chance[2]})
+    decided = Conditionals("q", {farm.chance[0]: farm.chance[2]}) if farm.chance else Conditionals()
     setting = Setting(
         pamela_text.parse(model_text(farm), "farm"),
         machine,
         workers,
         {1: dict(enumerate(farm.dealt, 1))},
         decided,
-        {"cores": float(farm.cores or workers)},
         costs={
             "notice": {1: farm.notice},
             "kept": dict(enumerate(farm.kept or (ZERO,) * workers, 1)),
         },
     )
-    found = predict(setting, compose)
-    kept = AppPrediction(
+    found = predict(setting, "phase")
+    return AppPrediction(
         low=found.seconds.low,
         high=found.seconds.high,
         terms={name: (t.low, t.high) for name, t in found.terms.items()},
         model="",
-        compose=compose,
+        compose="phase",
         conditionals=decided.policy,
     )
-    return found, kept

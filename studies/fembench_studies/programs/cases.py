@@ -78,7 +78,7 @@ def _factors(machine: MachineModel | None, workers: int) -> list[float]:
     return [known.get(p, min(known.values(), default=1.0)) for p in range(1, workers + 1)]
 
 
-def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) -> AppPrediction:
+def predicted(case: AppCase, calibration: AppRecord) -> AppPrediction:
     """The run time predicted from the calibration, in closed form. Raises InputError."""
     if not is_farm(case.program):
         return _graph(case, calibration)
@@ -96,7 +96,7 @@ def predicted(case: AppCase, calibration: AppRecord, settings: ProgramSettings) 
         dealt=_all_dealt(case, machine),
         notice=notice(case),
     )
-    _, prediction = predict_farm(farm, machine, with_q=settings.policy == "q")
+    prediction = predict_farm(farm, machine)
     return msgspec.structs.replace(prediction, model=calibration.id)
 
 

@@ -50,13 +50,11 @@ class ProgramRuns:
             name, case, lambda: launch(case, id=name, scratch=self.folder, calibrate=settings.samples)
         )
 
-    def run(
-        self, name: str, case: AppCase, calibration: AppRecord, settings: ProgramSettings
-    ) -> AppRecord | None:
+    def run(self, name: str, case: AppCase, calibration: AppRecord) -> AppRecord | None:
         """A run, predicted from the calibration before it starts."""
 
         def make() -> AppRecord:
-            before = predicted(case, calibration, settings)
+            before = predicted(case, calibration)
             return launch(case, id=name, scratch=self.folder, predicted=before)
 
         return self.kept(name, case, make)

@@ -55,7 +55,7 @@ def run_program(
     """
     calibration = load_app(model) if model else None
     case = case_of(settings, calibration)
-    before = predicted(case, calibration, settings) if calibration and not calibrate else None
+    before = predicted(case, calibration) if calibration and not calibrate else None
     if before:
         tell(f"predicted: {before.low:.4g} to {before.high:.4g} s ({before.method})")
     stem = f"{stem_of(case.program)}-p{case.ranks}"

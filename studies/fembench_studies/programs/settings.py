@@ -22,7 +22,6 @@ class ProgramSettings:
     dilate: float = 1.0  # SYNTHETIC: factor by which all ranks are slowed down
     seed: int = 0
     schedule: str = "turn"  # how tasks of a graph are placed
-    policy: str = "q"  # conditionals: weighted by their probability Q, or "worst"
 
 
 def emulated_settings(

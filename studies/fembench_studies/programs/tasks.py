@@ -1,16 +1,9 @@
-"""Tasks of a farm dealt to workers by their relative speeds (Herai 2005, Eqs 3.5 and 3.6)."""
+"""Tasks of a farm dealt to workers by their relative speeds (Herai 2005, Eq. 3.6)."""
 
 import math
 from collections.abc import Sequence
 
 from fembench.errors import InputError
-
-
-def factors(seconds: Sequence[float]) -> tuple[float, ...]:
-    """W of each worker from its time for a test program; 1 for the fastest (Eq. 3.5). Raises InputError."""
-    if not seconds or not all(0 < t < math.inf for t in seconds):
-        raise InputError(f"times of the test program {list(seconds)}: expected seconds above 0")
-    return tuple(min(seconds) / t for t in seconds)
 
 
 def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ SAME = 1e-12  # tolerance, relative to the largest value of a task
 
 def is_code(program: str) -> bool:
     """Whether a program is a file of the user's own."""
-    return _split(program)[0].suffix == ".py"
+    return Path(program).suffix == ".py"
 
 
 def is_farm(program: str) -> bool:
@@ -42,11 +42,10 @@ def digest(program: str) -> str:
     """The beginning of the SHA-256 of a user's file; "" for other programs. Raises InputError."""
     if not is_code(program):
         return ""
-    path = _split(program)[0]
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        return hashlib.sha256(Path(program).read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; expected a Python file") from None
+        raise InputError(f"{program}: {error.strerror}; expected a Python file") from None
 
 
 def same_code(program: str, expected: str) -> None:
@@ -67,24 +66,17 @@ def computed_again(
     return float(sum(o.sum() for o in outputs)), worst
 
 
-def _split(program: str) -> tuple[Path, str]:
-    """(file, function) of FILE or FILE:FUNCTION."""
-    path, colon, name = program.rpartition(":")
-    return (Path(path), name) if colon else (Path(program), "work")
-
-
 @functools.cache
 def _loaded(program: str) -> Kernel:
-    path, name = _split(program)
-    spec = importlib.util.spec_from_file_location("fembench_user_task", path)
+    spec = importlib.util.spec_from_file_location("fembench_user_task", program)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        work = getattr(module, name)
+        work = module.work
     except Exception as error:
-        raise InputError(f"{path}: {type(error).__name__}: {error}; expected a function {name}") from error
+        raise InputError(f"{program}: {type(error).__name__}: {error}; expected a function work") from error
     results = getattr(module, "results", lambda size: 1)
     make = getattr(module, "make", lambda task, tasks, size, seed: [task, tasks, seed])
 

@@ -1,9 +1,9 @@
 """Task graphs from JSON files.
 
-{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
+{"name": "mine", "tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "seconds": 2}],
  "edges": [{"from": "a", "to": "b", "bytes": 65536}]}
 
-Seconds are those on a host of speed 1, which does `rate` operations per second. Bytes default to 0.
+Seconds are those on a host of speed 1. Bytes default to 0.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,10 @@ from fembench.base.config import read_json
 from fembench.errors import InputError
 from fembench_studies.scheduling.task_graph import TaskGraph
 
-COSTS = ("seconds", "operations")
-
 
 class _Task(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    seconds: float | None = None
-    operations: float | None = None
+    seconds: float
 
 
 class _Edge(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,7 +42,7 @@ class NamedGraph:
     names: tuple[str, ...]  # [task]
 
 
-def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
+def read_graph(path: str) -> NamedGraph:
     """The task graph in a .json file, checked and in topological order. Raises InputError."""
     if Path(path).suffix != ".json":
         raise InputError(f"{path}: expected a task graph in a file ending in .json")
@@ -54,7 +51,7 @@ def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
     for task in found.tasks:
         if task.name in work:
             raise InputError(f"{path}: task '{task.name}' is given twice")
-        work[task.name] = _work(task, rate, path)
+        work[task.name] = _number(task.seconds, f"{path}: task '{task.name}': seconds")
     if not work:
         raise InputError(f"{path}: no tasks; expected at least one")
     size: dict[tuple[str, str], float] = {}
@@ -77,17 +74,6 @@ def read_graph(path: str, rate: float = 1e9) -> NamedGraph:
     numbered = tuple(sorted((at[a], at[b], n) for (a, b), n in size.items()))
     name = found.name or Path(path).stem
     return NamedGraph(TaskGraph(name, tuple(work[t] for t in order), numbered), tuple(order))
-
-
-def _work(task: _Task, rate: float, where: str) -> float:
-    given = [cost for cost in COSTS if getattr(task, cost) is not None]
-    if len(given) != 1:
-        raise InputError(
-            f"{where}: task '{task.name}' has {' and '.join(given) or 'no cost'}; "
-            "expected seconds or operations"
-        )
-    value = _number(getattr(task, given[0]), f"{where}: task '{task.name}': {given[0]}")
-    return value if given[0] == "seconds" else value / rate
 
 
 def _number(value: float, what: str) -> float:

@@ -95,7 +95,7 @@ def live_claims(live: Sequence[FarmRun]) -> list[StudyClaim]:
         mine = [one for one in live if one.program == program]
         if not mine:
             continue
-        scores = [one.informed for one in mine]
+        scores = [one.score for one in mine]
         reason = next(filter(None, (unfit(one.record) for one in mine)), "")
         errors = [100 * abs(e) for s in scores for e in s.errors]
         hits = 100 * sum(s.hits for s in scores) / len(errors)

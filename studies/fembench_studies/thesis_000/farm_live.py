@@ -4,7 +4,6 @@ The machines have the three speeds of Table 5.1. All ranks are slowed down (dila
 cores here (SYNTHETIC). Runs that already have a record are not repeated.
 """
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from fembench.launch.scratch import writable
 from fembench.model.interval import TimeRange
 from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.pamela.interval_score import IntervalScore, score
-from fembench_studies.programs.cases import case_of, predicted
+from fembench_studies.programs.cases import case_of
 from fembench_studies.programs.kept import ProgramRuns
-from fembench_studies.programs.record import AppPrediction, AppRecord
+from fembench_studies.programs.record import AppRecord
 from fembench_studies.programs.settings import ProgramSettings, emulated_settings
 from fembench_studies.study import wanted
 
@@ -35,21 +34,11 @@ class FarmRun:
     program: str
     workers: int
     record: AppRecord
-    worst: AppPrediction  # of the same run, with conditionals at their worst
+    predicted: TimeRange
 
     @property
-    def informed(self) -> IntervalScore:
-        p = self.record.predicted
-        return _score(self.record, p) if p else _score(self.record, self.worst)
-
-
-def _score(record: AppRecord, p: AppPrediction) -> IntervalScore:
-    return score(record.seconds, [TimeRange(p.low, p.high)] * len(record.seconds))
-
-
-def worst_score(live: FarmRun) -> IntervalScore:
-    """The score of the prediction without Q."""
-    return _score(live.record, live.worst)
+    def score(self) -> IntervalScore:
+        return score(self.record.seconds, [self.predicted] * len(self.record.seconds))
 
 
 def settings_of(program: str, workers: int, cores: int, effort: ProgramEffort) -> ProgramSettings:
@@ -86,7 +75,7 @@ def measure(
 
 
 def _line(run: FarmRun) -> str:
-    s = run.informed
+    s = run.score
     name = f"{run.program} on {plural(run.workers, 'worker')}"
     return f"{name}: mean error {100 * s.mean_error:.2f} %, {s.hits} inside"
 
@@ -96,8 +85,7 @@ def _one(runs: ProgramRuns, program: str, workers: int, cores: int, effort: Prog
     calibration = runs.calibration(f"{name}-calibrated", settings)
     if calibration is None:
         return None
-    record = runs.run(f"{name}-run", case_of(settings, calibration), calibration, settings)
-    if record is None:
+    record = runs.run(f"{name}-run", case_of(settings, calibration), calibration)
+    if record is None or record.predicted is None:
         return None
-    worst = dataclasses.replace(settings, policy="worst")
-    return FarmRun(program, workers, record, predicted(record.case, calibration, worst))
+    return FarmRun(program, workers, record, TimeRange(record.predicted.low, record.predicted.high))

@@ -10,17 +10,18 @@ from fembench_studies.study import StudyOutcome, StudyRequest, wanted
 from fembench_studies.thesis_000 import farm_live
 from fembench_studies.thesis_000.farm_gates import live_claims, park_claims
 from fembench_studies.thesis_000.farm_live import FarmRun
-from fembench_studies.thesis_000.farm_plots import hits, times
 from fembench_studies.thesis_000.farm_printed import BEYOND, KINDS, thesis_scores
 from fembench_studies.thesis_000.farm_tables import (
     Results,
     by_machines,
     every_run,
+    hits,
     live_table,
     machines,
     means,
     speedups,
     task_costs,
+    times,
 )
 
 

@@ -1,20 +1,24 @@
-"""Tables of Herai (2005): the numbers of the virtual park and of MPI runs next to the printed ones."""
+"""Tables and figures of Herai (2005): the virtual park and runs under MPI next to the printed numbers."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from fembench.model.interval import TimeRange
-from fembench.report.table import Table, words
-from fembench_studies.layout import beside, columns, count, value
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Plot
+from fembench.report.table import Table
+from fembench_studies.charts import Panel
+from fembench_studies.declared import captions
 from fembench_studies.pamela.farm_models import VERSIONS
 from fembench_studies.pamela.interval_score import IntervalScore
 from fembench_studies.pamela.park import COUNTS, LABEL, ParkOutcome, pooled, tasks_of_fastest
 from fembench_studies.pamela.true_park import SPEEDS
-from fembench_studies.thesis_000.farm_live import PROGRAMS, FarmRun, worst_score
+from fembench_studies.thesis_000.farm_live import PROGRAMS, FarmRun
 from fembench_studies.thesis_000.farm_printed import BEYOND, FASTEST, KINDS, printed, printed_runs
 
 Results = dict[str, list[ParkOutcome]]
+TEXTS = captions("thesis_000")
 
 
 def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Table:
@@ -25,18 +29,7 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
             mine = pooled([o for o in results[name] if o.version == version])
             own = [theirs[f"{name}_{version}", p] for p in COUNTS] if name in KINDS else []
             rows.append(((f"{name}_{version}",), _summary([mine]), _summary(own)))
-    return beside(
-        "means",
-        "Mean error and hits of 20 (Tables 5.8, 5.10, 5.12, 5.14, 5.16; Figs 5.2 to 5.10)",
-        "SYNTHETIC: our numbers come from the virtual park. The mean error (per cent, Eqs 5.2, 5.3) counts "
-        "runs inside the interval as 0; the middle error, |measured - middle| / measured, does not, so a "
-        "wider interval cannot lower it. The thesis prints 4.218 for primQ_D, but its rows give 6.018; it "
-        "counts 30 hits for mat, but its rows give 29. 'By phase' (bounds summed over phases) and 'rand with "
-        "Q' (Q is the sampling fraction) are not in the thesis.",
-        ("platform",),
-        ("mean_error_percent", "hits", "middle_error_percent", "half_width_percent"),
-        rows,
-    )
+    return TEXTS.beside("means", rows)
 
 
 def _summary(scores: Sequence[IntervalScore]) -> list[float]:
@@ -64,16 +57,7 @@ def by_machines(results: Results) -> Table:
             pairs = [_both(o, name) for o in outcomes if o.machines == p]
             mine, theirs = (_signed([pair[k] for pair in pairs]) for k in (0, 1))
             rows.append(((name, p), mine, theirs))
-    return beside(
-        "by_machines",
-        "Hits and errors by number of machines (Section 5.4)",
-        "SYNTHETIC here. All four versions together: runs inside the interval (of 16), mean error (Eq. 5.3), "
-        "runs above and below their interval, and the coefficient of variation of the four runs of a "
-        "version, mean over versions.",
-        ("platform", "machines"),
-        ("hits", "mean_error_percent", "above", "below", "variation_percent"),
-        rows,
-    )
+    return TEXTS.beside("by_machines", rows)
 
 
 def _signed(found: Sequence[ParkOutcome]) -> list[float]:
@@ -96,15 +80,7 @@ def speedups(results: Results) -> Table:
             base, pair = two[o.version], [float(np.mean(b.measured)) for b in _both(o, name)]
             mine, theirs = (b / t for b, t in zip(base, pair))
             rows.append(((f"{name}_{o.version}", o.machines), [mine], [theirs]))
-    return beside(
-        "speedups",
-        "Speedup over two machines",
-        "SYNTHETIC here. Mean time of the four runs on two machines over that on more; machines differ in "
-        "speed, so the sum of their speeds is the bound, not their number.",
-        ("platform", "machines"),
-        ("speedup",),
-        rows,
-    )
+    return TEXTS.beside("speedups", rows)
 
 
 def task_costs(results: Results) -> Table:
@@ -118,52 +94,29 @@ def task_costs(results: Results) -> Table:
                 [k, b.predicted.low / k, b.predicted.high / k] for k, b in zip(counts, _both(o, name))
             )
             rows.append(((f"{name}_{o.version}", o.machines), mine, theirs))
-    return beside(
-        "task_costs",
-        "Predicted time per task of the fastest machine",
-        "SYNTHETIC here. Where the fastest machine decides (the term T_comp_1 of Eq. 3.4), the predicted "
-        "interval is its number of tasks times the cost of a task, the same on any number of machines: 14.0 "
-        "to 15.8 s for pi_D in the thesis.",
-        ("platform", "machines"),
-        ("tasks_of_fastest", "cost_from_s", "cost_to_s"),
-        rows,
-    )
+    return TEXTS.beside("task_costs", rows)
 
 
 def live_table(live: Sequence[FarmRun]) -> Table:
     """Farm programs under MPI, predicted and measured."""
     rows = []
     for one in live:
-        informed, worst, record = one.informed, worst_score(one), one.record
-        p = record.predicted or one.worst
+        score = one.score
         rows.append(
             (
                 one.program,
                 PROGRAMS[one.program],
                 one.workers,
-                float(np.median(record.seconds)),
-                p.low,
-                p.high,
-                100 * informed.mean_error,
-                100 * worst.mean_error,
-                informed.hits,
-                100 * informed.half_width,
+                float(np.median(one.record.seconds)),
+                one.predicted.low,
+                one.predicted.high,
+                100 * score.mean_error,
+                score.hits,
+                100 * score.half_width,
             )
         )
-    heads = columns(
-        "program words; thesis words; workers count; measured_s; predicted_from_s; predicted_to_s; "
-        "mean_error_percent; mean_error_worst_case_percent; hits count; half_width_percent"
-    )
-    label = live[0].record.environment.synthetic
-    return Table(
-        "live",
-        "Farm programs under MPI, predicted before they ran",
-        f"SYNTHETIC ({label.split(',')[0]}, …: three speeds, all dilated). Seconds; the measured time is the "
-        "median over the runs of a job. The machine model is a calibration made just before. Errors are "
-        "given with conditionals weighted by Q and with conditionals at their worst.",
-        heads,
-        tuple(rows),
-    )
+    label = live[0].record.environment.synthetic.split(",")[0]
+    return TEXTS.table("live", rows, label=label)
 
 
 def machines() -> Table:
@@ -173,8 +126,7 @@ def machines() -> Table:
         (int(r["machine"]), f"{r['subnet']}:{r['name']}", r["cpu"], float(r["performance_factor_w"]), mine)
         for r, mine in zip(theirs, SPEEDS)
     )
-    heads = columns("machine count; name words; cpu words; thesis_w value W, thesis; w value W, here")
-    return Table("machines", "Machines (Table 5.1)", f"Here: {LABEL}.", heads, rows)
+    return TEXTS.table("machines", rows, label=LABEL)
 
 
 def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
@@ -197,12 +149,66 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
                 their.mean_error_percent,
             )
         )
-    mine = ["t_min_s", "t_max_s", "run_1_s", "run_2_s", "run_3_s", "run_4_s", "mean_error_percent"]
-    columns = (
-        words("version"),
-        count("machines"),
-        *(value(m) for m in mine),
-        *(value(f"thesis_{m}", f"thesis {m.replace('_', ' ')}") for m in mine),
-    )
-    title = f"{KINDS[name][2]}: interval and four runs (Tables {KINDS[name][3]})"
-    return Table(f"runs_{name}", title, f"SYNTHETIC here: {LABEL}. Seconds.", columns, tuple(rows))
+    what, numbers = KINDS[name][2:4]
+    return TEXTS.table("runs_{name}", rows, name=name, what=what, numbers=numbers, label=LABEL)
+
+
+def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
+    """Intervals as bars, runs as points, by number of machines; ours at the top, the printed ones below."""
+    with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
+        for k, version in enumerate(VERSIONS):
+            mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]
+            theirs = [printed_runs()[f"{name}_{version}", machines][:3] for machines in COUNTS]
+            _bars(axes_of[k], mine, f"{version}, here")
+            _bars(axes_of[4 + k], theirs, f"{version}, thesis")
+        canvas.legend_below(drawn, axes_of[0])
+        return canvas.plot(
+            drawn,
+            f"times_{name}",
+            f"{KINDS[name][2]}: predicted and measured (Figs {KINDS[name][4].split(',')[0]}, C)",
+            "Bars: predicted interval. Points: four runs. Top: here, on the virtual park; bottom: thesis.",
+        )
+
+
+def _bars(axes: canvas.Axes, series: Sequence[tuple[float, float, Sequence[float]]], title: str) -> None:
+    for k, (low, high, measured) in enumerate(series):
+        axes.plot(
+            [k, k],
+            [low, high],
+            color=canvas.ORANGE,
+            linewidth=7,
+            solid_capstyle="butt",
+            label="interval" if not k else None,
+        )
+        axes.plot(
+            [k] * len(measured),
+            measured,
+            "o",
+            color=canvas.BLUE,
+            markersize=3.5,
+            label="runs" if not k else None,
+        )
+    canvas.plain_log(axes, "y", [t for low, high, measured in series for t in (low, high, *measured)])
+    axes.set_title(title)
+    axes.set_ylabel("s")
+    canvas.categories(axes, [str(p) for p in COUNTS], "machines")
+
+
+def hits(name: str, outcomes: Sequence[ParkOutcome], theirs: dict[tuple[str, int], IntervalScore]) -> Plot:
+    """Number of runs inside the interval, by number of machines."""
+    panels = []
+    for version in VERSIONS:
+        mine = [float(o.score.hits) for o in outcomes if o.version == version]
+        own = [float(theirs[f"{name}_{version}", p].hits) for p in COUNTS]
+        panels.append(
+            Panel(
+                version,
+                [str(p) for p in COUNTS],
+                {"here": mine, "thesis": own},
+                "runs inside, of 4",
+                "machines",
+            )
+        )
+    what, _, figures = KINDS[name][2:]
+    number = figures.partition(", ")[2]
+    return TEXTS.figure("hits_{name}", panels, name=name, what=what, number=number)

@@ -12,12 +12,11 @@ from fembench.model.heterogeneity import by_clock, by_load, by_queue
 from fembench.records.network import Network, PairSamples
 from fembench.records.profile import Profile, load_profile, network_disturbed
 from fembench.report.plots.canvas import Plot
-from fembench.report.table import Table, words
-from fembench_studies import charts
+from fembench.report.table import Table
 from fembench_studies.attempts import Tell, output_of
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, most_claim
-from fembench_studies.layout import columns, count, value
+from fembench_studies.declared import captions
 from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.record import used_by_others
 from fembench_studies.thesis_001.grid_plan import MICRO, Row, printed
@@ -41,6 +40,7 @@ MOST_RANKS = 9  # hosts of fork and join
 TRIES = 3  # of measurements that others disturb
 LARGE, MODES = 1 << 17, 5.0  # bytes; per cent by which the ways of sending may differ from there on
 CALIBRATED = 180.0  # seconds that a calibration may take (Herai 2005)
+TEXTS = captions("thesis_001")
 LOADED = {"4_39": "Os", "4_40": "Or", "4_41": "L"}  # tables of a parameter, hosts idle and loaded
 
 
@@ -109,22 +109,7 @@ def message_table(network: Network) -> Table:
                 float(t[s.m][f"{mode}_{n}"]) if s.m in t else np.nan for t in (theirs, lam) for n in names
             ]
             rows.append((s.m, mode, *(t / MICRO for t in _parameters(s)), *said))
-    columns = (
-        count("message_bytes"),
-        words("mode"),
-        *(value(n) for n in names),
-        *(value(f"thesis_g2_{n}", f"MPICH-G2 {n}".replace("_", " ")) for n in names),
-        *(value(f"thesis_lam_{n}", f"LAM {n}".replace("_", " ")) for n in names),
-    )
-    return Table(
-        "messages",
-        "Messages on one host: L, Os, Or (Tables 4.15, 5.2)",
-        "Two ranks of this machine; medians in microseconds. The whole measurement took "
-        f"{network.seconds:.1f} s. Under MPICH-G2 a waiting rank blocks the processor of the other for a "
-        "tenth of a second.",
-        columns,
-        tuple(rows),
-    )
+    return TEXTS.table("messages", rows, seconds=network.seconds)
 
 
 def _parameters(s: PairSamples) -> list[float]:
@@ -139,14 +124,8 @@ def waiting_table(network: Network) -> Table:
         name: max(float(r[f"{name}_same_unit_us"]) / float(r[f"{name}_separate_units_us"]) for r in rows)
         for name in ("mpich_g2", "lam")
     }
-    columns = (value("here"), value("thesis_g2", "MPICH-G2"), value("thesis_lam", "LAM"))
-    return Table(
-        "waiting",
-        "A task that shares its processor with a waiting one (Table 5.1)",
-        "Time relative to the task alone. If waiting slows the other task, run at most one rank per core.",
-        columns,
-        ((network.polling if network.polling else np.nan, ratio["mpich_g2"], ratio["lam"]),),
-    )
+    polling = network.polling if network.polling else np.nan
+    return TEXTS.table("waiting", [(polling, ratio["mpich_g2"], ratio["lam"])])
 
 
 def slowness_table() -> Table:
@@ -155,17 +134,7 @@ def slowness_table() -> Table:
     for name, (number, mean, law) in H_LAWS.items():
         found = [error_percent(float(r["h_measured"]), law(r)) for r in printed(f"table_{number}")]
         rows.append((name, float(np.mean(found)), mean, max(found)))
-    heads = columns(
-        "law words; mean_error_percent; thesis_mean_error_percent value thesis; largest_error_percent"
-    )
-    return Table(
-        "slowness",
-        "H of loaded hosts, estimated (Tables 4.27 to 4.29)",
-        "The formulas of the thesis, evaluated with its own queue lengths, loads and clock times. Errors are "
-        "in per cent of the measured H; the thesis divides some of them by the estimate.",
-        heads,
-        tuple(rows),
-    )
+    return TEXTS.table("slowness", rows)
 
 
 def loaded_table() -> Table:
@@ -174,15 +143,7 @@ def loaded_table() -> Table:
     for number, name in LOADED.items():
         ratios = [float(r["loaded"]) / float(r["alone"]) for r in printed(f"table_{number}")]
         rows.append((name, float(np.median(ratios)), min(ratios), max(ratios)))
-    columns = (words("parameter"), value("median"), value("smallest"), value("largest"))
-    return Table(
-        "loaded",
-        "Messages between loaded hosts, relative to idle ones (Tables 4.39 to 4.41)",
-        "Ratios over all message sizes, from the printed times. Load leaves Os and Or, and lengthens L: a "
-        "small message waits until its receiver gets the processor.",
-        columns,
-        tuple(rows),
-    )
+    return TEXTS.table("loaded", rows)
 
 
 def message_plot(network: Network) -> Plot:
@@ -200,13 +161,7 @@ def message_plot(network: Network) -> Plot:
             "thesis, LAM": [_above_zero(float(theirs[s.m][f"isend_{name}"])) for s in each],
         }
         panels.append(Panel(title, names, series, "µs", "bytes"))
-    return charts.curves(
-        "messages",
-        "Cost of messages on one host (Figs 5.3 to 5.5)",
-        "MPI_Isend. The scale is logarithmic: values of 0 or less are left out.",
-        panels,
-        log=True,
-    )
+    return TEXTS.figure("messages", panels)
 
 
 def _above_zero(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The experiments of Mendes (2004) with applications: rings, fork and join, schedules of task graphs.
+"""The schedules of task graphs of Mendes (2004).
 
 Times of tasks and costs of messages (Os, L, Or) are the printed ones, on a shorter time scale: the time of a
 task here divided by its time in the thesis. Hosts differ by the printed factors H. Chapter 6 does not give
@@ -7,7 +7,6 @@ the sizes of its messages; here they cost as much as 4 MiB under LAM-MPI.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fembench.records.hlogp import MessageCost
 from fembench_studies.layout import source_table
@@ -23,57 +22,7 @@ REMOTE = (351304 * MICRO, -350929 * MICRO, 357019 * MICRO)  # Table 5.4, 4 MiB, 
 LOCAL = (10974 * MICRO, 0.0, 10974 * MICRO)  # Table 5.3
 H = (26, 26, 40, 42, 26, 26, 40, 40, 40, 40)  # sn02 sn04 jenipapo caju sn16 sn17 n19 … n22 (Table 4.13)
 SPEEDS = tuple(round(26 / h, 3) for h in H)
-CHILDREN = 8  # of fork and join on other hosts (6.1)
-Costs = tuple[float, float, float]
 Row = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Ring:
-    """Three tasks on three hosts; each sends to the next, the last to the first host (3.10). Seconds."""
-
-    name: str
-    tables: str
-    tasks: tuple[float, ...]  # (3,)
-    costs: tuple[Costs, ...]  # (3,) one per message
-    measured: float
-    estimated: float
-
-    @property
-    def speeds(self) -> tuple[float, ...]:
-        """[host] relative speed, from the time of its task, to a hundredth."""
-        return tuple(min(1.0, round(self.tasks[0] / t, 2)) for t in self.tasks)
-
-
-RINGS = {  # name -> table of the time line, its column, table of measured times, its row
-    "64 KiB, one site": ("4_24", "iia_uff_uff_us", "4_25", 0),
-    "64 KiB, two sites": ("4_24", "iia_uff_puc_us", "4_25", 1),
-    "2 MiB, one site": ("4_37", "uff_uff_us", "4_38", 0),
-    "2 MiB, two sites": ("4_37", "uff_puc_us", "4_38", 1),
-    "2 MiB, one site, LAM": ("5_10", "uff_uff_us", "5_11", 0),
-    "2 MiB, two sites, LAM": ("5_10", "uff_sinergia_us", "5_11", 1),
-}
-
-
-def rings() -> list[Ring]:
-    """All rings, in the order of the tables."""
-    found = []
-    for name, (line, column, result, row) in RINGS.items():
-        values = [float(r[column]) * MICRO for r in printed(f"table_{line}")][:12]
-        said = printed(f"table_{result}")[row]
-        found.append(
-            Ring(
-                name,
-                f"{line}, {result}".replace("_", "."),
-                tuple(values[0::4]),
-                tuple(zip(values[1::4], values[2::4], values[3::4])),
-                float(said["measured_us"]) * MICRO,
-                float(said["estimated_us"]) * MICRO,
-            )
-        )
-    return found
-
-
 GRAPHS: dict[str, Callable[[], TaskGraph]] = {
     "diamond": lambda: diamond(5),
     "fork-join": lambda: fork_join(14),

@@ -11,14 +11,14 @@ from fembench.records.profile import Profile
 from fembench.report.table import Table
 from fembench_studies.attempts import Attempts, Tell
 from fembench_studies.claims import StudyClaim
-from fembench_studies.layout import columns
+from fembench_studies.declared import captions
 from fembench_studies.programs.compared_messages import LIMIT, MESSAGES, REFUSED, ComparedTime, compared
 from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.real_messages import KINDS, Calls, case_of_messages, predicted_run
 from fembench_studies.programs.record import AppRecord
 from fembench_studies.study import wanted
-from fembench_studies.thesis_001.grid_plan import MICRO, printed, rings
+from fembench_studies.thesis_001.grid_plan import printed
 
 MAKESPAN_ROW, MESSAGES_ROW = range(2)
 MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts in the thesis
@@ -43,22 +43,20 @@ class Real:
         like = LIKE.get((self.kind, self.n_bytes, self.calls))
         if like is None:
             return None
-        for ring in rings():
-            if ring.name == like:
-                return error_percent(ring.measured, ring.estimated)
-        said = next(r for r in printed("fork_join") if r["case"] == like)
-        return error_percent(*(float(said[f"{n}_delay_us"]) * MICRO for n in ("measured", "predicted")))
+        (table, row), what = like, "" if self.kind == "ring" else "_delay"
+        said, estimated = printed(table)[row], "predicted" if what else "estimated"
+        return error_percent(float(said[f"measured{what}_us"]), float(said[f"{estimated}{what}_us"]))
 
 
 CALLS: tuple[Calls, ...] = ("isend", "send")
 SIZES = (1 << 16, 1 << 18, 3 << 17, 1 << 19, 1 << 21, 1 << 22)  # bytes
 RUNS = tuple(Real(*each) for each in itertools.product(KINDS, SIZES, CALLS))
-LIKE = {  # run of the thesis: a name of RINGS, or fork, join
-    ("ring", 1 << 16, "isend"): "64 KiB, one site",
-    ("ring", 1 << 21, "isend"): "2 MiB, one site",
-    ("ring", 1 << 21, "send"): "2 MiB, one site, LAM",
-    ("fork", 1 << 22, "send"): "fork",
-    ("join", 1 << 22, "send"): "join",
+LIKE = {  # run of the thesis: its table and row
+    ("ring", 1 << 16, "isend"): ("table_4_25", 0),
+    ("ring", 1 << 21, "isend"): ("table_4_38", 0),
+    ("ring", 1 << 21, "send"): ("table_5_11", 0),
+    ("fork", 1 << 22, "send"): ("fork_join", 0),
+    ("join", 1 << 22, "send"): ("fork_join", 1),
 }
 OFF = 10.0  # per cent of the runs that may miss
 UNTESTED = 20.0  # per cent of the runs that may be INVALID
@@ -148,23 +146,4 @@ def real_table(found: Sequence[RealRun]) -> Table:
         for f in found
         for score in f.scores
     ]
-    heads = columns(
-        "run words; ranks; predicted_s; measured_s; error_percent; error_from_percent value from %; "
-        "error_to_percent value to %; verdict words; thesis_error_percent value thesis' error %"
-    )
-    return Table(
-        "real_messages",
-        "Rings, fork and join with real messages, predicted from the measured network",
-        "Real messages on this machine. Os, L and Or come from `characterize --network` (machine.json), "
-        "the cost of tasks from a calibration made just before; the prediction was written before the run. "
-        "The error is that of the median, in per cent of the measured time; 'from' and 'to' are the errors "
-        "at the ends of its 95 % interval. 'messages' is the time beyond computing: all messages of a ring, "
-        "the send overheads of a fork, the receive overheads of a join. Tasks are about as long as their "
-        f"messages. The limit is {MESSAGES:g} % for messages, and for a makespan {LIMIT:g} % of computing "
-        f"and {MESSAGES:g} % of messages. If the interval is wider, the run is INVALID and does not test "
-        "the prediction. Messages below 12 µs, and those whose two buffers do not fit in the L2 cache of a "
-        "core, are refused: they cannot be predicted. The thesis gives the errors of whole rings, and of the "
-        "delays of fork and join.",
-        heads,
-        tuple(rows),
-    )
+    return captions("thesis_001").table("real_messages", rows, messages=MESSAGES, limit=LIMIT)

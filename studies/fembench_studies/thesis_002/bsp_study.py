@@ -12,7 +12,6 @@ from fembench.report.page import Section
 from fembench_studies.attempts import Attempts
 from fembench_studies.bsp.bsp_job import ProgramJob, ProgramTimes, launch_program
 from fembench_studies.study import StudyOutcome, StudyRequest
-from fembench_studies.thesis_002.bsp_gates import claims
 from fembench_studies.thesis_002.bsp_plan import (
     FULL,
     QUICK,
@@ -25,6 +24,7 @@ from fembench_studies.thesis_002.bsp_plan import (
 from fembench_studies.thesis_002.bsp_tables import (
     Found,
     best_table,
+    claims,
     overhead_table,
     plots,
     summary,

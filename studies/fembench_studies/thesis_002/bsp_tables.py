@@ -1,14 +1,19 @@
-"""Tables 12 to 15 and the curves of Gomes (2014): our numbers and the printed ones."""
+"""Tables 12 to 15 and the curves of Gomes (2014), ours beside the printed ones, and what we claim of ours."""
 
+from collections.abc import Iterator, Sequence
 from math import nan
 from statistics import median
 
+from fembench.report.balance_tables import prediction_errors
 from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench_studies.bsp.bsp_job import CellTimes, ProgramTimes
-from fembench_studies.charts import Panel, grouped
-from fembench_studies.layout import columns, source_table
+from fembench_studies.charts import Panel
+from fembench_studies.claims import StudyClaim, error_claim, most_claim
+from fembench_studies.declared import captions
+from fembench_studies.layout import source_table
+from fembench_studies.programs.record import used_by_others
 from fembench_studies.thesis_002.bsp_plan import (
     ALPHAS,
     BANDS,
@@ -21,7 +26,10 @@ from fembench_studies.thesis_002.bsp_plan import (
 )
 
 Found = dict[BspScenario, ProgramTimes]
+TEXTS = captions("thesis_002")
 NAMES = {policy: name for name, policy in STRATEGIES.items()}
+OVERHEAD, HARM = 1.05, 1.05  # times over that without balancing
+PREDICTED = 10.0  # per cent: median error of the predicted superstep
 
 
 def summary(scenario: BspScenario, times: ProgramTimes) -> str:
@@ -79,18 +87,7 @@ def times_table(found: Found) -> Table:
         )
         for s, c, gain, theirs, thesis_gain in _rows(found)
     ]
-    return Table(
-        "thesis002_times",
-        "Times (Tables 12 to 15)",
-        "Gain is the time saved relative to no balancing, in the thesis and here. Compare gains, not "
-        "seconds: here the picture is smaller, the local sort a different one, and processors are faster.",
-        columns(
-            "table words; scenario words; blocks_per_rank integer V / P; strategy words; policy words; "
-            "alpha integer; band words D; ours time; thesis time; gain percent; thesis_gain percent gain, "
-            "thesis; moves integer; agrees words same answer as without moves"
-        ),
-        tuple(rows),
-    )
+    return TEXTS.table("thesis002_times", rows)
 
 
 def overhead_table(found: Found) -> Table:
@@ -104,16 +101,7 @@ def overhead_table(found: Found) -> Table:
         theirs = [thesis_seconds(scenario, "SC", c.alpha, c.band) for c in cells]
         more = [t / printed - 1 for t in theirs if t is not None and printed]
         rows.append((scenario.table, scenario.name, min(ours), max(ours), min(more), max(more)))
-    return Table(
-        "thesis002_overhead",
-        "Overhead of observing without moving (6.1)",
-        "Smallest and largest overhead over the values of alpha and D that were run.",
-        columns(
-            "table words; scenario words; least percent; most percent; thesis_least percent least, thesis; "
-            "thesis_most percent most, thesis"
-        ),
-        tuple(rows),
-    )
+    return TEXTS.table("thesis002_overhead", rows)
 
 
 def best_table(found: Found) -> Table:
@@ -128,18 +116,7 @@ def best_table(found: Found) -> Table:
             line += [max(r[2] for r in group), max(printed) if printed else None]
         line.append(next(r[2] for r in mine if r[1].cell.policy == "amortised"))
         rows.append(tuple(line))
-    return Table(
-        "thesis002_gains",
-        "Best gain over no balancing",
-        "Best over alpha and D. A is MigBSP (one move, detection per process), B is MigBSP++ as printed. "
-        "'amortised' is fembench's default, run only with alpha 2 and D 0.3; the thesis lacks it.",
-        columns(
-            "table words; scenario words; blocks_per_rank integer V / P; a percent A; thesis_a percent A, "
-            "thesis; b percent B; thesis_b percent B, thesis; refine percent RefineComm; thesis_refine "
-            "percent RefineComm, thesis; amortised percent"
-        ),
-        tuple(rows),
-    )
+    return TEXTS.table("thesis002_gains", rows)
 
 
 def text_table(found: Found) -> Table:
@@ -153,17 +130,7 @@ def text_table(found: Found) -> Table:
         here = None if None in ours else saved(*(t for t in ours if t is not None))
         claimed = float(said["claimed_percent"]) / 100
         rows.append((said["table"], said["scenario"], *names, claimed, saved(*printed), here))
-    return Table(
-        "thesis002_text",
-        "Gains stated in the text (Section 6)",
-        "Time saved by a strategy over another, each at its best alpha and D. Three statements contradict "
-        "the tables: 15 vi, 15 iii over RefineCommLB, and 13 x.",
-        columns(
-            "table words; scenario words; strategy words; against words; stated percent; printed percent "
-            "from the tables; here percent"
-        ),
-        tuple(rows),
-    )
+    return TEXTS.table("thesis002_text", rows)
 
 
 def _printed(scenario: BspScenario, name: str) -> list[float]:
@@ -192,14 +159,7 @@ def plots(found: Found) -> list[Plot]:
 
 def bars(found: Found) -> Plot:
     """Figures 44 to 65: time of every strategy at alpha 2 and D 0.3, over that without balancing."""
-    panels = [panel_of(scenario, times) for scenario, times in found.items()]
-    return grouped(
-        "strategies",
-        "Time over that without balancing (Figs 44 to 65)",
-        "alpha 2, D 0.3 where a strategy has them; observe: looks without moves. Below the line: time saved.",
-        panels,
-        line=1.0,
-    )
+    return TEXTS.figure("strategies", [panel_of(scenario, times) for scenario, times in found.items()])
 
 
 def panel_of(scenario: BspScenario, times: ProgramTimes) -> Panel:
@@ -223,3 +183,26 @@ def panel_of(scenario: BspScenario, times: ProgramTimes) -> Panel:
 def usual(cell: CellTimes) -> bool:
     """Whether alpha and D are those of most figures."""
     return (cell.cell.alpha, cell.cell.band) == (2, 0.3)
+
+
+def claims(found: Found) -> list[StudyClaim]:
+    """The claims of each scenario, with intervals over its repetitions, which are interleaved."""
+    return [claim for scenario, times in found.items() for claim in _claims_of(scenario, times)]
+
+
+def _claims_of(scenario: BspScenario, times: ProgramTimes) -> Iterator[StudyClaim]:
+    cells = {c.cell.policy: c for c in times.cells if usual(c)}
+    reason, name = (
+        used_by_others(*times.others, "the busiest machine"),
+        f"table {scenario.table}, {scenario.name}",
+    )
+    for policy, limit in (("observe", OVERHEAD), ("amortised", HARM)):
+        ratios = _ratios(cells[policy], cells["none"])
+        yield most_claim(f"{name}: time with '{policy}' over that without", limit, ratios, reason, unit="")
+    errors = [100 * e for e in prediction_errors(cells["amortised"].ledger)]
+    if errors:
+        yield error_claim(f"{name}: predicted superstep after a look", PREDICTED, errors, reason)
+
+
+def _ratios(cell: CellTimes, without: CellTimes) -> Sequence[float]:
+    return [a / b for a, b in zip(cell.seconds, without.seconds)]

@@ -102,7 +102,7 @@ def _one(
     if calibration is None:
         return None
     settings = settings_of(program, processes, cores, effort)
-    record = runs.run(f"{program}-p{processes}", case_of(settings, calibration), calibration, settings)
+    record = runs.run(f"{program}-p{processes}", case_of(settings, calibration), calibration)
     return live_of(record, calibration) if record else None
 
 

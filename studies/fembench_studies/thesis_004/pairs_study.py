@@ -10,7 +10,6 @@ from fembench.base.files import write_atomic
 from fembench.base.units import seconds
 from fembench.bench.campaign import Done
 from fembench.bench.schedule import Timekeeper
-from fembench.errors import InputError
 from fembench.records.store import failures
 from fembench.report.exports import fields_path, read_fields
 from fembench.report.page import Section
@@ -21,12 +20,12 @@ from fembench.report.runs import summary_line
 from fembench.report.table import Table
 from fembench_studies.attempts import Attempts, Tell, output_of
 from fembench_studies.catalogue import study_named
-from fembench_studies.declared import Comparison, DeclaredPage
+from fembench_studies.declared import Comparison, DeclaredPage, captions
 from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest, wanted
 from fembench_studies.thesis_004 import tables, weighted
 from fembench_studies.thesis_004.findings import findings
 from fembench_studies.thesis_004.gates import Gates
-from fembench_studies.thesis_004.machines import SLOW_SPEED, Machines, emulated, given
+from fembench_studies.thesis_004.machines import Machines, emulated, given
 from fembench_studies.thesis_004.measure import StudyFolder
 from fembench_studies.thesis_004.phase_means import StudyRecords
 from fembench_studies.thesis_004.plan import CAMPAIGNS, FINER, FULL, QUICK, TASKS, StudyPlan
@@ -151,45 +150,20 @@ def _time_lines(plan: StudyPlan, found: StudyRecords) -> list[Plot]:
 def note(plan: StudyPlan, found: StudyRecords) -> str:
     """The conditions of the measurements, in a few sentences."""
     m, effort = plan.machines, plan.effort
-    words = []
-    if m.emulated:
-        words.append(
-            "SYNTHETIC: E3, E7, E9, E10, E11, E13 and the right half of E14 ran on emulated hosts: a slow "
-            f"host has one processor of speed {m.slow[0].speed:.3g}, a fast one two of speed 1, all "
-            f"dilated {m.dilate:g} times. Tasks on one host share its processors evenly. Messages are "
-            "those of this machine, at full speed. CPU quotas cannot emulate such hosts for these meshes: "
-            "an iteration is shorter than two quota periods."
-        )
-    place = "here" if m.emulated else f"of {m.fast[0].name}"
-    words.append(
-        f"E4, E5, E8, the parts of E12 and the left half of E14 ran on one and two real cores {place}; "
-        "waiting tasks yield the processor."
-    )
-    if not m.emulated:
-        words.append(
-            f"E2 and E6 ran on {m.fast[0].name}, too. Tasks are confined to the first cores of their host, "
-            "as many as the table of E0 lists: one each, or all of them if tasks outnumber cores. E1 was "
-            "measured on the launching machine."
-        )
+    said = captions("thesis_004").notes
+    conditions = said["emulated" if m.emulated else "real"]
+    words = [conditions.format(host=m.fast[0].name, speed=m.slow[0].speed, dilate=m.dilate)]
     if any(effort.iterations.values()):
-        timed = ", ".join(
-            f"{mesh} {k} of {found.iterations.get(mesh, 0)}" for mesh, k in effort.iterations.items()
-        )
-        words.append(
-            f"Quick: on these hosts fewer iterations were timed ({timed}; csr: all) and the time of CG was "
-            "scaled up; all iterations cost the same. With few sets, differences of some per cent mean "
-            "nothing."
-        )
-    words.append("Every run, and the rules that it keeps: `fembench report` of the folders beside this page.")
-    return " ".join(words)
+        pairs = ((mesh, k, found.iterations.get(mesh, 0)) for mesh, k in effort.iterations.items())
+        timed = ", ".join(f"{mesh} {k} of {all_}" for mesh, k, all_ in pairs)
+        words.append(said["quick"].format(timed=timed))
+    return " ".join([*words, said["runs"]])
 
 
 def machines_of(asked: HostsAsked, cores: int) -> Machines:
     """The hosts given, or else emulated ones on `cores` cores. Raises InputError."""
     if not (asked.fast or asked.slow):
-        return emulated(cores, asked.slow_speed or SLOW_SPEED)
-    if asked.slow_speed:
-        raise InputError("--slow-speed with --fast or --slow: expected only for emulated hosts")
+        return emulated(cores)
     return given(asked.fast, asked.slow)
 
 

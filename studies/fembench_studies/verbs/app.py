@@ -11,7 +11,6 @@ Examples:
   fembench study app pi --ranks 3                                       # run, check, record
   fembench study app pi --ranks 5 --calibrate -o machine.json           # samples of its operations
   fembench study app pi --ranks 5 --model machine.json                  # predicted, run, scored
-  fembench study app partial --ranks 5 --model machine.json --if worst  # bounds without probabilities
   fembench study app diamond --ranks 4 --schedule heft --model machine.json   # scheduled, not in turn
   fembench study app task.py --ranks 3 --size 1000 --model task.json    # a task of your own, work(data, size)
   fembench study app pi --ranks 5 --emulate 1,1,.86,.86,.635 --dilate 16  # SYNTHETIC: unequal hosts
@@ -38,7 +37,6 @@ program NAME|FILE: {", ".join(FARMS + GRAPHS)}; or a file
 --model RECORD: predict from this calibration
 --machine PROFILE: ring, fork, join: predict messages from the network of this profile
 --send isend|send = isend: with --machine: send messages by MPI_Isend or MPI_Send
---if q|worst = q: how conditionals are decided
 --schedule turn|heft|latency-heft|fastest = turn: how tasks of a graph are assigned to ranks; others than turn
     need --model
 --seed N: seed of the random numbers
@@ -46,6 +44,9 @@ program NAME|FILE: {", ".join(FARMS + GRAPHS)}; or a file
 -o, --output FILE: write the record to this file
 --json: print the record as JSON
 """
+
+# settings that are options of the same name
+AS_GIVEN = ("ranks", "tasks", "size", "static", "samples", "emulate", "dilate", "seed", "schedule")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,20 +85,12 @@ def _settings(options: argparse.Namespace):
     held = options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn"
     if options.machine and held:
         raise InputError("--machine cannot be combined with --calibrate, --emulate, --dilate or --schedule")
+    given = {name: vars(options)[name] for name in AS_GIVEN}
     return ProgramSettings(
         program=_program_of(options.program),
-        ranks=options.ranks,
-        tasks=options.tasks,
-        size=options.size,
         n_bytes=options.bytes,
-        static=options.static,
         repetitions=options.repetitions or (0 if options.machine else 4),
-        samples=options.samples,
-        emulate=options.emulate,
-        dilate=options.dilate,
-        seed=options.seed,
-        schedule=options.schedule,
-        policy=vars(options)["if"],
+        **given,
     )
 
 

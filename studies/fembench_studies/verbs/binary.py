@@ -10,7 +10,6 @@ from fembench.errors import InputError
 
 TOP = "\n\n"
 OPTIONS = """
---level N = 0: reduce the graph, or the blocks of --blocks, by this level, 0 to 3 (default: 0)
 [from a program]
 --binary FILE: x86 executable that uses MPI (needs objdump)
 --args WORDS: the arguments of the program, in quotes
@@ -19,6 +18,7 @@ OPTIONS = """
 --cores N = 0: cores that the ranks of the predicted run share (default: those of this machine)
 --blocks NAME: print the blocks of this function and stop
 --dot FILE: with --blocks: write the flow chart, for Graphviz
+--level N = 0: with --blocks: reduce them by this level, 0 to 3 (default: 0)
 --count FILE: count loops, branches and calls in one more rehearsal, which takes a few microseconds for each
   branch passed, and write the counts
 --static: do not rehearse the program: a master and its slaves walk through its blocks, as in the source, and
@@ -30,13 +30,6 @@ OPTIONS = """
 def binary_options(parser: argparse.ArgumentParser) -> None:
     """What is known about a program, in a group."""
     declare(parser, OPTIONS, level=whole(0, 3), cores=whole(1))
-
-
-def smaller(graph, options: argparse.Namespace):
-    """The graph, reduced by the level asked for."""
-    from fembench_studies.graphs.reduce import reduced
-
-    return reduced(graph, options.level)
 
 
 def expected(options: argparse.Namespace):
@@ -51,6 +44,8 @@ def expected(options: argparse.Namespace):
 
     if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
         raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
+    if options.level:
+        raise InputError("--level without --blocks; expected a function whose blocks are reduced")
     if options.count and options.static:
         raise InputError("--count counts in a rehearsal; expected it without --static")
     if options.messages and not options.link:
@@ -123,7 +118,6 @@ def report(options: argparse.Namespace, found) -> str:
             "Loops": tables.loop_rows(found),
             "Branches": tables.branch_rows(found),
             "Functions": tables.function_rows(found),
-            "Library calls": tables.library_rows(found),
             "Not counted: what is reached through a pointer": tables.uncounted_rows(found),
         }
     if options.messages:

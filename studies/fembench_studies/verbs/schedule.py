@@ -1,7 +1,7 @@
 """Schedule a task graph of your own on unequal hosts.
 
-The graph is a JSON file: tasks with seconds (on a host of speed 1) or operations, edges with bytes.
-  {"tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "operations": 2e9}],
+The graph is a JSON file: tasks with seconds (on a host of speed 1), edges with bytes.
+  {"tasks": [{"name": "a", "seconds": 1.5}, {"name": "b", "seconds": 2}],
    "edges": [{"from": "a", "to": "b", "bytes": 65536}]}
 
 Prints the makespan of every method, and every task of the shortest schedule. All schedules are executed
@@ -23,7 +23,6 @@ graph GRAPH: task graph: a .json file
 --link S,B/S = 50e-6,118e6: network between hosts
 --inside S,B/S = 1e-6,5e9: messages inside a host
 --overhead SECONDS = 1e-6: with --hosts: time that a message occupies its sender, and its receiver
---rate RATE = 1e9: operations per second on a host of speed 1
 --method NAME,…: only these methods (default: all)
 -o, --output FILE: write every task of every schedule (CSV)
 --json: print the schedules as JSON
@@ -33,7 +32,7 @@ graph GRAPH: task graph: a .json file
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.options import declare, real
 
-    declare(parser, OPTIONS, rate=real(0, inner=True), overhead=real(0))
+    declare(parser, OPTIONS, overhead=real(0))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench_studies.scheduling.hosts import given_hosts, hosts_of, ranks_of
     from fembench_studies.scheduling.side_by_side import makespans, schedules, tasks, tree_of
 
-    made = read_graph(options.graph, options.rate)
+    made = read_graph(options.graph)
     if options.machine:
         platform = ranks_of(load_profile(options.machine), options.machine)
     elif options.hosts:

@@ -36,7 +36,6 @@ HOSTS = """
 [hosts] without these options, hosts are emulated (SYNTHETIC)
 --fast HOST[:CORES],…: fast hosts, all equal (default: two cores each)
 --slow HOST[:CORES],…: slow hosts, all equal (default: one core each)
---slow-speed SPEED: speed of an emulated slow processor; a fast one has 1 (default: 0.13, 1 : 7.7)
 """
 EXPLAIN = """
 study STUDY: a study, or one of its experiments
@@ -45,7 +44,7 @@ experiments [NAME,…]: only these experiments
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from fembench.cli.options import declare, real
+    from fembench.cli.options import declare
     from fembench.cli.parser import split
 
     words = parser.add_subparsers(
@@ -56,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, sentence in SENTENCES.items():
         child = words.add_parser(name, help=sentence, description=f"Repeat the study: {sentence}.")
-        declare(child, OPTIONS + (HOSTS if name == ON_HOSTS else ""), slow_speed=real(0, 1))
+        declare(child, OPTIONS + (HOSTS if name == ON_HOSTS else ""))
     for name in TOOLS:
         module = _tool(name)
         description, examples = split(module.__doc__ or "")
@@ -116,7 +115,7 @@ def _measure(options: argparse.Namespace, study, only: tuple[str, ...]) -> int:
     hosts = HostsAsked()
     if study.name == ON_HOSTS:
         fast, slow = (tuple(filter(None, text.split(","))) for text in (options.fast, options.slow))
-        hosts = HostsAsked(fast, slow, options.slow_speed or 0.0)
+        hosts = HostsAsked(fast, slow)
     request = StudyRequest(
         folder,
         options.quick,

@@ -1,14 +1,11 @@
 """Reductions of blocks: every path from entry to return keeps its time."""
 
-import copy
-
 import pytest
 from thesis_001 import DATA
 
 from fembench_studies.binaries.block_reduce import (
     hoist_common,
     merge_groupings,
-    merge_passages,
     reduce_blocks,
 )
 from fembench_studies.binaries.blocks import Function, Vertex, functions_of, successors
@@ -58,18 +55,6 @@ def test_every_way_takes_as_long_as_before_and_blocks_become_fewer(level):
     reduce_blocks(function, level)
     assert ways(function) == before
     assert len(function.vertices) < len(DIAMOND)
-
-
-def test_each_level_finds_more():
-    counts = []
-    for level in range(4):
-        function = made(*DIAMOND)
-        reduce_blocks(function, level)
-        counts.append(len(function.vertices))
-    assert counts[0] == len(DIAMOND)
-    assert counts == sorted(counts, reverse=True)
-    assert counts[1] > counts[2]
-    assert counts[2] > counts[3]
 
 
 def test_a_block_where_paths_meet_passes_its_cost_to_its_predecessors():
@@ -129,10 +114,3 @@ def test_the_thesis_program_takes_the_same_time_on_every_way(level):
     assert {name: ways(function) for name, function in functions.items()} == before
     counts.append(sum(len(f.vertices) for f in functions.values()))
     assert counts[0] > counts[1]
-
-
-def test_passages_are_merged_as_before():
-    function = made(*DIAMOND)
-    again = copy.deepcopy(function)
-    merge_passages(again)
-    assert [v.start for v in again.vertices.values()] == [0, 4, 12, 30, 40, 50, 52, 60]

@@ -8,12 +8,11 @@ from mpi_program import BEGIN, END, FARM, compiled
 from fembench.base.errors import InputError
 from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries import rehearsal
-from fembench_studies.binaries.blocks import COSTS
 from fembench_studies.binaries.counts import RankCounts, counts_of, deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called, load
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.expected_tables import passages, reaching, spans
-from fembench_studies.binaries.given import Given, Loops
+from fembench_studies.binaries.given import COSTS, Given, Loops
 from fembench_studies.binaries.rehearsal import count, rehearse
 
 ONE = dict.fromkeys(COSTS, 1e-9)
@@ -176,12 +175,12 @@ def test_a_prediction_prints_points_loops_functions_calls_and_messages(tmp_path,
     assert ["0", "2", "48 B", "100 µs"] in [[row[0], *row[3:6]] for row in rows if len(row) == 7]
     assert ["20", "20", "1-2: 20"] in [row[2:5] for row in rows]
     assert ["1", "answer", "1"] in [row[:3] for row in rows]
-    assert ["atoi", "0-2: 1", "", "rehearsed"] in rows
     log = rows[[row[0] for row in rows].index("from") + 2 :]
     assert [row[:3] for row in log[:2]] == [["0", "1", "24 B"], ["0", "2", "24 B"]]
     assert len(log) == 4
     assert '"messages": [\n  2,' in output("simulate", graph, "--link", "50e-6,125e6", "--json")
     assert "--messages without --link" in refusal(*words, "--messages")
+    assert "--level without --blocks" in refusal(*words, "--level", "2")
     # counts of one program are no counts of another
     other = compiled(tmp_path, BEGIN + END, "-O0")
     told = refusal("trace", "--binary", str(other), "--ranks", "2", "--static", "--given", counts)

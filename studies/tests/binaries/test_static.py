@@ -13,9 +13,8 @@ from fembench.model.engine import simulate
 from fembench.model.graph import ExecutionGraph, Receive, Send
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
-from fembench_studies.binaries.blocks import COSTS
 from fembench_studies.binaries.executable import Executable, load
-from fembench_studies.binaries.given import Given, Loops
+from fembench_studies.binaries.given import COSTS, Given, Loops
 from fembench_studies.binaries.rehearsal import PHASES
 from fembench_studies.binaries.static import events, prices, separator_of, walks
 

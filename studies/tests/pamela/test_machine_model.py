@@ -20,17 +20,11 @@ from fembench_studies.pamela.history import (
 from fembench_studies.pamela.machine_model import fastest, homogeneous, parse
 from fembench_studies.pamela.operations_job import OperationsFound
 from fembench_studies.programs.tasks import deal_tasks
-from fembench_studies.programs.tasks import factors as relative
 
 
 @pytest.mark.row("000:F5a")
 def test_tasks_of_the_thesis():
     assert printed_tasks((1, 0.4, 0.2), 128) == deal_tasks((1, 0.4, 0.2), 128) == (80, 32, 16)
-
-
-def test_the_printed_rule_deals_more_tasks_than_there_are():
-    sums = [sum(printed_tasks(factors(p), 100)) for p in (2, 4, 8, 16, 32)]
-    assert sums == [101, 102, 106, 105, 116]
 
 
 @pytest.mark.parametrize("p", [2, 4, 8, 16, 32])
@@ -39,14 +33,6 @@ def test_ours_deals_each_task_once_and_close_to_ideal(p):
     dealt = deal_tasks(w, 100)
     assert sum(dealt) == 100
     assert max(abs(s - 100 * x / sum(w)) for s, x in zip(dealt, w)) < 1
-
-
-def test_half_of_the_tasks_are_dealt_beforehand():
-    assert sum(deal_tasks((1, 1, 0.5), 101, 0.5)) == 50
-
-
-def test_the_fastest_has_factor_one():
-    assert relative((4.0, 2.0, 8.0)) == (0.5, 1.0, 0.25)
 
 
 @pytest.mark.parametrize("row", rows("pi_task_cost"), ids=lambda r: r["machine"])

@@ -68,11 +68,6 @@ def test_a_run_is_as_long_as_its_slowest_worker(monkeypatch):
     assert run(farm, [1, 21], [2, 2], 0) == pytest.approx(expected, rel=1e-6)
 
 
-def test_samples_are_bounded_and_depend_on_the_seed_alone():
-    assert all(len(s.samples) == 50 for s in sampled().series)
-    assert sampled(3) == sampled(3) != sampled(4)
-
-
 @pytest.mark.row("000:apps virtual")
 def test_pi_is_predicted_in_every_version():
     outcomes = experiment("pi")
@@ -80,12 +75,3 @@ def test_pi_is_predicted_in_every_version():
     whole = pooled(outcomes)
     assert coverage(whole) >= 0.6875
     assert whole.half_width <= 0.08
-
-
-def test_matrices_need_the_bound_phase_by_phase():
-    together, by_phase = experiment("mat"), experiment("mat", compose="phase")
-    assert max(s.mean_error for s in by_version(together)) <= 0.042
-    assert coverage(pooled(together)) >= 0.36
-    assert max(s.mean_error for s in by_version(by_phase)) <= 0.02
-    assert pooled(by_phase).middle_error < pooled(together).middle_error
-    assert all(a.measured == b.measured for a, b in zip(together, by_phase))

@@ -7,7 +7,7 @@ from planted_calibration import planted_calibration
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.model.interval import TimeRange
-from fembench_studies.pamela.program_models import Farm, machine_of, predict_farm
+from fembench_studies.pamela.program_models import machine_of
 from fembench_studies.programs import program_session
 from fembench_studies.programs.cases import case_of, predicted
 from fembench_studies.programs.program_session import untested
@@ -50,54 +50,39 @@ def test_tasks_are_dealt_by_calibrated_speed():
 def test_a_farm_takes_as_long_as_its_slowest_worker():
     record = calibration(POINTS)
     case = case_of(options("pi", tasks=3, size=3_000_000), record)
-    found = predicted(case, record, options("pi"))
+    found = predicted(case, record)
     # two tasks of a million points at 1e-8 s beside one at 2e-8 s, three messages each way
     assert found.low == pytest.approx(0.02 + 3e-3 + 1e-3, rel=0.2)
     assert found.terms["T_net"] == pytest.approx((6e-3, 6e-3))
     assert found.model == "calibrated"
 
 
-def test_workers_that_share_cores_take_longer():
-    machine = machine_of(calibration(POINTS))
-    apart, shared = (
-        predict_farm(Farm({"pi_point": 1e6}, 8, 8, dealt=(10, 10), cores=cores), machine)[0].seconds.low
-        for cores in (0, 1)
-    )
-    assert apart == pytest.approx(0.2 + 0.02 + 0.01, rel=0.05)
-    assert shared == pytest.approx(0.3 + 0.02, rel=0.05)
-
-
-def test_a_conditional_by_q_and_at_worst():
+def test_a_conditional_counts_as_often_as_it_is_true():
     samples = {"power_10": ((1.0,),) * 3, "element": ((0.01,),) * 3}
     record = calibration(samples)
     case = case_of(options("partial", tasks=2, size=10), record)
-    informed = predicted(case, record, options("partial"))
-    worst = predicted(case, record, options("partial", policy="worst"))
-    assert informed.low == pytest.approx(1 + 0.25, rel=0.01)
-    assert worst.low == pytest.approx(1 + 1, rel=0.01)
-    assert (informed.conditionals, worst.conditionals) == ("q", "worst")
+    found = predicted(case, record)
+    assert found.low == pytest.approx(1 + 0.25, rel=0.01)
+    assert found.conditionals == "q"
 
 
 def test_graphs_are_predicted_by_hlogp():
     record = calibration({"unit": ((0.1,), (0.1,), (0.2,))})
     case = case_of(options("ring", size=10), record)
-    found = predicted(case, record, options("ring"))
+    found = predicted(case, record)
     assert found.low == pytest.approx(1 + 1 + 2 + 3e-3)
     assert found.high == pytest.approx(found.low + 3 * 2e-4)  # seen at once, or 0.2 ms later
     assert case.host == (0, 1, 2, 0)
     scheduled = case_of(options("fork-join", size=10, schedule="heft"), record)
     turns = case_of(options("fork-join", size=10), record)
-    assert (
-        predicted(scheduled, record, options("fork-join")).low
-        < predicted(turns, record, options("fork-join")).low
-    )
+    assert predicted(scheduled, record).low < predicted(turns, record).low
 
 
 def test_more_workers_than_calibrated_are_like_the_last():
     record = calibration(POINTS)
     case = case_of(options("pi", ranks=6, tasks=10, size=10_000_000), record)
     assert len(case.dealt) == 5
-    assert predicted(case, record, options("pi")).low > 0.03
+    assert predicted(case, record).low > 0.03
 
 
 def test_a_record_comes_back(tmp_path):

@@ -53,7 +53,7 @@ def test_messages_keep_workers():
     case = case_of(asked, plain)
     assert case.dealt == (20, 10)
     assert simulated(case, kept) - simulated(case, plain) == pytest.approx(20 * 5e-3, rel=0.02)
-    closed = [predicted(case, record, asked).low for record in (plain, kept)]
+    closed = [predicted(case, record).low for record in (plain, kept)]
     assert closed[1] - closed[0] == pytest.approx(20 * 4.5e-3, rel=0.02)
 
 
@@ -61,8 +61,8 @@ def test_tasks_dealt_while_it_runs_are_predicted_in_closed_form_only():
     record = calibration(POINTS)
     asked = options("pi", tasks=30, size=30_000_000, static=0.5)
     case = case_of(asked, record)
-    closed = predicted(case, record, asked)
-    whole = predicted(case_of(options("pi", tasks=30, size=30_000_000), record), record, asked)
+    closed = predicted(case, record)
+    whole = predicted(case_of(options("pi", tasks=30, size=30_000_000), record), record)
     assert (closed.low, closed.high) == (whole.low, whole.high)
     with pytest.raises(InputError, match="deal all tasks before"):
         simulated(case, record)
@@ -82,7 +82,7 @@ def test_given_costs_of_messages_are_those_of_hlogp(program):
         msgspec.structs.replace(plain, costs=(cost,) * len(plain.edges))
         for cost in ((0.2, -0.15, 0.1), (0.0, 0.0, 0.0))
     )
-    low = [predicted(case, record, asked).low for case in (dear, plain, free)]
+    low = [predicted(case, record).low for case in (dear, plain, free)]
     assert low[0] > low[1] == low[2]  # a message is never there before it can be
     if program == "ring":  # it travels while the sender is occupied, and arrives at begin + Os + L
         assert low[0] == pytest.approx(1 + 1 + 2 + 3 * (0.2 - 0.15 + 0.1))

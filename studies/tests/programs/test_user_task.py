@@ -25,9 +25,6 @@ def results(size):
 
 def work(data, size):
     return np.full(size, data.sum())
-
-def task_number(data, size):
-    return np.full(size, data[0])
 """
 
 
@@ -51,7 +48,6 @@ def result(program, task=3, tasks=10, size=2, seed=4):
 def test_a_python_file_gives_inputs_and_results(own):
     assert is_farm(own)
     assert result(own) == [43.5, 43.5]
-    assert result(f"{own}:task_number") == [3.0, 3.0]
 
 
 def test_without_functions_for_them_the_input_is_the_number_and_the_result_one(tmp_path):
@@ -92,12 +88,12 @@ def test_results_are_computed_again(own):
 def test_a_calibration_of_another_version_of_the_file_is_refused(own):
     settings = ProgramSettings(own, ranks=3, tasks=4)
     record = planted(own, {"task": ((1.0,), (1.0,), (1.0,))}, code=digest(own))
-    found = predicted(case_of(settings, record), record, settings)
+    found = predicted(case_of(settings, record), record)
     assert found.low == pytest.approx(2.0, abs=0.02)
     with open(own, "a") as file:
         file.write("\n")
     with pytest.raises(InputError, match=r"not a calibration of .* as it is now"):
-        predicted(case_of(settings, record), record, settings)
+        predicted(case_of(settings, record), record)
 
 
 def test_ranks_that_find_another_file_do_not_run_it(own, tmp_path):

@@ -9,11 +9,12 @@ import pytest
 
 from fembench.model.interval import TimeRange
 from fembench.report.table import to_json
+from fembench_studies import charts
 from fembench_studies.page import publish
 from fembench_studies.pamela import interval_score
 from fembench_studies.pamela.park import experiment
 from fembench_studies.programs.cases import case_of
-from fembench_studies.thesis_000 import farm_gates, farm_plots, farm_printed, farm_study, farm_tables
+from fembench_studies.thesis_000 import farm_gates, farm_printed, farm_study, farm_tables
 from fembench_studies.thesis_000.farm_live import QUICK, settings_of
 
 DATA = Path(__file__).parents[3] / "tests" / "data"
@@ -58,7 +59,7 @@ def test_farms_under_mpi_are_claimed_to_lie_inside_narrow_intervals(slower, othe
     record = SimpleNamespace(error=0.0, environment=SimpleNamespace(hosts=(host,)))
     times = [slower * t for t in (1.0, 1.01, 0.99, 1.0, 1.02)]
     score = interval_score.score(times, [TimeRange(0.96, 1.04)] * 5)
-    claims = farm_gates.live_claims([SimpleNamespace(program="pi", record=record, informed=score)])
+    claims = farm_gates.live_claims([SimpleNamespace(program="pi", record=record, score=score)])
     assert [c.limit for c in claims] == [2.3, 50.0, 8.0]
     assert all(c.verdict.startswith(verdict) for c in claims[:2])
     width = "yes" if verdict == "NO" else verdict
@@ -113,17 +114,17 @@ def test_the_cost_of_a_task_of_the_fastest_machine_is_the_same_on_any_number_of_
 @pytest.mark.row("000:A11/R3R4")
 def test_plots_draw_the_numbers_of_the_tables(park, monkeypatch):
     drawn, bars = [], []
-    monkeypatch.setattr(farm_plots.charts, "grouped", lambda *_, **__: drawn.append(_[3]))
-    farm_plots.hits("pi", park["pi"], farm_printed.thesis_scores())
+    monkeypatch.setattr(charts, "grouped", lambda *_, **__: drawn.append(_[3]))
+    farm_tables.hits("pi", park["pi"], farm_printed.thesis_scores())
     panels = {panel.title: panel.series for panel in drawn[0]}
     for said in carried("hits_by_version"):
         if said["version"].startswith("pi_"):
             expected = [int(said[f"hits_{p}_machines"]) for p in (2, 4, 8, 16, 32)]
             assert panels[said["version"][3:]]["thesis"] == expected
     assert panels["A"]["here"] == [o.score.hits for o in park["pi"] if o.version == "A"]
-    monkeypatch.setattr(farm_plots, "_bars", lambda axes, series, title: bars.append((title, series)))
-    monkeypatch.setattr(farm_plots.canvas, "legend_below", lambda *_: None)
-    farm_plots.times("mat", park["mat"])
+    monkeypatch.setattr(farm_tables, "_bars", lambda axes, series, title: bars.append((title, series)))
+    monkeypatch.setattr(farm_tables.canvas, "legend_below", lambda *_: None)
+    farm_tables.times("mat", park["mat"])
     shown = dict(bars)
     runs = farm_printed.printed_runs()
     assert shown["D, thesis"] == [runs["mat_D", p][:3] for p in (2, 4, 8, 16, 32)]

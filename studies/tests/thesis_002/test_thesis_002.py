@@ -16,7 +16,7 @@ from fembench.report.balance_tables import prediction_errors
 from fembench.report.table import to_json
 from fembench_studies.bsp.bsp_job import CellTimes, ProgramTimes
 from fembench_studies.layout import source_table
-from fembench_studies.thesis_002 import bsp_gates, bsp_study, bsp_tables
+from fembench_studies.thesis_002 import bsp_study, bsp_tables
 from fembench_studies.thesis_002.bsp_plan import (
     FULL,
     OURS,
@@ -110,7 +110,7 @@ def test_claims_have_intervals_over_five_or_fifteen_interleaved_repetitions():
             for c in times.cells
         ]
         made = msgspec.structs.replace(times, cells=tuple(cells), others=others)
-        return {c.what.split(": ")[1]: c for c in bsp_gates.claims({scenario: made})}
+        return {c.what.split(": ")[1]: c for c in bsp_tables.claims({scenario: made})}
 
     good = judged()
     assert all(c.low < c.found <= c.high for what, c in good.items() if "over that without" in what)
@@ -235,7 +235,7 @@ def test_a_claim_of_predictions_is_missed_if_the_median_superstep_is_off_by_more
             msgspec.structs.replace(c, ledger=msgspec.structs.replace(c.ledger, looks=looks))
             for c in times.cells
         )
-        made = bsp_gates.claims({scenario: msgspec.structs.replace(times, cells=cells)})
+        made = bsp_tables.claims({scenario: msgspec.structs.replace(times, cells=cells)})
         return next(c.verdict for c in made if "predicted superstep" in c.what)
 
     assert verdict((0.5, 0.51, 0.49, 0.5, 0.52, 0.5)) == "yes"

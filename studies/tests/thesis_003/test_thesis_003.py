@@ -12,7 +12,7 @@ from planted_calibration import planted_calibration
 from fembench.model.measures import makespan_error, process_error
 from fembench_studies.page import publish
 from fembench_studies.programs.cases import case_of
-from fembench_studies.thesis_003 import slaves_live, slaves_study, slaves_tables
+from fembench_studies.thesis_003 import slaves_live, slaves_study
 
 TESTS = Path(__file__).parents[3] / "tests"
 COST = {"integral": ("trapezoid", 1e-7), "product": ("row_400", 5e-3)}
@@ -61,8 +61,8 @@ def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
     with open(TESTS / "data" / "seed003_derived_errors.csv", newline="") as stream:
         theirs = list(csv.DictReader(stream))
     for live, row in zip(found, theirs, strict=True):
-        simulated, real = slaves_tables.thesis_times(live)
-        mine = slaves_tables.errors(real, simulated)
+        simulated, real = slaves_study.thesis_times(live)
+        mine = slaves_study.errors(real, simulated)
         for got, name in zip(mine, MEASURES):
             assert got == pytest.approx(float(row[name]), abs=0.4), name
         assert makespan_error(real, simulated) == mine[1]
@@ -108,7 +108,7 @@ def test_the_page_has_tables_with_both_numbers(page):
 
 def test_a_slow_run_is_seen_as_an_error():
     late = ran("product", 4, slower=1.25)
-    assert slaves_tables.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
+    assert slaves_study.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
 
 
 @pytest.mark.row("003:A14")
@@ -126,4 +126,4 @@ def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_va
 
 def test_a_wrong_value_judges_no_claim(found):
     wrong = dataclasses.replace(found[0], record=msgspec.structs.replace(found[0].record, error=2.0))
-    assert {c.verdict for c in slaves_tables.claims([wrong])} == {"INVALID: the program found a wrong value"}
+    assert {c.verdict for c in slaves_study.claims([wrong])} == {"INVALID: the program found a wrong value"}

@@ -78,9 +78,3 @@ def test_runs_on_other_hosts_or_on_another_number_of_cores_are_not_the_same_case
 def test_hosts_that_make_no_pair_are_refused(fast, slow):
     with pytest.raises(InputError):
         given(fast, slow)
-
-
-@pytest.mark.parametrize("speed", [0.0, 1.5, -1.0])
-def test_a_slow_speed_that_is_none_is_refused(speed):
-    with pytest.raises(InputError):
-        emulated(2, speed)

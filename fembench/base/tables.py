@@ -26,8 +26,12 @@ def table(
     columns = [[h, *(row[i] for row in cells)] for i, h in enumerate(headers)]
     widths = [max(3, *map(len, column)) for column in columns]
     sides = [align[i : i + 1] or _side([row[i : i + 1] for row in rows]) for i in range(len(headers))]
-    lines = [_line(headers, widths, sides), _rule(widths, sides)]
-    return "\n".join(lines + [_line(row, widths, sides) for row in cells])
+    filled = (
+        [cell.rjust(width) if side == "r" else cell.ljust(width) for cell in column]
+        for column, width, side in zip(columns, widths, sides)
+    )
+    head, *lines = (f"| {' | '.join(row)} |" for row in zip(*filled))
+    return "\n".join([head, _rule(widths, sides), *lines])
 
 
 def _text(value: object, digits: int) -> str:
@@ -35,7 +39,8 @@ def _text(value: object, digits: int) -> str:
         return MISSING
     if isinstance(value, float):
         return f"{value:.{digits}g}"
-    return re.sub(r"<(?=[A-Za-z/!?])", TAG, str(value).replace("|", BAR).replace("\n", " "))
+    text = str(value).replace("|", BAR).replace("\n", " ")
+    return re.sub(r"<(?=[A-Za-z/!?])", TAG, text) if "<" in text else text
 
 
 def csv_cell(value: object) -> object:
@@ -48,11 +53,6 @@ def _side(column: Sequence[Sequence[object]]) -> str:
     """'r' if every value present is a number."""
     values = [cell[0] for cell in column if len(cell) and cell[0] is not None]
     return "r" if values and all(isinstance(v, (int, float)) for v in values) else "l"
-
-
-def _line(row: Sequence[str], widths: Sequence[int], sides: Sequence[str]) -> str:
-    filled = (c.rjust(w) if s == "r" else c.ljust(w) for c, w, s in zip(row, widths, sides))
-    return f"| {' | '.join(filled)} |"
 
 
 def _rule(widths: Sequence[int], sides: Sequence[str]) -> str:

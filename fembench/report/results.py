@@ -14,7 +14,7 @@ from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, same_kind
 from fembench.records.nodes import NodesRecord
 from fembench.records.record import Record
-from fembench.records.times import Times
+from fembench.records.times import Times, times_of
 from fembench.report.measures import Time, times
 from fembench.weights.host_speed import HostSpeeds, host_speeds
 
@@ -83,7 +83,7 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
     made = []
     for pool in found:
         siblings = [p for p in found if p.case.question.mesh == pool.case.question.mesh]
-        runs = tuple(map(Times, pool.records))
+        runs = tuple(map(times_of, pool.records))
         made.append(
             Result(
                 pool=pool,

@@ -132,7 +132,7 @@ def partly_cached(record: Record) -> bool:
 def _share_in_l3(record: Record) -> float:
     """L3 caches over the matrix, on the host where that is least; 0 if a size is not known."""
     e, held = record.environment, record.solve.matrix_bytes
-    parts = [sum(held[p] for p, at in enumerate(e.rank_host) if at == host) for host in range(len(e.hosts))]
+    parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()
     shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]
     return min(shares, default=0.0)
 

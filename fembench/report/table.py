@@ -72,11 +72,17 @@ class Column:
     form: str = ""
     text_of: Callable[[Any], str] | None = None  # instead of a form
 
-    def parts(self, value: Any) -> dict[str, object]:
-        """Raw values by name; None for missing ones."""
-        names = self.key.split()
-        values = value if isinstance(value, tuple) else (value,) * len(names)
-        return {n: None if missing(v) else v for n, v in zip(names, values, strict=True)}
+    @property
+    def names(self) -> list[str]:
+        """In CSV and JSON."""
+        return self.key.split()
+
+    def raw(self, values: Iterable[Any]) -> list[list[object]]:
+        """The raw values of each name, of one or more; None for missing ones."""
+        names = self.names
+        parts = (v if isinstance(v, tuple) else (v,) * len(names) for v in values)
+        columns = zip(names, zip(*parts, strict=True), strict=True)
+        return [[None if missing(part) else part for part in column] for _, column in columns]
 
     def show(self, value: Any) -> str:
         """A value as text."""
@@ -84,6 +90,8 @@ class Column:
             return tables.MISSING
         if self.text_of is not None:
             return self.text_of(value)
+        if "{" not in self.form and not isinstance(value, tuple):
+            return self._text(value)
         parts = value if isinstance(value, tuple) else (value,)
         if "{" in self.form:
             return _TEMPLATES.format(self.form.lstrip(">"), *parts).rstrip()
@@ -91,11 +99,10 @@ class Column:
         return _joined(*map(self._text, dict.fromkeys(parts) if counts else parts))
 
     def _text(self, part: Any) -> str:
-        _, _, unit = self.key.rpartition("_")
         if isinstance(part, str) or self.form:
             return format(part, self.form)
         plain = units.count if isinstance(part, int) else "{:.2f}".format
-        return UNITS.get(unit, plain)(part)
+        return UNITS.get(self.key.rpartition("_")[2], plain)(part)
 
     def number(self, values: Iterable[object]) -> bool:
         """Whether these values are numbers, which are aligned right."""
@@ -143,7 +150,15 @@ class Table:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the raw columns, as in CSV and JSON."""
-        return tuple(name for c in self.columns for name in c.key.split())
+        return tuple(name for c in self.columns for name in c.names)
+
+    @property
+    def raw(self) -> list[list[object]]:
+        """The values of each of `names`, row after row; None for missing ones."""
+        if not self.rows:
+            return [[] for _ in self.names]
+        columns = zip(self.columns, zip(*self.rows, strict=True), strict=True)
+        return [values for c, column in columns for values in c.raw(column)]
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """One raw column, (n_rows,): int64, float64 (nan for missing values), or objects.
@@ -154,7 +169,7 @@ class Table:
             raise InputError(
                 f"table {self.name}: no column '{name}'; expected one of {', '.join(self.names)}"
             )
-        values = [row[name] for row in to_json(self)]
+        values = self.raw[self.names.index(name)]
         if all(isinstance(v, int) for v in values):
             return np.array(values, np.int64)
         if all(v is None or isinstance(v, (int, float)) for v in values):
@@ -169,9 +184,9 @@ class Table:
             raise InputError("to_pandas: pandas is not installed; pip install pandas") from None
         return pandas.DataFrame({name: self[name] for name in self.names})
 
-    def shown(self) -> list[list[str]]:
-        """Every value as text."""
-        return [[c.show(v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows]
+    def shown(self, most: int | None = None) -> list[list[str]]:
+        """Every value as text, of the first `most` rows."""
+        return [[c.show(v) for c, v in zip(self.columns, row, strict=True)] for row in self.rows[:most]]
 
     @property
     def numbers(self) -> list[bool]:
@@ -235,21 +250,14 @@ def to_csv(table: Table) -> str:
     """Comma-separated raw values (`tables.csv_cell`); empty if missing."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([name for c in table.columns for name in c.key.split()])
-    writer.writerows(map(tables.csv_cell, row.values()) for row in to_json(table))
+    writer.writerow(table.names)
+    writer.writerows(zip(*(map(tables.csv_cell, values) for values in table.raw)))
     return stream.getvalue()
 
 
 def to_json(table: Table) -> list[dict[str, object]]:
     """One object per row; None for missing values."""
-    return [
-        {
-            name: part
-            for c, value in zip(table.columns, row, strict=True)
-            for name, part in c.parts(value).items()
-        }
-        for row in table.rows
-    ]
+    return [dict(zip(table.names, row)) for row in zip(*table.raw)]
 
 
 def missing(value: object) -> bool:

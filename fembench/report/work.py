@@ -32,10 +32,11 @@ def parts(results: Iterable[Result]) -> Rows:
     """One row per part."""
     for r in partitions(results):
         p = r.record.partition
+        whole = max(sum(p.cells), 1)
         for rank in range(r.ranks):
             yield (
                 (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
-                + (p.cells[rank] / max(sum(p.cells), 1), p.cells[rank], p.dofs[rank], p.blocks[rank])
+                + (p.cells[rank] / whole, p.cells[rank], p.dofs[rank], p.blocks[rank])
                 + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
                 + (cpu_ranges(r.record.environment.affinity[rank]),)
             )
@@ -56,8 +57,8 @@ def balance(results: Iterable[Result]) -> Rows:
     """One row per partition: how even it is, and the size of its interface."""
     for r in partitions(results):
         p = r.record.partition
-        pairs = sum(len(n) for n in p.neighbours) // 2
-        miss = max(abs(c / max(sum(p.cells), 1) / t - 1) if t else 0.0 for c, t in zip(p.cells, p.targets))
+        pairs, whole = sum(len(n) for n in p.neighbours) // 2, max(sum(p.cells), 1)
+        miss = max(abs(c / whole / t - 1) if t else 0.0 for c, t in zip(p.cells, p.targets))
         yield (
             (r.mesh, p.method, (r.ranks, r.setting), _imbalance(p.cells, p.targets))
             + (_imbalance(p.blocks, p.targets), _imbalance(p.shared_dofs, (1,) * r.ranks), miss)

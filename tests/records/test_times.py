@@ -10,7 +10,7 @@ from fembench.base.errors import InputError
 from fembench.records import phases
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, SEND, TOP_LEVEL, WAIT
 from fembench.records.store import load
-from fembench.records.times import Times
+from fembench.records.times import Times, times_of
 
 RECORD = load(Path(__file__).parent.parent / "data" / "record.json")
 TIMED = [s for s in RECORD.sets if not s.warmup]
@@ -108,3 +108,10 @@ def test_a_set_that_lacks_a_rank_is_refused():
         times = with_sets(TIMED[0], replace(TIMED[0], **lacking))
         with pytest.raises(InputError, match="incomplete"):
             _ = times.all_sets, times.all_walls, times.all_counts
+
+
+def test_times_are_read_once_for_a_new_verdict_and_anew_for_other_sets():
+    judged = replace(RECORD, verdict=replace(RECORD.verdict, status="INVALID"))
+    assert times_of(judged) is times_of(RECORD)
+    shorter = replace(RECORD, sets=RECORD.sets[1:])
+    assert len(times_of(shorter).all_sets) == len(RECORD.sets) - 1

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fembench.base import units
 from fembench.report.plots import canvas
-from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.plots.canvas import Axes, Floats, Plot
 
 WRITTEN = 16  # values that are written on the bars of a panel at most
 
@@ -65,7 +65,7 @@ def _group(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
     for k, (label, values) in enumerate(panel.series.items()):
         heights = np.asarray(values, float)
         at = np.arange(len(heights)) + width * (k - (len(panel.series) - 1) / 2)
-        axes.bar(at, heights, 0.95 * width, color=colours[label])
+        _bars(axes, at, 0.95 * width, np.zeros(len(at)), np.nan_to_num(heights), colours[label])
         if label in panel.marks:
             axes.hlines(panel.marks[label], at - 0.5 * width, at + 0.5 * width, colors=canvas.BLACK)
         if written and len(heights) * len(panel.series) <= WRITTEN:
@@ -76,12 +76,15 @@ def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
     at = np.arange(len(panel.names))
     top = np.zeros(len(at))
     for label, values in panel.series.items():
-        heights = np.nan_to_num(np.asarray(values, float))
-        if heights.any():
-            axes.bar(at, heights, 0.78, top, color=colours[label])
-        top = top + heights
+        base, top = top, top + np.nan_to_num(np.asarray(values, float))
+        if (top > base).any():
+            _bars(axes, at, 0.78, base, top, colours[label])
     if written and len(at) <= WRITTEN // 2:
         _write(axes, at, top, units.digits)
+
+
+def _bars(axes: Axes, at: npt.NDArray[Any], width: float, low: Floats, high: Floats, colour: str) -> None:
+    canvas.rectangles(axes, at - 0.5 * width, at + 0.5 * width, low, high, colour)
 
 
 def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, text: Callable[[float], str]) -> None:

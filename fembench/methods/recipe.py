@@ -3,6 +3,7 @@
 The solver counts its work from it, and the model prices it: both read the same declarations.
 """
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,22 +27,22 @@ class Recipe:
         """Of one pass."""
         return step.work(self.precond.inverse)
 
-    @property
+    @functools.cached_property
     def application(self) -> tuple[Step, ...]:
         """The steps of one application of M; none where M^-1 is folded in."""
         return self.precond.application or () if Application() in self.steps else ()
 
-    @property
+    @functools.cached_property
     def updates(self) -> Work:
         """Passes that write vectors."""
         return self._sum(s for s in self.steps if isinstance(s, Pass) and s.writes)
 
-    @property
+    @functools.cached_property
     def dots(self) -> Work:
         """Inner products."""
         return self._sum(s for s in self.steps if isinstance(s, Pass) and not s.writes)
 
-    @property
+    @functools.cached_property
     def applied(self) -> Work:
         """One application of M, its products apart."""
         return self._sum(s for s in self.application if isinstance(s, Pass))

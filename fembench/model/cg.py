@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.methods.lookup import product_name
-from fembench.methods.recipe import PLAIN, Recipe, recipe
+from fembench.methods.recipe import PLAIN, Recipe
 from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
 from fembench.model.rates import Rates
@@ -99,7 +99,7 @@ def prices(
     """[rank] prices from the profile's speeds, at the size of the rank's part and while together[rank] ranks
     of its host compute (default: all of them). Raises InputError for a run that has no price."""
     check_supported(work, correction)
-    c, one = correction or Correction(), recipe(work.case.method)
+    c, one = correction or Correction(), work.recipe
     together, sizes = together or company(slots), work.product_units()
     name = product_name(work.case.method)
     stretch = stretched_by(work, rates)

@@ -6,7 +6,6 @@ Turns are simulated until they repeat. Once the clocks of all ranks advance by t
 """
 
 import functools
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, overload
@@ -70,7 +69,7 @@ def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
     clock, wait = np.zeros(n), np.zeros((n, phases))
     runs: list[SegmentRun] = []
     for segment in plan.segments:
-        run, clock = _Runner(segment, n, phases).run(clock, wait, period)
+        run, clock = _Runner(segment, n).run(clock, wait, period)
         runs.append(run)
     return outcome(plan, clock, wait, runs)
 
@@ -96,9 +95,10 @@ class _Level:
     arrived in the turn before: few change places from turn to turn."""
 
     nodes: Ints  # (n,)
-    place: Ints  # (n,) their indices into ends
-    before: Ints  # (n,) index into ends
+    place: slice  # of ends
+    before: Ints | slice  # (n,) of ends
     work: Array  # (n,)
+    own: Array  # (n,) work and all Or
     sources: Ints  # (k, n) index into ends: the begin of each message's sender node
     offsets: Array  # (k, n) seconds from there to its arrival; -inf if a node waits for fewer
     posts: Ints | None  # the same for the receiver; None: no message of the level waits for its receiver
@@ -140,23 +140,24 @@ Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nod
 
 
 class _Runner:
-    """Simulates one segment. In the array of ends, node k follows the ranks' clocks: index n_ranks + k."""
+    """Simulates one segment. In the array of ends, the nodes follow the ranks' clocks, level after level, so
+    that what is simulated at once lies together."""
 
-    def __init__(self, segment: Segment, ranks: int, phases: int) -> None:
+    def __init__(self, segment: Segment, ranks: int) -> None:
         self._segment, self._ranks = segment, ranks
         nodes = segment.node_table
-        self._levels = [self._level(level) for level in segment.levels]
-        self._before = segment.before + ranks
-        self._last = segment.last + ranks
-        self._waiting = np.flatnonzero(nodes.phase >= 0)
-        self._place = nodes.rank[self._waiting] * phases + nodes.phase[self._waiting]
-        self._begin, self._end = self._before[self._waiting], self._waiting + ranks  # of nodes that wait
+        order = np.concatenate([np.arange(0), *segment.levels])
+        self._place = np.arange(ranks + len(nodes))  # in ends, of the clocks and of the nodes
+        self._place[ranks + order] = ranks + np.arange(len(nodes))
+        self._before = self._place[ranks + segment.before]
+        self._last = self._place[ranks + segment.last]
         own = nodes.work + np.bincount(nodes.waiting(), nodes.overhead, len(nodes))
-        self._own = own[self._waiting]
+        self._levels = [self._level(level, own[level]) for level in segment.levels]
+        self._waiting = order[nodes.phase[order] >= 0]
+        self._last_ends = np.full(len(self._place), np.nan)
 
-    def _level(self, level: Ints) -> _Level:
+    def _level(self, level: Ints, own: Array) -> _Level:
         nodes, messages = self._segment.node_table, self._segment.message_table
-        before = self._segment.before + self._ranks
         first = nodes.first_wait[level]
         counts = nodes.first_wait[level + 1] - first
         wait = within(first, counts)
@@ -173,16 +174,18 @@ class _Runner:
         def ends(node: Ints, offset: Array) -> tuple[Ints, Array]:
             """Where a node begins, and how long after that the message arrives."""
             arrival = np.where(node >= 0, offset + messages.latency[number], -np.inf)
-            return spread(before[np.maximum(node, 0)], 0), spread(arrival, -np.inf)
+            return spread(self._before[np.maximum(node, 0)], 0), spread(arrival, -np.inf)
 
         sources, offsets = ends(messages.sent[number], messages.sent_offset[number])
         posted = messages.posted[number]
         posts, post_offsets = ends(posted, messages.posted_offset[number])
+        begin = int(self._place[self._ranks + level[0]])
         return _Level(
             level,
-            level + self._ranks,
-            before[level],
+            slice(begin, begin + len(level)),
+            _view(self._before[level]),
             nodes.work[level],
+            own,
             sources,
             offsets,
             posts if np.any(posted >= 0) else None,
@@ -196,59 +199,64 @@ class _Runner:
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
         """Simulate all turns from these clocks, adding to `wait` (n_ranks, n_phases); return new clocks."""
         segment, clocks = self._segment, [clock]
-        waited, recent = np.zeros(len(self._waiting)), deque[Array](maxlen=max(PERIODS))
+        waited = np.zeros(len(self._place))
         for left in reversed(range(segment.turns)):
-            clock, spent = self._turn(clock)
-            clocks.append(clock)
-            recent.append(spent)
-            waited += spent
+            clocks.append(self._turn(clocks[-1], waited))
             found = _period(clocks) if period and left else 0
             if found:
-                return self._extrapolate(clocks, waited, np.sum(list(recent)[-found:], axis=0), wait, found)
+                return self._extrapolate(clocks, waited, wait, found)
         self._add(wait, waited)
-        return SegmentRun(segment, LazyTurns(self, clocks[:-1]), 0, 0, 0.0, 0), clock
+        return SegmentRun(segment, LazyTurns(self, clocks[:-1]), 0, 0, 0.0, 0), clocks[-1]
 
     def _extrapolate(
-        self, clocks: list[Array], waited: Array, each: Array, wait: Array, period: int
+        self, clocks: list[Array], waited: Array, wait: Array, period: int
     ) -> tuple[SegmentRun, Array]:
-        """The remaining turns: whole periods, which wait `each`, at once, the rest one by one."""
+        """The remaining turns: whole periods, which wait as the last one, at once, the rest one by one."""
+        each = np.zeros(len(waited))
+        for clock in clocks[-1 - period : -1]:
+            self._turn(clock, each)
         advance = float(np.mean(clocks[-1] - clocks[-1 - period]))
         repeats, rest = divmod(self._segment.turns - len(clocks) + 1, period)
         waited += repeats * each
         clock = clocks.pop() + repeats * advance
         for _ in range(rest):
             clocks.append(clock)
-            clock, spent = self._turn(clock)
-            waited += spent
+            clock = self._turn(clock, waited)
         self._add(wait, waited)
         return SegmentRun(self._segment, LazyTurns(self, clocks), period, repeats, advance, rest), clock
 
     def _add(self, wait: Array, waited: Array) -> None:
-        if len(self._place):
-            wait += np.bincount(self._place, waited, wait.size).reshape(wait.shape)
+        nodes, each = self._segment.node_table, self._waiting
+        if len(each):
+            cell = nodes.rank[each] * wait.shape[1] + nodes.phase[each]
+            seconds = waited[self._place[self._ranks + each]]
+            wait += np.bincount(cell, seconds, wait.size).reshape(wait.shape)
 
-    def _turn(self, clock: Array) -> tuple[Array, Array]:
-        """One turn from these clocks: (clocks after it, seconds waited by each node that waits)."""
-        ends = self._ends(clock)
-        spent = ends[self._end]
-        spent -= ends[self._begin]
-        spent -= self._own
-        return ends[self._last], np.maximum(spent, 0.0, out=spent)
+    def _turn(self, clock: Array, waited: Array) -> Array:
+        """The clocks after one turn from these; the seconds that each node waits are added to `waited`."""
+        return np.asarray(self._ends(clock, waited)[self._last])
 
-    def _ends(self, clock: Array, arrive: Arrive | None = None) -> Array:
-        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there.
+    def _ends(self, clock: Array, waited: Array | None = None, arrive: Arrive | None = None) -> Array:
+        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there, level after
+        level; the next call overwrites them.
 
-        `arrive` is told of all messages that arrive at the nodes of a level, each before it is received.
+        The seconds that each node waits are added to `waited`, in the same places. `arrive` is told of all
+        messages that arrive at the nodes of a level, each before it is received.
         """
-        ends = np.full(self._ranks + len(self._segment.node_table), np.nan)
+        ends = self._last_ends
         ends[: self._ranks] = clock
         for level in self._levels:
-            t = ends[level.before] + level.work
+            begin, t = ends[level.before], ends[level.place]
+            np.add(begin, level.work, out=t)
             for arrival, receive, number in zip(level.arrivals(ends), level.receive, level.numbers):
                 if arrive:
                     arrive(level, t, arrival, number)
-                t = np.maximum(t, arrival) + receive
-            ends[level.place] = t
+                np.maximum(t, arrival, out=t)
+                t += receive
+            if waited is not None:
+                spent = t - begin
+                spent -= level.own
+                waited[level.place] += np.maximum(spent, 0.0, out=spent)
         return ends
 
     def turn(self, clock: Array) -> Turn:
@@ -262,8 +270,15 @@ class _Runner:
             bound[nodes] = number[late]
             arrived[nodes] = arrival[late]
 
-        ends = self._ends(clock, arrive)
-        return Turn(ends[self._before], ends[self._ranks :], bound, arrived)
+        ends = self._ends(clock, arrive=arrive)
+        return Turn(ends[self._before], ends[self._place[self._ranks :]], bound, arrived)
+
+
+def _view(places: Ints) -> Ints | slice:
+    """The same places, as a slice if they follow each other: that copies nothing."""
+    first = int(places[0]) if len(places) else 0
+    together = slice(first, first + len(places))
+    return together if np.array_equal(places, np.arange(first, together.stop)) else places
 
 
 class LazyTurns(Sequence[Turn]):

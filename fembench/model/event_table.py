@@ -20,6 +20,7 @@ KINDS: dict[type, int] = {
     Compute: COMPUTE, Send: SEND, Receive: RECEIVE, Wait: WAIT, Collective: COLLECTIVE
 }  # fmt: skip
 ANY = np.iinfo(np.int64).min  # the tag of a wait for all requests
+DENSE = 8  # range of whole numbers, over how many there are, up to which they are counted rather than sorted
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class EventTable:
     def waits_for(self, requests: Ints) -> Ints:
         """(n_requests,) the event of the same rank that waits for each of these messages; -1: none."""
         n = len(self.kind)
-        _, tag = np.unique(self.tag, return_inverse=True)
+        tag = groups(self.tag)[1]
         key = tag * (n + 1) + np.arange(n)
         waits = np.flatnonzero(self.kind == WAIT)
         every = self.tag[waits] == ANY
@@ -63,20 +64,21 @@ def table_of(bodies: Sequence[Program]) -> EventTable:
     """The table of the ranks' events, bodies[rank], which contain no loops."""
     events = [e for body in bodies for e in body]
     kind = np.array([KINDS[type(e)] for e in events], np.int64)
+    by_type: dict[type, list[Any]] = {one: [] for one in KINDS}
+    for e in events:
+        by_type[type(e)].append(e)
     numbers: dict[Collective, int] = {}
 
     def column(values: dict[type, str], dtype: type = np.int64) -> npt.NDArray:
         found: npt.NDArray = np.zeros(len(events), dtype)
         for one, name in values.items():
-            found[kind == KINDS[one]] = list(map(attrgetter(name), (e for e in events if type(e) is one)))
+            found[kind == KINDS[one]] = list(map(attrgetter(name), by_type[one]))
         return found
 
     peer = column({Send: "to", Receive: "source"})
-    peer[kind == COLLECTIVE] = [
-        numbers.setdefault(e, len(numbers)) for e in events if isinstance(e, Collective)
-    ]
+    peer[kind == COLLECTIVE] = [numbers.setdefault(e, len(numbers)) for e in by_type[Collective]]
     tag = column({Send: "tag", Receive: "tag"})
-    tag[kind == WAIT] = [ANY if e.tag is None else e.tag for e in events if isinstance(e, Wait)]
+    tag[kind == WAIT] = [ANY if e.tag is None else e.tag for e in by_type[Wait]]
     return EventTable(
         kind=kind,
         phase=np.array(list(map(attrgetter("phase"), events)), np.int64),
@@ -135,14 +137,25 @@ def running(values: Array, first: Ints) -> Array:
 
 
 def groups(*columns: npt.NDArray) -> tuple[Ints, Ints]:
-    """(an entry of each group of equal rows, (n,) the group of each row)."""
+    """(the first entry of each group of equal rows, (n,) the group of each row), in ascending order."""
     group = np.zeros(len(columns[0]), np.int64)
-    first = group[:1]
     for column in columns:
-        _, value = np.unique(column, return_inverse=True)
-        both = group * (1 + value.max(initial=0)) + value
-        _, first, group = np.unique(both, return_index=True, return_inverse=True)
+        value = _numbered(column)
+        group = _numbered(group * (1 + value.max(initial=0)) + value)
+    first = np.zeros(1 + group.max(initial=-1), np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
     return first, group
+
+
+def _numbered(values: npt.NDArray) -> Ints:
+    """(n,) the place of each value among the distinct ones, in ascending order."""
+    low, high = (values.min(), values.max()) if len(values) else (0, 0)
+    if values.dtype.kind == "f" or int(high) - int(low) > DENSE * len(values):
+        return np.unique(values, return_inverse=True)[1]
+    place = values.astype(np.int64) - int(low)
+    there = np.zeros(int(high) - int(low) + 1, np.int64)
+    there[place] = 1
+    return (np.cumsum(there) - 1)[place]
 
 
 def partners(rows: tuple[Ints, ...], others: tuple[Ints, ...]) -> Ints:
@@ -151,10 +164,10 @@ def partners(rows: tuple[Ints, ...], others: tuple[Ints, ...]) -> Ints:
     n = len(rows[0])
     group = groups(*map(np.concatenate, zip(rows, others)))[1]
     place = np.concatenate((_occurrence(group[:n]), _occurrence(group[n:])))
-    key = group * (1 + place.max(initial=0)) + place
-    order = np.argsort(key[:n])
-    where = np.append(order, -1)[np.searchsorted(key[order], key[n:])]
-    return np.where(np.append(key[:n], -1)[where] == key[n:], where, -1)
+    first, key = groups(group, place)
+    found = np.full(len(first), -1)
+    found[key[:n]] = np.arange(n)
+    return found[key[n:]]
 
 
 def _occurrence(group: Ints) -> Ints:

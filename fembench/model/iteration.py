@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fembench.methods.preconditioners import SMALL_LEVEL, SMOOTHING_STEPS
-from fembench.methods.recipe import recipe
 from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction
 from fembench.methods.work import DOUBLE
 from fembench.model.collectives import halves
@@ -53,7 +52,7 @@ def coarse_exchanges(work: Workload, rank: int) -> list[list[tuple[int, int]]]:
 def coarse_grids(work: Workload) -> int:
     """Grids of multigrid down to the first one on rank 0; 0 for other preconditioners."""
     nodes, grids = work.n_equations / 3, 0
-    if recipe(work.case.method).precond.coarse_per_dof:
+    if work.recipe.precond.coarse_per_dof:
         grids = 1
         while nodes / 8**grids > SMALL_LEVEL:
             grids += 1
@@ -65,7 +64,7 @@ class _Rank:
 
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
         self._work, self._rank, self._price = work, rank, price
-        self._recipe = recipe(work.case.method)
+        self._recipe = work.recipe
         self._outer = work.interface_part(rank)
         self._exchange = work.exchange(rank)
         self._dofs = float(work.parts.dofs[rank])

@@ -1,5 +1,6 @@
 """The work of every rank in a CG run, exactly, from the partition of the mesh."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.methods.lookup import storage_of
+from fembench.methods.recipe import Recipe, recipe
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.partition.shares import parse_shares
@@ -33,7 +35,12 @@ class Workload:
     def ranks(self) -> int:
         return len(self.parts.cells)
 
-    @property
+    @functools.cached_property
+    def recipe(self) -> Recipe:
+        """What an iteration consists of. Raises InputError for a method whose cost is unknown."""
+        return recipe(self.case.method)
+
+    @functools.cached_property
     def product_unit(self) -> str:
         """The name, in tables, of the units of product_units()."""
         return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"

@@ -36,9 +36,8 @@ class Option:
 
     def expected(self, value: object, default: object) -> str:
         """What a number has to be, if the field does not take this one; "" if it does."""
-        if type(value) not in (int, float) or value == default:
+        if not isinstance(value, int | float) or isinstance(value, bool) or value == default:
             return ""
-        assert isinstance(value, int | float)
         if not math.isfinite(value):
             return "a finite number"
         if not self.least <= value <= self.most:

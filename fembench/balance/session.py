@@ -22,7 +22,7 @@ from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.messages import Links
 from fembench.balance.policies import parse_drain, policy_of
 from fembench.balance.solver import BlockSolver
-from fembench.base.errors import BreakdownError, InputError
+from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.bench.case_run import program
 from fembench.bench.measure import Measurement, Timed, measure
@@ -42,9 +42,6 @@ from fembench.synthetic.hot_spot import parse_hot_spots
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
-ROWS, COLUMNS = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2, 1, 2, 0])  # xx yy zz xy yz zx
-
-
 F64 = NDArray[np.float64]
 
 
@@ -59,20 +56,6 @@ def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callab
         for b in blocks:
             full[b.id][:, :, c] = b.q.reshape(-1, 3)
     solver.precondition(lambda b: inverse(full[b.id]))
-
-
-def reciprocals(blocks: F64) -> F64:
-    """(n,) reciprocals of the diagonal of assembled blocks (n/3, 3, 3). Raises BreakdownError."""
-    entries = np.ascontiguousarray(np.einsum("nii->ni", blocks)).reshape(-1)
-    if not (entries > 0).all():
-        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
-    return 1.0 / entries
-
-
-def inverse_blocks(blocks: F64) -> F64:
-    """(n/3, 6) inverses of assembled blocks (n/3, 3, 3). Raises BreakdownError."""
-    reciprocals(blocks)
-    return np.ascontiguousarray(np.linalg.inv(blocks)[:, ROWS, COLUMNS])
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:

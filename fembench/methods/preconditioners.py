@@ -75,7 +75,7 @@ PRECONDITIONERS = (
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=1, flops=1),
         iterations=(21.0, 1 / 3),
-        block_inverse="fembench.balance.session:reciprocals",
+        block_inverse="fembench.solve.precond:reciprocals",
     ),
     PreconditionerMethod(
         name="block-jacobi",
@@ -84,7 +84,7 @@ PRECONDITIONERS = (
         application=_DIAGONAL,
         inverse=StoredInverse(numbers=2, flops=5),
         iterations=(19.0, 1 / 3),
-        block_inverse="fembench.balance.session:inverse_blocks",
+        block_inverse="fembench.solve.precond:inverted",
     ),
     PreconditionerMethod(
         name="chebyshev",

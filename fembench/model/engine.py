@@ -13,12 +13,9 @@ from typing import TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from fembench.model.event_table import within
+from fembench.model.event_table import Array, Bools, Ints, within
 from fembench.model.plan import Segment, SimulationPlan
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 PERIODS = (1, 2, 3, 4)  # turns
 EQUAL = 1e-10  # of a period: a smaller difference between the ranks' advances counts as zero
 

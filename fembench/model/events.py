@@ -9,7 +9,8 @@ import heapq
 
 import numpy as np
 
-from fembench.model.engine import Array, SegmentRun, SimulationOutcome, Turn, outcome
+from fembench.model.engine import SegmentRun, SimulationOutcome, Turn, outcome
+from fembench.model.event_table import Array
 from fembench.model.plan import Segment, SimulationPlan
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import few
-from fembench.model.event_table import COLLECTIVE, RECEIVE, SEND, EventTable, partners, table_of, within
+from fembench.model.event_table import COLLECTIVE, RECEIVE, SEND, EventTable, Ints, partners, table_of, within
 from fembench.model.graph import Event, Loop, Program, flat, length
-from fembench.model.plan import EAGER, DeadlockError, Ints, MessageTable, NodeTable
+from fembench.model.plan import EAGER, DeadlockError, MessageTable, NodeTable
 
 NEVER = -(1 << 40)  # a dependency that is never met
 

@@ -18,13 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fembench.base.errors import FembenchError
+from fembench.model.event_table import Array, Bools, Ints
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 NEVER_POSTED, EAGER = -1, -2  # in place of a receiver's node
 
 

@@ -157,8 +157,7 @@ def _cores(environment: Environment, ranks: Sequence[int]) -> int:
     """Cores that these ranks of one machine use, each counted once."""
     on_host = Counter(environment.rank_host[rank] for rank in ranks)
     usable = sum(min(n, max(environment.hosts[number].cores, 1)) for number, n in on_host.items())
-    known = len(environment.cores) == len(environment.rank_host) and all(environment.cores)
-    return min(usable, len(own_cores_of(ranks, environment.cores))) if known else usable
+    return min(usable, len(own_cores_of(ranks, environment.cores))) if _cores_known(environment) else usable
 
 
 def _cpus(host: HostFacts) -> float:

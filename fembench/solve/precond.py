@@ -136,13 +136,25 @@ def inverse_diagonal(A: Operator, interface: Interface) -> F64:
 
 def inverse_blocks(A: Operator, interface: Interface) -> F64:
     """(n/3, 6) inverses of the assembled 3x3 diagonal blocks. Collective over neighbours."""
-    blocks = summed_blocks(A.block_diagonal(), interface)
-    inverse = kernels.empty((len(blocks), 6))
-    full = np.linalg.inv(blocks)
-    inverse[:] = full[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
+    inverse = kernels.empty((interface.n_dofs // 3, 6))
+    inverse[:] = inverted(summed_blocks(A.block_diagonal(), interface))
+    return inverse
+
+
+def inverted(blocks: F64) -> F64:
+    """(n, 6) inverses of assembled blocks (n, 3, 3), as xx yy zz xy yz zx. Raises BreakdownError."""
+    inverse = np.linalg.inv(blocks)[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
     if not (inverse[:, :3] > 0).all():
         raise BreakdownError("a diagonal block of A is not positive definite: is the mesh inverted?")
-    return inverse
+    return np.ascontiguousarray(inverse)
+
+
+def reciprocals(blocks: F64) -> F64:
+    """(3 n,) reciprocals of the diagonal of assembled blocks (n, 3, 3). Raises BreakdownError."""
+    entries = blocks.diagonal(axis1=1, axis2=2).reshape(-1)
+    if not (entries > 0).all():
+        raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")
+    return 1.0 / entries
 
 
 def make_preconditioner(

@@ -1,7 +1,7 @@
 """Policies for comparison: those of run-time systems (Gomes 2014, section 6), and repartitioning.
 
-greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine, refine-comm and diffusion
-change the current one step by step. Only greedy-comm and refine-comm see the cost of messages.
+greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine and refine-comm change the
+current one step by step. Only greedy-comm and refine-comm see the cost of messages.
 """
 
 import numpy as np
@@ -53,44 +53,6 @@ def refine_comm(stats: Stats, tuning: Tuning) -> Moves:
             done.add(int(i))
             moves.append((int(i), j))
     return moves
-
-
-def diffusion(stats: Stats, tuning: Tuning) -> Moves:
-    """One step of first-order diffusion (Cybenko 1989): between ranks that exchange messages (or all, if none
-    do), the flow is the difference of their times over (degree + 1), in whole blocks. A move changes the
-    difference by the time of the block on both ranks, so the block counts with the mean of the two."""
-    t, owner = stats.rank_time, stats.owner.copy()
-    moves: Moves = []
-    pairs = _neighbours(stats)
-    degree = np.bincount(np.array([p for p, _ in pairs], np.int64), minlength=stats.n_ranks)
-    gone: set[int] = set()
-    for p, q in sorted(pairs, key=lambda pair: (t[pair[1]] - t[pair[0]], pair)):
-        flow = (t[p] - t[q]) / (1 + max(degree[p], degree[q]))
-        if flow <= 0 or not stats.open[q]:
-            continue
-        mine = np.array([i for i in np.flatnonzero(owner == p) if int(i) not in gone], np.int64)
-        for i in mine[np.argsort(stats.inst[mine], kind="stable")]:
-            there = stats.inst[i] / stats.speed[q]
-            moved = (stats.inst[i] / stats.speed[p] + there) / 2
-            if moved > 2 * flow or there >= t[p] - t[q]:
-                break
-            flow -= moved
-            owner[i] = q
-            gone.add(int(i))
-            moves.append((int(i), q))
-    return moves
-
-
-def _neighbours(stats: Stats) -> list[tuple[int, int]]:
-    """Ordered pairs of ranks that exchange messages; every pair with an empty rank counts as well."""
-    links = stats.links
-    a, b = stats.owner[links.to], stats.owner[links.source]
-    pairs = {pair for x, y in zip(a.tolist(), b.tolist()) if x != y for pair in ((x, y), (y, x))}
-    empty = np.flatnonzero(np.bincount(stats.owner, minlength=stats.n_ranks) == 0)
-    ranks = range(stats.n_ranks)
-    if not links.to.size:
-        return [(p, q) for p in ranks for q in ranks if p != q]
-    return sorted(pairs | {(p, int(q)) for q in empty for p in ranks if p != q})
 
 
 def rcb(stats: Stats, tuning: Tuning) -> Moves:

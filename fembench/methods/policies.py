@@ -6,7 +6,7 @@ migbsp++ migbsp++-scan    APBSP, as published or with all candidates tried      
 amortised                 cost of moves against gain in all remaining iterations
                                                                                 the default
 greedy greedy-comm refine refine-comm random                                    those of Charm++
-rcb metis-shares diffusion                                                      repartitioning
+rcb metis-shares                                                                repartitioning
 """
 
 from collections.abc import Callable
@@ -43,5 +43,4 @@ POLICIES = {
     "random": Policy("fembench.balance.natives:random", wholesale=True, blind=True),
     "rcb": Policy("fembench.balance.natives:rcb", wholesale=True),
     "metis-shares": Policy("fembench.balance.natives:metis_shares", wholesale=True),
-    "diffusion": Policy("fembench.balance.natives:diffusion"),
 }

@@ -14,7 +14,7 @@ from fembench.balance.detect import balanced_ranks
 from fembench.balance.driver import visible
 from fembench.balance.link import SMALL, _rounds, of_profile, probe
 from fembench.balance.messages import Links, PairCosts
-from fembench.balance.natives import diffusion, greedy, greedy_comm, metis_shares, refine, refine_comm
+from fembench.balance.natives import greedy, greedy_comm, metis_shares, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
 from fembench.balance.policies import decide, policy_of
 from fembench.base.errors import InputError
@@ -240,15 +240,14 @@ def test_moves_are_made_if_the_remaining_iterations_pay_for_them(comm, monkeypat
 
 
 def test_policies_take_a_ring_that_sends_one_way_as_neighbours_both_ways():
-    """METIS overwrites memory if an edge lacks its opposite, and work flows against messages as well."""
+    """METIS overwrites memory if an edge lacks its opposite."""
     turn, back = np.arange(14), (np.arange(14) + 1) % 14
     one_way, both = Links(back, turn, np.ones(14)), ring(14)
     starts, neighbours = one_way.graph(14)
     assert [sorted(neighbours[a:b]) for a, b in itertools.pairwise(starts)] == [
         sorted({(i - 1) % 14, (i + 1) % 14}) for i in range(14)
     ]
-    for policy in (metis_shares, diffusion):
-        found = [
-            policy(job(np.arange(14) // 2, np.arange(1.0, 15), links=one), FAST) for one in (one_way, both)
-        ]
-        assert found[0] == found[1] != []
+    found = [
+        metis_shares(job(np.arange(14) // 2, np.arange(1.0, 15), links=one), FAST) for one in (one_way, both)
+    ]
+    assert found[0] == found[1] != []

@@ -85,7 +85,7 @@ def test_blocks_are_a_partition_after_every_look(policy):
 
 
 @pytest.mark.row("002:7.7-6")
-@pytest.mark.parametrize("policy", ["amortised", "migbsp++", "refine", "greedy", "diffusion"])
+@pytest.mark.parametrize("policy", ["amortised", "migbsp++", "refine", "greedy"])
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 def test_one_block_a_rank_does_no_harm_and_no_block_goes_back_and_forth(policy, noise):
     scenario = of((0.6, 1, 1, 1), 4, noise=noise, iterations=400)

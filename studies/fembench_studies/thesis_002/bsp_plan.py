@@ -24,7 +24,7 @@ STRATEGIES = {
     "MigBSPLB-A": "migbsp",
     "MigBSPLB-B": "migbsp++",
 }
-OURS = ("amortised", "migbsp++-scan", "greedy", "refine", "metis-shares", "rcb", "diffusion")
+OURS = ("amortised", "migbsp++-scan", "greedy", "refine", "metis-shares", "rcb")
 GRID = ("SC", "MigBSPLB-A", "MigBSPLB-B")  # run with every alpha and band
 
 

@@ -354,7 +354,7 @@ def test_a_process_that_starts_ranks_does_not_load_mpi4py():
         for path in sorted(ROOT.rglob("*.py"))
         if {"fembench.launch.run_job", "fembench.launch.case_job"} & set(imports(path))
     ]
-    assert {"fembench.peers.start", "fembench.workflows.characterize"} <= set(starters)
+    assert {"fembench.workflows.peers", "fembench.workflows.characterize"} <= set(starters)
     code = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
     code += "    assert 'mpi4py' not in sys.modules, name"
     done = subprocess.run([sys.executable, "-c", code, *starters], capture_output=True, text=True)

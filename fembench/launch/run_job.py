@@ -173,6 +173,7 @@ def measure(
     of: type[R],
     line: JobLine,
     *,
+    solver: str = "own",
     asleep: bool = False,
     scratch: Path | None = None,
     timeout: float = 0.0,
@@ -181,11 +182,13 @@ def measure(
 ) -> R:
     """What the ranks that `line` starts find with the PROGRAM of a module; see `run_job` and `environment`.
 
-    Raises InputError, or RunFailedError if the job ended without a result.
+    Raises InputError, or, with what the job printed, RunFailedError if it ended without a result.
     """
-    variables = environment(line, asleep=asleep)
+    variables = environment(line, solver, asleep=asleep)
     program = rank_program(module)
     end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout, tell=tell, warn=warn)
+    if end.result is None and end.kind not in REFUSED:
+        end = replace(end, message=f"{end.message}\n{end.output}".strip())
     return convert(msgspec.json.decode(end.content()), of, where=module)
 
 

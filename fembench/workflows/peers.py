@@ -7,10 +7,11 @@ from typing import Literal
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
+from fembench.launch.line import job_line
+from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied
 from fembench.peers.catalog import Entry, chosen
 from fembench.peers.peers_job import PeersJob
-from fembench.peers.start import launch_peers
 from fembench.records.case import new_case
 from fembench.records.contest import PeersRecord, save_peers
 
@@ -67,7 +68,16 @@ def contested(
             progress(f"peers: {text}")
 
     with occupied(folder), working("peers: solving"):
-        record = launch_peers(job, scratch=folder, hostfile=hostfile, timeout=timeout, progress=sometimes)
+        record = measure(
+            "fembench.peers.peers_rank",
+            job,
+            PeersRecord,
+            job_line(ranks, hostfile),
+            solver="petsc",  # all get huge pages from their allocator, since our own kernels request theirs
+            scratch=folder,
+            timeout=timeout,
+            tell=sometimes,
+        )
         return record, save_peers(record, folder)
 
 

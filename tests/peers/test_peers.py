@@ -8,13 +8,14 @@ import pytest
 from mpi_job import cli
 
 from fembench.base.errors import AllocationLostError, InputError
-from fembench.launch.run_job import JobEnd
-from fembench.peers import catalog, start
+from fembench.launch import run_job
+from fembench.launch.line import job_line
+from fembench.peers import catalog
 from fembench.peers.contest import PARITY, Contest
 from fembench.peers.peers_job import PeersJob
 from fembench.peers.solvers import conjugate_gradients
 from fembench.records.case import Case
-from fembench.records.contest import PeerRun, best_serial, load_peers
+from fembench.records.contest import PeerRun, PeersRecord, best_serial, load_peers
 from fembench.report.peer_tables import peers_tables
 from fembench.solve.iterate import StoppingCriterion
 from fembench.timing.tracer import NullTracer
@@ -274,7 +275,9 @@ def test_fixed_work_times_iterations_and_solves_once(tmp_path, answer):
     [("revoked", AllocationLostError, "the reason\nprinted"), ("input", InputError, "the reason")],
 )
 def test_a_comparison_without_a_result_raises_what_any_job_raises(monkeypatch, kind, error, said):
-    monkeypatch.setattr(start, "run_job", lambda *_, **__: JobEnd(None, kind, "the reason", 1, "printed"))
+    end = run_job.JobEnd(None, kind, "the reason", 1, "printed")
+    monkeypatch.setattr(run_job, "run_job", lambda *_, **__: end)
+    job = PeersJob(case=Case.of(mesh="m1"), names=(), repetitions=1)
     with pytest.raises(error) as caught:
-        start.launch_peers(PeersJob(case=Case.of(mesh="m1"), names=(), repetitions=1))
+        run_job.measure("fembench.peers.peers_rank", job, PeersRecord, job_line(1), solver="petsc")
     assert str(caught.value) == said

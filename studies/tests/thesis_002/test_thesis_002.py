@@ -153,7 +153,7 @@ def test_a_shear_sort_is_cut_into_whole_rows():
         assert job.program != "shear-sort" or job.size[0] % job.n_blocks == 0
         assert len(job.speeds) == 7
         assert max(job.speeds) == 1
-    assert len(cells(FULL)) == 4 + 7 + 27
+    assert len(cells(FULL)) == 4 + 7 + 26
     assert len(cells(QUICK)) == 4 + 7 + 9
 
 

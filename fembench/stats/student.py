@@ -55,11 +55,7 @@ def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     Assumes independent, approximately lognormal samples, whose geometric mean is their median. None if one
     is not positive or is nan, or if all are identical.
     """
-    x = np.asarray(samples, dtype=float)
-    if not _spread(x):
-        return None
-    low, high = log_ends(x, level)
-    return Interval(float(low), float(high), level)
+    return _by_student(samples, level, 0)
 
 
 def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
@@ -68,10 +64,14 @@ def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     Assumes independent, approximately lognormal samples, and that the next one has the same distribution.
     None in the same cases as `log_interval`.
     """
+    return _by_student(samples, level, 1)
+
+
+def _by_student(samples: Samples, level: float, more: int) -> Interval | None:
     x = np.asarray(samples, dtype=float)
     if not _spread(x):
         return None
-    low, high = next_ends(x, level)
+    low, high = log_ends(x, level, more)
     return Interval(float(low), float(high), level)
 
 
@@ -85,19 +85,12 @@ def _spread(x: Array) -> bool:
     return _enough(x) and float(np.ptp(np.log(x))) > 0
 
 
-def next_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of `next_interval`, along the last axis of positive x (..., n)."""
+def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Array]:
+    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2; for one sample more,
+    those of `next_interval`."""
     logs = np.log(x)
     n = logs.shape[-1]
-    half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) * math.sqrt(1 + 1 / n)
-    return np.exp(logs.mean(axis=-1) - half), np.exp(logs.mean(axis=-1) + half)
-
-
-def log_ends(x: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2."""
-    logs = np.log(x)
-    n = logs.shape[-1]
-    half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) / math.sqrt(n)
+    half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) * math.sqrt(more + 1 / n)
     return np.exp(logs.mean(axis=-1) - half), np.exp(logs.mean(axis=-1) + half)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.stats.compare import compare_paired, fieller, moments, noise_of_series
-from fembench.stats.student import by_run, log_ends, next_ends, welch_ends
+from fembench.stats.student import by_run, log_ends, welch_ends
 from fembench.stats.summary import drift, order_statistics
 
 TRIALS, SESSIONS = 2000, 500  # of intervals, of verdicts
@@ -132,7 +132,7 @@ def slowest_share(noise):
 def of_one_more(name, n):
     """At 95 %, as the others; predictions use 90 %."""
     x = INDEPENDENT[name](generator("next", name, n), (TRIALS, n + 1))
-    return holds(next_ends(x[:, :n]), x[:, n])
+    return holds(log_ends(x[:, :n], more=1), x[:, n])
 
 
 def of_unpaired(name, n, m):

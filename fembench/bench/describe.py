@@ -21,11 +21,10 @@ def environment_of(
     comm: Comm, job: Job, before: HostFacts, taken: Callable[[int], Taken], others: OthersShare | None = None
 ) -> Environment | None:
     """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
-    slowed = label(job.case.synthetic.emulate, job.case.synthetic.dilate)
-    if job.case.synthetic.emulate_change:
-        slowed = f"{slowed}, changing {job.case.synthetic.emulate_change}".removeprefix(", ")
-    if job.case.synthetic.hot_spot:
-        slowed = f"{slowed}, hot spot {job.case.synthetic.hot_spot}".removeprefix(", ")
+    s = job.case.synthetic
+    slowed = [job.synthetic, label(s.emulate, s.dilate)]
+    slowed += [f"changing {s.emulate_change}"] if s.emulate_change else []
+    slowed += [f"hot spot {s.hot_spot}"] if s.hot_spot else []
     return describe(
         comm,
         before,
@@ -33,8 +32,8 @@ def environment_of(
         others,
         launcher=job.launcher,
         command=job.command,
-        synthetic=", ".join(filter(None, [job.synthetic, slowed])),
-        dilate=job.case.synthetic.dilate,
+        synthetic=", ".join(filter(None, slowed)),
+        dilate=s.dilate,
         hosts_asked=job.hosts_asked,
         crowded=job.crowded,
     )

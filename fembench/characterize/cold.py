@@ -15,7 +15,7 @@ with. A large message whose time is far longer than that is not measured.
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,40 +105,24 @@ class Computing:
 
 def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Times:
     """(TRIPS, 3) Os, Or in ns, and the round trip (measuring side) or the time of computing (mirror)."""
-    trip = _there if first else _back
     settling = int(state.computed <= SETTLES)
-    return np.array([trip(side, compute, state) for _ in range(settling + TRIPS)][settling:], np.int64)
-
-
-def _there(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
-    now, out = time.perf_counter_ns, side.out[: state.m]
-    compute(state.computed, state.swept)
-    begin = now()
-    pending = side.send(out, side.partner, MESSAGE)
-    sent = now()
-    receive = _receive(side, state.m, now)
-    end = now()
-    if pending is not None:
-        pending.Wait()
-    return sent - begin, receive, end - begin
+    if first:
+        found = side.ping(state.m, settling + TRIPS, lambda: compute(state.computed, state.swept))
+    else:
+        found = np.array([_back(side, compute, state) for _ in range(settling + TRIPS)], np.int64)
+    return found[settling:]
 
 
 def _back(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
-    now, out = time.perf_counter_ns, side.out[: state.m]
-    receive = _receive(side, state.m, now)
+    now, out, into = time.perf_counter_ns, side.out[: state.m], side.into[: state.m]
+    side.comm.Probe(side.partner, MESSAGE)
+    arrived = now()
+    side.comm.Recv(into, side.partner, MESSAGE)
+    received = now()
     computed = compute(state.computed, state.swept)
     begin = now()
     pending = side.send(out, side.partner, MESSAGE)
     sent = now()
     if pending is not None:
         pending.Wait()
-    return sent - begin, receive, computed
-
-
-def _receive(side: Side, m: int, now: Callable[[], int]) -> int:
-    """Or, in ns, of the message that arrives next."""
-    into = side.into[:m]
-    side.comm.Probe(side.partner, MESSAGE)
-    begin = now()
-    side.comm.Recv(into, side.partner, MESSAGE)
-    return now() - begin
+    return sent - begin, received - arrived, computed

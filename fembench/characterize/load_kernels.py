@@ -8,12 +8,12 @@ They run in the interpreter and in numpy, so only their relative times are meani
 them down like any other code.
 """
 
-import os
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from fembench.host.host import load_average, running
 from fembench.records.network import KernelTime, RankLoad
 from fembench.synthetic.slowness import Slowness
 
@@ -76,9 +76,4 @@ def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float
 
 def load_of(rank: int) -> RankLoad:
     """The load that the system reports; queue 1 (this rank) and load 0 if it reports none."""
-    try:
-        with open("/proc/loadavg", encoding="ascii") as stream:
-            queue = float(stream.read().split()[3].split("/")[0])
-        return RankLoad(rank=rank, queue=queue, load=os.getloadavg()[0])
-    except OSError:
-        return RankLoad(rank=rank, queue=1.0, load=0.0)
+    return RankLoad(rank=rank, queue=float(running() or 1), load=load_average())

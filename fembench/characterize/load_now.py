@@ -1,7 +1,6 @@
 """The current load of hosts: three kernels (Mendes 2004, 4.2.2), one rank per host."""
 
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 
 from fembench.base.errors import FembenchError, InputError
 from fembench.characterize.load_kernels import kernel_times
+from fembench.launch.hosts import HostSlots
 from fembench.launch.job import RankProgram
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
@@ -58,13 +58,9 @@ def measured_on(host: str, scratch: Path) -> list[HostLoad]:
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """
-    with tempfile.TemporaryDirectory(prefix=".hosts-", dir=scratch) as folder:
-        path = Path(folder, "host")
-        path.write_text(f"{host} slots=1\n", encoding="utf-8")
-        line = job_line(1, str(path))
-        program = "fembench.characterize.load_now"
-        of = list[HostLoad]
-        return measure(program, LoadJob(), of, line, scratch=scratch, timeout=PATIENCE, warn=False)
+    line, program = job_line(1, hosts=[HostSlots(host, 1)]), "fembench.characterize.load_now"
+    of = list[HostLoad]
+    return measure(program, LoadJob(), of, line, scratch=scratch, timeout=PATIENCE, warn=False)
 
 
 PROGRAM = RankProgram(LoadJob, lambda job: 1, lambda comm, job, tell: measured_here())

@@ -27,7 +27,7 @@ from fembench.synthetic.waits import glance_at_clock
 from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
-LEARNT = 5  # batches of a stretched visit, whose calls are timed one by one
+LEARNT = 5  # times as many calls, timed one by one, in a stretched visit
 Way = Literal["processor", "elapsed", "stretched"]
 LOOK, CHANGES = 3e-3, 8  # a clock that changes less often in these seconds counts in ticks
 
@@ -83,14 +83,15 @@ class Meter:
         return max(min(self._timed(probe, 1)[which] for _ in range(3)), 1e-9)
 
     def calls(self, cost: float) -> int:
-        """Calls per batch."""
-        return max(1, round(self._batch / cost))
+        """Calls per batch; if stretched, per visit."""
+        batch = self._batch * (LEARNT if self.way == "stretched" else 1)
+        return max(1, round(batch / cost))
 
     def visit(self, probe: Probe, cost: float, seconds: float) -> float:
-        """Units per second, from batches that together take `seconds`; if stretched, from LEARNT batches."""
+        """Units per second, from batches that together take `seconds`."""
         calls = self.calls(cost)
         if self.way == "stretched":
-            return probe.units / (self._least_of(probe, LEARNT * calls) * self.factor)
+            return probe.units / (self._least_of(probe, calls) * self.factor)
         batches: list[float] = []
         end = time.perf_counter() + seconds
         while not batches or time.perf_counter() < end:

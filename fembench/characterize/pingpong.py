@@ -73,12 +73,14 @@ class Side:
         self.comm.Recv(EMPTY, self.partner, CONTROL)
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
-    def ping(self, m: int, count: int) -> Times:
-        """(count, 3) Os, Or and round trip in ns on the measuring side."""
+    def ping(self, m: int, count: int, before: Callable[[], object] | None = None) -> Times:
+        """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each of them: by default, a
+        request to the partner."""
         comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
+        before = before or self.request
         for k in range(count):
-            self.request()
+            before()
             t0 = now()
             pending = send(out, partner, MESSAGE)
             t1 = now()

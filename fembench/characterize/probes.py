@@ -44,14 +44,14 @@ class Probe:
     """One measurement on this rank."""
 
     phase: str
-    storage: str
     level: Level
     unit: str
     units: int  # per call
-    cells: int
     n_bytes: int
     number: int  # of the corresponding phase in a run
     call: Callable[[], object]
+    storage: str = ""
+    cells: int = 0
     before: Callable[[], object] | None = None  # call it before each `call`, outside the timed span
 
 
@@ -86,7 +86,6 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
     """Assembly of the symmetric matrix, the first step of a set."""
     return Probe(
         phase="assembly",
-        storage="",
         level=level,
         unit="cells",
         units=sub.n_cells,
@@ -138,7 +137,6 @@ def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | N
 
     return Probe(
         phase="updates",
-        storage="",
         level=level,
         unit="dofs",
         units=n,
@@ -156,11 +154,9 @@ def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
         n = max(1, n_bytes // (arrays * DOUBLE))
         yield Probe(
             phase=phase,
-            storage="",
             level=level,
             unit="bytes",
             units=arrays * DOUBLE * n,
-            cells=0,
             n_bytes=arrays * DOUBLE * n,
             number=AXPY,
             call=_triad(n) if phase == "triad" else kernels.Stream(n).read,

@@ -17,7 +17,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob
-from fembench.characterize.meter import LEARNT, Meter, Way, way_of
+from fembench.characterize.meter import Meter, Way, way_of
 from fembench.characterize.probes import (
     STORAGES,
     Probe,
@@ -241,9 +241,8 @@ class Rounds:
 
     def _visit_lengths(self) -> list[float]:
         """(n_probes,) seconds per visit of all ranks: that of the slowest rank."""
-        stretched = self._meter.way == "stretched"
-        least, batches = (0.0, LEARNT) if stretched else (self._job.visit, 1)
-        mine = [max(least, batches * self._meter.calls(cost) * cost) for cost in self._costs]
+        least = 0.0 if self._meter.way == "stretched" else self._job.visit
+        mine = [max(least, self._meter.calls(cost) * cost) for cost in self._costs]
         return [max(column) for column in zip(*self._host.allgather(mine))]
 
     def _periods(self) -> list[int]:

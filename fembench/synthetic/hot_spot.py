@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
+from fembench.synthetic.speeds import by_iteration
 
 _BLOCKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?x([0-9.]{1,12})")
 
@@ -18,15 +19,8 @@ class HotSpot(NamedTuple):
 
 def parse_hot_spots(text: str, n_blocks: int) -> tuple[HotSpot, ...]:
     """The hot spots in order of iteration; () if the text is empty. Raises InputError."""
-    found: dict[int, HotSpot] = {}
-    for word in filter(None, text.split(";")):
-        at, _, blocks = word.strip().partition(":")
-        if not re.fullmatch("[0-9]{1,9}", at):
-            raise InputError(f"hot_spot '{shown(text)}': expected ITERATION:BLOCKSxWEIGHT, as in 100:0-3x3")
-        if int(at) in found:
-            raise InputError(f"hot_spot '{shown(text)}': iteration {int(at)} is given twice")
-        found[int(at)] = HotSpot(int(at), _weights(blocks, n_blocks, text))
-    return tuple(sorted(found.values()))
+    found = by_iteration(text, "hot_spot", "ITERATION:BLOCKSxWEIGHT, as in 100:0-3x3")
+    return tuple(sorted(HotSpot(at, _weights(blocks, n_blocks, text)) for at, blocks in found))
 
 
 def _weights(blocks: str, n_blocks: int, text: str) -> tuple[float, ...]:

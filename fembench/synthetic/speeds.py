@@ -3,6 +3,7 @@ nodes (SYNTHETIC)."""
 
 import math
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
@@ -38,17 +39,22 @@ def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
 
     Raises InputError.
     """
-    changes: list[Change] = []
+    found = by_iteration(text, "emulate_change", "ITERATION:SPEEDS, as in 100:1,0.33")
+    changes = sorted(Change(at, parse_speeds(speeds, len(start))) for at, speeds in found)
+    return (Change(0, start), *changes) if changes else ()
+
+
+def by_iteration(text: str, field: str, form: str) -> Iterator[tuple[int, str]]:
+    """(iteration, what holds from there on) of a list such as "100:…;300:…". Raises InputError."""
+    seen: set[int] = set()
     for word in filter(None, text.split(";")):
-        at, colon, speeds = word.partition(":")
-        if not re.fullmatch(r"\s*[0-9]{1,9}\s*", at) or not colon:
-            raise InputError(f"emulate_change '{shown(text)}': expected ITERATION:SPEEDS, as in 100:1,0.33")
-        if any(change.at == int(at) for change in changes):
-            raise InputError(f"emulate_change '{shown(text)}': iteration {int(at)} is given twice")
-        changes.append(Change(int(at), parse_speeds(speeds.strip(), len(start))))
-    if not changes:
-        return ()
-    return (Change(0, start), *sorted(changes))
+        at, colon, what = word.strip().partition(":")
+        if not re.fullmatch(r"[0-9]{1,9}\s*", at) or not colon:
+            raise InputError(f"{field} '{shown(text)}': expected {form}")
+        if int(at) in seen:
+            raise InputError(f"{field} '{shown(text)}': iteration {int(at)} is given twice")
+        seen.add(int(at))
+        yield int(at), what.strip()
 
 
 class NodeSpeed(NamedTuple):

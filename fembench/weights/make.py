@@ -49,7 +49,6 @@ class EqualFinish(NamedTuple):
 
     shares: tuple[float, ...]  # sum to 1
     seconds: float  # predicted T: that of the slowest rank
-    communication: tuple[float, ...]  # C_p at these shares
     rounds: int
     settled: bool  # the shares hardly moved in the last round
     left_out: tuple[int, ...]  # ranks whose communication alone takes longer than T: one cell each
@@ -117,18 +116,13 @@ def comm_shares(
                 f"communication of {plural(C.size, 'rank')}; expected {c.size} times, none negative"
             )
         seconds = float((share * cells * c + C).max())
-        left_out = _idle(share, cells)
-        seen.append(EqualFinish(tuple(share.tolist()), seconds, tuple(C.tolist()), 0, False, left_out))
+        left_out = tuple(np.flatnonzero(share * cells <= 1.0 + 1e-9).tolist())
+        seen.append(EqualFinish(tuple(share.tolist()), seconds, 0, False, left_out))
         used = C if used is None else (used + C) / 2  # damped: interface sizes jump between partitions
         N = np.maximum(equal_finish(c, used, cells)[0], 1.0)
         settled = bool(np.abs(N / N.sum() - share).max() <= SETTLED)
         share = N / N.sum()
     return min(seen, key=lambda f: f.seconds)._replace(rounds=len(seen), settled=settled)
-
-
-def _idle(share: Array, cells: int) -> tuple[int, ...]:
-    """Ranks that got only the one cell that every part must have."""
-    return tuple(int(p) for p in np.flatnonzero(share * cells <= 1.0 + 1e-9))
 
 
 Communication = Callable[[tuple[float, ...]], Sequence[float]]

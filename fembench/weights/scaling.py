@@ -60,9 +60,7 @@ def imbalance(busy: npt.ArrayLike) -> Array:
     return np.asarray(np.divide(t.max(axis=0), mean, out=np.ones_like(mean), where=mean > 0) - 1)
 
 
-def captured_gain(
-    equal: Samples, weighted: Samples, ideal: float | Samples, *, level: float = LEVEL
-) -> CapturedGain:
+def captured_gain(equal: Samples, weighted: Samples, ideal: float | Samples) -> CapturedGain:
     """Captured gain of mean times, with Fieller's interval; `ideal` is one number or a series of samples.
 
     If there are as many equal as weighted runs, they count as pairs measured in turns. Pairs (or runs) are
@@ -77,13 +75,12 @@ def captured_gain(
     room = (te - ti) / te
     if not enough(e, w, i) or max(np.ptp(v) for v in (e, w, i)) == 0:
         return CapturedGain((te - tw) / (te - ti) if room > 0 else np.nan, None, room)
-    low, high, bounded = fieller(moments(e, w, i), level)
-    few = min(len(e), len(w)) < fewest_for(level)
+    low, high, bounded = fieller(moments(e, w, i), LEVEL)
+    few = min(len(e), len(w)) < fewest_for()
     if not bounded and not (few and room > 0):
         return CapturedGain(np.nan, None, room)
-    return CapturedGain(
-        (te - tw) / (te - ti), Interval(float(low), float(high), level) if bounded else None, room
-    )
+    interval = Interval(float(low), float(high), LEVEL) if bounded else None
+    return CapturedGain((te - tw) / (te - ti), interval, room)
 
 
 FEWEST = 3  # different numbers of processors needed to fit a law, including one processor

@@ -23,7 +23,7 @@ def busy(seconds):
 
 
 def probe_of(call, units=1000):
-    return Probe("updates", "", "L2", "dofs", units, 10, 1, AXPY, call)
+    return Probe("updates", "L2", "dofs", units, 1, AXPY, call)
 
 
 def measured(way, call, *, factor=1.0, seconds=0.05):
@@ -116,4 +116,5 @@ def test_the_cost_of_a_call_is_its_processor_time():
     one = Meter(make_tracer(), "stretched", 2.0, batch=USED)
     cost = one.cost(probe_of(interrupted))
     assert cost == pytest.approx(USED, rel=0.2)
-    assert one.calls(cost / 4) == 4
+    assert one.calls(USED / 4) == 4 * meter.LEARNT
+    assert one.calls(100 * USED) == 1

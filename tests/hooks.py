@@ -5,9 +5,11 @@ Under mpiexec every rank runs every test, and `ranks.Ranks` keeps them together.
 """
 
 import faulthandler
+import importlib
 import json
 import math
 import os
+from pathlib import Path
 
 import pytest
 from ranks import Ranks, launched_by_mpi
@@ -123,6 +125,13 @@ def script(tmp_path):
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def from_benchmarks(monkeypatch):
+    """A function: a module of benchmarks/ by its name."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    return importlib.import_module
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Made-up records of ranks with planted speeds: the times follow from speeds, shares and a little noise."""
 
+from pathlib import Path
+
 import msgspec
 import numpy as np
 from planted_environment import CLOCK, planted_environment
@@ -19,6 +21,7 @@ from fembench.records.record import (
 from fembench.records.times import Times
 from fembench.records.validity import judge
 
+FROZEN = Path(__file__).parent / "data" / "record.json"  # of a run of an earlier version
 CELLS, ITERATIONS = 1000, 100
 PER_CELL = {ph.ASSEMBLY: 4e-6, ph.SPMV_INTERIOR: 20e-6, ph.AXPY: 5e-6, ph.DOT: 1e-6}  # seconds at speed 1
 

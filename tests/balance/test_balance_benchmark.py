@@ -1,19 +1,13 @@
 """The promises of benchmarks/balance.py, from planted measurements."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
-
 
 @pytest.fixture
-def benchmark(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import balance
-
-    return balance
+def benchmark(from_benchmarks):
+    return from_benchmarks("balance")
 
 
 def overhead(run, against, more, noise=0.5):

@@ -92,7 +92,7 @@ def test_blocks_have_every_cell_once_and_know_each_other(comm, c):
 
 
 @pytest.mark.row("002:F14", "002:7.7-1")
-@pytest.mark.parametrize("c", [1, 2, 4])
+@pytest.mark.parametrize("c", [1, 4])  # two: below
 @pytest.mark.parametrize("policy", MOVING)
 def test_residuals_and_solution_are_bit_identical_whatever_moves(comm, monkeypatch, at_rest, policy, c):
     still = at_rest(comm, blocks_per_rank=c)

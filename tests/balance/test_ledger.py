@@ -1,11 +1,11 @@
 """The ledger in records, tables and plots; records from before it are still read."""
 
 import inspect
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from planted_records import FROZEN
 from scipy.stats import ttest_ind
 
 from fembench.balance.control import Settings
@@ -20,8 +20,6 @@ from fembench.records.validity import judge
 from fembench.report.balance_tables import balance_tables, prediction_errors, spread
 from fembench.report.page import build
 from fembench.report.table import to_json
-
-OLD = Path(__file__).parent.parent / "data" / "record.json"
 
 
 def look(iteration, times, moves=(), *, predicted, measured, superstep, unmoved=0.41, cost=0.01):
@@ -72,14 +70,14 @@ def balanced_record(**fields):
         second_per_byte=1e-9,
         ledgers=(ledger(),),
     )
-    old = load(OLD)
+    old = load(FROZEN)
     case = old.case.with_(ranks=2, balance="amortised", blocks_per_rank=2)
     record = msgspec.structs.replace(old, case=case, balance=facts, **fields)
     return msgspec.structs.replace(record, verdict=judge(record))
 
 
 def test_a_ledger_is_written_and_read_back_and_a_record_from_before_it_is_read(tmp_path):
-    record, old = balanced_record(), load(OLD)
+    record, old = balanced_record(), load(FROZEN)
     assert load(save(record, tmp_path)) == record
     assert (old.balance, old.case.balancing.balance) == (None, "")
 
@@ -174,7 +172,7 @@ def test_the_report_has_tables_published_plots_and_the_time_line(tmp_path):
 def test_the_verb_shows_a_ledger_and_refuses_a_run_without_one(tmp_path, output, refusal):
     path = save(balanced_record(), tmp_path)
     assert "paid back" in output("balance", str(path))
-    assert "without --balance" in refusal("balance", str(OLD))
+    assert "without --balance" in refusal("balance", str(FROZEN))
 
 
 @pytest.mark.row("002:scen")

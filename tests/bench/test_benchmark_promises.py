@@ -1,19 +1,13 @@
 """How benchmarks end: every promise with its verdict, and an exit status."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
-
 
 @pytest.fixture
-def commands(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import commands
-
-    return commands
+def commands(from_benchmarks):
+    return from_benchmarks("commands")
 
 
 def test_every_promise_is_printed_with_its_limit_what_was_found_and_the_verdict(commands, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_records import on_ranks, wrong
+from planted_records import FROZEN, on_ranks, wrong
 
 from fembench.base.errors import InputError
 from fembench.bench.one_rank_reference import held_against, reference_beside
@@ -18,7 +18,6 @@ from fembench.mesh.presets import resolve
 from fembench.records.case import Case
 from fembench.records.store import load, save
 
-FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 CASE = Case.of(mesh="box:2x2x2", problem="corner-load", ranks=2)
 replace = msgspec.structs.replace
 

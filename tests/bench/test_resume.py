@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from planted_records import on_ranks
+from planted_records import FROZEN, on_ranks
 
 from fembench.bench import campaign as campaigns
 from fembench.bench.campaign import execute, read_campaign
@@ -24,7 +24,6 @@ from fembench.mesh.io import write
 from fembench.mesh.presets import resolve
 from fembench.records.store import load, record_paths, save
 
-FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 PROBLEM = (
     '[[constraints]]\non = {plane = "x=0"}\n[[forces]]\non = {point = [1, 0.5, 1]}\nforce = [0, -500, 0]\n'
 )

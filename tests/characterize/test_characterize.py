@@ -125,7 +125,6 @@ def test_hosts_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ranks", "-1"], "--ranks -1: expected a whole number"),
         (["--hosts", "a:0"], "cannot read 'a:0'"),
         (["--hosts", "a b"], "cannot read 'a b'"),
         (["--hostfile", "/no/such/file"], "cannot read /no/such/file"),
@@ -142,7 +141,6 @@ def test_hosts_are_read(tmp_path):
         (["--network", "--sizes", "8,64K"], "expected at least three different sizes"),
         (["--network", "--sizes", "8,64K,2G"], "from 1 byte to 1G"),
         (["--network", "--sizes", "8,64K,1.5M"], "'1.5M': expected bytes such as 8, 64K or 4M"),
-        (["--network", "--repetitions", "-3"], "--repetitions -3: expected a whole number"),
         (["--add-to", "none.json"], "none.json"),
     ],
 )

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from planted_records import FROZEN
 
 from fembench.bench.campaign import read_campaign
 from fembench.cli.main import main
 from fembench.records.store import load, save
-
-FROZEN = Path(__file__).parents[1] / "data" / "record.json"
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@
 
 import argparse
 import json
-from pathlib import Path
 
 import pytest
+from planted_records import FROZEN
 
 from fembench.cli.main import main
 from fembench.cli.verbs import verb_parser, verbs
@@ -12,7 +12,7 @@ from fembench.synthetic import lab
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
 from fembench.workflows import lab as lab_workflow
 
-RECORD = str(Path(__file__).parents[1] / "data" / "record.json")
+RECORD = str(FROZEN)
 NO_TABLE = {"mesh box", "mesh convert", "lab run", "lab down"}
 
 

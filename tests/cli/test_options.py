@@ -65,9 +65,7 @@ def test_an_option_is_read_as_the_type_that_its_value_names():
     ("words", "said"),
     [
         (["--rounds", "0"], "--rounds 0: expected a whole number of at least 1"),
-        (["--ranks", "-1"], "--ranks -1: expected a whole number of at least 1"),
         (["--ranks", "0"], "--ranks 0: expected a whole number of at least 1"),
-        (["--timeout", "inf"], "--timeout inf: expected a finite number above 0"),
         (["--timeout", "0"], "--timeout 0: expected a number above 0"),
         (["--output", ""], "--output '': expected a value"),
         (["--form", "tre"], "--form tre: expected tree or text; did you mean 'tree'?"),

@@ -5,6 +5,7 @@ import json
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_records import planted
 
 from fembench.cli.main import main
@@ -15,11 +16,7 @@ LOUD = {"others_percent": 75.0, "others_resolution": 0.2}
 
 def ended_on(**facts):
     """The end of a job with a planted record whose hosts have these facts."""
-    record = planted([1.0])
-    hosts = tuple(msgspec.structs.replace(h, **facts) for h in record.environment.hosts)
-    environment = msgspec.structs.replace(record.environment, hosts=hosts)
-    record = msgspec.structs.replace(record, environment=environment)
-    return JobEnd(result=record, kind="", message="", exit_status=0, output="")
+    return JobEnd(on_hosts_with(planted([1.0]), **facts), "", "", 0, "")
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,7 @@ def test_convert_says_what_a_format_does_not_carry(capsys, tmp_path):
     "arguments",
     [
         ("info", "m4"),
-        ("info", "none.msh"),
-        ("info", "box:0x1x1"),
         ("box", "3x", "-o", "q.vtu"),
-        ("box", "m1", "--lengths", 1, 0, 1, "-o", "q.vtu"),
-        ("box", "m1", "-o", "q"),
         ("convert", "m1", "q.ele"),
         ("convert", "garbage.msh", "q.vtu"),
     ],

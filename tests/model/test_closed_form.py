@@ -1,17 +1,15 @@
 """Time ranges against the tables of Herai (2005); bounds on assembly and CG, against sums by hand."""
 
 import random
-from pathlib import Path
 
 import pytest
+from planted_records import FROZEN
 
 from fembench.base.errors import InputError
 from fembench.model.answers import fitted_iterations
 from fembench.model.closed_form import Activity, CgSet, closed_form
 from fembench.model.interval import TimeRange, largest, shortest_window, total
 from fembench.records.store import load
-
-RECORD = Path(__file__).parent.parent / "data" / "record.json"
 
 
 def activity(name, resource, value, ranks=4):
@@ -72,7 +70,7 @@ def test_iterations_follow_from_coarser_meshes():
 @pytest.mark.row("000:fem_record")
 def test_the_phases_of_a_record_bound_its_own_sets():
     """What waits for others is no cost: of halo and all-reduce the rank counts that came last."""
-    record = load(RECORD)
+    record = load(FROZEN)
     sets, ranks = [s for s in record.sets if not s.warmup], range(record.case.placement.ranks)
 
     def spent(rank, one, *names):

@@ -3,11 +3,11 @@
 import dataclasses
 import json
 import math
-from pathlib import Path
 
 import msgspec
 import pytest
 from planted_profile import planted_profile
+from planted_records import FROZEN
 from planted_runs import study_of
 
 from fembench.base.errors import InputError
@@ -18,8 +18,6 @@ from fembench.records.hlogp import GivenLink
 from fembench.records.prediction import ANALYTIC, load_prediction, save_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load
-
-RECORD = Path(__file__).parent.parent / "data" / "record.json"
 
 
 @pytest.fixture
@@ -37,7 +35,7 @@ def words(study, tmp_path):
 def run_that_took(study, case, factor, iterations=40):
     """A record of a case whose iteration took `factor` times the closed form's."""
     work = study.workload(case)
-    record = load(RECORD)
+    record = load(FROZEN)
     seconds = factor * bounded(study, work, 100).expected.iteration * iterations
     row = [0.0] * len(record.phases)
     row[record.phases.index("cg")] = seconds

@@ -1,18 +1,17 @@
 """fembench place, from a record to a launcher's file."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from planted_environment import on_hosts_with
 from planted_machine import flat_class, line, planted_machine, planted_network
+from planted_records import FROZEN
 
 from fembench.model.hosts_for_parts import measured, one_a_core
 from fembench.records.network import HostTaken
 from fembench.records.profile import save_profile
 from fembench.records.store import load
 
-RECORD = str(Path(__file__).parent.parent / "data" / "record.json")
+RECORD = str(FROZEN)
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """A record that is VALID, to be spoiled in one place."""
 
-from pathlib import Path
-
 import msgspec
-from planted_records import accounted, lasting
+from planted_records import FROZEN, accounted, lasting
 
 from fembench.records.store import load
 from fembench.records.validity import judge
 
-FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 replace = msgspec.structs.replace
 
 

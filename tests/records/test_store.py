@@ -1,12 +1,12 @@
 """Records on disk: whole or absent, versioned, read back as they were."""
 
 import json
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from planted_nodes import planted_nodes
+from planted_records import FROZEN
 from spoil import spoiled
 
 from fembench.base.errors import InputError
@@ -14,8 +14,6 @@ from fembench.cli.main import main
 from fembench.records import store
 from fembench.records.nodes import save_nodes
 from fembench.records.record import SCHEMA
-
-FROZEN = Path(__file__).parent.parent / "data" / "record.json"
 
 
 def test_a_record_is_written_and_read_back_unchanged(tmp_path):

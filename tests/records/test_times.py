@@ -1,10 +1,9 @@
 """Times of a record against the nested tuples that they come from."""
 
-from pathlib import Path
-
 import msgspec
 import numpy as np
 import pytest
+from planted_records import FROZEN
 
 from fembench.base.errors import InputError
 from fembench.records import phases
@@ -12,7 +11,7 @@ from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, SEND, TOP_LEV
 from fembench.records.store import load
 from fembench.records.times import Times, times_of
 
-RECORD = load(Path(__file__).parent.parent / "data" / "record.json")
+RECORD = load(FROZEN)
 TIMED = [s for s in RECORD.sets if not s.warmup]
 replace = msgspec.structs.replace
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from good_record import FROZEN, broken, good_record, in_environment, replace, status
+from planted_environment import on_hosts_with
 from planted_records import lasting, planted
 
 from fembench.base.config import convert, json_tree
@@ -333,8 +334,7 @@ def test_a_wide_interval_says_how_many_sets_and_seconds_would_do(record):
 
 def test_foreign_work_comes_before_the_noise_that_it_causes(record):
     noisy = scattered(record, [8.0] + [16.0] * 7 + [1.2 * 16, 48.0])
-    hosts = tuple(replace(h, others_percent=75.0, others_resolution=0.2) for h in record.environment.hosts)
-    noisy = in_environment(noisy, hosts=hosts)
+    noisy = on_hosts_with(noisy, others_percent=75.0, others_resolution=0.2)
     first, second, *_ = judge(noisy).reasons
     assert first.startswith("D6 fails: ")
     assert second.startswith("D1 fails: ")

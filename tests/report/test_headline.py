@@ -5,6 +5,7 @@ import re
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from planted_records import lasting
 from report_sample import HOST, campaign, environment, make_record, named, rows_of
@@ -48,10 +49,9 @@ def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
     assert row["low"] < row["value"] < row["high"]
 
 
-def uncached(record, **changes):
-    """The record of a matrix that no cache of its hosts holds; `changes` of these hosts."""
-    hosts = tuple(replace(host, caches={}, **changes) for host in record.environment.hosts)
-    return replace(record, environment=replace(record.environment, hosts=hosts))
+def uncached(record):
+    """The record of a matrix that no cache of its hosts holds."""
+    return on_hosts_with(record, caches={})
 
 
 def test_what_limits_a_run_is_given_in_parts_of_cg_and_of_the_bandwidth():

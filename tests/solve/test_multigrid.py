@@ -82,8 +82,7 @@ def jittered():
 
 
 @mpi
-@pytest.mark.parametrize("border", [0.5, 0.55])  # on a plane of the grid, and between two
-@pytest.mark.parametrize("factor", [1e-3, 1e3])
+@pytest.mark.parametrize(("factor", "border"), [(1e-3, 0.5), (1e3, 0.55)])  # on a plane of the grid, between
 def test_two_materials_take_at_most_twice_the_iterations_of_one(comm, tmp_path, factor, border):
     path = comm.bcast(tmp_path)
     if comm.rank == 0:
@@ -150,14 +149,16 @@ def test_every_storage_has_the_same_levels(comm, storage):
 
 
 @mpi
-@pytest.mark.parametrize("storage", ["sym", "bsr", "ebe"])
 @pytest.mark.parametrize(
-    "problem", [("box:12x6x12", "corner-load"), ("box:16x4x4", "cantilever"), ("jittered", "cantilever")]
+    ("mesh", "name", "storage"),
+    [
+        *((BOX, "corner-load", storage) for storage in ("sym", "bsr", "ebe")),
+        *((mesh, "cantilever", "sym") for mesh in ("box:16x4x4", "jittered")),
+    ],
 )
 def test_grids_stored_in_single_precision_take_as_many_iterations_as_in_double_precision(
-    comm, file_of, monkeypatch, storage, problem
+    comm, file_of, monkeypatch, mesh, name, storage
 ):
-    mesh, name = problem
     mesh = file_of(jittered) if mesh == "jittered" else mesh
     single, M = solved(comm, mesh, 1e-10, problem=name, storage=storage)
     with monkeypatch.context() as patch:

@@ -1,21 +1,14 @@
 """benchmarks/truth.py on machines whose truth is known, and its job on this one."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from fembench.records.case import Case
 
-BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
-
 
 @pytest.fixture
-def truth(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import truth
-
-    return truth
+def truth(from_benchmarks):
+    return from_benchmarks("truth")
 
 
 def sessions(truth, slower, seeds=range(20), most=660):

@@ -1,22 +1,15 @@
 """benchmarks/nodes.py on findings whose truth is known."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from planted_nodes import planted_nodes
 
 from fembench.weights.slow_nodes import slow_nodes
 
-BENCHMARKS = str(Path(__file__).parents[2] / "benchmarks")
-
 
 @pytest.fixture
-def nodes(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    import nodes
-
-    return nodes
+def nodes(from_benchmarks):
+    return from_benchmarks("nodes")
 
 
 def judged(nodes, changes=(), seconds=1.0):

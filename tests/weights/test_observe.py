@@ -1,8 +1,6 @@
-from pathlib import Path
-
 import msgspec
 import pytest
-from planted_records import PER_CELL, planted
+from planted_records import FROZEN, PER_CELL, planted
 
 from fembench.base.errors import InputError
 from fembench.records.phases import NAMES
@@ -28,7 +26,7 @@ def test_computing_messages_and_waiting_make_up_the_set():
 
 
 def test_a_record_from_before_a_phase_was_added_is_still_observed():
-    record = load(Path(__file__).parent.parent / "data" / "record.json")
+    record = load(FROZEN)
     assert record.phases == NAMES[: len(record.phases)] != NAMES
     assert observe(record).compute.min() > 0
 

@@ -27,7 +27,6 @@ the fastest ranks never wait, and so show the noise of the machine.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections import Counter
@@ -72,9 +71,6 @@ class FullSpeed:
     def new_work(
         self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS
     ) -> None: ...
-    def learning(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
         return iter(())
 
@@ -142,24 +138,18 @@ class EmulatedSlowness:
         since = max((at for at in self._heavier if at <= self._iteration), default=-1)
         return self.factor * self._heavier.get(since, 1.0)
 
-    @contextlib.contextmanager
-    def learning(self) -> Iterator[None]:
-        """Inside, nothing is stretched and the fastest times of the work are found; they hold afterwards."""
-        self._learn(True)
-        yield
-        self._learn(False)
-
     def _learn(self, on: bool) -> None:
         self._learning, self._taught, self._late = on, not on, 0
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
         """Turns of unstretched work, for up to `seconds` on rank 0 and up to `most` turns; no turns at
-        full speed. Collective."""
+        full speed. The least times that are found hold afterwards. Collective."""
         begin, done = time.perf_counter(), 0
-        with self.learning():
-            while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
-                yield done
-                done += 1
+        self._learn(True)
+        while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
+            yield done
+            done += 1
+        self._learn(False)
 
     def agree(
         self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min

@@ -154,7 +154,7 @@ def test_a_shear_sort_is_cut_into_whole_rows():
         assert len(job.speeds) == 7
         assert max(job.speeds) == 1
     assert len(cells(FULL)) == 4 + 7 + 26
-    assert len(cells(QUICK)) == 4 + 7 + 9
+    assert len(cells(QUICK)) == 4 + 7 + 8
 
 
 def test_strategies_with_messages_are_repeated_by_policies_with_messages():

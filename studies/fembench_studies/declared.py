@@ -157,6 +157,7 @@ class Captions(Struct, frozen=True, forbid_unknown_fields=True):
     figures: dict[str, FigureText] = {}
     notes: dict[str, str] = {}  # by what they are about
     statements: tuple[tuple[str, str, str], ...] = ()  # experiment, statement, expression of a side
+    limits: tuple[tuple[str, str, str, float, bool], ...] = ()  # of claims; True: of the smallest found
 
     def table(self, name: str, rows: Iterable[tuple[object, ...]], /, **values: object) -> Table:
         """The table of these rows."""

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.config import read_text
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import shown
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
+from fembench.errors import InputError
 from fembench.model.graph import ExecutionGraph
 from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds

@@ -16,7 +16,7 @@ from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
-from fembench_studies.programs.hlogp_sums import error_percent
+from fembench_studies.programs.real_messages import error_percent
 from fembench_studies.programs.record import AppRecord, unfit
 
 LIMIT = 5.0  # per cent: largest good error of the time of tasks

@@ -30,7 +30,6 @@ from fembench.records.network import PairClass
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
-from fembench_studies.programs.hlogp_sums import fork_delay, ring_makespan
 from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench_studies.scheduling.task_graph import USUAL
@@ -137,6 +136,21 @@ def classes_of(case: AppCase, profile: Profile) -> tuple[tuple[PairClass, ...], 
             "the profile does not say how long messages take after computing; repeat `characterize --network`"
         )
     return classes, network.pair_class
+
+
+def ring_makespan(computing: Sequence[float], messages: Sequence[MessageCost]) -> float:
+    """Each rank computes, then sends to the next; the last one sends back to the first (3.10)."""
+    return sum(computing) + sum(cost.total for cost in messages)
+
+
+def fork_delay(overheads: Sequence[float], local: float) -> float:
+    """Delay of the sender's own next task, after all its sends (6.1): the sum of Os; for a join, of Or."""
+    return sum(overheads) + local
+
+
+def error_percent(measured: float, estimated: float) -> float:
+    """|estimated - measured| in per cent of the measured value."""
+    return 100 * abs(estimated - measured) / measured
 
 
 def messages_seconds(case: AppCase, costs: Costs, task: float) -> float:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fembench.base.errors import InputError
+from fembench.errors import InputError
 from fembench.model.placement import Messages
 
 

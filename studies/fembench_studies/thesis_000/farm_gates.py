@@ -6,12 +6,12 @@ inside with Q.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from fembench.stats.student import student_factor
 from fembench_studies.claims import StudyClaim
+from fembench_studies.declared import captions
 from fembench_studies.pamela.farm_models import VERSIONS
 from fembench_studies.pamela.interval_score import IntervalScore
 from fembench_studies.pamela.park import ParkOutcome, pooled
@@ -48,29 +48,7 @@ def over(found: Sequence[ParkOutcome]) -> float:
     return 100 * sum(e < 0 for e in missed) / len(missed) if missed else 100.0
 
 
-class Gate(NamedTuple):
-    """A limit on the runs of one application on the park."""
-
-    name: str
-    what: str
-    measured: Measured
-    limit: float
-    least: bool = False
-
-
-GATES = (
-    Gate("pi", "mean error of the worst version", largest, 2.3),
-    Gate("pi", "runs inside", inside, 68.75, True),
-    Gate("pi", "half width of the intervals", width, 8.0),
-    Gate("prim", "misses that are overestimates", over, 100.0, True),
-    Gate("prim", "runs inside", inside, 10.0),
-    Gate("primQ", "runs inside", inside, 50.0, True),
-    Gate("mat", "mean error of the worst version", largest, 4.2),
-    Gate("mat", "runs inside", inside, 36.0, True),
-    Gate("mat by phase", "mean error of the worst version", largest, 2.0),
-    Gate("rand", "misses that are overestimates", over, 95.0, True),
-    Gate("rand with Q, by phase", "mean error", mean, 5.0),
-)
+MEASURED: dict[str, Measured] = {f.__name__: f for f in (largest, mean, inside, width, over)}
 LIVE = {"pi": 2.3, "primes": 6.0, "matrices": 4.2, "partial": 5.0}  # mean error, per cent
 INSIDE, WIDTH = 50.0, 8.0  # of farms under MPI
 
@@ -78,9 +56,9 @@ INSIDE, WIDTH = 50.0, 8.0  # of farms under MPI
 def park_claims(results: dict[str, list[ParkOutcome]]) -> list[StudyClaim]:
     """The claims of the requested applications. Nothing in them is measured, so they have no interval."""
     made = [
-        StudyClaim(f"park, {g.name}: {g.what}", g.limit, g.measured(results[g.name]), least=g.least)
-        for g in GATES
-        if g.name in results
+        StudyClaim(f"park, {name}: {what}", limit, MEASURED[by](results[name]), least=least)
+        for name, what, by, limit, least in captions("thesis_000").limits
+        if name in results
     ]
     if {"prim", "primQ"} <= set(results):
         half = mean(results["prim"]) / 2

@@ -17,7 +17,7 @@ from fembench_studies.attempts import Tell, output_of
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, most_claim
 from fembench_studies.declared import captions
-from fembench_studies.programs.hlogp_sums import error_percent
+from fembench_studies.programs.real_messages import error_percent
 from fembench_studies.programs.record import used_by_others
 from fembench_studies.thesis_001.grid_plan import MICRO, Row, printed
 

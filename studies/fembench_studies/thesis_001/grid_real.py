@@ -13,9 +13,14 @@ from fembench_studies.attempts import Attempts, Tell
 from fembench_studies.claims import StudyClaim
 from fembench_studies.declared import captions
 from fembench_studies.programs.compared_messages import LIMIT, MESSAGES, REFUSED, ComparedTime, compared
-from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.kept import ProgramRuns
-from fembench_studies.programs.real_messages import KINDS, Calls, case_of_messages, predicted_run
+from fembench_studies.programs.real_messages import (
+    KINDS,
+    Calls,
+    case_of_messages,
+    error_percent,
+    predicted_run,
+)
 from fembench_studies.programs.record import AppRecord
 from fembench_studies.study import wanted
 from fembench_studies.thesis_001.grid_plan import printed

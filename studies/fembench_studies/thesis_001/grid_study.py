@@ -14,8 +14,8 @@ from fembench_studies.attempts import Attempts
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench_studies.declared import captions
-from fembench_studies.programs.hlogp_sums import error_percent
 from fembench_studies.programs.kept import ProgramRuns
+from fembench_studies.programs.real_messages import error_percent
 from fembench_studies.programs.record import unfit
 from fembench_studies.study import StudyOutcome, StudyRequest, wanted
 from fembench_studies.thesis_001 import grid_live, grid_messages, grid_real

@@ -125,25 +125,12 @@ def _body(name: str, study: StudyFolder, found: StudyRecords) -> list[Plot]:
 
 def _time_lines(plan: StudyPlan, found: StudyRecords) -> list[Plot]:
     """E5: Mesh 1, two tasks on one host, with two processors and with one."""
-    plots = []
-    for platform, figure, words in (
-        ("smp", "Fig. 5.20", "two processors: the tasks overlap."),
-        (
-            "single_cpu",
-            "Fig. 5.21",
-            "one processor: one task computes while the other waits for its message.",
-        ),
-    ):
-        record = found.record(plan.case(platform, 1, 2))
-        plots += [
-            dataclasses.replace(
-                plot,
-                name=f"time_line-{platform}",
-                title=f"Two tasks on {words.partition(':')[0]}, Mesh 1 ({figure})",
-                caption=f"Two tasks on {words} {plot.caption}",
-            )
-            for plot in (gantt.time_lines(results([record])) if record else ())
-        ]
+    plots, texts = [], captions("thesis_004").figures
+    for platform in ("smp", "single_cpu"):
+        record, name = found.record(plan.case(platform, 1, 2)), f"time_line-{platform}"
+        for plot in gantt.time_lines(results([record])) if record else ():
+            said = f"{texts[name].caption} {plot.caption}"
+            plots.append(dataclasses.replace(plot, name=name, title=texts[name].title, caption=said))
     return plots
 
 

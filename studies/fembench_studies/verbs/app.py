@@ -45,9 +45,6 @@ program NAME|FILE: {", ".join(FARMS + GRAPHS)}; or a file
 --json: print the record as JSON
 """
 
-# settings that are options of the same name
-AS_GIVEN = ("ranks", "tasks", "size", "static", "samples", "emulate", "dilate", "seed", "schedule")
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     from fembench.cli.options import declare, real, whole
@@ -79,18 +76,19 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace):
     """The options as values. Raises InputError if they conflict with --machine."""
+    from fembench.cli.options import call
     from fembench.errors import InputError
     from fembench_studies.programs.settings import ProgramSettings
 
     held = options.calibrate or options.emulate or options.dilate != 1 or options.schedule != "turn"
     if options.machine and held:
         raise InputError("--machine cannot be combined with --calibrate, --emulate, --dilate or --schedule")
-    given = {name: vars(options)[name] for name in AS_GIVEN}
-    return ProgramSettings(
+    return call(
+        ProgramSettings,
+        options,
         program=_program_of(options.program),
         n_bytes=options.bytes,
         repetitions=options.repetitions or (0 if options.machine else 4),
-        **given,
     )
 
 

@@ -7,7 +7,7 @@ from fembench.base.errors import InputError
 from fembench.model.interval import TimeRange
 from fembench_studies.pamela import pamela, pamela_text, pasl
 from fembench_studies.pamela.bounds import Setting, predict
-from fembench_studies.pamela.build import build, layered, repeated, steps, text
+from fembench_studies.pamela.build import build, steps
 from fembench_studies.pamela.farm_answer import expanded
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.pamela.pamela import Operation
@@ -84,14 +84,6 @@ def test_a_branch_without_batches_of_its_own_vanishes():
 CROSSED = (
     "T1=B1(1)<<NULL", "T2=B2(1)<<T1", "T3=B3(1)<<T1", "T4=B4(1)<<T2,T3", "T5=B5(1)<<T3", "T6=B6(1)<<T4,T5"
 )  # fmt: skip
-
-
-def test_a_graph_that_is_not_series_parallel_repeats_batches_and_gets_levels():
-    crossed = parsed(*CROSSED)
-    assert repeated(steps(crossed)[1]) == (4,)
-    assert text(steps(crossed)[1]) == "𝔹1;((𝔹2;𝔹4)‖(𝔹3;(𝔹4‖𝔹5)));𝔹6"
-    assert text(layered(crossed)) == "𝔹1;(𝔹2‖𝔹3);(𝔹4‖𝔹5);𝔹6"
-    assert repeated(steps(graph())[1]) == ()
 
 
 def test_its_critical_path_is_exact_and_every_batch_is_asked_of_resources_once():

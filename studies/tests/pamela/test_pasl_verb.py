@@ -54,10 +54,6 @@ def test_appendix_b_as_printed_is_sensible_in_milliseconds(tmp_path, capsys, uni
     assert found["terms"][bottleneck] == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_call_that_nobody_registered_is_named(refusal):
-    assert "call of 'random': not registered" in refusal("study", "pasl", *PI[:3])
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -72,12 +68,6 @@ def test_what_is_no_pasl_is_told_in_one_line_with_its_place(tmp_path, refusal, t
     assert message in told
     assert 'expected T2 = B2(100) << T1; or B2 = "Name.class";' in told
     assert len(told.replace(str(tmp_path), "")) < 200
-
-
-def test_long_lines_of_a_machine_model_are_quoted_short(tmp_path, capsys):
-    (tmp_path / "park.txt").write_text("x" * 10_000)
-    assert main(["study", "pasl", *PI, "--machines", str(tmp_path / "park.txt")]) == 2
-    assert len(capsys.readouterr().err.replace(str(tmp_path), "")) < 250
 
 
 def test_machines_without_source_are_refused(refusal):

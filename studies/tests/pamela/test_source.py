@@ -32,11 +32,6 @@ def body(*lines, name="f", loops="figure", head="", arguments=""):
     return flat(analyse(text, registry=REGISTRY, loops=loops).body(name))
 
 
-def test_declarations():
-    assert body("w: double = 10000.0") == ["assign_double"]
-    assert body("x: int = 10") == ["assign_int"]
-
-
 @pytest.mark.row("000:F15b")
 def test_a_switch_costs_its_comparisons_and_the_case_that_is_chosen():
     cases = ["match k:", "    case 1:", "        y = x", "    case 2 | 3:", "        y = x + x"]

@@ -4,7 +4,7 @@ import pytest
 from thesis_001 import DATA, named_rows
 
 from fembench.records.hlogp import Kielmann, MessageCost
-from fembench_studies.programs.hlogp_sums import error_percent, fork_delay, ring_makespan
+from fembench_studies.programs.real_messages import error_percent, fork_delay, ring_makespan
 from fembench_studies.thesis_001.grid_plan import printed
 
 LINES = {  # time lines in the order of chapters 4 and 5: table -> its columns

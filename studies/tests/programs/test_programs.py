@@ -6,7 +6,6 @@ from planted_calibration import planted_calibration
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
-from fembench.model.interval import TimeRange
 from fembench_studies.pamela.program_models import machine_of
 from fembench_studies.programs import program_session
 from fembench_studies.programs.cases import case_of, predicted
@@ -110,11 +109,6 @@ def test_wrong_cases_are_named(changes, message):
 def test_a_run_that_is_no_calibration_predicts_nothing():
     with pytest.raises(InputError, match="not a calibration"):
         machine_of(calibration({}))
-
-
-def test_intervals_hold_most_samples():
-    record = calibration({"unit": ((1.0,) * 18 + (5.0, 6.0),) * 3})
-    assert machine_of(record).cost("unit", 1) == TimeRange(1.0, 1.0)
 
 
 SAID = AppPrediction(low=1.0, high=2.0, terms={}, model="m", compose="phase", conditionals="q")

@@ -106,11 +106,6 @@ def test_the_page_has_tables_with_both_numbers(page):
     assert "SYNTHETIC" in page.with_name("report.md").read_text()
 
 
-def test_a_slow_run_is_seen_as_an_error():
-    late = ran("product", 4, slower=1.25)
-    assert slaves_study.errors(late.real, late.graph)[1] == pytest.approx(-20, abs=1)
-
-
 @pytest.mark.row("003:A14")
 def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_valid(found):
     outcome = slaves_study.outcome(found)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from planted_study import TIMERS, PlantedStudy
 
+from fembench.report.plots.canvas import Plot
 from fembench.report.table import to_json
 from fembench_studies.attempts import Attempts
 from fembench_studies.page import publish
@@ -343,6 +344,17 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrende
         "mesh_1_total_s",
         "thesis_mesh_1_total_s",
     ]
+
+
+def test_time_lines_say_on_how_many_processors_two_tasks_ran(study, found, monkeypatch):
+    drawn = Plot("events", "any", "Events of each rank.", "")
+    monkeypatch.setattr(pairs_study.gantt, "time_lines", lambda results: [drawn])
+    (section,) = (s for s in compose(study, found, {}, ("E5",)) if s.plots)
+    assert [(plot.name, plot.title) for plot in section.plots] == [
+        ("time_line-smp", "Two tasks on two processors, Mesh 1 (Fig. 5.20)"),
+        ("time_line-single_cpu", "Two tasks on one processor, Mesh 1 (Fig. 5.21)"),
+    ]
+    assert all(plot.caption.endswith(". Events of each rank.") for plot in section.plots)
 
 
 @pytest.mark.slow

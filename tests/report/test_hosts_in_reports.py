@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, environment, make_record, nested, rows_of
 
@@ -132,10 +133,8 @@ def test_a_phase_is_coloured_only_if_three_runs_show_a_difference():
 
 def in_turns():
     """A run on three hosts of one machine with two cores."""
-    record = on_hosts(3)
-    hosts = tuple(replace(host, machine=0, cores=2) for host in record.environment.hosts)
-    shared = replace(record.environment, hosts=hosts, cores=((0,), (1,), (0,)))
-    return replace(record, environment=shared)
+    record = on_hosts_with(on_hosts(3), machine=0, cores=2)
+    return replace(record, environment=replace(record.environment, cores=((0,), (1,), (0,))))
 
 
 def test_hosts_whose_ranks_take_turns_on_the_cores_of_one_machine_are_not_compared():

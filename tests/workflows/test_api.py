@@ -1,6 +1,5 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
-import json
 import math
 import re
 import subprocess
@@ -136,21 +135,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(me
     assert not started
 
 
-def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, output):
+def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_storage(folder, answer):
     slower = {("product", "csr"): [1.0, 0.25]}
     save_profile(planted_profile([1.0, 1.0], network=planted_network(), slower=slower), "planted.json")
-    words = [
-        "--machine",
-        "planted.json",
-        "--ranks",
-        "2",
-        "--storage",
-        "csr",
-        "--shares",
-        "balanced",
-        "--json",
-    ]
-    by_command = json.loads(output("predict", "m1", *words))[0]["predicted"]["iteration"]
+    words = "predict m1 --machine planted.json --ranks 2 --storage csr --shares balanced"
+    by_command = answer(*words.split())[0]["predicted"]["iteration"]
     found = fembench.predict("planted.json", "m1", ranks=[2], storage="csr", shares="balanced")
     assert found[0].predicted.iteration == by_command
     with pytest.raises(InputError, match="ranks = 0"):

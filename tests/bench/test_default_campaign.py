@@ -63,10 +63,8 @@ def test_unequal_hosts_add_a_weighted_run_and_one_without_the_slow_hosts():
     equal, more = cases(there), cases(there, shares="4,4,1,1,4,4")
     assert [c.placement.ranks for c in equal[:2]] == [1, 6]  # the others are left out first
     added = [case for case in more if case not in equal]
-    assert [(c.placement.ranks, c.placement.shares, c.placement.hosts) for c in added] == [
-        (6, "4,4,1,1,4,4", ""),
-        (4, "", "n[1,3]"),
-    ]
+    where = [(c.placement.ranks, c.placement.shares, c.placement.hosts) for c in added]
+    assert where == [(6, "4,4,1,1,4,4", ""), (4, "", "n[1,3]")]
     assert more[:2] == equal[:2]
     assert more[2:4] == added
     assert {c.question.mesh for c in added} == {equal[0].question.mesh}
@@ -110,9 +108,8 @@ def test_its_file_describes_the_same_runs(more):
 def test_whole_solutions_scale_strongly_and_weakly_on_meshes_with_grids_on_all_ranks(slots):
     there = hosts(*slots)
     found = cases_of(solution_campaign(there), "here", there)
-    assert {(c.method.precond, c.stop.iterations, c.stop.tolerance) for c in found} == {
-        ("multigrid", 0, 1e-7)
-    }
+    work = {(c.method.precond, c.stop.iterations, c.stop.tolerance) for c in found}
+    assert work == {("multigrid", 0, 1e-7)}
     meshes = [c.question.mesh for c in found]
     strong = [c for c in found if meshes.count(c.question.mesh) > 1 or sum(slots) == 1]
     for series in (strong, [c for c in found if c not in strong] or strong):

@@ -32,10 +32,8 @@ def test_auto_is_the_method_of_the_shortest_expected_solution():
 
 def test_auto_says_what_it_takes_where_nothing_can_be_expected():
     fixed = settled(Case.of(mesh="m", precond="auto", iterations=100, label="mine"))
-    assert (fixed.method.precond, fixed.output.label) == (
-        "none",
-        "mine; precond auto: none, since fixed iterations reach no solution",
-    )
+    assert fixed.method.precond == "none"
+    assert fixed.output.label == "mine; precond auto: none, since fixed iterations reach no solution"
     file = settled(Case.of(mesh="part.msh", precond="auto"))
     assert file.method.precond == "multigrid"
     assert "the mesh is read only by the run" in file.output.label

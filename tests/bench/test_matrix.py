@@ -9,7 +9,6 @@ from fembench.base.errors import InputError
 from fembench.bench.campaign import read_campaign
 from fembench.bench.campaign_file import Campaign, expand, run_id
 from fembench.bench.campaign_folder import Folder
-from fembench.launch.scratch import occupied
 from fembench.records.case import Case, new_case
 from fembench.records.store import record_paths
 
@@ -43,36 +42,15 @@ def test_the_order_is_random_but_seeded():
 
 def test_shares_that_fit_only_some_ranks_are_left_out_of_the_others():
     found = runs({"ranks": [1, 2, 3], "shares": ["", "7:1"]})
-    assert sorted((r.case.placement.ranks, r.case.placement.shares) for r in found) == [
-        (1, ""),
-        (2, ""),
-        (2, "7:1"),
-        (3, ""),
-    ]
+    placed = sorted((r.case.placement.ranks, r.case.placement.shares) for r in found)
+    assert placed == [(1, ""), (2, ""), (2, "7:1"), (3, "")]
 
 
 def test_different_cases_have_different_names():
-    cases = [
-        Case(),
-        Case.of(ranks=2),
-        Case.of(overlap=False),
-        Case.of(tolerance=1e-7),
-        Case.of(mesh="box:2x2x2"),
-    ]
+    fields = ({}, {"ranks": 2}, {"overlap": False}, {"tolerance": 1e-7}, {"mesh": "box:2x2x2"})
+    cases = [Case.of(**some) for some in fields]
     assert len({run_id(case, 1) for case in cases}) == len(cases)
     assert run_id(Case(), 1) != run_id(Case(), 2)
-
-
-def test_a_campaign_sweeps_away_what_a_killed_one_was_writing(tmp_path):
-    campaign = tmp_path / "a.toml"
-    campaign.write_text("name = 'a'\n")
-    folder = Folder(tmp_path / "out")
-    folder.prepare(campaign)
-    (folder.runs / ".m1-p1.json.x7k2.json").write_text('{"schema"')
-    (folder.runs / ".job-1").mkdir()
-    with occupied(folder.runs):
-        folder.prepare(campaign)
-    assert not list(folder.runs.iterdir())
 
 
 def test_a_campaign_finds_its_runs_of_an_earlier_schema_whatever_they_were_named():

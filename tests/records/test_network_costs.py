@@ -4,14 +4,10 @@ import msgspec
 import pytest
 from planted_machine import flat_class, planted_network
 
-from fembench.base.config import convert
 from fembench.base.errors import InputError
 from fembench.records.network import (
     Beside,
     ColdCost,
-    KernelTime,
-    NetworkSettings,
-    PairSamples,
     apart,
     beside_at,
     both_ways_at,
@@ -68,23 +64,9 @@ def test_messages_between_the_numa_nodes_of_a_host_have_the_class_of_that_host_w
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"sites": ("here",)},
-        {"pair_class": ((0, 1),)},
-        {"pair_class": ((0, 1), (1,))},
-    ],
+    "changes", [{"sites": ("here",)}, {"pair_class": ((0, 1),)}, {"pair_class": ((0, 1), (1,))}]
 )
 def test_a_network_of_more_or_fewer_hosts_than_its_profile_is_refused(changes):
     check_network(planted_network(2), 2, 2, "machine.json")
     with pytest.raises(InputError, match="expected 2, and a class for each pair"):
         check_network(planted_network(2, **changes), 2, 2, "machine.json")
-
-
-def test_what_an_earlier_version_did_not_record_is_unknown():
-    times = {name: [1.0] for name in ("os_measure", "or_mirror", "os_mirror", "or_measure", "rtt")}
-    sample = convert({"measure": 0, "mirror": 1, "m": 8, **times}, PairSamples, where="old")
-    assert (sample.computed, sample.swept, sample.mode) == (0.0, False, "isend")
-    assert convert({"rank": 0, "kernel": "matmul", "seconds": 1.0}, KernelTime, where="old").cpu == 0.0
-    assert NetworkSettings().repetitions == 0  # as many as fit
-    assert planted_network().seconds == 0.0

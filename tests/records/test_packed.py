@@ -1,8 +1,8 @@
 """Large arrays of a record: packed in its file, the same numbers for every reader."""
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from planted_records import planted
 
 from fembench.base.errors import InputError
@@ -29,16 +29,17 @@ def test_only_large_arrays_are_packed():
 
 def large(record):
     """The record with all its times packed."""
-    sets = tuple(
-        msgspec.structs.replace(
-            s,
-            seconds=packed(np.array(s.seconds)),
-            counts=packed(np.array(s.counts)),
-            total=packed(np.array(s.total)),
-        )
-        for s in record.sets
-    )
-    return msgspec.structs.replace(record, sets=sets, setup=packed(np.array(record.setup)))
+
+    def in_one(of, *names):
+        return replace(of, **{name: packed(np.array(getattr(of, name))) for name in names})
+
+    sets = tuple(in_one(one, "seconds", "counts", "total") for one in record.sets)
+    return replace(in_one(record, "setup"), sets=sets)
+
+
+def with_seconds(record, seconds):
+    """The record whose first set has these seconds instead."""
+    return replace(record, sets=(replace(record.sets[0], seconds=seconds), *record.sets[1:]))
 
 
 def test_a_packed_record_has_the_times_and_the_verdict_of_a_plain_one(tmp_path):
@@ -61,8 +62,7 @@ def test_a_packed_record_has_the_times_and_the_verdict_of_a_plain_one(tmp_path):
 )
 def test_packed_times_of_other_ranks_or_phases_are_refused(tmp_path, change, named):
     record = large(planted(SPEEDS))
-    first = msgspec.structs.replace(record.sets[0], seconds=change(record.sets[0].seconds))
-    path = save(msgspec.structs.replace(record, sets=(first, *record.sets[1:])), tmp_path)
+    path = save(with_seconds(record, change(record.sets[0].seconds)), tmp_path)
     with pytest.raises(InputError, match=named):
         load(path)
 
@@ -70,7 +70,5 @@ def test_packed_times_of_other_ranks_or_phases_are_refused(tmp_path, change, nam
 @pytest.mark.parametrize("data", ["", "AAAA", "not base64"])
 def test_damaged_times_make_a_record_invalid(tmp_path, data):
     record = large(planted(SPEEDS))
-    broken = msgspec.structs.replace(record.sets[0].seconds, data=data)
-    first = msgspec.structs.replace(record.sets[0], seconds=broken)
-    path = save(msgspec.structs.replace(record, sets=(first, *record.sets[1:])), tmp_path)
+    path = save(with_seconds(record, replace(record.sets[0].seconds, data=data)), tmp_path)
     assert load(path).verdict.status == "INVALID"

@@ -11,11 +11,9 @@ from fembench.base.errors import InputError
 from fembench.records.network import CurvePiece, Network, PairClass, class_of, value_at
 from fembench.records.profile import (
     load_profile,
-    ranks_per_host,
     save_profile,
     speed_matrix,
     speed_of,
-    together,
 )
 
 
@@ -43,12 +41,6 @@ def test_what_was_not_measured_is_not_a_number():
     assert np.isfinite(matrix.speed[0]).all()
     assert np.isnan(matrix.speed[1, 0])
     assert np.isfinite(matrix.speed[1, 1:]).all()
-
-
-def test_all_at_once_means_all_of_the_same_host():
-    profile = planted_profile([1.0] * 3, hosts=("a", "a", "b"))
-    assert ranks_per_host(profile) == (2, 2, 1)
-    assert {(s.rank, s.corunning) for s in together(profile)} == {(0, 2), (1, 2), (2, 1)}
 
 
 def spoiled(**changes):

@@ -34,10 +34,9 @@ def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(recor
     early = replace(record, case=case)
     assert (rule_of(early, "B1").ok, status(early)) == (False, "INVALID")
     assert rule_of(early, "B1").value == f"work: {done} of 4000 iterations"
-    one = (replace(record.sets[0], iterations=3999), *record.sets[1:])
     full = tuple(replace(s, iterations=4000) for s in record.sets)
     assert "B1" not in broken(record, case=case, sets=full)
-    assert rule_of(replace(early, sets=one[:1] + full[1:]), "B1").ok is False
+    assert rule_of(replace(early, sets=(replace(full[0], iterations=3999), *full[1:])), "B1").ok is False
 
 
 def test_fixed_work_that_reached_rounding_early_is_provisional_if_every_set_did_as_much(record):
@@ -63,18 +62,12 @@ def test_the_reason_of_a_verdict_is_the_first_rule_that_decides_it(record):
 
 def slower_loop(record, seconds):
     """The record with `seconds` more per iteration in CG than in its parts."""
-    cg = record.phases.index("cg")
-    sets = tuple(
-        replace(
-            one,
-            seconds=tuple(
-                tuple(s + (i == cg) * seconds * one.iterations for i, s in enumerate(row))
-                for row in one.seconds
-            ),
-        )
-        for one in record.sets
-    )
-    return replace(record, sets=sets)
+
+    def slower(one):
+        rows = ((*row[:CG], row[CG] + seconds * one.iterations, *row[CG + 1 :]) for row in one.seconds)
+        return replace(one, seconds=tuple(rows))
+
+    return replace(record, sets=tuple(map(slower, record.sets)))
 
 
 def rule_of(record, id):
@@ -106,12 +99,9 @@ def test_stamps_may_take_one_percent_of_an_iteration_or_three_microseconds():
 
 
 def test_dropped_spans_are_said_and_make_a_run_provisional(record):
-    cut = replace(record, dropped=(0, 37))
-    assert judge(cut).status == "PROVISIONAL"
-    assert judge(cut).reason.startswith("E9 fails: 37 spans dropped, most on rank 1")
-    whole = judge(replace(record, dropped=(0, 0)))
-    assert whole.status == "VALID"
-    assert [rule.value for rule in whole.rules if rule.id == "E9"] == ["no spans dropped"]
+    cut = judge(replace(record, dropped=(0, 37)))
+    assert (cut.status, cut.reason[:42]) == ("PROVISIONAL", "E9 fails: 37 spans dropped, most on rank 1")
+    assert rule_of(replace(record, dropped=(0, 0)), "E9").value == "no spans dropped"
 
 
 def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
@@ -119,12 +109,9 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
         return [rule.value for rule in judge(r).rules if rule.id == "C2"][1]
 
     assert said(record) == "one host, one clock: offset 0"
-    environment = replace(record.environment, rank_host=(0, 1), hosts=2 * record.environment.hosts)
-    apart = replace(record, environment=environment)
+    apart = in_environment(record, rank_host=(0, 1), hosts=2 * record.environment.hosts)
     assert "aligned by one barrier" in said(apart)
-    offsets = tuple(
-        ClockOffset(host=k, before=k, after=k, uncertainty=12e-6 * k, drift=0.0) for k in range(2)
-    )
+    offsets = tuple(ClockOffset(host=k, before=k, after=k, uncertainty=12e-6 * k, drift=0.0) for k in (0, 1))
     assert said(replace(apart, offsets=offsets)) == "clocks of 2 hosts aligned by ping-pong within 12 µs"
 
 
@@ -159,18 +146,17 @@ def of_cells(record, cells):
     return replace(record, partition=part, mesh=replace(record.mesh, n_cells=total))
 
 
+def solve_with(record, **changes):
+    return replace(record, solve=replace(record.solve, **changes))
+
+
 @pytest.mark.row("004:C1", "004:9.1.12")
 @pytest.mark.parametrize(
     ("rule", "status", "spoil", "remedy"),
     [
-        (
-            "A1",
-            "INVALID",
-            lambda r: replace(r, solve=replace(r.solve, converged=False)),
-            "allow more --max-iterations",
-        ),
+        ("A1", "INVALID", lambda r: solve_with(r, converged=False), "allow more --max-iterations"),
         ("B2", "INVALID", lambda r: replace(r, total=tuple(1.2 * t for t in r.total)), ""),
-        ("B3", "INVALID", lambda r: replace(r, solve=replace(r.solve, bandwidth=(1e6, 1e6))), ""),
+        ("B3", "INVALID", lambda r: solve_with(r, bandwidth=(1e6, 1e6)), ""),
         ("B4", "INVALID", lambda r: of_cells(r, (500, 500)), "use a larger mesh or --partitioner rcb"),
         ("B4", "PROVISIONAL", lambda r: of_cells(r, (16, 4)), "parts too small to meet it"),
         ("C2", "INVALID", lambda r: in_clock(r, certified=False), ""),
@@ -222,9 +208,8 @@ def test_more_ranks_than_cores_are_named_with_their_host_and_what_it_lacks(recor
     first, second = replace(record.environment.hosts[0], name="node0"), record.environment.hosts[0]
     hosts = (first, replace(second, name="node1", **host))
     crowded = in_environment(record, hosts=hosts, rank_host=(1, 1), cores=cores, oversubscribed=True)
-    (rule,) = (rule for rule in judge(crowded).rules if rule.id == "C4")
-    assert rule.ok is None
-    assert rule.value == f"OVERSUBSCRIBED: functional only; {why}"
+    rule = rule_of(crowded, "C4")
+    assert (rule.ok, rule.value) == (None, f"OVERSUBSCRIBED: functional only; {why}")
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -286,9 +271,8 @@ def test_ranks_that_can_each_have_a_core_or_share_one_on_purpose_are_not_refused
 
 def test_the_same_cores_of_two_hosts_are_not_shared(record):
     host = replace(record.environment.hosts[0], cores=4)
-    apart = in_environment(
-        record, hosts=(host, replace(host, name="b")), rank_host=(0, 1), cores=((0,), (0,))
-    )
+    hosts = (host, replace(host, name="b"))
+    apart = in_environment(record, hosts=hosts, rank_host=(0, 1), cores=((0,), (0,)))
     assert "C5" not in {rule.id for rule in judge(apart).rules if not rule.ok}
 
 
@@ -301,13 +285,17 @@ def test_a_core_of_its_own_is_found_for_each_rank_if_there_is_one():
 def scattered(record, times):
     """The record with these times of CG, in seconds; only D1 and D3 look at them."""
     (one,) = {s for s in record.sets if not s.warmup}
-    cg = record.phases.index("cg")
 
     def lasting(seconds):
-        rows = tuple((*row[:cg], seconds, *row[cg + 1 :]) for row in one.seconds)
+        rows = tuple((*row[:CG], seconds, *row[CG + 1 :]) for row in one.seconds)
         return replace(one, seconds=rows)
 
     return replace(record, sets=(*(s for s in record.sets if s.warmup), *(lasting(t) for t in times)))
+
+
+def interval_rule(record, times):
+    """The rule on the interval of the median of sets that took these times."""
+    return next(r for r in judge(scattered(record, times)).rules if "interval" in r.threshold)
 
 
 @pytest.mark.parametrize(("off", "ok"), [(0.0199, True), (0.0201, False)])
@@ -316,31 +304,30 @@ def test_the_interval_of_the_median_has_to_be_within_two_percent_of_it(record, o
     high = [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1 + off, 3.0]
     low = [0.1, 1 - off, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.5]
     for times in (high, low):
-        (rule,) = (r for r in judge(scattered(record, times)).rules if "interval" in r.threshold)
+        rule = interval_rule(record, times)
         assert (rule.id, rule.ok) == ("D1", ok)
         assert rule.value == f"ends of the 95 % interval of the median, % from it = {100 * off:.3g}"
         assert ("--precision 2" in rule.note) is not ok
 
 
+NOISY = [8.0] + [16.0] * 7 + [1.2 * 16, 48.0]  # the ends of the interval are 20 % apart from the median
+
+
 def test_a_wide_interval_says_how_many_sets_and_seconds_would_do(record):
-    times = [8.0] + [16.0] * 7 + [1.2 * 16, 48.0]  # the ends of the interval are 20 % apart from the median
-    (rule,) = (r for r in judge(scattered(record, times)).rules if "interval" in r.threshold)
-    enough = "about 1000 sets would do: --precision 2 --max-seconds 18720"
-    assert rule.note == f"{enough}, or a quieter machine"
-    (rule,) = (r for r in judge(scattered(record, [1.0] * 7 + [99.0] * 3)).rules if "interval" in r.threshold)
-    assert "use a quieter machine" in rule.note
-    assert "--max-seconds" not in rule.note
+    note = interval_rule(record, NOISY).note
+    assert note == "about 1000 sets would do: --precision 2 --max-seconds 18720, or a quieter machine"
+    note = interval_rule(record, [1.0] * 7 + [99.0] * 3).note
+    assert "use a quieter machine" in note
+    assert "--max-seconds" not in note
 
 
 def test_foreign_work_comes_before_the_noise_that_it_causes(record):
-    noisy = scattered(record, [8.0] + [16.0] * 7 + [1.2 * 16, 48.0])
+    noisy = scattered(record, NOISY)
     noisy = on_hosts_with(noisy, others_percent=75.0, others_resolution=0.2)
     first, second, *_ = judge(noisy).reasons
     assert first.startswith("D6 fails: ")
     assert second.startswith("D1 fails: ")
-    assert second.endswith(
-        "foreign work took CPU time, as D3 or D6 says: stop it or use idle hosts, then repeat"
-    )
+    assert "foreign work took CPU time, as D3 or D6 says" in second
 
 
 @pytest.mark.parametrize(("warmups", "sets", "ok"), [(2, 10, True), (1, 10, False), (2, 9, False)])
@@ -378,22 +365,19 @@ def test_a_record_whose_times_cannot_be_read_is_invalid_whatever_it_says(record,
 
 @pytest.mark.row("004:9.1.8")
 def test_emulated_slowness_is_labelled(record):
-    environment = replace(record.environment, synthetic="speeds 1, 0.5")
-    assert any("SYNTHETIC" in rule.value for rule in judge(replace(record, environment=environment)).rules)
+    emulated = in_environment(record, synthetic="speeds 1, 0.5")
+    assert any("SYNTHETIC" in rule.value for rule in judge(emulated).rules)
 
 
 def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
-    raw = load(
-        FROZEN
-    )  # of a time when changed sources were let pass, ten seconds asked for, and parts below 1 % judged
+    # of a time when changed sources were let pass, ten seconds asked for, and parts below 1 % judged
     old = json_tree(FROZEN)["verdict"]
-    now = judge(replace(raw, environment=replace(raw.environment, dirty=False)))
+    now = judge(in_environment(load(FROZEN), dirty=False))
     was = [convert(rule, Rule, where="record") for rule in old["rules"] if rule["id"] not in ("C3", "D1")]
     was = [rule for rule in was if not rule.value.startswith("iterations")]  # decide nothing any more
-    rules = [
-        rule if rule in was else replace(rule, note="") for rule in now.rules
-    ]  # some remedies came later
-    assert not [rule for rule in was if rule not in rules]  # and some rules
+    # some remedies came later, and some rules
+    rules = [rule if rule in was else replace(rule, note="") for rule in now.rules]
+    assert not [rule for rule in was if rule not in rules]
     assert now.status == old["status"]
 
 

@@ -49,27 +49,18 @@ def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
         "4 turns cannot prove it at 95%: repeat with --pairs 6"
     )
     one = advise([10.0], [12.5], (1, 0.5), ("a", "b"), captured=-0.5)
-    assert (one.kind, one.text) == (
-        "none",
-        "none: noise unknown (needs at least 2 pairs); repeat with --pairs 6",
-    )
-    assert advise([20.0] * 3, [10.0] * 3, (1, 1, 0.5, 0.5), HOSTS).kind == "not proven"
+    assert one.kind == "none"
+    assert "needs at least 2 pairs" in one.text
 
 
 def test_a_loss_at_the_speeds_of_each_run_is_not_named_beside_a_gain():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.01, captured=-0.26)
-    assert found.text == (
-        "not proven: weighted was faster in 2 of 2 turns (10.0% less time); "
-        "2 turns cannot prove it at 95%: repeat with --pairs 6"
-    )
+    assert "in 2 of 2 turns (10.0% less time); 2 turns" in found.text
 
 
 def test_where_the_noise_exceeds_the_gain_more_turns_alone_are_not_the_advice():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.193)
-    assert found.text.endswith(
-        "2 turns cannot prove it at 95%, and more turns alone may not, with an A/A noise of 19.3%: "
-        "repeat with --pairs 6 on quieter hosts or with longer runs (--seconds)"
-    )
+    assert "noise of 19.3%: repeat with --pairs 6 on quieter hosts" in found.text
 
 
 def test_a_gain_that_one_of_six_turns_denies_says_so_and_asks_for_more():
@@ -93,17 +84,14 @@ def test_a_host_is_left_out_for_runs_in_turns_only_if_all_of_six_agree():
 def test_a_host_that_can_add_almost_nothing_is_to_be_left_out():
     ranks = tuple(f"rank {p}" for p in range(4))
     found = advise(noisy(20, 1), noisy(7, 2), (1, 1, 1, 0.02), ranks)
-    assert found.kind == "leave out"
-    assert found.text == "leave rank 3 out: adding it can gain at most 0.66 %"
+    assert (found.kind, found.text) == ("leave out", "leave rank 3 out: adding it can gain at most 0.66 %")
 
 
 @pytest.mark.row("004:7.5")
 def test_a_host_without_which_the_run_is_faster_is_to_be_left_out():
     # Ferreira (2006): run 3 takes 49.8 s, the fast machine alone 24.4 s; adding node00 gains 7.2 % at most
-    shares = (1 / 316.657648, 1 / 24.417126)
-    found = advise(
-        noisy(80, 1), noisy(49.8, 2), shares, ("node00", "node8"), without={"node00": noisy(24.4, 3)}
-    )
+    shares, without = (1 / 316.657648, 1 / 24.417126), {"node00": noisy(24.4, 3)}
+    found = advise(noisy(80, 1), noisy(49.8, 2), shares, ("node00", "node8"), without=without)
     start, _, measured = found.text.partition(" (")
     assert start == "leave node00 out: adding it can gain at most 7.2 %"
     assert measured.startswith("without node00 5")  # 51 %
@@ -135,10 +123,8 @@ def test_times_without_a_host_that_is_not_there_are_refused():
 def replay(seed, gain):
     """Recorded sets dealt to two configurations, the second faster by `gain`; noise from pairs of A and A."""
     rng = np.random.default_rng(seed)
-    times = recorded()
-    pairs = rng.permutation(len(times) // 4)[:15]  # blocks of four sets that followed each other
-    blocks = times.reshape(-1, 4)[pairs]
-    blocks = rng.permuted(blocks, axis=1)
+    fours = recorded().reshape(-1, 4)  # sets that followed each other
+    blocks = rng.permuted(fours[rng.permutation(len(fours))[:15]], axis=1)
     noise = abs(np.median(blocks[:, 0]) / np.median(blocks[:, 1]) - 1)
     return advise(blocks[:, 2], blocks[:, 3] * (1 - gain), (1, 1, 1, 1), HOSTS, noise=noise)
 

@@ -3,7 +3,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights
-from fembench.weights.export import FORMATS, hostfile, metis, petsc, plain
+from fembench.weights.export import hostfile, metis, petsc, plain
 
 
 def weights(shares, hosts=None):
@@ -50,7 +50,3 @@ def test_petsc_has_option_lines_and_says_what_no_option_can():
     assert "-mat_partitioning_type parmetis\n" in text
     assert "{0.75, 0.25}" in text
     assert all(line[0] in "-#" for line in text.splitlines())
-
-
-def test_every_format_ends_its_last_line():
-    assert all(write(weights([0.5, 0.5])).endswith("\n") for write in FORMATS.values())

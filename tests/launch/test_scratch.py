@@ -15,7 +15,6 @@ from mpi_job import cli
 
 from fembench.base.errors import InputError
 from fembench.base.lock import NAME, locked
-from fembench.cli.main import main
 from fembench.launch.scratch import occupied, reserved, shared_folder, writable
 from fembench.records.store import record_paths
 
@@ -88,13 +87,12 @@ def test_leftovers_go_when_nobody_is_there_and_stay_beside_a_live_job(tmp_path):
         ("study", "thesis-004", "--results", "out/runs"),
     ],
 )
-def test_a_folder_in_use_is_refused_in_one_line_that_says_who_is_there(tmp_path, monkeypatch, capsys, verb):
+def test_a_folder_in_use_is_refused_in_one_line_that_says_who_is_there(tmp_path, monkeypatch, refusal, verb):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "campaign.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
     (tmp_path / "out" / "runs").mkdir(parents=True)
     with locked(tmp_path / "out" / "runs"):
-        assert main(verb) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+        line = refusal(*verb)
     assert f"out/runs is in use by pid {os.getpid()} on host " in line
     assert " since 20" in line
 

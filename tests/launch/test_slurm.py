@@ -34,26 +34,23 @@ def places(folder):
     return {len(e.rank_host): [e.hosts[i].name for i in e.rank_host] for e in environments}
 
 
-def campaign(folder, ranks):
+def sweep(folder, ranks):
+    """The words that run a campaign on these numbers of ranks."""
     path = folder / "scaling.toml"
     path.write_text(f'name = "scaling"\n[[cases]]\nmesh = "m1"\nranks = {ranks}\nsets = 5\nwarmups = 0\n')
-    return path
+    return (*FEMBENCH, "sweep", path, "--results", folder / "out", "--no-report")
 
 
 def test_a_sweep_inside_an_allocation_fills_its_hosts_in_their_order(slurm, tmp_path):
-    file = campaign(tmp_path, "[4]")
-    sweep = (*FEMBENCH, "sweep", file, "--results", tmp_path / "out", "--no-report")
-    done = slurm.run("salloc", "-N3", "-n6", *sweep)
+    done = slurm.run("salloc", "-N3", "-n6", *sweep(tmp_path, "[4]"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert places(tmp_path / "out") == {4: ALL_SIX[:4]}
 
 
 def test_a_campaign_goes_on_in_another_allocation_of_the_same_hosts_only(slurm, tmp_path):
-    file = campaign(tmp_path, "[1]")
-    sweep = (*FEMBENCH, "sweep", file, "--results", tmp_path / "out", "--no-report")
     status = []
     for host in ("n1", "n2", "n1"):
-        done = slurm.run("salloc", "-N1", "-n1", "-w", host, *sweep)
+        done = slurm.run("salloc", "-N1", "-n1", "-w", host, *sweep(tmp_path, "[1]"))
         status.append(done.returncode)
         assert ("records made on other hosts (n1): 1; " in done.stderr) == (host == "n2")
     assert status == [0, 2, 0]
@@ -67,7 +64,7 @@ def test_the_batch_script_of_the_guide_runs_a_campaign_on_all_hosts(slurm, tmp_p
         script = script.replace(four_hosts, three)
     (tmp_path / "job.sh").write_text(script)
     (tmp_path / "run_bench.sh").symlink_to(ROOT / "run_bench.sh")
-    campaign(tmp_path, '["node", "all"]')
+    sweep(tmp_path, '["node", "all"]')
     printed = slurm.batch("job.sh", cwd=tmp_path, FEMBENCH_VENV=sys.prefix)
     assert places(tmp_path / "results" / "cluster") == {n: ALL_SIX[:n] for n in (2, 6)}, printed
 
@@ -96,11 +93,7 @@ def test_the_hosts_of_another_batch_system_are_used(slurm, tmp_path, variables, 
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("n3:1\nn1:2\n", ["n3", "n1", "n1"]),
-        ("n2\nn1\nn2\n", ["n2", "n1", "n2"]),
-    ],
+    ("text", "found"), [("n3:1\nn1:2\n", ["n3", "n1", "n1"]), ("n2\nn1\nn2\n", ["n2", "n1", "n2"])]
 )
 def test_a_host_file_in_any_form_is_followed(slurm, tmp_path, text, found):
     (tmp_path / "hosts").write_text(text)

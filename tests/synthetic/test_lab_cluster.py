@@ -76,8 +76,6 @@ def test_a_cluster_has_hosts():
         check(LabCluster(hosts=()), (0,), "here")
 
 
-@pytest.mark.parametrize(
-    ("rate", "bits"), [("100mbit", 1e8), ("1.5gbit", 1.5e9), ("64kbit", 64e3), ("9600bit", 9600)]
-)
-def test_rates_are_read_as_bits_a_second(rate, bits):
-    assert bits_per_second(rate) == bits
+def test_rates_are_read_as_bits_a_second():
+    found = [bits_per_second(rate) for rate in ("100mbit", "1.5gbit", "64kbit", "9600bit")]
+    assert found == [1e8, 1.5e9, 64e3, 9600]

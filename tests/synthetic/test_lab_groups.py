@@ -91,31 +91,23 @@ def test_quota_over_period_is_the_speed_and_no_less_than_the_kernel_takes(cpus):
 
 
 def test_every_command_works_inside_a_namespace_of_the_lab():
-    known = set()
+    known = []
     for command in up_commands(CLUSTER):
         if command[:3] == ["ip", "netns", "add"]:
-            known.add(command[3])
+            known.append(command[3])
         else:
             assert command[1] == "-n"
             assert command[2] in known
+    assert known == namespaces(CLUSTER) == [f"{PREFIX}pair.{name}" for name in ("head", "a", "b")]
 
 
-def test_names_carry_the_prefix():
-    assert namespaces(CLUSTER) == [f"{PREFIX}pair.head", f"{PREFIX}pair.a", f"{PREFIX}pair.b"]
-
-
-def test_a_limited_link_is_limited_at_both_ends():
+def test_a_limited_link_is_limited_at_both_ends_and_its_bucket_holds_one_packet():
     limits = [c for c in up_commands(CLUSTER) if c[0] == "tc"]
-    assert [(c[2], c[c.index("dev") + 1]) for c in limits] == [
-        (f"{PREFIX}pair.b", "eth0"),
-        (f"{PREFIX}pair.head", "port1"),
-    ]
-    assert all(c[c.index("rate") + 1] == "100mbit" for c in limits)
-
-
-def test_the_bucket_of_a_slow_link_holds_one_packet():
-    command = next(c for c in up_commands(CLUSTER) if c[0] == "tc")
-    assert 1514 < int(command[command.index("burst") + 1]) < 2 * 1514
+    ends = [(c[2].removeprefix(f"{PREFIX}pair."), c[c.index("dev") + 1]) for c in limits]
+    assert ends == [("b", "eth0"), ("head", "port1")]
+    for command in limits:
+        assert command[command.index("rate") + 1] == "100mbit"
+        assert 1514 < int(command[command.index("burst") + 1]) < 2 * 1514
 
 
 def test_names_of_interfaces_are_short_enough_for_the_kernel():

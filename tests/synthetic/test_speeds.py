@@ -37,19 +37,14 @@ def test_what_means_nothing_is_refused(parse, text, message):
 
 
 def test_a_node_has_a_speed_of_cores_and_of_memory_and_another_load():
-    assert parse_nodes("1,0.85,1:0.7,1:1:0.3") == (
-        NodeSpeed(1.0, 1.0, 0.0),
-        NodeSpeed(0.85, 0.85, 0.0),
-        NodeSpeed(1.0, 0.7, 0.0),
-        NodeSpeed(1.0, 1.0, 0.3),
-    )
+    expected = ((1.0, 1.0, 0.0), (0.85, 0.85, 0.0), (1.0, 0.7, 0.0), (1.0, 1.0, 0.3))
+    assert parse_nodes("1,0.85,1:0.7,1:1:0.3") == tuple(NodeSpeed(*one) for one in expected)
 
 
 def test_changes_are_sorted_and_begin_with_the_speeds_of_the_start():
-    start = (1.0, 1.0)
-    changes = parse_changes("20:1,0.25;10:1,0.5", start)
-    assert changes == (Change(0, start), Change(10, (1.0, 0.5)), Change(20, (1.0, 0.25)))
-    assert parse_changes("", start) == ()
+    changes = parse_changes("20:1,0.25;10:1,0.5", ONES)
+    assert changes == (Change(0, ONES), Change(10, (1.0, 0.5)), Change(20, (1.0, 0.25)))
+    assert parse_changes("", ONES) == ()
 
 
 def test_blocks_of_a_hot_spot_cost_more_until_the_next_one():

@@ -2,9 +2,9 @@
 
 import inspect
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from planted_records import FROZEN
 from scipy.stats import ttest_ind
 
@@ -32,10 +32,7 @@ def look(iteration, times, moves=(), *, predicted, measured, superstep, unmoved=
         balanced=not moves,
         reachable=True,
         n_candidates=len(moves),
-        candidates=tuple(
-            Candidate(block=m.block, source=m.source, target=m.target, comp=0.1, comm=0.0, mem=0.02)
-            for m in moves
-        ),
+        candidates=tuple(Candidate(m.block, m.source, m.target, 0.1, 0.0, 0.02) for m in moves),
         moves=tuple(moves),
         predicted=predicted,
         remaining=100,
@@ -72,8 +69,8 @@ def balanced_record(**fields):
     )
     old = load(FROZEN)
     case = old.case.with_(ranks=2, balance="amortised", blocks_per_rank=2)
-    record = msgspec.structs.replace(old, case=case, balance=facts, **fields)
-    return msgspec.structs.replace(record, verdict=judge(record))
+    record = replace(old, case=case, balance=facts, **fields)
+    return replace(record, verdict=judge(record))
 
 
 def test_a_ledger_is_written_and_read_back_and_a_record_from_before_it_is_read(tmp_path):
@@ -99,15 +96,15 @@ def test_the_gain_is_the_time_saved_against_every_block_staying_where_it_began()
 
 
 def test_without_the_time_of_unmoved_blocks_it_is_not_known_whether_moves_paid_back():
-    looks = tuple(msgspec.structs.replace(look, unmoved=-1.0) for look in ledger().looks)
-    old = bill(msgspec.structs.replace(ledger(), looks=looks))
+    looks = tuple(replace(look, unmoved=-1.0) for look in ledger().looks)
+    old = bill(replace(ledger(), looks=looks))
     assert (old.net, old.paid_back) == (None, "not known")
 
 
 def test_a_look_without_a_window_after_it_is_in_no_account():
-    last = msgspec.structs.replace(ledger().looks[0], measured=-1.0)
-    assert accounts(msgspec.structs.replace(ledger(), looks=(last,))) == []
-    assert prediction_errors(msgspec.structs.replace(ledger(), looks=(last,))) == []
+    looks = (replace(ledger().looks[0], measured=-1.0),)
+    assert accounts(replace(ledger(), looks=looks)) == []
+    assert prediction_errors(replace(ledger(), looks=looks)) == []
 
 
 def test_max_min_mean_and_deviation_of_the_ranks():
@@ -125,10 +122,8 @@ def test_tables_say_paid_back_yes_or_no():
 def taking(seconds, policy, id):
     """A run of one set that takes `seconds`."""
     record = balanced_record(id=id)
-    ledgers = (msgspec.structs.replace(ledger(), seconds=seconds),)
-    facts = msgspec.structs.replace(record.balance, policy=policy, ledgers=ledgers)
-    case = record.case.with_(balance=policy)
-    return msgspec.structs.replace(record, case=case, balance=facts)
+    facts = replace(record.balance, policy=policy, ledgers=(replace(ledger(), seconds=seconds),))
+    return replace(record, case=record.case.with_(balance=policy), balance=facts)
 
 
 def gains(records):
@@ -143,7 +138,7 @@ def test_a_policy_stands_beside_the_run_without_moves():
 
 def test_a_run_without_moves_of_other_blocks_is_no_base():
     still = taking(50.0, "none", "still")
-    still = msgspec.structs.replace(still, case=still.case.with_(blocks_per_rank=4))
+    still = replace(still, case=still.case.with_(blocks_per_rank=4))
     assert gains([still, taking(35.0, "amortised", "moved")]) == []
 
 
@@ -153,13 +148,10 @@ def test_the_gain_of_a_policy_is_over_runs():
     moved = [taking(0.7 * t, "amortised", f"moved-{t}") for t in (50.0, 52.0, 48.0)]
     (row,) = gains([*still, *moved])
     assert (row["runs_none"], row["runs"], row["gain_fraction"]) == (3, 3, pytest.approx(0.3))
-    ends = ttest_ind(
-        *(np.log([r.balance.ledgers[0].seconds for r in g]) for g in (moved, still)), equal_var=False
-    )
-    low, high = ends.confidence_interval(0.95)
-    assert (row["gain_low_fraction"], row["gain_high_fraction"]) == pytest.approx(
-        (1 - np.exp(high), 1 - np.exp(low))
-    )
+    logs = (np.log([r.balance.ledgers[0].seconds for r in group]) for group in (moved, still))
+    low, high = ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
+    gain = row["gain_low_fraction"], row["gain_high_fraction"]
+    assert gain == pytest.approx((1 - np.exp(high), 1 - np.exp(low)))
 
 
 def test_the_report_has_tables_published_plots_and_the_time_line(tmp_path):

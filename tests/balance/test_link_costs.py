@@ -244,10 +244,8 @@ def test_policies_take_a_ring_that_sends_one_way_as_neighbours_both_ways():
     turn, back = np.arange(14), (np.arange(14) + 1) % 14
     one_way, both = Links(back, turn, np.ones(14)), ring(14)
     starts, neighbours = one_way.graph(14)
-    assert [sorted(neighbours[a:b]) for a, b in itertools.pairwise(starts)] == [
-        sorted({(i - 1) % 14, (i + 1) % 14}) for i in range(14)
-    ]
-    found = [
-        metis_shares(job(np.arange(14) // 2, np.arange(1.0, 15), links=one), FAST) for one in (one_way, both)
-    ]
-    assert found[0] == found[1] != []
+    for i, (a, b) in enumerate(itertools.pairwise(starts)):
+        assert set(neighbours[a:b]) == {(i - 1) % 14, (i + 1) % 14}
+    stats = [job(np.arange(14) // 2, np.arange(1.0, 15), links=links) for links in (one_way, both)]
+    one, other = (metis_shares(each, FAST) for each in stats)
+    assert one == other != []

@@ -77,11 +77,8 @@ def test_blocks_are_a_partition_after_every_look(policy):
     moves = [move for look in result.ledger.looks for move in look.moves]
     assert all(0 <= move.block < 16 and 0 <= move.target < 4 for move in moves)
     assert all(owner[move.block] == move.target for move in {m.block: m for m in moves}.values())
-    if policy in ("none", "observe"):
-        assert result.n_moves == 0
-    else:
-        assert result.n_moves >= 1
-    assert len(result.ledger.looks) == 0 if policy == "none" else len(result.ledger.looks) > 0
+    assert bool(result.n_moves) == (policy not in ("none", "observe"))
+    assert bool(result.ledger.looks) == (policy != "none")
 
 
 @pytest.mark.row("002:7.7-6")
@@ -91,10 +88,8 @@ def test_one_block_a_rank_does_no_harm_and_no_block_goes_back_and_forth(policy, 
     scenario = of((0.6, 1, 1, 1), 4, noise=noise, iterations=400)
     result = run(scenario, policy, gamma=10, hysteresis=0.02)
     assert result.seconds <= 1.02 * run(scenario, "none").seconds
-    path = {
-        i: [m.target for look in result.ledger.looks for m in look.moves if m.block == i] for i in range(4)
-    }
-    assert all(len(targets) <= 2 for targets in path.values())
+    moved = [m.block for look in result.ledger.looks for m in look.moves]
+    assert all(moved.count(block) <= 2 for block in range(4))
 
 
 def test_equal_hosts_are_left_alone():
@@ -105,20 +100,16 @@ def test_equal_hosts_are_left_alone():
 
 @pytest.mark.parametrize(("cost", "alpha"), [(0.0, 1), (0.4, 4), (100.0, 16)])
 def test_looks_are_as_frequent_as_one_percent_of_the_time_allows(cost, alpha):
-    scenario = of(
-        (1, 1, 1, 1), 16, look_cost=cost, iterations=1000
-    )  # ten iterations of 1 s from call to call
-    looks = simulate(scenario, Settings()).ledger.looks
-    assert looks[-1].alpha == alpha
+    scenario = of((1, 1, 1, 1), 16, look_cost=cost, iterations=1000)  # calls every ten iterations of 1 s
+    assert simulate(scenario, Settings()).ledger.looks[-1].alpha == alpha
 
 
 def test_after_a_host_slows_the_new_optimum_is_near_in_five_looks_and_again_when_it_recovers():
     scenario = read_scenario("slows-and-recovers")
     result = run(scenario, gamma=5, hysteresis=0.02)
     slow = [look for look in result.ledger.looks if 150 < look.iteration <= 400]
-    optimum = (
-        min(t for t in (k / 0.333 for k in range(1, 17)) if 3 * int(t) + int(t * 0.333 + 1e-9) >= 16) / 4
-    )
+    times = (k / 0.333 for k in range(1, 17))
+    optimum = min(t for t in times if 3 * int(t) + int(t * 0.333 + 1e-9) >= 16) / 4
     assert result.supersteps[slow[4].iteration] <= 1.1 * optimum
     assert not slow[0].balanced
     assert result.supersteps[-1] <= 1.1 * 1.0
@@ -144,10 +135,9 @@ def test_a_block_that_moved_rests_for_two_looks():
 
 def test_a_hot_spot_that_moves_sets_alpha_to_one_and_is_balanced_again():
     result = run(read_scenario("hot-spot"), gamma=5, band=0.3)
-    first = next(look for look in result.ledger.looks if look.iteration > 350)
-    assert (first.balanced, first.next_alpha) == (False, 1)
-    later = [look for look in result.ledger.looks if look.iteration > 350][:10]
-    assert any(look.balanced for look in later)
+    later = [look for look in result.ledger.looks if look.iteration > 350]
+    assert (later[0].balanced, later[0].next_alpha) == (False, 1)
+    assert any(look.balanced for look in later[1:10])
 
 
 def test_hundreds_of_ranks():
@@ -228,17 +218,6 @@ def test_messages_are_part_of_an_iteration_and_of_the_forecast():
     assert all(k.predicted == pytest.approx(k.measured) for k in result.ledger.looks if k.measured >= 0)
     blind = msgspec.structs.replace(far, message_bytes=0.0)
     assert result.ledger.owner != run(blind, gamma=5).ledger.owner
-
-
-def test_the_interval_goes_by_one_and_the_band_widens_on_request():
-    scenario = of((0.5, 1, 1, 1), 8, iterations=300)  # the band is out of reach
-    tuning = Tuning(band=0.1, hysteresis=0.0)
-    step = Settings(policy="migbsp++", gamma=1, alpha=2, interval="step", widen_after=3, tuning=tuning)
-    looks = simulate(scenario, step).ledger.looks
-    assert all(k.next_alpha == (k.alpha + 1 if k.balanced else max(2, k.alpha - 1)) for k in looks)
-    assert looks[-1].balanced  # 2 1 1 1 -> 1.5 and less: inside 0.1 * 1.5^n for some n
-    literal = Settings(policy="migbsp++", gamma=1, alpha=2, tuning=tuning)
-    assert not simulate(scenario, literal).ledger.looks[-1].balanced
 
 
 def test_a_move_restores_the_band():

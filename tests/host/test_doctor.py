@@ -47,17 +47,10 @@ def test_the_status_is_1_only_where_something_required_is_missing(only, capsys):
 def test_what_to_do_is_printed_the_required_first(only, capsys):
     only(GOOD, ABSENT, SLOW, FATAL)
     main(["doctor"])
-    text = capsys.readouterr().out
-    table, after = text.split("\n\n", 1)
+    table, required, better = capsys.readouterr().out.strip().split("\n\n")
     assert len(table.splitlines()) == 2 + 4
-    assert after.splitlines() == [
-        "Nothing runs until this is fixed:",
-        "  numpy: pip install numpy",
-        "",
-        "Could be better:",
-        "  kernels: build them",
-        "  gmsh: pip install gmsh",
-    ]
+    assert required.splitlines()[1:] == ["  numpy: pip install numpy"]
+    assert better.splitlines()[1:] == ["  kernels: build them", "  gmsh: pip install gmsh"]
 
 
 @pytest.mark.slow
@@ -66,12 +59,6 @@ def test_this_machine_can_run_what_its_tests_run(output):
     assert "Nothing runs until" not in text
     for item in ("MPI library", "two ranks", "clock", "affinity", "CPU quota", "disk", "kernels", "governor"):
         assert f"| {item} " in text
-
-
-def test_everything_not_ok_says_what_to_do():
-    findings = [*checkup.software(), *checkup.hardware(), *checkup.measuring()]
-    assert all(f.advice for f in findings if f.status != "ok")
-    assert not any("\n" in f.found for f in findings)
 
 
 def test_a_library_that_the_doctor_itself_stands_on_is_a_finding_too():
@@ -104,10 +91,7 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, script, text):
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        (
-            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1"},
-            "expected a list of hosts such as n[1-3,7],login",
-        ),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1"}, "expected a list of hosts such as n[1-3,7]"),
         ({"SLURM_JOB_ID": "7"}, "unset SLURM_JOB_ID"),
         ({"FEMBENCH_HOSTFILE": "/no/such/hosts"}, "No such file"),
     ],
@@ -156,10 +140,8 @@ def probed(slurm, monkeypatch):
     def use(*hosts):
         def probe(asked, ranks, folder):
             started.append([(host.name, host.slots) for host in asked])
-            found = ProbeFound(hosts[:ranks])
-            return JobEnd(
-                msgspec.json.encode(found), "ok", "", 0, "mca: bml: Using tcp btl for send to [[1,1],0]"
-            )
+            found = msgspec.json.encode(ProbeFound(hosts[:ranks]))
+            return JobEnd(found, "ok", "", 0, "mca: bml: Using tcp btl for send to [[1,1],0]")
 
         monkeypatch.setattr("fembench.launch.probe.probe", probe)
         return started
@@ -181,11 +163,9 @@ def test_in_a_job_of_several_hosts_each_is_shown_and_two_ranks_start_on_two_of_t
 
 def test_every_host_with_a_quota_or_with_other_work_is_named_the_worst_with_its_figure(probed):
     probed(replace(N1, load_average=40.0), replace(N2, cpu_quota=2.5), replace(N3, load_average=48.0))
-    found = [(f.item, f.found) for f in workflow.launcher() if f.status == "problem"]
-    assert found == [
-        ("CPU quota", "n2: CPU time of 2.5 CPUs"),
-        ("load", "n[1,3]: 48.00 over the last minute at worst"),
-    ]
+    found = {f.item: f.found for f in workflow.launcher() if f.status == "problem"}
+    load = "n[1,3]: 48.00 over the last minute at worst"
+    assert found == {"CPU quota": "n2: CPU time of 2.5 CPUs", "load": load}
 
 
 def test_a_folder_in_which_nothing_can_be_written_is_named():
@@ -312,17 +292,14 @@ def test_a_fact_is_judged(finding, status):
 def test_a_clock_that_is_not_certified_is_a_problem_and_a_fallback_is_not(monkeypatch):
     real = checkup.certificate.certify("perf_counter_ns", 0.001)
     for certified, status in ((True, "missing (optional)"), (False, "problem")):
-        monkeypatch.setattr(
-            checkup.certificate,
-            "certify",
-            lambda c=certified: checkup.certificate.structs.replace(real, certified=c),
-        )
+        found = replace(real, certified=certified)
+        monkeypatch.setattr(checkup.certificate, "certify", lambda found=found: found)
         assert next(checkup.measuring()).status == status
 
 
 def test_a_command_that_hangs_fails_or_is_absent_is_not_good():
-    assert checkup.output_of([sys.executable, "-c", "print('a'); print('b')"]) == (True, "b")
-    assert checkup.output_of([sys.executable, "-c", "import sys; print('x'); sys.exit(3)"]) == (False, "x")
-    assert checkup.output_of([sys.executable, "-c", "import sys; sys.exit(3)"]) == (False, "exit status 3")
+    assert checkup.output_of(["printf", r"a\nb\n"]) == (True, "b")
+    assert checkup.output_of(["sh", "-c", "echo x; exit 3"]) == (False, "x")
+    assert checkup.output_of(["sh", "-c", "exit 3"]) == (False, "exit status 3")
     assert checkup.output_of(["/no/such/program"])[0] is False
-    assert checkup.output_of([sys.executable, "-c", "import time; time.sleep(9)"], 0.2)[0] is False
+    assert checkup.output_of(["sleep", "9"], 0.2)[0] is False

@@ -25,6 +25,12 @@ def test_a_core_is_named_by_its_first_cpu():
     assert host.first_cpus({"2,34", "0-1", "8"}) == (0, 2, 8)
 
 
+def cache(index, kind, level, size):
+    """The files of a cache."""
+    folder = f"{CPU}/cpu0/cache/index{index}"
+    return {f"{folder}/type": f"{kind}\n", f"{folder}/level": f"{level}\n", f"{folder}/size": f"{size}\n"}
+
+
 def test_a_two_socket_machine_is_read_from_its_files(files):
     root = files(
         {
@@ -34,15 +40,9 @@ def test_a_two_socket_machine_is_read_from_its_files(files):
             **{f"{CPU}/cpu{i}/topology/physical_package_id": f"{i // 2}\n" for i in range(4)},
             **{f"{CPU}/cpu{i}/cpufreq/scaling_governor": "performance\n" for i in range(4)},
             f"{CPU}/cpu0/topology/thread_siblings_list": "0,2\n",
-            f"{CPU}/cpu0/cache/index0/type": "Data\n",
-            f"{CPU}/cpu0/cache/index0/level": "1\n",
-            f"{CPU}/cpu0/cache/index0/size": "48K\n",
-            f"{CPU}/cpu0/cache/index1/type": "Instruction\n",
-            f"{CPU}/cpu0/cache/index1/level": "1\n",
-            f"{CPU}/cpu0/cache/index1/size": "32K\n",
-            f"{CPU}/cpu0/cache/index3/type": "Unified\n",
-            f"{CPU}/cpu0/cache/index3/level": "3\n",
-            f"{CPU}/cpu0/cache/index3/size": "32M\n",
+            **cache(0, "Data", 1, "48K"),
+            **cache(1, "Instruction", 1, "32K"),
+            **cache(3, "Unified", 3, "32M"),
             "sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
             "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
         }
@@ -75,9 +75,8 @@ def test_an_arm_processor_is_named_by_its_numbers(files):
 
 
 def test_mixed_governors_are_all_named(files):
-    root = files(
-        {f"{CPU}/cpu{i}/cpufreq/scaling_governor": g for i, g in enumerate(["powersave", "performance"])}
-    )
+    for cpu, name in enumerate(("powersave", "performance")):
+        root = files({f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": name})
     assert host.governor(root) == "performance, powersave"
 
 
@@ -117,9 +116,7 @@ BESIDE = {name.replace("cgroup/", "cgroup/unified/"): text for name, text in VER
 }
 
 
-@pytest.mark.parametrize(
-    "tree", [VERSION_1, VERSION_2, BESIDE], ids=["version 1", "version 2", "version 2 beside version 1"]
-)
+@pytest.mark.parametrize("tree", [VERSION_1, VERSION_2, BESIDE], ids=["version 1", "version 2", "beside it"])
 def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree):
     root = files(tree | {"proc/meminfo": "MemTotal: 99999 kB\n", f"{CPU}/online": "0-63\n"})
     assert cgroup.cpu_quota(root) == 1.5
@@ -152,10 +149,9 @@ def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_ru
 
 
 def stat(stolen, idle):
-    lines = [f"cpu{i} 100 0 0 {idle} 0 0 0 {stolen} 0 0" for i in host.affinity()]
-    return "\n".join(
-        ["cpu 1 1 1 1 1 1 1 1 0 0", *lines, f"cpu{max(host.affinity()) + 1} 0 0 0 0 0 0 0 {stolen * 99} 0 0"]
-    )
+    ours = [f"cpu{i} 100 0 0 {idle} 0 0 0 {stolen} 0 0" for i in host.affinity()]
+    other = f"cpu{max(host.affinity()) + 1} 0 0 0 0 0 0 0 {stolen * 99} 0 0"
+    return "\n".join(["cpu 1 1 1 1 1 1 1 1 0 0", *ours, other])
 
 
 def test_steal_is_the_part_of_the_cpu_time_of_our_cpus_that_was_stolen(files):

@@ -5,10 +5,11 @@ import os
 import pytest
 from msgspec.structs import replace
 
+from fembench.bench import describe
 from fembench.host import host, others, where
 from fembench.host.others import UNKNOWN, CpuTimes, others_meter, share
 from fembench.host.where import distinct_names, host_names
-from fembench.ranks.comm import alone, world
+from fembench.ranks.comm import alone
 
 IDLE = (0.0,) * 8
 
@@ -65,9 +66,8 @@ def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_
     now[0] = 20.0
     stat(900, 300)
     daemon(650)
-    assert told() == pytest.approx(
-        (50.0, 0.2), abs=2.0
-    )  # of 20 s, 10 are others': this process had next to none
+    # of 20 s, 10 are others': this process had next to none
+    assert told() == pytest.approx((50.0, 0.2), abs=2.0)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -86,16 +86,19 @@ def test_hosts_of_one_name_are_told_apart_by_their_machines():
     assert distinct_names(keys) == ["n", "n-3", "n", "n-2", "n-4", "m"]
 
 
-@pytest.mark.mpi
-def test_two_hosts_of_one_node_name_are_two(monkeypatch):
-    from fembench.bench.describe import describe
+def described(comm, **facts):
+    """The environment that the ranks describe; `facts` of their host."""
+    made = replace(host.host_facts(), **facts)
+    taken = host.taken_meter()
+    return describe.describe(comm, made, taken, launcher="", command="", synthetic="", dilate=1.0)
 
-    comm = world()
+
+@pytest.mark.mpi
+def test_two_hosts_of_one_node_name_are_two(comm, monkeypatch):
     monkeypatch.setattr(where, "host_key", lambda: ("localhost", f"boot {comm.rank % 2}"))
     names = ["localhost", "localhost-2"][: comm.size]
     assert host_names(comm)[:2] == names
-    facts, taken = host.host_facts(), host.taken_meter()
-    found = describe(comm, facts, taken, launcher="", command="", synthetic="", dilate=comm.size)
+    found = described(comm)
     if comm.rank == 0:
         assert [h.name for h in found.hosts] == names
         assert found.rank_host == tuple(rank % 2 for rank in range(comm.size))
@@ -103,33 +106,22 @@ def test_two_hosts_of_one_node_name_are_two(monkeypatch):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("machines", [1, 2])
-def test_hosts_have_one_number_per_machine_whatever_their_names(monkeypatch, machines):
+def test_hosts_have_one_number_per_machine_whatever_their_names(comm, monkeypatch, machines):
     """Every rank is on a host of its own; kernels alternate."""
-    from fembench.bench import describe
-
-    comm = world()
     boot = f"boot {comm.rank % machines}"
     monkeypatch.setattr(where, "host_key", lambda: (f"n{comm.rank}", boot))
     monkeypatch.setattr(describe, "machine_key", lambda: boot)
-    facts, taken = host.host_facts(), host.taken_meter()
-    found = describe.describe(comm, facts, taken, launcher="", command="", synthetic="", dilate=1.0)
-    assert facts.machine == -1
+    found = described(comm, machine=-1)
     if comm.rank == 0:
         assert [h.name for h in found.hosts] == [f"n{rank}" for rank in range(comm.size)]
         assert [h.machine for h in found.hosts] == [rank % machines for rank in range(comm.size)]
 
 
 @pytest.mark.mpi
-def test_ranks_bound_to_one_core_are_oversubscribed(monkeypatch):
-    from fembench.bench import describe
-
-    comm = world()
-    facts, taken = host.host_facts(), host.taken_meter()
+def test_ranks_bound_to_one_core_are_oversubscribed(comm, monkeypatch):
     for bound, crowded in [(0, comm.size > 1), (comm.rank, False)]:
         monkeypatch.setattr(describe, "affinity", lambda bound=bound: (10_000 + bound,))
-        found = describe.describe(
-            comm, replace(facts, cores=64), taken, launcher="", command="", synthetic="", dilate=1.0
-        )
+        found = described(comm, cores=64)
         assert comm.rank or found.oversubscribed is crowded
         cores = tuple(comm.allgather((10_000 + bound,)))
         assert comm.rank or (found.cores, found.numa) == (cores, (-1,) * comm.size)

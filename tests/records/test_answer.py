@@ -1,5 +1,7 @@
 """The rules on the answer: a wrong one is INVALID, a right one is not, however many iterations it took."""
 
+import re
+
 import pytest
 from good_record import broken, good_record, replace, status
 
@@ -77,8 +79,7 @@ def test_another_number_of_iterations_is_shown_and_decides_nothing(record, same_
     verdict = judge(replace(record, reference=reference))
     assert verdict.status == "VALID"
     (shown,) = (rule.value for rule in verdict.rules if rule.value.startswith("iterations"))
-    assert shown.startswith(f"iterations: {done}, ")
-    assert shown.endswith(f" {done + off}")
+    assert re.findall(r"\d+", shown) == [str(done), str(done + off)]
     wrong = replace(record.verification, fingerprint=tuple(1.001 * x for x in reference.fingerprint))
     assert status(record, reference=reference, verification=wrong) == "INVALID"
 
@@ -95,15 +96,9 @@ def test_fixed_work_that_diverged_is_invalid_although_it_agrees_with_its_recurre
 
 @pytest.mark.parametrize("load", [0.0, 1e-9])
 def test_a_solution_of_zero_is_invalid_whether_the_load_underflows_or_lies_below_the_tolerance(record, load):
-    zero = replace(
-        record.verification,
-        rhs_norm=load,
-        true_residual=load,
-        solution_norm=0.0,
-        energy=0.0,
-        fingerprint=(0.0,) * 16,
-    )
-    alike = replace(record.reference, energy=0.0, fingerprint=zero.fingerprint, solution_norm=0.0)
+    nothing = {"solution_norm": 0.0, "energy": 0.0, "fingerprint": (0.0,) * 16}
+    zero = replace(record.verification, rhs_norm=load, true_residual=load, **nothing)
+    alike = replace(record.reference, **nothing)
     solve = replace(record.solve, target=1e-6, converged=True, iterations=0, residuals=(load,))
     assert broken(record, verification=zero, reference=alike, solve=solve) == {"A1"}
     assert "|u| = 0" in judge(replace(record, verification=zero)).reason

@@ -20,22 +20,15 @@ def test_every_field_says_what_it_is_and_what_it_takes():
 
 def test_every_field_has_a_role_and_its_value_a_name_in_reports():
     assert set(fields_of("question", "method", "placement", "effort", "synthetic", "text")) == set(FIELDS)
-    assert [FIELDS[n].shown(v) for n, v in (("precond", "jacobi"), ("iterations", 20), ("seed", 3))] == [
-        "jacobi",
-        "20 iterations",
-        "seed 3",
-    ]
+    values = {"precond": "jacobi", "iterations": 20, "seed": 3}
+    shown = [FIELDS[name].shown(value) for name, value in values.items()]
+    assert shown == ["jacobi", "20 iterations", "seed 3"]
 
 
 def test_a_case_is_made_of_what_is_said_of_it():
-    case = Case.of(mesh="box:2x2x2", problem="bar", ranks=2, precond="jacobi", label="x")
-    assert case.said() == {
-        "mesh": "box:2x2x2",
-        "problem": "bar",
-        "ranks": 2,
-        "precond": "jacobi",
-        "label": "x",
-    }
+    said = {"mesh": "box:2x2x2", "problem": "bar", "ranks": 2, "precond": "jacobi", "label": "x"}
+    case = Case.of(**said)
+    assert case.said() == said
     assert Case.of(**case.said()) == case == Case.of(**case.flat())
     assert case.with_(ranks=1).placement.ranks == 1
     with pytest.raises(TypeError, match="no field 'rank'"):
@@ -67,7 +60,6 @@ def test_the_kind_of_tolerance_suits_the_problem_and_is_written_resolved(fields,
         ({"ranks": "2"}, "here: ranks = '2': expected a whole number of at least 1"),
         ({"ranks": 0}, "here: ranks = 0: expected at least 1"),
         ({"trace_iterations": 2_000_000}, "here: trace_iterations = 2000000: expected at most 1000000"),
-        ({"seconds": float("inf")}, "here: seconds = inf: expected a finite number"),
         ({"precision": float("nan")}, "here: precision = nan: expected a finite number"),
         ({"max_seconds": -1.0}, "here: max_seconds = -1.0: expected at least 0"),
         ({"tolerance": float("nan")}, "here: tolerance = nan: expected a finite number"),

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from thesis_001 import SITES, columns, equations, matrix, named_rows, piece_around
 
-from fembench.records.hlogp import (
-    kielmann,
-    message_cost,
-    ping_pong_latency,
-)
+from fembench.records.hlogp import kielmann, message_cost, ping_pong_latency
 from fembench.records.network import PairClass
 from fembench.records.sites import by_pair, by_site
 
@@ -25,11 +21,10 @@ def test_one_pair_stands_for_its_class_as_published(actual, printed, within, agr
     _, errors = matrix(printed)
     classes = by_site(SITES)
     found = 0
-    for a, row in enumerate(classes.pair_class):
-        for b, number in enumerate(row):
-            if a != b:
-                mine = values[classes.pairs[number]]
-                found += abs(100 * (mine - values[a, b]) / mine - errors[a, b]) <= within
+    for (a, b), number in np.ndenumerate(np.array(classes.pair_class)):
+        if a != b:
+            mine = values[classes.pairs[number]]
+            found += abs(100 * (mine - values[a, b]) / mine - errors[a, b]) <= within
     assert found >= agree
 
 
@@ -58,7 +53,8 @@ def test_latency_of_the_equations_is_that_of_table_4_33():
 @pytest.mark.parametrize(
     ("library", "name", "number", "mode", "percent"),
     [
-        *(("mpich", "UFF", "4.16", "Isend", 2.5), ("mpich", "UFF-PUC", "4.17", "Isend", 11.5)),
+        ("mpich", "UFF", "4.16", "Isend", 2.5),
+        ("mpich", "UFF-PUC", "4.17", "Isend", 11.5),
         ("lam", "UFF", "5.4", "Send", 2.3),
         # between sites the measured times jump from size to size
         ("lam", "UFF-Sinergia", "5.5", "Send", 50.0),
@@ -77,20 +73,15 @@ def test_all_ten_sets_of_equations_are_read():
     assert [*equations("mpich")] == ["UFF", "PUC", "Sinergia", "UFF-Sinergia", "UFF-PUC", "Sinergia-PUC"]
     assert [*equations("lam")] == ["UFF", "same host", "Sinergia", "UFF-Sinergia"]
     for functions in (*equations("mpich").values(), *equations("lam").values()):
-        assert [len(f) for f in (functions.latency, functions.send, functions.receive)] in (
-            [1, 2, 2],
-            [2] * 3,
-        )
+        pieces = [len(f) for f in (functions.latency, functions.send, functions.receive)]
+        assert pieces in ([1, 2, 2], [2, 2, 2])
 
 
 @pytest.mark.row("001:A4")
 def test_the_equations_give_the_numbers_of_the_published_ring():
     near, far = message_cost(UFF, 2097152), message_cost(UFF_PUC, 2097152)
-    assert near.latency == pytest.approx(181712, abs=1)
-    assert near.receive == pytest.approx(3438, abs=1)
-    assert near.send == 37
-    assert far.latency == pytest.approx(3417691, abs=1)
-    assert far.receive == pytest.approx(6307, abs=1)
+    assert (near.send, near.latency, near.receive) == pytest.approx((37, 181712, 3438), abs=1)
+    assert (far.latency, far.receive) == pytest.approx((3417691, 6307), abs=1)
 
 
 def test_latency_is_half_of_what_the_round_trip_leaves_over():
@@ -108,10 +99,8 @@ def test_on_one_host_overlapping_overheads_become_a_quarter_of_the_round_trip_ea
     measured, corrected = columns("5.2"), columns("5.3")
     for row, m in enumerate(measured["m"]):
         parts = [float(measured[f"Send.{part}"][row]) for part in ("Os", "L", "Or")]
-        same = PairClass(
-            name="same host",
-            **{f: (piece_around(0, 0, v),) for f, v in zip(("send", "latency", "receive"), parts)},
-        )
+        send, latency, receive = ((piece_around(0, 0, part),) for part in parts)
+        same = PairClass("same host", send=send, latency=latency, receive=receive)
         whole, found = message_cost(same, m), message_cost(same, m, same_host=True)
         assert found.total == pytest.approx(whole.total, abs=1e-9)
         assert (found == whole) == (whole.latency >= 0)

@@ -57,10 +57,8 @@ def test_a_host_is_slow_by_a_quota_that_lacks_cpus_or_withheld_time_but_not_by_t
 
 
 def test_the_hosts_from_which_most_was_withheld_are_named_first_and_at_most_three_of_five():
-    shares = (0.0, 3.0, 9.0, 1.0, 5.0, 7.0)
-    hosts = [
-        replace(HOST, name=f"n{k}", throttled_percent=s, quota_group="job") for k, s in enumerate(shares)
-    ]
+    job, shares = replace(HOST, quota_group="job"), (0.0, 3.0, 9.0, 1.0, 5.0, 7.0)
+    hosts = [replace(job, name=f"n{k}", throttled_percent=share) for k, share in enumerate(shares)]
     (rule,) = quota_rules(on(*hosts))
     assert [part.split(":")[0] for part in rule.value.split(", ")] == ["n2", "n5", "n4"]
     assert rule.value.endswith(" and 2 more")
@@ -114,18 +112,15 @@ def test_a_run_that_did_not_measure_others_is_judged_by_no_rule(resolution, aske
 
 
 def test_of_several_hosts_that_is_judged_which_lost_most():
-    hosts = tuple(
-        replace(HOST, name=f"n{k}", steal_percent=share, others_percent=share, others_resolution=0.1)
-        for k, share in enumerate((0.5, 5.0, 1.0))
-    )
+    shares = {"n0": 0.5, "n1": 5.0, "n2": 1.0}
+    shared = replace(HOST, others_resolution=0.1)
+    hosts = [replace(shared, name=n, steal_percent=s, others_percent=s) for n, s in shares.items()]
     found = {rule.id: rule for rule in quiet(replace(RECORD, environment=on(*hosts)))}
     assert found["D3"].value == "steal, % of CPU time = 5"
     assert found["D6"].value.startswith("n1: others used 5 % ")
 
 
-@pytest.mark.parametrize(
-    ("others", "steal", "said"), [(40.0, 0.0, True), (0.0, 0.0, False), (0.0, 9.0, False)]
-)
+@pytest.mark.parametrize(("others", "steal", "said"), [(40.0, 0.0, True), (0.0, 9.0, False)])
 def test_a_run_is_noted_as_shared_with_others_only_if_they_used_its_cpus(others, steal, said):
     host = replace(HOST, others_percent=others, others_resolution=0.1, steal_percent=steal)
     record = replace(RECORD, environment=on(host))

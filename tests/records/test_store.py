@@ -22,15 +22,11 @@ def test_a_record_is_written_and_read_back_unchanged(tmp_path):
     assert store.load(store.save(record, tmp_path)) == record
 
 
-def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path):
+def test_numbers_of_numpy_are_written_as_plain_ones_and_what_json_cannot_hold_is_refused(tmp_path):
     record = msgspec.structs.replace(store.load(FROZEN), total=(np.float64(1.5), np.float32(2.5)))
     assert store.load(store.save(record, tmp_path)).total == (1.5, 2.5)
-
-
-def test_what_json_cannot_hold_is_refused(tmp_path):
-    record = msgspec.structs.replace(store.load(FROZEN), total=(object(),))
     with pytest.raises(TypeError, match="object"):
-        store.save(record, tmp_path)
+        store.save(msgspec.structs.replace(record, total=(object(),)), tmp_path)
 
 
 @pytest.mark.parametrize("id", ["../x", "a/b", "/etc/x", "..", ".hidden", "a\\b", ""])
@@ -71,6 +67,9 @@ def test_an_empty_campaign_is_refused(tmp_path):
         store.load_all(tmp_path / "nowhere")
 
 
+LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -79,14 +78,11 @@ def test_an_empty_campaign_is_refused(tmp_path):
         ("schema", None, "not a fembench record"),
         ("solve.iteration", 1, "unknown key 'iteration' in [solve]; the nearest known key is 'iterations'"),
         ("solve.flops", [], "solve.flops of 0 ranks; expected 2, as in its case"),
-        ("solve.bytes", [1.0], "solve.bytes of 1 rank; expected 2, as in its case"),
-        ("solve.matrix_bytes", [1], "solve.matrix_bytes of 1 rank; expected 2, as in its case"),
-        ("solve.bandwidth", [1.0], "solve.bandwidth of 1 rank; expected 2, as in its case"),
-        (
-            "solve.levels",
-            [{"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}],
-            "solve.levels[0].computing of 1 rank; expected 2, as in its case",
+        *(
+            (f"solve.{name}", [1], f"solve.{name} of 1 rank; expected 2, as in its case")
+            for name in ("bytes", "matrix_bytes", "bandwidth")
         ),
+        ("solve.levels", [LEVEL], "solve.levels[0].computing of 1 rank; expected 2, as in its case"),
         ("solve.triads", [[1.0]] * 3, "solve.triads of 3 ranks; expected 2, as in its case"),
         ("solve.triads", [[1.0], []], "solve.triads[1] = []: expected numbers above 0"),
         ("solve.bandwidth", [1.0, 0.0], "solve.bandwidth = [1.0, 0.0]: expected numbers above 0"),
@@ -127,10 +123,8 @@ def test_a_folder_is_checked_with_a_line_per_record_and_one_per_rule_that_is_not
     assert main(["check", str(three)]) == 1
     first, *lines, last = capsys.readouterr().out.splitlines()
     assert first == "r1: INVALID (the record says PROVISIONAL)"
-    assert [line for line in lines if line[0] != " "] == [
-        "r2: INVALID (the record says PROVISIONAL)",
-        "r0: PROVISIONAL",
-    ]
+    others = [line for line in lines if line[0] != " "]
+    assert others == ["r2: INVALID (the record says PROVISIONAL)", "r0: PROVISIONAL"]
     assert lines[0].startswith("  A1 fails: |f - A u| / |f| = ")
     assert not [line for line in lines if line.startswith("  A2")]
     assert last == "3 records: 1 PROVISIONAL, 2 INVALID (every rule: --all)"
@@ -144,12 +138,11 @@ def test_every_rule_is_printed_with_all_and_for_a_single_record(three, capsys, m
 
 
 @pytest.mark.parametrize("verb", ["check", "report", "trace"])
-def test_a_measurement_of_nodes_is_no_record_of_a_run_and_says_how_it_is_shown(tmp_path, capsys, verb):
+def test_a_measurement_of_nodes_is_no_record_of_a_run_and_says_how_it_is_shown(tmp_path, refusal, verb):
     path = tmp_path / "nodes-r1.json"
     save_nodes(planted_nodes(3), path)
-    assert main([verb, str(path if verb == "trace" else tmp_path)]) == 2
-    shows = f"fembench: {path}: a measurement of nodes; `fembench nodes {path}` shows it\n"
-    assert capsys.readouterr().err == shows
+    said = refusal(verb, str(path if verb == "trace" else tmp_path))
+    assert said == f"fembench: {path}: a measurement of nodes; `fembench nodes {path}` shows it\n"
 
 
 def test_a_folder_with_records_of_several_schemas_is_checked_but_for_those_of_other_ones(tmp_path, capsys):
@@ -159,10 +152,8 @@ def test_a_folder_with_records_of_several_schemas_is_checked_but_for_those_of_ot
     assert main(["check", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     assert out.startswith(f"{tree['id']}: ")
-    assert err == (
-        f"fembench: 2 of 3 records cannot be read; the first: {tmp_path / 'r1.json'}: "
-        f"schema {SCHEMA + 1} of a record; expected {SCHEMA}: it is newer: update fembench\n"
-    )
+    first = f"{tmp_path / 'r1.json'}: schema {SCHEMA + 1} of a record"
+    assert err.startswith(f"fembench: 2 of 3 records cannot be read; the first: {first}")
     (tmp_path / "r0.json").unlink()
     (tmp_path / "r2.json").unlink()
     assert main(["check", str(tmp_path)]) == 2

@@ -29,15 +29,10 @@ def test_each_number_of_a_phase_is_that_of_its_name():
 def test_timed_sets_are_all_but_the_warm_ups():
     times = Times(RECORD)
     assert len(times.all_sets) == len(RECORD.sets) > len(times.timed) == len(TIMED) > 0
+    assert times.timed.shape == (len(TIMED), 2, len(NAMES))
+    assert not times.timed[:, :, len(RECORD.phases) :].any()  # phases that the record does not know
     assert times.warmups.tolist() == [s.warmup for s in RECORD.sets]
     assert times.walls.tolist() == [list(s.total) for s in TIMED]
-
-
-def test_phases_that_came_after_a_record_took_no_time():
-    assert len(RECORD.phases) < len(NAMES)
-    times = Times(RECORD)
-    assert times.timed.shape == (len(TIMED), 2, len(NAMES))
-    assert not times.timed[:, :, len(RECORD.phases) :].any()
 
 
 def test_seconds_of_several_phases_are_their_sum():

@@ -169,9 +169,7 @@ def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_
 
 @pytest.mark.row("002:drain")
 @pytest.mark.parametrize("policy", ["none", "amortised", "greedy"])
-def test_a_rank_told_to_leave_is_emptied_and_the_solve_ends_as_if_it_had_stayed(
-    comm, monkeypatch, at_rest, policy
-):
+def test_a_rank_told_to_leave_is_emptied_and_the_solution_the_same(comm, monkeypatch, at_rest, policy):
     if comm.size == 1:
         return
     still = at_rest(comm, blocks_per_rank=2)

@@ -1,5 +1,6 @@
 """Bodies of several parts, from a mesh file to the solution: refused or solved rightly."""
 
+import re
 from itertools import cycle
 
 import numpy as np
@@ -43,14 +44,11 @@ def test_a_body_that_can_move_is_refused_and_any_other_is_solved_as_directly(com
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a face, nodes not merged", r"2 unconnected parts; part 2 \(12 nodes, around \(3, 0.5, 0.5\)\) can"),
-        (
-            "an edge",
-            r"2 parts that share no facet; part 2 \(12 nodes, around \(3, 1.5, 0.5\)\) can still move",
-        ),
+        ("a face, nodes not merged", "2 unconnected parts; part 2 (12 nodes, around (3, 0.5, 0.5)) can"),
+        ("an edge", "2 parts that share no facet; part 2 (12 nodes, around (3, 1.5, 0.5)) can still move"),
     ],
 )
 def test_the_part_that_can_move_is_named(comm, files, name, message):
     path, problem = files(BODIES[name].mesh("hex8"))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=re.escape(message)):
         solved(comm, mesh=path, problem=problem)

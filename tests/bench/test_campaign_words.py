@@ -214,7 +214,7 @@ def test_a_mesh_sized_by_memory_fills_the_tightest_host_to_the_part_asked_for(sl
         assert box_named(case.question.mesh).n_equations > 1_000_000
 
 
-def test_the_memory_of_a_host_is_that_of_the_profile_of_this_host_or_of_slurms_limit(
+def test_the_memory_of_a_host_is_that_of_a_profile_of_this_host_or_of_slurms_limit(
     slurm, monkeypatch, tmp_path
 ):
     there = campaign_hosts()

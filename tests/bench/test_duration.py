@@ -1,7 +1,7 @@
 """The expected duration of runs."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from planted_records import planted
 
 from fembench.bench.duration import (
@@ -29,13 +29,12 @@ def record(mesh="m", seconds=0.5, *, ranks=2, once=1.0, **case):
     box = box_named(mesh)
     cg = made.phases.index("cg")
     row = tuple(seconds if k == cg else 0.0 for k in range(len(made.phases)))
-    one = msgspec.structs.replace(
-        made.sets[0], warmup=False, seconds=(row,) * ranks, total=(seconds,) * ranks, iterations=100
-    )
-    return msgspec.structs.replace(
+    times = {"seconds": (row,) * ranks, "total": (seconds,) * ranks}
+    one = replace(made.sets[0], warmup=False, iterations=100, **times)
+    return replace(
         made,
         case=made.case.with_(mesh=mesh),
-        mesh=msgspec.structs.replace(made.mesh, name=mesh, n_equations=box.n_equations),
+        mesh=replace(made.mesh, name=mesh, n_equations=box.n_equations),
         sets=(one,) * 3,
         total=(once + 3 * seconds,) * ranks,
     )
@@ -76,14 +75,12 @@ def test_expectations_are_computed_again_when_a_record_is_added():
 
 def test_the_nearest_record_of_the_same_methods_is_scaled():
     near, far, other = record("m", 0.5), record("m1", 1e-3), record("m", 5.0, storage="csr")
-    small, large = (
-        expected_seconds(Case.of(ranks=2, **FIXED | {"mesh": mesh}), [far, near, other])
-        for mesh in ("s", "l")
-    )
+    known, case = [far, near, other], Case.of(ranks=2, **FIXED)
+    small, large = (expected_seconds(case.with_(mesh=mesh), known) for mesh in ("s", "l"))
     less, more = (box_named(mesh).n_equations / M for mesh in ("s", "l"))
     assert small == pytest.approx(LAUNCH + 1.0 + 12 * 0.5 * less)
     assert large == pytest.approx(LAUNCH + 1.0 + SETUP * M / 2 * (more - 1) + 12 * 0.5 * more)
-    assert expected_seconds(Case.of(ranks=2, storage="csr", **FIXED), [far, near, other]) > 12 * 5.0
+    assert expected_seconds(case.with_(storage="csr"), known) > 12 * 5.0
 
 
 def test_more_ranks_share_the_work():
@@ -124,7 +121,7 @@ def test_iterations_to_a_tolerance_grow_with_the_cube_root_of_the_equations_and_
 
 def test_a_mesh_file_is_as_large_as_in_its_record_and_else_unknown():
     known = record()
-    known = msgspec.structs.replace(known, case=known.case.with_(mesh="part.vtu"))
+    known = replace(known, case=known.case.with_(mesh="part.vtu"))
     assert equations_of(Case.of(mesh="part.vtu"), [known]) == M
     assert expected_seconds(Case.of(mesh="part.vtu")) is None
     assert expected_seconds(Case.of(ranks=2, **FIXED | {"mesh": "part.vtu"}), [known])

@@ -81,10 +81,8 @@ def extension(x):
 @pytest.mark.parametrize("storage", ["sym", "ebe"])
 def test_two_bars_in_series_extend_as_theory_says(comm, placed, element, name, storage):
     fields = placed(bar(element), SERIES + TENSION, name)
-    partitioner = {"bar.mesh": "rcb", "bar.vtu": "metis"}[name]
-    state, result = solved(
-        comm, **fields, storage=storage, precond="jacobi", tolerance=1e-13, partitioner=partitioner
-    )
+    fields["partitioner"] = {"bar.mesh": "rcb", "bar.vtu": "metis"}[name]
+    state, result = solved(comm, **fields, storage=storage, precond="jacobi", tolerance=1e-13)
     assert result.converged
     exact = np.zeros_like(state.u)
     exact[:, 0] = extension(state.prepared.sub.x[:, 0])

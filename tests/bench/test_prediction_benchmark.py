@@ -86,9 +86,7 @@ STALE = scores() | {"state": {"stale": "slower memory"}}
     ("found", "which"),
     [*((NOISY, which) for which in JUDGED), (scores(left_out=10), "emulated"), (STALE, "emulated")],
 )
-def test_nothing_is_judged_if_configurations_are_too_noisy_or_the_machine_has_changed(
-    benchmark, found, which, tmp_path, monkeypatch, capsys
-):
+def test_noise_or_a_changed_machine_judges_nothing(benchmark, found, which, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(benchmark, "fembench", lambda *words, capture: json.dumps(found))
     assert benchmark.judge(tmp_path, which) == 1
     said = capsys.readouterr().out

@@ -183,9 +183,7 @@ def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folde
 
 
 @pytest.mark.parametrize(("name", "text"), [("p.toml", "force = "), ("a.vtu", "<VTKFile")])
-def test_an_input_that_cannot_be_read_is_refused_and_all_records_are_kept(
-    folder, started, refusal, name, text
-):
+def test_an_input_that_cannot_be_read_is_refused_and_records_are_kept(folder, started, refusal, name, text):
     sweep(started)
     before = records("out")
     Path(name).write_text(text)
@@ -204,9 +202,7 @@ def one_case(folder, fields):
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("input", 1), ("crashed", 0)])
-def test_a_record_of_an_edited_problem_gives_way_unless_the_new_problem_is_refused(
-    folder, started, kind, kept
-):
+def test_a_record_of_an_edited_problem_gives_way_unless_the_new_one_is_refused(folder, started, kind, kept):
     campaign, (run,), place = one_case(folder, f'label = "{kind}"')
     spec = json.loads(msgspec.json.encode(resolved(load_problem("p.toml"))))
     old = load(FROZEN)
@@ -258,9 +254,7 @@ def on_hosts(text):
         ("n[1-3]", "n[2-4]", 2),
     ],
 )
-def test_records_of_other_hosts_are_refused_in_one_line(
-    folder, started, capsys, monkeypatch, measured, asked, status
-):
+def test_records_of_other_hosts_are_refused(folder, started, capsys, monkeypatch, measured, asked, status):
     monkeypatch.delenv("FEMBENCH_HOSTFILE", raising=False)
     sweep(started)
     on_hosts(measured)
@@ -285,9 +279,7 @@ def test_records_of_other_hosts_are_refused_in_one_line(
     ("label", "between", "taken"),
     [("VALID", lambda: None, True), ("INVALID", lambda: None, False), ("VALID", edit_problem, False)],
 )
-def test_a_run_is_held_against_the_one_rank_run_of_the_same_problem_unless_that_is_invalid(
-    folder, started, label, between, taken
-):
+def test_a_run_is_held_against_a_valid_one_rank_run_of_its_problem(folder, started, label, between, taken):
     """`between` happens after the run on one rank, whose verdict is `label`."""
     campaign, runs, place = one_case(folder, f'ranks = [1, 2]\nlabel = "{label}"')
     for done in execute(campaign, runs, place, command=""):
@@ -296,9 +288,7 @@ def test_a_run_is_held_against_the_one_rank_run_of_the_same_problem_unless_that_
     assert started[-1][2] == (runs[0].id if taken else "")
 
 
-def test_a_run_whose_record_is_invalid_is_repeated_where_asked_and_its_record_set_aside(
-    folder, started, monkeypatch
-):
+def test_a_run_is_repeated_where_asked_if_its_record_is_invalid(folder, started, monkeypatch):
     sweep(started)
     (campaign, runs), kept = read_campaign(Path("c.toml"))[:2], Folder.record
 

@@ -14,8 +14,6 @@ from fembench.bench import iteration_work
         (1 << 30, iteration_work.Roofs(1 << 29, 9.0, ()), 9.0),  # both are as large as is measured
     ],
 )
-def test_the_roof_is_the_better_of_before_and_after_over_as_much_memory(
-    monkeypatch, matrix, before, expected
-):
+def test_the_roof_is_the_better_of_two_over_as_much_memory(monkeypatch, matrix, before, expected):
     monkeypatch.setattr(iteration_work, "roof", lambda n_bytes: 5.0)
     assert iteration_work.better_roof(matrix, before) == expected

@@ -30,11 +30,6 @@ def records(campaign):
     return {r.case.placement.ranks: r for r in map(load, record_paths(campaign[0]))}
 
 
-def test_every_run_leaves_a_record_that_is_not_invalid(records):
-    assert sorted(records) == [1, 2, 3]
-    assert all(r.verdict.status in ("VALID", "PROVISIONAL") for r in records.values())
-
-
 @pytest.mark.row("004:F8", "004:3.2")
 def test_phases_and_the_unattributed_rest_make_up_the_total(records):
     for record in records.values():
@@ -71,13 +66,12 @@ def test_the_trace_counts_two_allreduces_one_update_and_the_directed_neighbour_p
         assert (record.solve.allreduces, record.solve.updates, record.solve.messages) == (2, 1, pairs)
 
 
-def test_other_ranks_are_held_against_one_rank(records):
+def test_no_run_is_invalid_and_other_ranks_are_held_against_one_rank(records):
+    assert [records[p].verdict.status == "INVALID" for p in (1, 2, 3)] == [False] * 3
     assert records[1].reference.source.startswith("shipped")
     assert all(records[p].reference.source == records[1].id for p in (2, 3))
-    assert all(
-        {rule.id for rule in r.verdict.rules if rule.ok} >= {"A1", "A2", "A3", "A4", "A5"}
-        for r in records.values()
-    )
+    for record in records.values():
+        assert {rule.id for rule in record.verdict.rules if rule.ok} >= {"A1", "A2", "A3", "A4", "A5"}
 
 
 @pytest.mark.parametrize("work", [("--iterations", "20", "--sets", "20"), ("--precond", "jacobi")])

@@ -109,11 +109,9 @@ def test_runs_with_a_record_are_given_first_and_take_no_time():
 
 def test_cases_that_come_to_be_known_during_the_runs_are_placed_by_their_importance():
     runs = firsts(4)
-    prior = dict.fromkeys(CASES, 10.0)
     sim = Simulated([10.0] * 4, [10.0] * 4, 80.0)
-    sim.order = WithinTime(
-        [runs[0], runs[3]], [], lambda cases: [prior[c] for c in cases], 80.0, lambda: sim.now
-    )
+    few = [runs[0], runs[3]]
+    sim.order = WithinTime(few, [], lambda cases: [10.0] * len(cases), 80.0, lambda: sim.now)
     sim.go(lambda run: sim.order.renew(runs) if len(sim.ran) == 1 else None)
     assert [run.case for run in sim.ran[:4]] == CASES[:4]
 

@@ -99,7 +99,7 @@ def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, var
         ({"sets": 6, "precision": 2.0, "max_seconds": 1.0}, [1.0, 1.1] * 20, 6),
     ],
 )
-def test_sets_end_when_enough_time_is_spent_and_their_median_is_precise_on_all_ranks_alike(
+def test_sets_end_on_all_ranks_alike_when_their_time_is_spent_and_their_median_precise(
     comm, effort, times, n
 ):
     """The slowest rank counts, whichever it is; the others would stop later or sooner by their own times."""
@@ -162,9 +162,8 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
 @pytest.mark.parametrize("precond", ["jacobi", "chebyshev", "two-level", "multigrid"])
 def test_blocking_and_nonblocking_exchange_are_bit_identical_and_traced_with_the_same_phases(comm, precond):
     fields = {"precond": precond, "overlap": False, "trace_iterations": 2, "sets": 1, "warmups": 1}
-    (one, _, prepared), (two, second, _) = (
-        measured(comm, exchange=exchange, **fields) for exchange in ("nonblocking", "blocking")
-    )
+    one, _, prepared = measured(comm, exchange="nonblocking", **fields)
+    two, second, _ = measured(comm, exchange="blocking", **fields)
     assert one.result.residuals == two.result.residuals
     assert one.result.x.tobytes() == two.result.x.tobytes()
     assert set(np.flatnonzero(one.sets[-1].counts)) == set(np.flatnonzero(two.sets[-1].counts))

@@ -96,9 +96,7 @@ def test_ranks_that_do_not_meet_are_a_problem(monkeypatch, script, text):
         ({"FEMBENCH_HOSTFILE": "/no/such/hosts"}, "No such file"),
     ],
 )
-def test_a_wrong_allocation_is_about_hosts_and_not_about_packages(
-    no_batch_system, monkeypatch, variables, said
-):
+def test_a_wrong_allocation_is_about_hosts_not_packages(no_batch_system, monkeypatch, variables, said):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     (finding,) = workflow.launcher()

@@ -133,9 +133,7 @@ def test_the_limits_of_a_control_group_are_the_tightest_of_its_line(files, tree)
     ("quota", "most"),
     [(None, 4), ("350000 100000\n", 3), ("800000 100000\n", 4), ("25000 50000\n", 1)],
 )
-def test_cores_are_counted_not_hardware_threads_and_no_more_than_a_quota_lets_run(
-    files, monkeypatch, quota, most
-):
+def test_cores_count_not_hardware_threads_and_no_more_than_a_quota_lets_run(files, monkeypatch, quota, most):
     """Eight CPUs, two to a core: CPU 0 shares its core with CPU 4."""
     pairs = {f"{CPU}/cpu{i}/topology/thread_siblings_list": f"{i % 4},{i % 4 + 4}\n" for i in range(8)}
     root = files({f"{CPU}/online": "0-7\n", **pairs})
@@ -171,9 +169,7 @@ def test_steal_is_the_part_of_the_cpu_time_of_our_cpus_that_was_stolen(files):
         (9, 2, 100.0),  # the group holds back other processes, too
     ],
 )
-def test_time_that_a_quota_took_is_no_steal_and_is_a_part_of_the_time_of_all_ranks(
-    files, monkeypatch, held, ranks, percent
-):
+def test_time_that_a_quota_took_is_part_of_that_of_all_ranks(files, monkeypatch, held, ranks, percent):
     monkeypatch.setattr(host, "affinity", lambda: (0,))
     group = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.stat": "throttled_usec 0\n"}
     root = files(group | {f"{CPU}/online": "0-3\n"})

@@ -45,9 +45,7 @@ def test_counters_that_do_not_run_tell_nothing():
     assert share(CpuTimes(0.0, (), {}), CpuTimes(10.0, (), {}), 2) == UNKNOWN
 
 
-def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_launchers_daemon(
-    tmp_path, files, monkeypatch
-):
+def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_daemon(tmp_path, files, monkeypatch):
     """CPU 1, and CPU 3 of the same core, for 10 s: 4 s idle, 16 s busy, of which the daemon had 6."""
     monkeypatch.setattr(host, "affinity", lambda: (1,))
 

@@ -38,9 +38,7 @@ MEMORY = ": the job's memory limit was reached"
         (printed.INTEL, THREE_HOSTS, (), f"a rank on n1 or n3 {KILLED}"),
     ],
 )
-def test_a_killed_rank_is_named_by_what_was_printed_its_place_and_its_connection(
-    text, started, deaths, message
-):
+def test_a_killed_rank_is_named_by_the_text_its_place_and_its_connection(text, started, deaths, message):
     assert diagnosis(9, text, started, deaths) == ("killed", message)
 
 

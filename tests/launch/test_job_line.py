@@ -71,9 +71,7 @@ def test_ranks_beyond_the_cores_yield_and_are_not_bound(using):
     assert (after("--bind-to", line), line.crowded, line.loose) == ("none", True, True)
 
 
-def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_user_says_otherwise(
-    using, slurm, monkeypatch, tmp_path
-):
+def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling(using, slurm, monkeypatch, tmp_path):
     monkeypatch.delenv("I_MPI_WAIT_MODE", raising=False)
     using("intelmpi")
     line = job_line(usable_cores() + 1)
@@ -96,9 +94,7 @@ def test_ranks_of_intel_mpi_beyond_the_cores_wait_without_polling_unless_the_use
         ("OMPI_MCA_btl", "tcp,self", "tcp,self"),
     ],
 )
-def test_ranks_get_the_variables_that_they_need_unless_the_user_chooses(
-    name, given, found, using, monkeypatch
-):
+def test_ranks_get_the_variables_that_they_need_or_the_users(name, given, found, using, monkeypatch):
     using("openmpi")
     monkeypatch.delenv(name, raising=False)
     if given is not None:
@@ -200,9 +196,7 @@ DIALECTS = ("a slots=2\nb slots=1\n", "a:2\nb:1\n", "a\na\nb\n", "a slots = 2 ma
         ("flux", ["--requires=host:a,b"], "a slots=2\nb slots=1\n"),
     ],
 )
-def test_every_dialect_of_host_file_becomes_the_form_of_the_launcher(
-    name, options, file, text, using, tmp_path
-):
+def test_every_dialect_of_host_file_becomes_that_of_the_launcher(name, options, file, text, using, tmp_path):
     using(name)
     line = job_line(3, hosts(tmp_path, text))
     assert " ".join(options) in " ".join(words(line))
@@ -218,9 +212,7 @@ def test_every_dialect_of_host_file_becomes_the_form_of_the_launcher(
         ("srun", "--distribution=arbitrary", "a\nb\na\nb\n"),
     ],
 )
-def test_ranks_go_to_hosts_in_turns_if_the_file_or_the_user_says_so(
-    name, option, file, using, tmp_path, monkeypatch
-):
+def test_ranks_go_to_hosts_in_turns_if_file_or_user_say_so(name, option, file, using, tmp_path, monkeypatch):
     using(name)
     line = job_line(4, hosts(tmp_path, "a\nb\na\nb\n"))
     assert option in " ".join(words(line))
@@ -250,9 +242,7 @@ def test_an_allocation_is_passed_to_the_launcher(using, slurm):
         job_line(2, hosts=[HostSlots("n2", 1)])
 
 
-def test_jsrun_spreads_ranks_over_the_hosts_of_the_job_by_itself_and_can_be_given_no_others(
-    using, slurm, monkeypatch
-):
+def test_jsrun_spreads_ranks_over_the_hosts_of_the_job_and_takes_no_others(using, slurm, monkeypatch):
     slurm()
     using("jsrun")
     packed = job_line(5)
@@ -277,9 +267,7 @@ def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, u
     ("name", "file"),
     [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],
 )
-def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(
-    name, file, using, slurm, monkeypatch
-):
+def test_three_ranks_go_to_the_same_hosts_under_every_launcher(name, file, using, slurm, monkeypatch):
     slurm()
     using(name)
     assert file_of(job_line(3)) == file
@@ -290,9 +278,7 @@ def test_three_ranks_of_three_hosts_go_to_the_same_hosts_under_every_launcher(
     assert hosts_of_ranks == ["n1", "n2", "n3"]
 
 
-def test_hosts_of_a_file_are_those_of_the_allocation_or_of_a_lab_inside_it(
-    using, slurm, monkeypatch, tmp_path
-):
+def test_hosts_of_a_file_are_those_of_the_job_or_of_a_lab_inside_it(using, slurm, monkeypatch, tmp_path):
     slurm()
     using("openmpi")
     assert file_of(job_line(3, hosts(tmp_path, "root@n2.cluster.org:3\n"))) == "root@n2.cluster.org slots=3\n"
@@ -339,9 +325,7 @@ def test_what_the_launcher_or_the_hosts_cannot_do_is_refused_before_anything_sta
         ("srun", "--cpu-bind=none --overcommit"),
     ],
 )
-def test_a_host_file_with_more_slots_than_the_allocation_has_shares_its_cores(
-    name, options, using, slurm, tmp_path
-):
+def test_a_host_file_with_more_slots_than_the_job_shares_its_cores(name, options, using, slurm, tmp_path):
     slurm()
     using(name)
     line = job_line(4, hosts(tmp_path, "n1:4\n"))
@@ -374,9 +358,7 @@ def test_a_heterogeneous_job_is_started_by_srun_with_a_part_for_each_component(h
     assert "--het-group=1" in part
 
 
-def test_a_heterogeneous_job_is_refused_to_a_launcher_that_cannot_span_it_with_what_to_type(
-    heterogeneous, using, monkeypatch, tmp_path, script
-):
+def test_a_launcher_that_cannot_span_a_job_is_refused(heterogeneous, using, monkeypatch, tmp_path, script):
     using("mpich")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"^Slurm job 7: mpich \(mpich\) cannot start .* not on PATH"):

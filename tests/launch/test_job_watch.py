@@ -65,9 +65,7 @@ def end_of(launcher, folder, code="", *, program=(), kind=UNKNOWN, files=()):
     [(DIES_AT_ONCE, 5), (DIES_LATER, 0)],  # the launcher is wrong: MPI knows it as rank 0
     ids=["before MPI is imported", "later"],
 )
-def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_rank_and_host(
-    tmp_path, script, monkeypatch, code, rank
-):
+def test_a_job_ends_and_names_a_rank_that_its_launcher_survives(tmp_path, script, monkeypatch, code, rank):
     for name in RANK:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -77,7 +75,7 @@ def test_a_job_whose_launcher_stays_after_a_rank_has_died_is_ended_and_names_ran
     assert seconds < 15
 
 
-def test_a_launcher_that_stays_after_its_ranks_have_left_is_ended_and_their_result_counts(
+def test_a_launcher_that_stays_after_its_ranks_is_ended_and_their_result_counts(
     tmp_path, script, monkeypatch
 ):
     monkeypatch.setattr(watch, "STAY", 0.5)
@@ -97,9 +95,7 @@ def test_a_launcher_stays_while_a_rank_or_the_result_is_missing(tmp_path, script
     assert seconds > 4
 
 
-def test_a_host_that_does_not_answer_is_named_with_what_to_test(
-    tmp_path, script, monkeypatch, no_batch_system
-):
+def test_a_host_that_does_not_answer_is_named_with_a_test(tmp_path, script, monkeypatch, no_batch_system):
     """A rank on another host that waits for it does not count as a start."""
     waits = script("mpiexec", 'PMI_RANK=0 "$@" & exec sleep 60')
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -115,9 +115,7 @@ def test_nothing_is_launched_for_a_starter_killed_meanwhile(tmp_path):
     assert not sign.exists()
 
 
-def test_ranks_started_as_jobs_of_one_rank_each_are_refused_before_anything_is_timed(
-    tmp_path, script, monkeypatch
-):
+def test_ranks_started_as_jobs_of_one_rank_each_are_refused_at_once(tmp_path, script, monkeypatch):
     """As srun and mpiexec do that do not belong to the MPI library of mpi4py."""
     alone = script("mpiexec", 'shift 2\n"$@" & "$@"\nwait')  # without '-n 2': the program, twice
     monkeypatch.setenv("FEMBENCH_MPIEXEC", alone)
@@ -137,9 +135,7 @@ shift; exec "$@"
 """
 
 
-def test_another_plugin_of_srun_is_tried_if_one_does_not_make_one_job_and_remembered(
-    tmp_path, script, monkeypatch
-):
+def test_another_plugin_of_srun_is_tried_if_one_makes_no_job_and_remembered(tmp_path, script, monkeypatch):
     monkeypatch.setattr(plugins, "mpi_library", lambda: "Open MPI v5.0.11")
     srun = script("srun", NOT_PMIX)
     line = JobLine(SRUN, ((srun, f"--mpi={plugins.plugin(srun)}"),), plugin=plugins.plugin(srun))

@@ -41,9 +41,7 @@ def test_a_wrong_answer_is_invalid(record, rule, change):
         {"petsc_options": "-pc_type bjacobi", "solver": "petsc", "storage": "aij"},
     ],
 )
-def test_a_preconditioner_built_from_parts_may_need_other_iterations_but_not_another_solution(
-    record, options
-):
+def test_a_preconditioner_of_parts_may_need_other_iterations_but_not_another_solution(record, options):
     reference = replace(record.reference, iterations=record.solve.iterations + 40)
     case = record.case.with_(**options)
     assert broken(record, case=case, reference=reference) == set()

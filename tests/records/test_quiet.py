@@ -48,9 +48,7 @@ def test_a_quota_stretches_times_by_the_cpus_that_its_ranks_lack(quota, factor):
         (0.5, 60.0, "fembench.n1/job", False),
     ],
 )
-def test_a_host_is_slow_by_a_quota_that_lacks_cpus_or_withheld_time_but_not_by_that_of_a_lab(
-    quota, throttled, group, narrow
-):
+def test_a_host_is_slow_by_a_quota_that_lacks_cpus_or_withheld_time(quota, throttled, group, narrow):
     host = replace(HOST, cpu_quota=quota, throttled_percent=throttled, quota_group=group)
     assert narrow_quotas(on(host)) == ([f"n1: 2 ranks, a quota of {quota:g} CPUs"] if narrow else [])
     assert withheld(host) == (throttled > 2)

@@ -102,9 +102,7 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
     ],
 )
 @pytest.mark.parametrize("verb", ["check", "trace"])
-def test_a_record_whose_arrays_do_not_fit_its_ranks_and_phases_is_refused_in_one_line(
-    tmp_path, refusal, verb, path, value, message
-):
+def test_a_record_that_does_not_fit_its_ranks_is_refused(tmp_path, refusal, verb, path, value, message):
     file = spoiled(FROZEN.read_text(), tmp_path / "r.json", path, value)
     assert refusal(verb, str(file)).startswith(f"fembench: {file}: {message}")
 

@@ -119,9 +119,7 @@ def test_the_uncertainty_between_clocks_of_hosts_is_said(record):
     ("phase", "share", "counts"),
     [(DOT, 0.011, True), (DOT, 0.009, False), (SYNC, 0.011, False), (BETWEEN, 0.011, False)],
 )
-def test_the_shortest_phase_is_sought_among_those_that_are_no_barriers_nor_below_1_percent_of_cg(
-    phase, share, counts
-):
+def test_the_shortest_phase_is_no_barrier_and_takes_at_least_1_percent_of_cg(phase, share, counts):
     whole = planted([1.0, 1.0])
     short = tuple(
         replace(s, seconds=tuple((*row[:phase], share * row[CG], *row[phase + 1 :]) for row in s.seconds))
@@ -172,9 +170,7 @@ def solve_with(record, **changes):
         ("E9", "PROVISIONAL", lambda r: replace(r, dropped=(0, 37)), "trace fewer (--trace-iterations)"),
     ],
 )
-def test_a_rule_that_is_not_met_decides_and_says_what_to_do_and_one_that_is_does_not(
-    record, rule, status, spoil, remedy
-):
+def test_a_rule_that_is_not_met_decides_and_says_what_to_do(record, rule, status, spoil, remedy):
     verdict = judge(spoil(record))
     assert verdict.status == status
     assert [reason for reason in verdict.reasons if reason.startswith(rule) and remedy in reason]

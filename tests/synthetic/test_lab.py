@@ -207,9 +207,7 @@ def test_hosts_reach_each_other_and_nothing_else(state):
 
 
 @real
-def test_a_command_in_the_lab_gives_its_exit_status_and_its_environment_and_status_shows_the_lab(
-    state, answer, output
-):
+def test_a_command_in_the_lab_gives_its_exit_status_and_status_shows_the_lab(state, answer, output):
     code = "import os, sys; print(os.environ['FEMBENCH_SYNTHETIC']); sys.exit(7)"
     done = in_lab(sys.executable, "-c", code)
     assert (done.returncode, done.stdout.strip()) == (7, state.cluster.label)

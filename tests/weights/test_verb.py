@@ -92,9 +92,7 @@ def changed(record, case, **facts):
     return str(save(replace(found, case=case, partition=partition), Path(record).parent))
 
 
-def test_a_replicated_run_gives_the_comm_rule_what_any_other_does_and_blocks_cannot_be_cut_again(
-    record, tmp_path, comm_shares, refusal
-):
+def test_the_comm_rule_takes_replicated_runs_and_no_blocks(record, tmp_path, comm_shares, refusal):
     machine = network(tmp_path, 2e-5, 1e-9)
     replicated = changed(record, {"replicated": True}, method="metis, replicated")
     assert comm_shares(replicated, machine) == comm_shares(record, machine)

@@ -54,7 +54,9 @@ def planted_run(
         created=created,
         case=case,
         environment=environment,
-        mesh=msgspec.structs.replace(record.mesh, hash=work.mesh_hash, name=case.question.mesh),
+        mesh=msgspec.structs.replace(
+            record.mesh, hash=work.mesh_hash, name=case.question.mesh, n_equations=work.n_equations
+        ),
         partition=work.parts,
         phases=NAMES,
         setup=((0.0,) * len(NAMES),) * case.placement.ranks,
@@ -101,9 +103,14 @@ def run_of(study, case, factors=(), *, loop=0.0, collective=1.0, **about):
     taken = []
     for rank, price in enumerate(prices(workload(case), slots, study.rates)):
         by_name = {
-            name: getattr(price, name) * np.broadcast_to(factor, len(slots))[rank].item()
+            name: _times(getattr(price, name), np.broadcast_to(factor, len(slots))[rank].item())
             for name, factor in dict(factors).items()
         }
         taken.append(dataclasses.replace(price, loop=loop, **by_name))
     slow = dataclasses.replace(machine, collective=collective * machine.collective)
     return planted_run(case, slow, taken, **about)
+
+
+def _times(price, factor):
+    """The price, or each of several."""
+    return tuple(_times(one, factor) for one in price) if isinstance(price, tuple) else price * factor

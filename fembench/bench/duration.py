@@ -153,16 +153,17 @@ def iterations_of(case: Case, n: int, near: Record | None = None) -> float:
 
 def stated_rate(case: Case, n: int) -> float:
     """Bytes per second of a rank in an iteration, where no record says it."""
-    return RATE * (FASTER if bytes_moved(case, n) / _passes(case.method)[0] < CACHED else 1.0)
+    products, _ = _passes(case.method, n, n / case.placement.ranks)
+    return RATE * (FASTER if bytes_moved(case, n) / products < CACHED else 1.0)
 
 
-def _passes(method: CaseMethod) -> tuple[float, float]:
-    """(products, bytes of vectors per equation) of an iteration."""
+def _passes(method: CaseMethod, n: float, each: float) -> tuple[float, float]:
+    """(products, bytes of vectors and grids per equation) of an iteration, if a rank has `each` of n."""
     try:
         steps = recipe(method)
     except InputError:  # its cost is not known
         return 1.0, float(VECTORS * DOUBLE)
-    vectors = (steps.updates + steps.dots + steps.applied).bytes + DOUBLE * steps.precond.coarse_per_dof
+    vectors = (steps.updates + steps.dots + steps.applied).bytes + steps.on_grids(n, each).bytes / each
     return 1.0 + steps.precond_products, vectors
 
 
@@ -170,7 +171,7 @@ def bytes_moved(case: Case, n: int) -> float:
     """Bytes that a rank moves per iteration."""
     each = n / case.placement.ranks
     storage = storage_of(case.method.storage, case.method.solver)
-    products, vectors = _passes(case.method)
+    products, vectors = _passes(case.method, n, each)
     if storage.unit == "pairs":
         product = DOUBLE * each
     else:

@@ -4,13 +4,11 @@ Expected are set-up and iterations. The methods declare bytes, messages and numb
 measured on boxes. The rates are stated ones, as for runs without records (duration.py).
 """
 
-import math
 from collections.abc import Iterable, Sequence
 
 from fembench.base.units import plural
 from fembench.bench.duration import bytes_moved, equations_of, iterations_of, stated_rate
 from fembench.methods.lookup import AUTO, preconds
-from fembench.methods.preconditioners import SMALL_LEVEL
 from fembench.methods.recipe import recipe
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -67,8 +65,9 @@ def _fits(case: Case, name: str) -> bool:
 def solution_seconds(case: Case, n: int) -> float:
     """Seconds of set-up and iterations, for n equations."""
     one, ranks = recipe(case.method), case.placement.ranks
-    grids = max(0.0, math.log(n / 3 / SMALL_LEVEL, 8)) if one.precond.coarse_per_dof else 0.0
-    messages = one.exchanges * (1 + grids) + len(one.reductions) + 2 * (grids > 0) + (one.gathered > 0)
+    below = one.precond.grids
+    grids = len(below.below(n / 3, n / 3)[0]) if below else 0
+    messages = one.exchanges * (1 + grids) + len(one.reductions) + 2 * bool(below) + (one.gathered > 0)
     iteration = bytes_moved(case, n) / stated_rate(case, n) + (MESSAGE * messages if ranks > 1 else 0.0)
-    start, more = GRIDS_SET_UP if one.precond.coarse_per_dof else SET_UP.get(one.precond.name, (0.0, 0.0))
+    start, more = GRIDS_SET_UP if below else SET_UP.get(one.precond.name, (0.0, 0.0))
     return start + (more + iterations_of(case, n)) * iteration

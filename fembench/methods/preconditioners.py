@@ -2,13 +2,51 @@
 
 from dataclasses import dataclass
 
-from fembench.methods.steps import Gathering, Multiplication, Pass, Step, StoredInverse
+from fembench.methods.steps import CoarseCorrection, Gathering, Multiplication, Pass, Step, StoredInverse
 from fembench.methods.storages import Solver
+from fembench.methods.work import Work
 
 CHEBYSHEV_DEGREE = 4  # products of an application, plus one
 SMALL_LEVEL = 4000  # nodes of a level of multigrid that lives on rank 0
+COARSEST_LEVEL = 150  # nodes of a level that is solved directly
 SMOOTHING_STEPS = 3  # of multigrid, before and after each coarse correction
 NOT_STORED = StoredInverse()
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Grids below the mesh, each with twice the spacing of the one above it.
+
+    Their sizes are those of a cube of nodes. Trilinear weights make a node a neighbour of the 26 around it.
+    """
+
+    blocks: int = 27  # 3x3 blocks of a matrix per node, each pair of nodes once in memory
+    block_bytes: int = 40  # nine numbers in single precision, and an index
+    small: int = SMALL_LEVEL
+    coarsest: int = COARSEST_LEVEL
+
+    @property
+    def product(self) -> Work:
+        """Of a grid's matrix, per node, vectors apart."""
+        return Work(18 * self.blocks, self.block_bytes * (self.blocks + 1) / 2)
+
+    def below(self, mesh: float, part: float) -> tuple[list[float], list[float]]:
+        """(nodes of a part on each grid that all ranks have, nodes of each grid on rank 0, the last of which
+        is solved directly), for a mesh and a part of so many nodes."""
+        shared: list[float] = []
+        small: list[float] = []
+        while len(small) < 2 or small[-1] > self.coarsest:
+            mesh, part = _halved(mesh), _halved(part)
+            if small or mesh <= self.small:
+                small.append(mesh)
+            else:
+                shared.append(part)
+        return shared, small
+
+
+def _halved(nodes: float) -> float:
+    """Nodes of a cube with twice the spacing."""
+    return ((nodes ** (1 / 3) + 1) / 2) ** 3
 
 
 @dataclass(frozen=True)
@@ -26,7 +64,7 @@ class PreconditionerMethod:
     application: tuple[Step, ...] | None = ()  # z = M^-1 r; None: the cost is not known
     inverse: StoredInverse = NOT_STORED
     coarse: int = 0  # entries of its coarse matrix, per kind of node and rank
-    coarse_per_dof: float = 0.0  # doubles of coarse matrices that an application reads, per entry of a vector
+    grids: Grids | None = None  # below the mesh, if the application has a coarse correction
     # a, b: a n^b iterations for n equations, measured on boxes, to the default tolerance
     iterations: tuple[float, float] = (25.0, 1 / 3)
     node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
@@ -48,9 +86,9 @@ class PreconditionerMethod:
         """Whether it works with --balance."""
         return self.identity or bool(self.block_inverse)
 
-    def coarse_entries(self, kinds: float, ranks: int, dofs: float) -> float:
-        """Of the coarse matrices on a rank with this many kinds of nodes, each shared by other ranks."""
-        return self.coarse * kinds * ranks + self.coarse_per_dof * dofs
+    def coarse_entries(self, kinds: float, ranks: int) -> float:
+        """Of the coarse matrix on a rank with this many kinds of nodes, each shared by other ranks."""
+        return self.coarse * kinds * ranks
 
 
 _DIAGONAL = (Pass("r M", "z"),)
@@ -59,6 +97,8 @@ _SMOOTHING_STEP = (
     Pass("z r d q D", "z r d", flops=10),
 )  # D: 3x3 blocks, 6 floats for 3 entries
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
+# P: numbers and weights of 8 parents, 64 bytes per node; in a box 27 / 8 of them count
+_RESTRICTION, _PROLONGATION = Pass("r", flops=7, more=8 / 3), Pass("", "d", flops=7, more=8 / 3)
 
 PRECONDITIONERS = (
     PreconditionerMethod(
@@ -115,12 +155,16 @@ PRECONDITIONERS = (
         application=(
             Pass("x", "r"),
             Pass("r D", "z d", flops=6),
-            *_SMOOTHING_STEP * (2 * SMOOTHING_STEPS - 1),
+            *_SMOOTHING_STEP * (SMOOTHING_STEPS - 1),
             Multiplication(),
             Pass("r q", "r", flops=1),
+            _RESTRICTION,
+            CoarseCorrection(),
+            _PROLONGATION,
             Pass("z d", "z", flops=1),
+            *_SMOOTHING_STEP * SMOOTHING_STEPS,
         ),
-        coarse_per_dof=20.0,  # tetrahedral boxes: 0.28 x 22 floats of storage sym, each read six times
+        grids=Grids(),
         iterations=(9.0, 0.0),
         node_bytes=1000,
     ),

@@ -12,7 +12,7 @@ from fembench.methods.lookup import Combination, MethodChoice, precond_of, stora
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
 from fembench.methods.variants import VariantMethod
-from fembench.methods.work import NO_WORK, Work
+from fembench.methods.work import DOUBLE, NO_WORK, Work
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,16 @@ class Recipe:
     def gathered(self) -> int:
         """Numbers per rank in the all-gathers of one application of M."""
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
+
+    def on_grids(self, equations: float, dofs: float) -> Work:
+        """One application on the grids below a mesh, and on those of rank 0, for a part with so many dofs."""
+        grids = self.precond.grids
+        if grids is None:
+            return NO_WORK
+        shared, (*small, last) = grids.below(equations / 3, dofs / 3)
+        nodes = sum(shared) + sum(small)
+        smoothed = self.applied * (3 * nodes) + grids.product * (nodes * self.precond_products)
+        return smoothed + Work(2, DOUBLE) * (3 * last) ** 2
 
     def counted(self, n: int, product: Work = NO_WORK, extra: Work = NO_WORK) -> Work:
         """One iteration on a rank with n entries per vector; `extra`: of M, beyond its steps.

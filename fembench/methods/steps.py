@@ -28,13 +28,16 @@ class Pass:
     writes: str = ""
     flops: int = 0  # per entry, those of M^-1 apart
     applied: int = 1  # times each entry is multiplied by M^-1, where M is read
+    more: float = 0.0  # numbers read per entry of what is no vector
 
     def work(self, inverse: StoredInverse) -> Work:
         """Per entry of a vector."""
         letters = [*self.reads.split(), *self.writes.split()]
         stored = letters.count("M")
         numbers = len(letters) - stored + stored * inverse.numbers
-        return Work(self.flops + (self.applied * inverse.flops if stored else 0), DOUBLE * numbers)
+        return Work(
+            self.flops + (self.applied * inverse.flops if stored else 0), DOUBLE * (numbers + self.more)
+        )
 
 
 @dataclass(frozen=True)
@@ -64,4 +67,9 @@ class Gathering:
     numbers: int  # per rank
 
 
-Step: TypeAlias = Pass | Multiplication | Application | Reduction | Gathering
+@dataclass(frozen=True)
+class CoarseCorrection:
+    """The same application on the grid below."""
+
+
+Step: TypeAlias = Pass | Multiplication | Application | Reduction | Gathering | CoarseCorrection

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.methods.lookup import product_name
+from fembench.methods.lookup import Combination, product_name
 from fembench.methods.recipe import PLAIN, Recipe
 from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
@@ -18,6 +18,8 @@ from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.phases import NAMES
+
+OF_GRIDS = Combination(storage="sym")  # the storage of their matrices
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Price:
     precond_product: float = 0.0  # of one product of the preconditioner
     precond_products: int = 0
     products: float = 1.0  # number of products per iteration
+    grids: tuple[
+        tuple[float, float], ...
+    ] = ()  # passes and one product of M on each grid that all ranks have
+    small: float = 0.0  # per iteration, grids on rank 0
 
     @property
     def computing(self) -> float:
@@ -43,7 +49,8 @@ class Price:
     @property
     def preconditioning(self) -> float:
         """Seconds per iteration of the preconditioner with its products."""
-        return self.precond + self.precond_products * self.precond_product
+        on_grids = sum(passes + self.precond_products * product for passes, product in self.grids)
+        return self.precond + self.precond_products * self.precond_product + on_grids + self.small
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,8 @@ def prices(
         product = stretch * rates.seconds(s.rank, name, sizes[r], k)
         vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / PLAIN.updates.vectors
         n_bytes = sum(work.parts.message_bytes[r])
+        on_m = c.precond.at(dofs, k)
+        grids, small = _on_grids(work, r, s, rates, k)
         found.append(
             Price(
                 assembly=c.assembly.at(work.parts.cells[r], k)
@@ -119,13 +128,15 @@ def prices(
                 loop=c.loop,
                 pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
                 dot=c.updates.at(dofs, k) * one.dots.vectors * vector,
-                precond=c.precond.at(dofs, k)
+                precond=on_m
                 * one.applications
                 * (one.applied.vectors + _coarse_vectors(one, work, r))
                 * vector,
-                precond_product=c.precond.at(dofs, k) * product if one.precond_products else 0.0,
+                precond_product=on_m * product if one.precond_products else 0.0,
                 precond_products=one.precond_products,
                 products=one.products,
+                grids=tuple((on_m * stretch * a, on_m * stretch * b) for a, b in grids),
+                small=on_m * stretch * small,
             )
         )
     return found
@@ -181,4 +192,29 @@ def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
     """The entries of a rank's coarse matrices, as a number of vectors. Assumes as many kinds of nodes as the
     interior and the neighbours (corners have more)."""
     kinds, dofs = 1 + len(work.parts.neighbours[rank]), max(work.parts.dofs[rank], 1)
-    return one.precond.coarse_entries(kinds, work.ranks, dofs) / dofs
+    return one.precond.coarse_entries(kinds, work.ranks) / dofs
+
+
+def _on_grids(
+    work: Workload, rank: int, slot: Slot, rates: Rates, together: int
+) -> tuple[list[tuple[float, float]], float]:
+    """(seconds of the passes and of one product on each grid that all ranks have, those of rank 0 on the
+    small ones while the others wait).
+
+    A block in single precision costs as much as one in double: fewer bytes gain little in a cache.
+    """
+    one, grids = work.recipe, work.recipe.precond.grids
+    if grids is None:
+        return [], 0.0
+    shared, (*small, last) = grids.below(work.n_equations / 3, work.parts.dofs[rank] / 3)
+
+    def vectors(n: float, together: int) -> float:
+        return rates.seconds(slot.rank, "updates", n, together) / PLAIN.updates.vectors
+
+    def on(nodes: float, together: int) -> tuple[float, float]:
+        passes = one.applications * one.applied.vectors * vectors(3 * nodes, together)
+        return passes, rates.seconds(slot.rank, product_name(OF_GRIDS), nodes * grids.blocks, together)
+
+    alone = sum(passes + one.precond_products * product for passes, product in (on(n, 1) for n in small))
+    direct = vectors((3 * last) ** 2, 1)
+    return [on(nodes, together) for nodes in shared], 0.0 if rank else alone + direct

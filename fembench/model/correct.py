@@ -21,7 +21,7 @@ from fembench.model.cg import Correction, Factor, Power, Price, inside_product, 
 from fembench.model.configuration import by_configuration
 from fembench.model.forecast import allreduce_seconds, forecast
 from fembench.model.graph import Collective
-from fembench.model.iteration import coarse_exchanges, coarse_grids, events_of
+from fembench.model.iteration import coarse_exchanges, events_of
 from fembench.model.machine import Machine
 from fembench.model.rates import Rates
 from fembench.model.slots import Slot, company
@@ -180,7 +180,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
 
 def _reducing(work: Workload, price: Price, machine: Machine) -> float:
     """Predicted seconds of an iteration's all-reduces; 0 where ranks wait in them for the grids on rank 0."""
-    if coarse_grids(work):
+    if work.recipe.precond.grids:
         return 0.0
     sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
     return sums * allreduce_seconds(machine) if machine.ranks > 1 else 0.0

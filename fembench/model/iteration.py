@@ -1,8 +1,8 @@
 """The events of one rank in one iteration: the declared steps of its method as computing and messages.
 
 A product consists of the interface rows, the messages to all neighbours, the interior rows, the wait, and the
-sum. A product inside a preconditioner sends messages too, and so does each grid of multigrid: fewer nodes, an
-eighth per grid in the volume and a quarter on interfaces, and in the end one sum and one broadcast of rank 0.
+sum. A product inside a preconditioner sends messages too, and so does each grid of multigrid, whose messages
+are a quarter of those of the grid above; rank 0 receives one sum, works on the small grids, and broadcasts.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fembench.methods.preconditioners import SMALL_LEVEL, SMOOTHING_STEPS
-from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction
+from fembench.methods.steps import (
+    Application,
+    CoarseCorrection,
+    Gathering,
+    Multiplication,
+    Pass,
+    Reduction,
+)
 from fembench.methods.work import DOUBLE
 from fembench.model.collectives import halves
 from fembench.model.graph import Collective, Compute, Event, Program, Receive, Send, Wait
@@ -40,23 +46,15 @@ def events_of(work: Workload, rank: int, price: Price) -> Program:
 
 
 def coarse_exchanges(work: Workload, rank: int) -> list[list[tuple[int, int]]]:
-    """The neighbour sums of multigrid's grids in one application, each as Workload.exchange. As on boxes of
-    cubes: every grid has twice the spacing of the one above it."""
-    found = []
-    for k in range(1, coarse_grids(work)):
-        each = [(q, max(m // 4**k, 3 * DOUBLE)) for q, m in work.exchange(rank)]
-        found += [each] * (2 * SMOOTHING_STEPS + 1)  # each product, and the restricted residual
-    return found
+    """The neighbour sums on the grids that all ranks have in one application, each as Workload.exchange."""
+    grids = range(1, 1 + len(work.grids[0]))
+    times = work.recipe.precond_products + 1  # each product, and the restricted residual
+    return [exchange for k in grids for exchange in [_on_grid(work.exchange(rank), k)] * times]
 
 
-def coarse_grids(work: Workload) -> int:
-    """Grids of multigrid down to the first one on rank 0; 0 for other preconditioners."""
-    nodes, grids = work.n_equations / 3, 0
-    if work.recipe.precond.coarse_per_dof:
-        grids = 1
-        while nodes / 8**grids > SMALL_LEVEL:
-            grids += 1
-    return grids
+def _on_grid(exchange: list[tuple[int, int]], k: int) -> list[tuple[int, int]]:
+    """A neighbour sum of the mesh on the k-th grid below it."""
+    return [(q, max(m // 4**k, 3 * DOUBLE)) for q, m in exchange]
 
 
 class _Rank:
@@ -68,6 +66,7 @@ class _Rank:
         self._outer = work.interface_part(rank)
         self._exchange = work.exchange(rank)
         self._dofs = float(work.parts.dofs[rank])
+        self._levels = [(price.precond, price.precond_product), *price.grids]
 
     def iteration(self) -> Iterator[Event]:
         """The events of all declared steps, each with its part of the price."""
@@ -87,23 +86,34 @@ class _Rank:
                 yield from self._reduction(step)
         yield Compute(CG, self._price.loop)
 
-    def _application(self) -> Iterator[Event]:
-        """The preconditioner: its passes over vectors, its products with their messages, its gathering."""
-        price, part = self._price, self._outer
+    def _application(self, grid: int = 0) -> Iterator[Event]:
+        """The preconditioner on the mesh, or on a grid below it: its passes over vectors, its products with
+        their messages, its gathering, and the next grid."""
+        passes, product = self._levels[grid]
+        part = min(1.0, 2**grid * self._outer)
+        exchange = _on_grid(self._exchange, grid) if grid else self._exchange
         for step in self._recipe.application:
             if isinstance(step, Pass):
                 share = self._recipe.cost(step).vectors / self._recipe.applied.vectors
-                yield Compute(PRECOND, share * price.precond, "dofs", self._dofs)
+                yield Compute(PRECOND, share * passes, "dofs", self._dofs / 8**grid)
             elif isinstance(step, Multiplication):
-                yield Compute(PRECOND, part * price.precond_product)
-                yield from self._messages([Compute(PRECOND, (1 - part) * price.precond_product)])
+                yield Compute(PRECOND, part * product)
+                yield from self._messages([Compute(PRECOND, (1 - part) * product)], exchange)
             elif isinstance(step, Gathering):
                 yield Collective("allgather", DOUBLE * step.numbers, ALLREDUCE)
-        for exchange in coarse_exchanges(self._work, self._rank):
-            yield from self._messages([], exchange)
-        if grids := coarse_grids(self._work):
-            m = DOUBLE * round(self._work.n_equations / 8**grids)
-            yield from (Collective("reduce", m, ALLREDUCE), Collective("bcast", m, ALLREDUCE))
+            elif isinstance(step, CoarseCorrection):
+                yield from self._below(grid + 1)
+
+    def _below(self, grid: int) -> Iterator[Event]:
+        """The residual and the application on a grid that all ranks have, or on all of those of rank 0."""
+        if grid < len(self._levels):
+            yield from self._messages([], _on_grid(self._exchange, grid))
+            yield from self._application(grid)
+        else:
+            m = 3 * DOUBLE * round(self._work.grids[1][0])
+            yield Collective("reduce", m, ALLREDUCE)
+            yield Compute(PRECOND, self._price.small)
+            yield Collective("bcast", m, ALLREDUCE)
 
     def _reduction(self, step: Reduction) -> Iterator[Event]:
         whole = Collective("allreduce", DOUBLE * step.numbers, ALLREDUCE)

@@ -57,6 +57,12 @@ class Workload:
         """(neighbour, bytes) of each message of a rank in one product."""
         return list(zip(self.parts.neighbours[rank], self.parts.message_bytes[rank]))
 
+    @functools.cached_property
+    def grids(self) -> tuple[list[float], list[float]]:
+        """(nodes of each grid that all ranks have, of each grid on rank 0) below the mesh."""
+        grids, nodes = self.recipe.precond.grids, self.n_equations / 3
+        return grids.below(nodes, nodes) if grids else ([], [])
+
     def interface_part(self, rank: int) -> float:
         """Fraction of a rank's product that precedes its messages: the rows of shared nodes."""
         return min(1.0, self.parts.shared_dofs[rank] / max(self.parts.dofs[rank], 1))

@@ -161,7 +161,7 @@ def _recipe(record: Record) -> Recipe | None:
         one = recipe(record.case.method)
     except InputError:
         return None
-    return None if one.precond.coarse or one.precond.coarse_per_dof else one
+    return None if one.precond.coarse or one.precond.grids else one
 
 
 NOTE = (

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.kernels.backend import kernels
-from fembench.methods.preconditioners import SMOOTHING_STEPS
+from fembench.methods.preconditioners import COARSEST_LEVEL, SMALL_LEVEL, SMOOTHING_STEPS
 from fembench.methods.work import NO_WORK
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-SMALL = 4000  # nodes of a level that lives on rank 0
-COARSEST = 150  # nodes of a level that is solved directly
+SMALL, COARSEST = SMALL_LEVEL, COARSEST_LEVEL
 FIRST = 2.0, 3.0  # spacing of the first grid over the size of a cell: cells all alike; cells of many sizes
 SAMPLE = 50_000  # cells whose sizes decide the spacing of the first grid
 ALIKE = 1e-3  # relative spread of the sizes of cells that are all alike

@@ -9,7 +9,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import Combination, load, names, precond_of, variant_of, variants
-from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS
+from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS, Grids
 from fembench.methods.recipe import PLAIN, recipe
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction
 from fembench.methods.storages import STORAGES
@@ -161,7 +161,7 @@ def test_what_the_solver_counts_and_what_the_model_prices_are_the_same_vectors()
         found = recipe(choice)
         counted = found.counted(N, product)
         priced = found.updates.vectors + found.dots.vectors + found.applied.vectors
-        assert counted.bytes == 8 * N * priced + 1e5 * found.precond_products, choice
+        assert counted.bytes == pytest.approx(8 * N * priced + 1e5 * found.precond_products), choice
         once = found.applied if Application() in found.steps else Work()
         flops = found.updates.flops + found.dots.flops + once.flops
         assert counted.flops == N * flops + 1e3 * found.precond_products, choice
@@ -245,4 +245,22 @@ def test_flops_are_those_counted_by_hand(variant, precond, flops):
 
 
 def test_the_coarse_matrix_has_six_columns_per_rank_and_six_rows_per_kind_of_node():
-    assert precond_of("two-level").coarse_entries(kinds=3, ranks=4, dofs=90) == 6 * 4 * 6 * 3
+    assert precond_of("two-level").coarse_entries(kinds=3, ranks=4) == 6 * 4 * 6 * 3
+
+
+def test_the_grids_below_a_cube_halve_its_edge_and_those_of_4000_nodes_are_on_rank_0():
+    """Edges of 65 nodes: 33, 17, 9 and 5, of which the last has 125 nodes, few enough for its inverse."""
+    shared, small = Grids().below(65**3, 33**3)
+    assert shared == pytest.approx([17**3, 9**3])  # of a part with edges of 33
+    assert small == pytest.approx([9**3, 5**3])
+    assert Grids().below(5**3, 5**3) == ([], pytest.approx([3**3, 2**3]))
+
+
+def test_the_work_on_the_grids_is_that_of_every_grid_with_its_products():
+    """Edges of 33, 17 and 9 nodes below a mesh of 65, then 5: a dense inverse of 375 x 375 numbers."""
+    found = recipe(Combination(precond="multigrid"))
+    nodes = 33**3 + 17**3 + 9**3
+    flops = 3 * nodes * found.applied.flops + 6 * nodes * 27 * 18 + 2 * 375**2
+    n_bytes = 3 * nodes * found.applied.bytes + 6 * nodes * 14 * 40 + 8 * 375**2
+    work = found.on_grids(3 * 65**3, 3 * 65**3)
+    assert (work.flops, work.bytes) == (pytest.approx(flops), pytest.approx(n_bytes))

@@ -51,13 +51,32 @@ def test_two_levels_gather_six_numbers_of_every_rank():
 
 @pytest.mark.parametrize(("mesh", "grids"), [("m1", 1), ("m", 2)])
 def test_each_grid_of_multigrid_sends_messages_of_a_quarter_and_rank_0_sums_and_broadcasts(mesh, grids):
-    """66 300 nodes of m: the first grid, 8288, is on all ranks; the second, 1036, on rank 0."""
-    plain, found = (body(Case.of(mesh=mesh, ranks=2, precond=name)) for name in ("none", "multigrid"))
+    """66 300 nodes of m: the first grid, a seventh of them, is on all ranks; the second on rank 0."""
+    plain = body(Case.of(mesh=mesh, ranks=2))
+    found = body(Case.of(mesh=mesh, ranks=2, precond="multigrid"), grids=((1e-4, 1e-5),) * (grids - 1))
     (size,) = {e.m for e in plain if isinstance(e, Send)}
     sent = [e.m for e in found if isinstance(e, Send)]
-    assert sent == [size] * 7 + [size // 4] * 7 * (grids - 1)
+    assert sent == [size] * 4 + [size // 4] * 7 * (grids - 1) + [size] * 3
     kinds = [e.kind for e in found if isinstance(e, Collective)]
     assert sorted(kinds) == ["allreduce", "allreduce", "bcast", "reduce"]
+
+
+def test_the_work_on_the_grids_of_multigrid_is_priced_and_the_others_wait_for_rank_0():
+    """Two ranks that are equally fast at any size: rank 0 works on the second grid of m and below."""
+    s = study_of(planted_machine([1.0, 1.0]))
+    work = s.workload(Case.of(mesh="m", ranks=2, precond="multigrid"))
+    slots, _, _ = s.place(2)
+    first, second = prices(work, slots, s.rates)
+    nodes = ((work.parts.dofs[0] / 3) ** (1 / 3) / 2 + 0.5) ** 3
+    ((passes, product),) = first.grids
+    assert product == pytest.approx(s.rates.seconds(0, "product sym", 27 * nodes, 2))
+    vectors = s.rates.seconds(0, "updates", 3 * nodes, 2) / 9
+    assert passes == pytest.approx(recipe(work.case.method).applied.vectors * vectors)
+    assert (first.small > 0, second.small) == (True, 0)
+    mesh = first.precond + 6 * first.precond_product
+    assert first.preconditioning == pytest.approx(mesh + passes + 6 * product + first.small)
+    spent = s.predict(work.case).outcome.busy[:, PRECOND] / 60
+    assert spent == pytest.approx([one.preconditioning for one in (first, second)])
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
@@ -126,11 +145,10 @@ def test_a_case_dilated_otherwise_than_the_profile_takes_as_much_longer(dilate, 
 def test_runs_teach_what_a_preconditioner_costs(mesh, precond, factor):
     s = study_of(planted_machine([1.0, 1.0]))
     case = Case.of(mesh=mesh, ranks=2, precond=precond)
-    record, result = run_of(s, case, {"precond": factor, "precond_product": factor})
+    record, result = run_of(s, case, dict.fromkeys(("precond", "precond_product", "grids", "small"), factor))
     found = learn([record], s.rates, s.place)
     assert found.product.value == pytest.approx(1.0, rel=1e-6)
-    if precond == "chebyshev":  # the time of multigrid is not its kernels' alone
-        assert found.precond.value == pytest.approx(factor, rel=1e-6)
+    assert found.precond.value == pytest.approx(factor, rel=1e-6)
     corrected = dataclasses.replace(s, correction=found)
     assert corrected.predict(case).iteration == pytest.approx(result.makespan / ITERATIONS, rel=0.02)
 

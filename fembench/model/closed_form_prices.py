@@ -4,6 +4,9 @@
     halo        nic      gaps of its messages; they overlap with the product if the case says so
     latency     -        until the last of its messages has arrived
     updates     cores    vector updates, inner products, loop, packing, overheads of its messages
+    precond     cores    a preconditioner's passes and products, and the gaps of its messages (precond_halo)
+                -        precond_latency: what its computing does not hide of its messages; its collectives
+    small_grids cores    grids of multigrid on rank 0, for which the others wait
     allreduce   -        recursive doubling of 8 bytes, each stage as slow as its slowest pair
 
 A host's cores serve the demand of its ranks: with more ranks than cores, and more than the profile measured
@@ -30,11 +33,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
-from fembench.methods.lookup import names, one_of, preconds, product_name, variant_of, variants
-from fembench.methods.recipe import recipe
-from fembench.model.cg import Price, inside_product, prices
-from fembench.model.closed_form import Activity, CgSet, ClosedForm, closed_form
-from fembench.model.collectives import doubling_seconds
+from fembench.methods.lookup import names, one_of, product_name, variant_of, variants
+from fembench.methods.steps import Application, Multiplication
+from fembench.model.cg import Price, prices
+from fembench.model.closed_form import Activity, CgSet, ClosedForm, Phase, closed_form
+from fembench.model.collectives import doubling_seconds, stages
 from fembench.model.configuration import by_configuration
 from fembench.model.correct import fit, folds, measured, taught_by
 from fembench.model.forecast import as_in_runs, half_width
@@ -147,23 +150,32 @@ def phases_of(
 
     product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])
-    beside = [
-        _overheads(work, machine, r, priced[r], before[r]) + priced[r].loop + sum(priced[r].pack)
-        for r in ranks
-    ]
+    beside = [_overheads(machine, r, before[r]) + priced[r].loop + sum(priced[r].pack) for r in ranks]
     computing = Activity("product", "core", product)
+    own, inner = _places(work, before)
     messages = (
-        Activity("halo", "nic", [learned(_gaps(work, machine, r)) for r in ranks]),
-        Activity("latency", "", [learned(_latency(work, machine, r, before)) for r in ranks]),
+        Activity("halo", "nic", [learned(_gaps(machine, r, before[r], own)) for r in ranks]),
+        Activity("latency", "", [learned(_latency(machine, r, before, own)[0]) for r in ranks]),
     )
+    precond: list[Phase] = []
+    if work.recipe.application:
+        applied = spread("updates", parts.dofs, [p.preconditioning - p.small for p in priced])
+        halo = [learned(_gaps(machine, r, before[r], inner)) for r in ranks]
+        behind = [_latency(machine, r, before, inner)[1] + _collected(machine, before[r]) for r in ranks]
+        precond = [
+            (Activity("precond", "core", applied), Activity("precond_halo", "nic", halo)),
+            (Activity("precond_latency", "", [learned(t) for t in behind]),),
+        ]
+        if work.recipe.precond.grids:
+            precond.append((Activity("small_grids", "core", [learned(p.small) for p in priced]),))
     updates = Activity("updates", "core", [total((v, learned(t))) for v, t in zip(vectors, beside)])
     exchange = [(computing, *messages)] if work.case.method.overlap else [(computing,), messages]
     assembly = spread("assembly", parts.cells, [p.assembly for p in priced], as_measured)
     return CgSet(
         assembly=(Activity("assembly", "core", assembly),),
-        iteration=(*exchange, (updates,)),
+        iteration=(*exchange, *precond, (updates,)),
         allreduce=learned(_allreduce(machine, before[0].allreduces)),
-        allreduces=len(recipe(work.case.method).reductions),
+        allreduces=len(work.recipe.reductions),
         host=machine.host,
         cores=cores,
     )
@@ -171,69 +183,108 @@ def phases_of(
 
 def _check(case: Case) -> None:
     waits = variant_of(case.method.variant, case.method.solver).waits
-    if case.method.solver != "own" or recipe(case.method).application or not waits:
-        expected = [p for p in preconds("own") if p.identity or p.folds]
+    if case.method.solver != "own" or not waits:
         waiting = [v for v in variants("own") if v.waits]
         raise InputError(
-            f"no closed form for solver {case.method.solver}, precond {case.method.precond}, "
-            f"variant {case.method.variant}; "
-            f"expected solver own, precond {one_of(names(expected))}, and variant {one_of(names(waiting))}; "
-            "--method simulation covers the others"
+            f"no closed form for solver {case.method.solver}, variant {case.method.variant}; "
+            f"expected solver own, variant {one_of(names(waiting))}; --method simulation covers the others"
         )
 
 
-class _Before(NamedTuple):
-    """Computing of a rank since its previous send and receive, in all iterations but the first."""
+class _Exchange(NamedTuple):
+    """A neighbour sum of a rank."""
 
-    exchange: Computed  # before its first message of a product, and before it receives the first
+    messages: list[tuple[int, int]]  # (neighbour, bytes), in order
+    before: Computed  # since its previous send, and before it receives the first
+    inside: float  # seconds of computing while the messages travel
+
+
+class _Before(NamedTuple):
+    """Messages of a rank, and its computing before them, in all iterations but the first."""
+
+    exchanges: list[_Exchange]
     allreduces: list[Computed]
+    others: list[Collective]
 
 
 def _before(work: Workload, rank: int, price: Price) -> _Before:
     """What the simulation has before each message: the second turn of the rank's events."""
-    found, since, sent = _Before(NOTHING, []), NOTHING, NOTHING
     events = events_of(work, rank, price)
-    for e in (*events, *events):
-        if isinstance(e, Compute):
-            since = Computed(since.sender + e.seconds, since.receiver + e.seconds)
-        elif isinstance(e, Collective):
-            found.allreduces.append(since)
-            since = NOTHING
-        elif isinstance(e, Send) and since.sender:
-            sent, since = since, since._replace(sender=0.0)
-        elif isinstance(e, Wait):
-            found = found._replace(exchange=Computed(sent.sender, since.receiver))
-            since = since._replace(receiver=0.0)
-    return found._replace(allreduces=found.allreduces[len(found.allreduces) // 2 :])
+    since = sent = NOTHING
+    for _ in range(2):
+        found, messages, inside = _Before([], [], []), list[tuple[int, int]](), 0.0
+        for e in events:
+            if isinstance(e, Compute):
+                since = Computed(since.sender + e.seconds, since.receiver + e.seconds)
+                inside += e.seconds
+            elif isinstance(e, Collective):
+                if e.kind == "allreduce":
+                    found.allreduces.append(since)
+                else:
+                    found.others.append(e)
+                since = NOTHING
+            elif isinstance(e, Send):
+                sent = sent if messages else since
+                since, inside = since._replace(sender=0.0), 0.0
+                messages.append((e.to, e.m))
+            elif isinstance(e, Wait):
+                found.exchanges.append(_Exchange(messages, Computed(sent.sender, since.receiver), inside))
+                since, messages = since._replace(receiver=0.0), []
+    return found
 
 
-def _overheads(work: Workload, machine: Machine, rank: int, price: Price, before: _Before) -> float:
+def _places(work: Workload, before: Sequence[_Before]) -> tuple[list[int], list[int]]:
+    """The places of the product's exchange among those of an iteration, and of the preconditioner's."""
+    places = list(range(max(len(one.exchanges) for one in before)))
+    steps = work.recipe.steps
+    first = Application() not in steps or steps.index(Application()) > steps.index(Multiplication())
+    return (places[:1], places[1:]) if first else (places[-1:], places[:-1])
+
+
+def _overheads(machine: Machine, rank: int, before: _Before) -> float:
     """Seconds per iteration that a rank's messages take from its computing: overheads of sending and
-    receiving, and the slowdown of its product while they travel."""
-    inside = inside_product(work, price, rank)
+    receiving, and the slowdown of its products while they travel."""
     return sum(
         machine.cost(rank, q, m, Computed(sender=computed.sender)).send
-        + sum(machine.beside(q, rank, m, inside, Computed(receiver=computed.receiver)))
-        for k, (q, m) in enumerate(work.exchange(rank))
-        for computed in (NOTHING if k else before.exchange,)
+        + sum(machine.beside(q, rank, m, one.inside, Computed(receiver=computed.receiver)))
+        for one in before.exchanges
+        for k, (q, m) in enumerate(one.messages)
+        for computed in (NOTHING if k else one.before,)
     )
 
 
-def _gaps(work: Workload, machine: Machine, rank: int) -> float:
-    """Seconds per iteration for which a rank's messages occupy the network card of its host."""
-    return sum(machine.gap(rank, q, m) for q, m in work.exchange(rank))
+def _gaps(machine: Machine, rank: int, before: _Before, places: Sequence[int]) -> float:
+    """Seconds per iteration for which the messages of these exchanges occupy the network card of the host."""
+    found = before.exchanges
+    return sum(machine.gap(rank, q, m) for k in places if found for q, m in found[k].messages)
 
 
-def _latency(work: Workload, machine: Machine, rank: int, before: Sequence[_Before]) -> float:
-    """Seconds until the last message that a rank waits for has arrived."""
+def _latency(
+    machine: Machine, rank: int, before: Sequence[_Before], places: Sequence[int]
+) -> tuple[float, float]:
+    """Seconds, summed over these exchanges, until the last message that a rank waits for has arrived, and of
+    these, how long the rank does not compute meanwhile."""
+    whole = exposed = 0.0
+    for k in places if before[rank].exchanges else ():
+        one = before[rank].exchanges[k]
 
-    def computed(q: int) -> Computed:
-        first = work.exchange(q)[0][0] == rank
-        return Computed(sender=before[q].exchange.sender) if first else NOTHING
+        def computed(q: int, k: int = k) -> Computed:
+            theirs = before[q].exchanges[k]
+            return Computed(sender=theirs.before.sender) if theirs.messages[0][0] == rank else NOTHING
 
-    return max(
-        (0.0, *(machine.exchanged(q, rank, m, m, computed(q)).latency for q, m in work.exchange(rank)))
-    )
+        last = max(machine.exchanged(q, rank, m, m, computed(q)).latency for q, m in one.messages)
+        whole, exposed = whole + last, exposed + max(0.0, last - one.inside)
+    return whole, exposed
+
+
+def _collected(machine: Machine, before: _Before) -> float:
+    """Seconds of the sums, broadcasts and gatherings of the preconditioner, stage by stage."""
+    seconds = 0.0
+    for one in before.others:
+        for k in range(stages(machine.ranks)):
+            m = one.m << k if one.kind == "allgather" else one.m
+            seconds += machine.cost(0, min(1 << k, machine.ranks - 1), m).total
+    return machine.collective * seconds
 
 
 def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:

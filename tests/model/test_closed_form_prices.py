@@ -35,6 +35,17 @@ def test_one_rank_takes_what_its_product_and_updates_take():
         )
 
 
+@pytest.mark.parametrize("variant", ["standard", "single-reduction"])
+@pytest.mark.parametrize("precond", ["chebyshev", "two-level", "multigrid"])
+def test_preconditioners_take_what_the_simulation_says(precond, variant):
+    alone, two = study([1.0], ("a",), noise=0.0), study([1.0, 1.0], ("a", "b"), noise=0.0)
+    for of, ranks, rel in ((alone, 1, 1e-6), (two, 2, 0.05)):
+        case = Case.of(mesh="s", ranks=ranks, precond=precond, variant=variant)
+        found, simulated = bounded_case(of, case, 10), of.predict(case)
+        assert found.expected.iteration == pytest.approx(simulated.iteration, rel=rel)
+        assert ("max[p](small_grids[p])" in found.expression) == (precond == "multigrid")
+
+
 @pytest.mark.row("000:C2")
 def test_four_ranks_of_unequal_hosts_agree_with_the_simulation():
     four = study([1, 1, 0.5, 0.5], HOSTS)

@@ -118,18 +118,20 @@ class _Level:
         return found
 
     def _arrivals(self, ends: Array) -> Array:
-        found = ends[self.sources] + self.offsets
+        found: Array = ends[self.sources]
+        found += self.offsets
         if self.posts is not None:
-            found = np.maximum(found, ends[self.posts] + self.post_offsets)
+            np.maximum(found, ends[self.posts] + self.post_offsets, out=found)
         return found
 
     def _sort(self, moved: Ints, arrivals: Array) -> None:
         """Put the messages of some nodes in order."""
         order = np.lexsort((self.columns[:, moved], arrivals), axis=0)
+        places = order * self.columns.shape[1] + moved
         for rows in (self.sources, self.offsets, self.posts, self.post_offsets, self.receive, self.numbers,
                      self.columns):  # fmt: skip
             if rows is not None:
-                rows[:, moved] = np.take_along_axis(rows[:, moved], order, 0)
+                rows[:, moved] = rows.take(places)
         self.swapped[:, moved] = self.columns[:-1, moved] > self.columns[1:, moved]
 
 

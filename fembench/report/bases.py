@@ -84,6 +84,12 @@ def fastest(found: Iterable[Result], quantity: str) -> Result | None:
     return min(timed, key=lambda r: r.times[quantity].median, default=None)
 
 
+RANGE = (  # for notes of tables
+    "With three or more runs of both, the range is a 95 % interval over runs; for fewer, it combines the "
+    "ends of both intervals over sets and says nothing about other runs. "
+)
+
+
 def ratio_range(alone: Time, mine: Time) -> tuple[float, float]:
     """The range of alone / mine: 95 % over runs if both have three, else from the ends of both intervals."""
     interval = ratio_unpaired(alone.medians, mine.medians).interval

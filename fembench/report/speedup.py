@@ -16,7 +16,7 @@ from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
 from fembench.records.contest import PeersRecord
 from fembench.records.record import Record
-from fembench.report.bases import RANKS, base_of, bases, caveats, fastest, ratio_range
+from fembench.report.bases import RANGE, RANKS, base_of, bases, caveats, fastest, ratio_range
 from fembench.report.equality import equality, unequal_ranks
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, RUN, SOLVE, VECTORS
 from fembench.report.peer_tables import over_peer
@@ -129,9 +129,8 @@ def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:
 BASE = (
     "Speedup is P0 T(P0) / T(P), with times on the slowest rank. The base is this code on P0 ranks (one "
     "or, if there is no such run, the fewest), with the same mesh, problem, storage, preconditioner, kind "
-    "of host, libraries and clock. With three or more runs of the base and of the case, the range is a 95 % "
-    "interval over runs; for fewer, it combines the ends of both intervals over sets and says nothing about "
-    "other runs. Efficiency is speedup / P. It is left out if ranks share cores or are known to be unequal."
+    f"of host, libraries and clock. {RANGE}"
+    "Efficiency is speedup / P. It is left out if ranks share cores or are known to be unequal."
 )
 AS_BEFORE = "Base, range and efficiency are those of the table of cg."
 BY_PHASE = (ASSEMBLY, PRODUCT, VECTORS, CG, SOLVE, RUN)

@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 
 from fembench.base import units
-from fembench.report.bases import SIZE, caveats, difference, fastest, ratio_range
+from fembench.report.bases import RANGE, SIZE, caveats, difference, fastest, ratio_range
 from fembench.report.equality import equality, unequal_ranks
 from fembench.report.laws import SAME_SIZE
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, SOLVE, VECTORS, Time
@@ -153,10 +153,6 @@ NOTE = (
     "ranks. Efficiency is t(P0) / t(P) x n(P) / n(P0), with times t on the slowest rank and n equations per "
     "rank; P0 is the smallest number of ranks of the series. 1 is perfect: twice the ranks solve twice the "
     "system in the same time. "
-)
-RANGE = (
-    "With three or more runs of each, the range is a 95 % interval over runs; for fewer, it combines the "
-    "ends of both intervals over sets and says nothing about other runs. "
 )
 PLACE = (
     "variant; equations_per_rank equations series: equations / rank | >{0:count}; "

@@ -110,10 +110,6 @@ def _goal(record: Record) -> str:
     return f"‖r‖ ≤ {case.stop.tolerance:g}" + (" N" if case.stop.tolerance_kind == "absolute" else " ‖f‖")
 
 
-def _range(ends: tuple[int, int]) -> str:
-    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
-
-
 def _imbalance(values: Sequence[float], targets: Sequence[float]) -> float:
     """The largest value over its fair share; 1 if there is nothing to share."""
     total, weight = sum(values), sum(targets)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -51,11 +51,14 @@ from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import (
     SCHEMA,
     ClockCertificate,
+    Environment,
     Event,
     Record,
     Reference,
     SetTimes,
+    SolveFacts,
     Verdict,
+    Verification,
     now_utc,
 )
 from fembench.records.validity import judge
@@ -80,6 +83,18 @@ class RankTimes:
     messages: list[Message]  # what `message` counts
     dropped: int
     certificate: ClockCertificate
+
+
+class Told(NamedTuple):
+    """What rank 0 knows after a run, beyond its own part."""
+
+    ranks: list[RankTimes]
+    memory: list[int]  # [rank] bytes at the peak
+    environment: Environment
+    offsets: list[Offset]
+    facts: SolveFacts
+    verification: Verification
+    reference: Reference | None
 
 
 Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
@@ -127,12 +142,20 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     if ranks is None or memory is None or environment is None:
         return None
     offsets = _offsets(ranks, environment.rank_host, before, after)
-    record = Record(
+    told = Told(ranks, memory, environment, offsets, facts, verification, reference)
+    record = _record(job, prepared, measured, told)
+    return msgspec.structs.replace(record, verdict=judge(record))
+
+
+def _record(job: Job, prepared: Prepared, measured: Measurement, told: Told) -> Record:
+    """The record, not judged yet."""
+    ranks, rank_host = told.ranks, told.environment.rank_host
+    return Record(
         schema=SCHEMA,
         id=job.id,
         created=now_utc(),
-        case=case,
-        environment=environment,
+        case=job.case,
+        environment=told.environment,
         mesh=prepared.mesh,
         problem=resolved(prepared.spec),
         partition=prepared.partition,
@@ -141,17 +164,16 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         setup=_by_rank(ranks, lambda r: r.setup),
         total=tuple(r.total / r.certificate.ticks_per_second for r in ranks),
         sets=tuple(_set_times(ranks, k) for k in range(len(measured.sets))),
-        solve=facts,
-        verification=verification,
-        reference=reference,
-        peak_memory=tuple(memory),
-        events=tuple(_events(ranks, {o.host: o for o in offsets}, environment.rank_host)),
+        solve=told.facts,
+        verification=told.verification,
+        reference=told.reference,
+        peak_memory=tuple(told.memory),
+        events=tuple(_events(ranks, {o.host: o for o in told.offsets}, rank_host)),
         verdict=Verdict(status="INVALID", reasons=(), rules=()),
         balance=measured.balance,
         dropped=tuple(r.dropped for r in ranks),
-        offsets=tuple(o.in_record() for o in offsets),
+        offsets=tuple(o.in_record() for o in told.offsets),
     )
-    return msgspec.structs.replace(record, verdict=judge(record))
 
 
 def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:

@@ -10,7 +10,7 @@ from fembench.records.compare import cpu_models
 from fembench.records.record import ClockCertificate, HostFacts, Record
 from fembench.report.measures import host_of
 from fembench.report.results import kind_difference, kind_letter, kinds_of
-from fembench.report.table import Rows, declared
+from fembench.report.table import Rows, Table, declared
 from fembench.report.work import cpu_ranges
 
 NOT_MEASURED = -1.0
@@ -207,3 +207,8 @@ def _remark(record: Record, rank: int, users: Counter[tuple[int, int]]) -> str:
     if not shared:
         return ""
     return f"may share CPUs with {units.plural(shared, 'other rank')}"
+
+
+def every(records: Sequence[Record]) -> list[Table]:
+    """Hosts, places of ranks, meshes and software."""
+    return [hosts(records), places(records), meshes(records), software(records)]

@@ -126,10 +126,7 @@ def every_table(
         *balance_tables(records),
         equality.rank_speeds(found),
         unavailable(found, unequal),
-        origin.hosts(records),
-        origin.places(records),
-        origin.meshes(records),
-        origin.software(records),
+        *origin.every(records),
         runs.rules(records),
         *(peers_tables(peers) if peers else ()),
     ]

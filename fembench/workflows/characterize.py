@@ -179,6 +179,18 @@ def measured_profile(
             )
     if not network:
         return known
+    return _with_network(known, quick, (pairs, sites), settings, hostfile, scratch)
+
+
+def _with_network(
+    known: Profile,
+    quick: bool,
+    where: tuple[str, str],
+    settings: NetworkSettings,
+    hostfile: str,
+    scratch: Path,
+) -> Profile:
+    """The profile with the network between its ranks. `where`: pairs and sites."""
     names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
     needs_two(len(placed))
     line = job_line(len(placed), hostfile)
@@ -188,8 +200,8 @@ def measured_profile(
             NetworkJob(
                 ranks=len(placed),
                 quick=quick,
-                pairs=pairs,
-                sites=sites,
+                pairs=where[0],
+                sites=where[1],
                 emulate=known.emulate,
                 dilate=known.dilate,
                 settings=settings,

@@ -1,7 +1,7 @@
 """The same system solved by other packages, which take turns."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -59,14 +59,7 @@ def contested(
         export=str(Path(export).resolve()) if export else "",
         command=command,
     )
-    folder, last = Path(results), time.monotonic()
-
-    def sometimes(text: str) -> None:
-        nonlocal last
-        if time.monotonic() - last > PAUSE:
-            last = time.monotonic()
-            progress(f"peers: {text}")
-
+    folder = Path(results)
     with occupied(folder), working("peers: solving"):
         record = measure(
             "fembench.peers.peers_rank",
@@ -76,9 +69,22 @@ def contested(
             solver="petsc",  # all get huge pages from their allocator, since our own kernels request theirs
             scratch=folder,
             timeout=timeout,
-            tell=sometimes,
+            tell=_now_and_then(),
         )
         return record, save_peers(record, folder)
+
+
+def _now_and_then() -> Callable[[str], None]:
+    """Tells progress, and leaves out lines that follow another one too soon."""
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > PAUSE:
+            last = time.monotonic()
+            progress(f"peers: {text}")
+
+    return tell
 
 
 def _iterates_alike(iterations: int, entries: Sequence[Entry]) -> None:

@@ -9,6 +9,7 @@ import importlib
 import json
 import math
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ fembench.base.progress.SILENCE = math.inf  # a busy machine adds no lines to tho
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a job that a shell runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[STDERR] = os.dup(2)  # the true one: pytest captures 2 during tests
     if launched_by_mpi():
         from fembench.ranks import comm as door

@@ -38,7 +38,7 @@ class Option:
         """What a number has to be, if the field does not take this one; "" if it does."""
         if not isinstance(value, int | float) or isinstance(value, bool) or value == default:
             return ""
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return "a finite number"
         if not self.least <= value <= self.most:
             return f"at least {self.least:g}" if value < self.least else f"at most {self.most}"

@@ -116,7 +116,7 @@ def accounted(record):
 
 
 def lasting(record, *factors):
-    """The record whose sets took so many times as long: all the same, or each its own."""
+    """The record with the times of its sets multiplied: by one factor, or by one for each set."""
     each = factors * len(record.sets) if len(factors) == 1 else factors
     sets = []
     for one, factor in zip(record.sets, each, strict=True):

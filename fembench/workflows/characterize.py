@@ -179,18 +179,19 @@ def measured_profile(
             )
     if not network:
         return known
-    return _with_network(known, quick, (pairs, sites), settings, hostfile, scratch)
+    return _with_network(known, quick, pairs, sites, settings, hostfile, scratch)
 
 
 def _with_network(
     known: Profile,
     quick: bool,
-    where: tuple[str, str],
+    pairs: str,
+    sites: str,
     settings: NetworkSettings,
     hostfile: str,
     scratch: Path,
 ) -> Profile:
-    """The profile with the network between its ranks. `where`: pairs and sites."""
+    """The profile with the network between its ranks."""
     names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
     needs_two(len(placed))
     line = job_line(len(placed), hostfile)
@@ -200,8 +201,8 @@ def _with_network(
             NetworkJob(
                 ranks=len(placed),
                 quick=quick,
-                pairs=where[0],
-                sites=where[1],
+                pairs=pairs,
+                sites=sites,
                 emulate=known.emulate,
                 dilate=known.dilate,
                 settings=settings,

@@ -1,6 +1,6 @@
 """Bad input: exit status 2, one line, no traceback, nothing left behind, no hang; on 1 and on 2 ranks.
 
-What is wrong with a mesh or a problem file is told apart in tests/mesh and tests/fem.
+Errors in mesh files are tested in tests/mesh, errors in problem files in tests/fem.
 """
 
 import argparse

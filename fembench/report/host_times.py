@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fembench.records import phases as ph
 from fembench.records.binding import taking_turns
@@ -15,8 +14,6 @@ from fembench.records.times import Times
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, Floats, rank_times
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
-from fembench.stats.outliers import joint_level
-from fembench.stats.student import typical_interval
 from fembench.weights.host_speed import HostSpeeds
 
 COLUMNS = {
@@ -29,7 +26,6 @@ COLUMNS = {
     "all-reduce": (ph.ALLREDUCE,),
     CG: (ph.CG,),
 }
-COMPUTING = (ASSEMBLY, PRODUCT, VECTORS, "computing")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -46,17 +42,6 @@ class HostTimes:
         """(H, n_columns) over the median host; nan where that spent no time."""
         middle = np.broadcast_to(np.median(self.seconds, axis=0), self.seconds.shape)
         return np.divide(self.seconds, middle, out=np.full_like(middle, np.nan), where=middle > 0)
-
-    @property
-    def apart(self) -> npt.NDArray[np.bool_]:
-        """(H, n_columns) whether three or more runs show a difference from the median host, at 95 % for all
-        hosts together."""
-        level, shape = joint_level(len(self.hosts)), self.seconds.shape
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.array([_by_host(self.result, (run,)) for run in self.result.runs if len(run.timed)])
-            ratios = (each / np.median(each, axis=1, keepdims=True)).reshape(len(each), -1)
-        found = [typical_interval(column, level) for column in ratios.T]
-        return np.array([one is not None and not one.low <= 1 <= one.high for one in found]).reshape(shape)
 
 
 def host_times(found: Sequence[Result]) -> list[HostTimes]:

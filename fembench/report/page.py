@@ -41,11 +41,11 @@ SECTIONS = (
     ("Peers", ("peers",), ("peers",)),
     ("Communication", ("communication", "ranks"), ("communication", "send_receive")),
     ("Rates", ("roofline",), ("solutions", "rates", "roofline")),
-    ("Hosts", ("host_times",), ("nodes", "host_times")),
-    ("Rebalancing", ("balance",), ("balance",)),
+    ("Hosts", (), ("nodes", "host_times")),
+    ("Rebalancing", (), ("balance",)),
     ("Time lines", ("time_line",), ()),
     ("Solver", ("iterations", "residuals"), ("iterations", "levels")),
-    ("Body and partition", ("body", "parts"), ("partitions", "parts")),
+    ("Partition", ("parts",), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
 )
 
@@ -107,7 +107,7 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
     tables: of the campaign; base: as of `build`. Raises InputError if `target` contains something else.
     """
     found = results(campaign.records, campaign.nodes)
-    plots = gallery(found, campaign.fields, campaign.peers, base)
+    plots = gallery(found, campaign.peers, base)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:

@@ -115,7 +115,7 @@ class Runs(Sequence[Record]):
         plots, for another one."""
         from fembench.report.plots.gallery import gallery
 
-        found = {plot.name: plot for plot in gallery(self.results, {})}
+        found = {plot.name: plot for plot in gallery(self.results)}
         if name not in found:
             raise InputError(f"plot '{name}': expected one of {', '.join(found)}")
         return found[name]

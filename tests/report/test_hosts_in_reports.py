@@ -9,9 +9,7 @@ from report_sample import HOST, environment, make_record, nested, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables
-from fembench.report.host_times import COLUMNS, host_times
-from fembench.report.plots import canvas
-from fembench.report.plots.heat_map import heat_map
+from fembench.report.host_times import host_times
 from fembench.report.results import results
 from fembench.report.table import to_json
 from fembench.weights.host_speed import host_speeds
@@ -72,16 +70,6 @@ def test_the_speed_of_a_host_is_cells_over_computing_time_whatever_its_share():
     assert [speeds.of(f"n{k:03d}").speed for k in range(3)] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n", [2, 12, 100])
-def test_a_heat_map_names_the_slow_host_among_few_and_among_many(n):
-    records = three(n, slow=1)
-    plot = heat_map(host_times(results(records)), host_speeds(None, records))
-    assert ">n001<" in plot.svg.replace(" ", "")
-    assert "Slow: n001 (50 %)" in plot.caption
-    assert len(plot.svg) < 400_000
-    assert all(f">{name}<" in plot.svg for name in COLUMNS)
-
-
 def at_odds():
     """(nodes of which n3 is slow, a single run in which n1 took twice as long as the others)."""
     named = {f"n{k:03d}": f"n{k + 1}" for k in range(3)}
@@ -91,7 +79,7 @@ def at_odds():
     return planted_nodes(3, {2: Planted(cores=0.3)}, noise=1e-3), record
 
 
-def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
+def test_headline_and_tables_state_the_same_speed_of_a_host():
     nodes, record = at_odds()
     made = {t.name: to_json(t) for t in tables.every_table([record], nodes=nodes)}
     headline = {row["what"]: row for row in made["headline"]}
@@ -102,33 +90,6 @@ def test_heat_map_headline_and_tables_state_the_same_speed_of_a_host():
         "n3",
         pytest.approx(speed),
     )
-    plot = heat_map(host_times(results([record])), host_speeds(nodes, [record]))
-    assert "Slow: n3 (30 %" in plot.caption
-    assert "n1 (" not in plot.caption
-
-
-def test_the_first_row_of_the_heat_map_colours_the_host_that_is_stated_to_be_slow(monkeypatch):
-    drawn, draw = [], canvas.heat
-
-    def heat(figure, axes, logs, *rest):
-        drawn.append(logs)
-        draw(figure, axes, logs, *rest)
-
-    monkeypatch.setattr(canvas, "heat", heat)
-    nodes, record = at_odds()
-    assert heat_map(host_times(results([record])), host_speeds(nodes, [record]))
-    (logs,) = drawn
-    assert logs[0] == pytest.approx([0.0, 0.0, np.log2(1 / 0.3)], abs=0.02)
-    assert not logs[1:].any()  # one run shows no difference between hosts
-
-
-def test_a_phase_is_coloured_only_if_three_runs_show_a_difference():
-    (one,) = host_times(results([on_hosts(3, slow=1)]))
-    assert not one.apart.any()
-    (one,) = host_times(results(three(3, slow=1)))
-    computing = list(COLUMNS).index("computing")
-    assert one.apart[:, computing].tolist() == [False, True, False]
-    assert heat_map(host_times(results([on_hosts(3, slow=1)])), host_speeds(None)) is None
 
 
 def in_turns():
@@ -146,10 +107,6 @@ def test_phases_by_host_that_are_left_out_because_ranks_take_turns_are_listed_wi
     assert why["phases by host"] == "3 ranks take turns on 2 cores in every run on several hosts"
     both = rows_of([in_turns(), on_hosts(3, mesh="m2")], "unavailable")
     assert "phases by host" not in {row["what"] for row in both}
-
-
-def test_one_host_has_no_heat_map():
-    assert heat_map(host_times(results([make_record(ranks=4)])), host_speeds(None)) is None
 
 
 def test_placements_are_listed_once_with_hosts_and_cpus():

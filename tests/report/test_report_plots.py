@@ -9,13 +9,11 @@ import pytest
 from report_sample import HOST, campaign, environment, make_record
 
 from fembench.base.units import digits
-from fembench.mesh.box import box
 from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
 from fembench.records.times import Times
-from fembench.report.exports import Fields
 from fembench.report.measures import mean_times
-from fembench.report.plots import bars, body, canvas, gantt, lines
+from fembench.report.plots import bars, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 
@@ -40,7 +38,7 @@ def colours_named(caption):
 
 @pytest.mark.slow
 def test_a_campaign_gives_every_plot_with_text_as_text():
-    found = gallery(results(campaign()), {})
+    found = gallery(results(campaign()))
     names = [p.name for p in found]
     of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "ranks"]
     of_times += ["roofline", "time_line-2", "time_line-4"]
@@ -86,7 +84,7 @@ def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_n
 
 
 def test_one_record_gives_only_what_one_rank_can_show():
-    assert [p.name for p in gallery(results([make_record()]), {})] == [
+    assert [p.name for p in gallery(results([make_record()]))] == [
         "phases",
         "roofline",
         "residuals",
@@ -168,13 +166,13 @@ def _without(seconds, phase):
 def test_labels_with_markup_and_dollars_stay_text():
     nasty = "<b>$x$</b> & co"
     records = [make_record(ranks=2, label=nasty), make_record(ranks=2), make_record()]
-    found = gallery(results(records), {})
+    found = gallery(results(records))
     assert any(nasty in w for p in found for w in words(p))
     assert not any("<b>" in p.svg for p in found)
 
 
 def test_invalid_runs_are_left_out_of_plots_of_times():
-    names = [p.name for p in gallery(results([make_record(ranks=2, status="INVALID")]), {})]
+    names = [p.name for p in gallery(results([make_record(ranks=2, status="INVALID")]))]
     assert names == ["residuals", "parts"]
 
 
@@ -188,34 +186,3 @@ def test_the_same_drawing_under_two_names_shares_no_identifier_that_is_referred_
     ]
     assert used[0]
     assert not used[0] & used[1]
-
-
-@pytest.mark.parametrize(("element", "parts"), [("tet4", 3), ("hex8", 12)])
-def test_the_body_is_drawn_in_parts_and_deformed(element, parts):
-    mesh = box((3, 2, 3), element)
-    part = np.arange(mesh.n_cells) * parts // mesh.n_cells
-    fields = Fields(mesh.x, mesh.cells, element, 1e-6 * mesh.x, np.linspace(0, 1e6, mesh.n_cells), part)
-    in_parts, bent = body.parts_picture(fields, "m"), body.deformed_picture(fields, "m")
-    assert ("part 0" in words(in_parts)) == (parts <= 8)
-    assert f"in {parts} parts" in in_parts.caption
-    assert "von Mises stress, MPa" in words(bent)
-
-
-def test_a_body_without_displacement_is_drawn_at_rest():
-    mesh = box((1, 1, 1), "hex8")
-    still = Fields(mesh.x, mesh.cells, "hex8", 0 * mesh.x, np.zeros(1), np.zeros(1, dtype=np.int32))
-    assert "drawn 0 times" in body.deformed_picture(still, "m").caption
-
-
-def test_only_facets_towards_the_eye_are_painted():
-    mesh = box((1, 1, 1), "hex8")
-    fields = Fields(mesh.x, mesh.cells, "hex8", 0 * mesh.x, np.zeros(1), np.zeros(1, dtype=np.int32))
-    drawn = []
-
-    def count(axes, corners, colours, **look):
-        drawn.append(len(corners))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(canvas, "polygons", count)
-        body.parts_picture(fields, "m")
-    assert drawn == [3]

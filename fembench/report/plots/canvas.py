@@ -244,35 +244,6 @@ def colour_bar(drawn: Figure, axes: Axes, low: float, high: float, label: str, *
     bar.set_label(label)
 
 
-def heat(drawn: Figure, axes: Axes, values: Floats, end: float, ticks: Mapping[float, str]) -> None:
-    """(n_rows, n_columns) coloured from blue at -end over white at 0 to red at end, first row on top.
-
-    `ticks` of the colour bar to the right: place -> label.
-    """
-    rows, columns = values.shape
-    shown = axes.pcolormesh(
-        np.arange(columns + 1) - 0.5,
-        np.arange(rows + 1) - 0.5,
-        values,
-        cmap="RdBu_r",
-        vmin=-end,
-        vmax=end,
-        rasterized=values.size > 1000,
-        edgecolors="white" if columns <= 60 else "none",
-        linewidth=0.8,
-    )
-    axes.set_ylim(rows - 0.5, -0.5)
-    axes.grid(visible=False)
-    beyond = values[np.isfinite(values)]
-    below, above = bool((beyond < -end).any()), bool((beyond > end).any())
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
-        (below, above), "both"
-    )
-    bar = drawn.colorbar(shown, ax=axes, extend=extend, aspect=25, pad=0.02)
-    bar.set_ticks(list(ticks), labels=list(ticks.values()))
-    bar.set_label("time over the median host")
-
-
 def shades(values: Floats, low: float, high: float) -> Floats:
     """(n, 4) colours of values between low and high."""
     return np.asarray(mpl.colormaps["cividis"](Normalize(low, high, clip=True)(values)))

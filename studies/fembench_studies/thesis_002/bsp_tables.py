@@ -5,7 +5,6 @@ from math import nan
 from statistics import median
 
 from fembench.report.balance_tables import prediction_errors
-from fembench.report.plots.balance import curves
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
 from fembench_studies.bsp.bsp_job import CellTimes, ProgramTimes
@@ -24,6 +23,7 @@ from fembench_studies.thesis_002.bsp_plan import (
     scenarios,
     thesis_seconds,
 )
+from fembench_studies.thesis_002.looks_plot import curves
 
 Found = dict[BspScenario, ProgramTimes]
 TEXTS = captions("thesis_002")

@@ -13,7 +13,7 @@ from fembench.bench.schedule import Timekeeper
 from fembench.records.store import failures
 from fembench.report.exports import fields_path, read_fields
 from fembench.report.page import Section
-from fembench.report.plots import body, gantt, lines
+from fembench.report.plots import gantt, lines
 from fembench.report.plots.canvas import Plot
 from fembench.report.results import results
 from fembench.report.runs import summary_line
@@ -22,7 +22,7 @@ from fembench_studies.attempts import Attempts, Tell, output_of
 from fembench_studies.catalogue import study_named
 from fembench_studies.declared import Comparison, DeclaredPage, captions
 from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest, wanted
-from fembench_studies.thesis_004 import tables, weighted
+from fembench_studies.thesis_004 import body, tables, weighted
 from fembench_studies.thesis_004.findings import findings
 from fembench_studies.thesis_004.gates import Gates
 from fembench_studies.thesis_004.machines import Machines, emulated, given

@@ -7,11 +7,11 @@ Boundary facets are rotated; those that face away are left out, and the others a
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base import units
+from fembench.base.units import digits
 from fembench.mesh.facets import boundary_facets
 from fembench.report.exports import Fields
 from fembench.report.plots import canvas
-from fembench.report.plots.canvas import Axes, Plot
+from fembench.report.plots.canvas import Plot
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,14 +76,14 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             drawn,
             "body_deformed",
             f"Deformed body, {title}",
-            f"Displacements are drawn {units.count(scale)} times as large as they are (the largest is "
+            f"Displacements are drawn {digits(scale)} times as large as they are (the largest is "
             f"{largest:.3g} m); the thin box encloses the undeformed body. Colours show the von Mises stress "
             "of the cells at the surface; up to 2 % of them exceed the scale, with a maximum of "
-            f"{units.digits(stress.max())} MPa. Near a point load, the stress grows with every refinement.",
+            f"{digits(stress.max())} MPa. Near a point load, the stress grows with every refinement.",
         )
 
 
-def _paint(axes: Axes, points: Floats, colours: Floats, *, shade: float) -> None:
+def _paint(axes: canvas.Axes, points: Floats, colours: Floats, *, shade: float) -> None:
     """Paint facets with (n, k, 3) corners in (n, 3) colours, darker by up to `shade` away from the light."""
     view = _view()
     normal = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
@@ -97,7 +97,7 @@ def _paint(axes: Axes, points: Floats, colours: Floats, *, shade: float) -> None
     canvas.polygons(axes, flat, colours[order] * lit[:, None], edge=edge, width=0.3)
 
 
-def _outline(axes: Axes, x: Floats) -> Floats:
+def _outline(axes: canvas.Axes, x: Floats) -> Floats:
     """Draw the twelve edges of the box around the undeformed body; return its corners, (8, 3)."""
     low, high = x.min(axis=0), x.max(axis=0)
     corner = np.array([[(low, high)[k >> i & 1][i] for i in range(3)] for k in range(8)])
@@ -109,7 +109,7 @@ def _outline(axes: Axes, x: Floats) -> Floats:
     return corner
 
 
-def _frame(axes: Axes, points: Floats) -> None:
+def _frame(axes: canvas.Axes, points: Floats) -> None:
     """Set the limits around (n, 3) points, and draw arrows for x, y, z at the lower left."""
     flat = points @ _view()[:2].T
     low, high = flat.min(axis=0), flat.max(axis=0)

@@ -61,7 +61,7 @@ def measure_cold(
     asked = states(sizes)
     if not asked:
         return []
-    side, compute = Side(comm, partner, max(sizes), mode), Computing()
+    side, compute = Side(comm, partner, sizes, mode), Computing()
     found: list[list[Times]] = [[] for _ in asked]
     for visit in range(visits):
         for k in in_turn(visit, len(asked)):
@@ -114,7 +114,7 @@ def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Tim
 
 
 def _back(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
-    now, out, into = time.perf_counter_ns, side.out[: state.m], side.into[: state.m]
+    now, out, into = time.perf_counter_ns, side.out[state.m], side.into[state.m]
     side.comm.Probe(side.partner, MESSAGE)
     arrived = now()
     side.comm.Recv(into, side.partner, MESSAGE)

@@ -39,7 +39,7 @@ def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: 
     """Up to `most` turns of messages for each size up to `largest` bytes (as given on `measure`). Call on
     both ranks; the result is on `measure`, [] on the other. Other ranks must be idle meanwhile."""
     first = comm.rank == measure
-    pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES[-1]), first)
+    pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES), first)
     found = [pair.exchange(m, most) for m in pair.agreed([m for m in SIZES if m <= largest])]
     return found if first else []
 
@@ -110,18 +110,18 @@ class _ExchangeRank:
         """Seconds of one round trip."""
         side, start = self._side, time.perf_counter()
         if self._first:
-            side.comm.Send(side.out[:m], side.partner, MESSAGE)
-        side.comm.Recv(side.into[:m], side.partner, MESSAGE)
+            side.comm.Send(side.out[m], side.partner, MESSAGE)
+        side.comm.Recv(side.into[m], side.partner, MESSAGE)
         if not self._first:
-            side.comm.Send(side.out[:m], side.partner, MESSAGE)
+            side.comm.Send(side.out[m], side.partner, MESSAGE)
         return time.perf_counter() - start
 
     def _both_ways(self, m: int, loop: int) -> list[float]:
         """Seconds of starting the messages, of the loop, and of waiting."""
         side, start = self._side, time.perf_counter()
         requests = [
-            side.comm.Irecv(side.into[:m], side.partner, MESSAGE),
-            side.comm.Isend(side.out[:m], side.partner, MESSAGE),
+            side.comm.Irecv(side.into[m], side.partner, MESSAGE),
+            side.comm.Isend(side.out[m], side.partner, MESSAGE),
         ]
         begun = time.perf_counter() - start
         computing, start = counted(loop), time.perf_counter()

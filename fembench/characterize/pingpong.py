@@ -10,6 +10,10 @@
 There are many visits; each has a few round trips of every size, in random order, so that no disturbance
 affects a single size only. If a round trip takes too long, larger sizes are left out.
 
+Every size has buffers of its own, other ones in each visit. A part of one large buffer would be cheaper to
+send than the buffers of programs: numpy asks for huge pages from 4 MiB on, and Linux copies a message from
+another process page by page (docs/decisions/0014-messages-after-computing.md).
+
 Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
 
 A train consists of n messages of m bytes in a row and one empty reply; a train of one is a round trip with m
@@ -44,19 +48,27 @@ class PingPongEffort:
     longest: float  # seconds; if a round trip takes longer, larger messages are left out
 
 
+Buffers = dict[int, npt.NDArray[np.uint8]]  # by size, bytes
+
+
 @dataclass
 class Side:
-    """One of the two ranks, with buffers for the largest message."""
+    """One of the two ranks, with buffers for every size."""
 
     comm: Comm
     partner: int
-    most: int  # bytes
+    sizes: Sequence[int]  # bytes
     mode: Mode = "isend"
-    out: npt.NDArray[np.uint8] = field(init=False)
-    into: npt.NDArray[np.uint8] = field(init=False)
+    out: Buffers = field(init=False)
+    into: Buffers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.out, self.into = np.ones(self.most, np.uint8), np.zeros(self.most, np.uint8)
+        self.renew()
+
+    def renew(self) -> None:
+        """Take other buffers, which lie elsewhere in memory; all of their pages are there."""
+        self.out = self.into = {}
+        self.out, self.into = ({m: np.ones(m, np.uint8) for m in self.sizes} for _ in range(2))
 
     @property
     def send(self) -> Callable:
@@ -76,7 +88,7 @@ class Side:
     def ping(self, m: int, count: int, before: Callable[[], object] | None = None) -> Times:
         """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each of them: by default, a
         request to the partner."""
-        comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
+        comm, partner, out, into = self.comm, self.partner, self.out[m], self.into[m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
         before = before or self.request
         for k in range(count):
@@ -95,7 +107,7 @@ class Side:
 
     def pong(self, m: int, count: int) -> Times:
         """(count, 2) Os and Or in ns on the side that returns the messages."""
-        comm, partner, out, into = self.comm, self.partner, self.out[:m], self.into[:m]
+        comm, partner, out, into = self.comm, self.partner, self.out[m], self.into[m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
         for k in range(count):
             self.ready()
@@ -119,12 +131,13 @@ def measure_pair(
     Other ranks must leave the processors idle meanwhile.
     """
     if comm.rank == mirror:
-        _mirror(Side(comm, measure, max(sizes), mode), sizes, effort.visits)
+        _mirror(Side(comm, measure, sizes, mode), sizes, effort.visits)
         return []
-    side = Side(comm, mirror, max(sizes), mode)
+    side = Side(comm, mirror, sizes, mode)
     counts = _counts(side, sizes, effort)
     mine: list[list[Times]] = [[] for _ in counts]
     for visit in range(effort.visits):
+        side.renew()
         for k in in_turn(visit, len(counts)):
             mine[k].append(side.ping(sizes[k], counts[k]))
     theirs = comm.recv(source=mirror, tag=CONTROL)
@@ -159,6 +172,7 @@ def _mirror(side: Side, sizes: Sequence[int], visits: int) -> None:
     counts = side.comm.recv(source=side.partner, tag=CONTROL)
     found: list[list[Times]] = [[] for _ in counts]
     for visit in range(visits):
+        side.renew()
         for k in in_turn(visit, len(counts)):
             found[k].append(side.pong(sizes[k], counts[k]))
     side.comm.send([np.concatenate(times) for times in found], side.partner, CONTROL)
@@ -204,13 +218,13 @@ def measure_trains(
     the results are on `measure`, [] on the other."""
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
-        side = Side(comm, measure, max(sizes))
+        side = Side(comm, measure, sizes)
         for m in sizes:
             while count := comm.recv(source=measure, tag=CONTROL):
                 _take(side, m, count)
         return []
     comm.send(sizes, mirror, CONTROL)
-    side = Side(comm, mirror, max(sizes))
+    side = Side(comm, mirror, sizes)
     return [_trains(side, measure, m, repeats, longest) for m in sizes]
 
 
@@ -245,7 +259,7 @@ def _trains(side: Side, rank: int, m: int, repeats: int, longest: float) -> Trai
 
 def _send(side: Side, m: int, count: int) -> float:
     """Seconds of one train."""
-    comm, partner, out = side.comm, side.partner, side.out[:m]
+    comm, partner, out = side.comm, side.partner, side.out[m]
     comm.send(count, partner, CONTROL)
     side.request()
     start = time.perf_counter()
@@ -258,7 +272,7 @@ def _send(side: Side, m: int, count: int) -> float:
 
 
 def _take(side: Side, m: int, count: int) -> None:
-    into = side.into[:m]
+    into = side.into[m]
     side.ready()
     for _ in range(count):
         side.comm.Recv(into, side.partner, MESSAGE)

@@ -24,7 +24,7 @@ LONGER = 2.0  # time of computing over that of the message
 
 def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None:
     """The fraction of a message's time that remains after computing, on `receiver`; None on the sender."""
-    side = Side(comm, receiver if comm.rank == sender else sender, m)
+    side = Side(comm, receiver if comm.rank == sender else sender, (m,))
     alone = [_wait_after(side, sender, 0.0) for _ in range(REPEATS)]
     took = comm.recv(source=receiver, tag=CONTROL) if comm.rank == sender else float(np.median(alone))
     if comm.rank == receiver:
@@ -35,11 +35,12 @@ def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None
 
 def _wait_after(side: Side, sender: int, computing: float) -> float:
     """Seconds in MPI_Wait after `computing` seconds of computing."""
+    (m,) = side.sizes
     if side.comm.rank == sender:
         side.request()
-        pending = side.comm.Isend(side.out, side.partner, MESSAGE)
+        pending = side.comm.Isend(side.out[m], side.partner, MESSAGE)
     else:
-        pending = side.comm.Irecv(side.into, side.partner, MESSAGE)
+        pending = side.comm.Irecv(side.into[m], side.partner, MESSAGE)
         side.ready()
     end = time.perf_counter() + computing
     while time.perf_counter() < end:

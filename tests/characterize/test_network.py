@@ -20,6 +20,7 @@ from fembench.characterize.messages import Measuring, measure_network, rank_pair
 from fembench.characterize.pingpong import (
     MOST,
     PingPongEffort,
+    Side,
     lengths,
     measure_pair,
     measure_trains,
@@ -64,6 +65,15 @@ def test_a_ping_pong_has_five_times_of_each_trip_and_they_fit_into_it(comm, mode
         assert (s.measure, s.mirror, s.mode) == (0, 1, mode)
         assert np.all(columns > 0)
         assert np.all(columns[0] + columns[3] <= columns[4])
+
+
+def test_every_size_has_buffers_of_its_own_and_other_ones_in_the_next_visit():
+    side = Side(None, 1, SIZES)
+    first = [*side.out.values(), *side.into.values()]
+    assert [b.nbytes for b in first] == [*SIZES, *SIZES]
+    assert all(b.base is None and b.all() for b in first)  # no part of a larger buffer; its pages are there
+    side.renew()
+    assert not {id(b) for b in first} & {id(b) for b in (*side.out.values(), *side.into.values())}
 
 
 @pytest.mark.mpi

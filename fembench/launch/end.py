@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,29 +188,30 @@ _FORMS = (  # of the output with all white space turned into single blanks
     # Open MPI 5, if the rank was on another host
     r"peer process has unexpectedly disconnected.*?Local host: (?P<by>\S+).*?Peer host: (?P<host>\S+)",
 )
-# Open MPI, of a rank that ended itself because another one was gone
-_BEREAVED = re.compile(r"\*\*\* reported by process \[\d+,(\d+)\]")
+# Open MPI, of ranks that ended themselves because another one was gone
+_BEREAVED = re.compile(
+    r"\*\*\* reported by process \[\d+,(\d+)\]"
+    r"|due to process rank (\d+) with PID \d+ on node \S+ calling .abort"
+)
+_BEREFT = re.compile(r"unexpectedly disconnected.*?Local PID: (\d+)")  # and the process of one
+_SAME_TIME = 0.1  # seconds within which connections may be seen to close in another order than ranks died
 _OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill", re.I)
+_MOST_NAMED = 3  # ranks that may be the one
 
 
 @dataclass(frozen=True)
 class DeadRank:
     """The rank that ended its job."""
 
-    host: str
-    rank: int | None  # None: not known
+    who: str  # as a line names it, and several if it may be any of them
     signal: int | None
     blamed: bool  # by the launcher, too
-    process: int = 0  # 0: not known
     why: str = ""
 
     def __str__(self) -> str:
-        who = f"rank {self.rank}" if self.rank is not None else "a rank"
-        if self.rank is None and self.process:
-            who = f"the rank that was process {self.process}"
         name = _SIGNALS.get(self.signal or 0)
         how = f"was ended by signal {self.signal}" if self.signal else "crashed or was ended"
-        return f"{who} on {self.host} {how}" + (f" ({name})" if name else "") + self.why
+        return f"{self.who} {how}" + (f" ({name})" if name else "") + self.why
 
 
 def dead_rank(
@@ -224,29 +225,46 @@ def dead_rank(
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
     if deaths:
-        bereaved = _bereaved(flat)
-        first = next((one for one in deaths if one.rank not in bereaved), deaths[0])
-        here = started[first.rank] if first.rank < len(started) else StartedRank(first.host, 0)
-        said = next((one for one in found if _is_of(one, first.rank, here)), {})
+        first = _first(deaths, _bereaved(flat, started))
+        here = [started[one.rank] if one.rank < len(started) else StartedRank(one.host, 0) for one in first]
+        said = next((one for one in found if _is_of(one, first[0].rank, here[0])), {})
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
-        return DeadRank(here.host, first.rank, _signal(said), lost, why=why)
+        names = [f"rank {one.rank} on {at.host}" for one, at in zip(first, here)]
+        who = " or ".join([*names[:_MOST_NAMED], *(["another"] if len(names) > _MOST_NAMED else [])])
+        return DeadRank(who, _signal(said), lost, why)
     if not found:
         return None
     said = found[0]
     if len({one.get("rank") for one in found}) > 1 and "KILLED BY SIGNAL" in flat:  # Intel MPI ended most
         hosts = dict.fromkeys(one["host"] for one in found)
-        return DeadRank(" or ".join(hosts), None, _signal(said), True, why=why)
+        return DeadRank(f"a rank on {' or '.join(hosts)}", _signal(said), True, why)
     process = int(said.get("process") or 0)
     rank = int(said["rank"]) if said.get("rank") else _only(process, said["host"], started)
     if said.get("by") and rank is None:
         why = f": a rank on {said['by']} lost its connection to it"
-    return DeadRank(said["host"], rank, _signal(said), True, process, why)
+    nameless = f"the rank that was process {process}" if process else "a rank"
+    who = nameless if rank is None else f"rank {rank}"
+    return DeadRank(f"{who} on {said['host']}", _signal(said), True, why)
 
 
-def _bereaved(flat: str) -> set[int]:
-    """Ranks that ended because they lost another one. Their connection may be seen to close before that of
-    the other, whose host is farther away or busier."""
-    return {int(rank) for rank in _BEREAVED.findall(flat)} if "Socket closed" in flat else set()
+def _bereaved(flat: str, started: Sequence[StartedRank]) -> set[int]:
+    """Ranks that ended because they lost another one."""
+    if "Socket closed" not in flat:
+        return set()
+    processes = {int(process) for process in _BEREFT.findall(flat)}
+    named = {int(one or other) for one, other in _BEREAVED.findall(flat)}
+    return named | {rank for rank, one in enumerate(started) if one.process in processes}
+
+
+def _first(deaths: Sequence[Death], bereaved: Container[int]) -> Sequence[Death]:
+    """The rank that died first; several if a bereaved one was seen to die before it.
+
+    Then their order is not that of the deaths, because hosts are not equally far and busy.
+    """
+    others = [one for one in deaths if one.rank not in bereaved]
+    if not others or others[0] is deaths[0]:
+        return deaths[:1]
+    return [one for one in others if one.at <= max(deaths[0].at + _SAME_TIME, others[0].at)]
 
 
 def _is_of(said: Mapping[str, Any], rank: int, here: StartedRank) -> bool:

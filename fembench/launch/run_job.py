@@ -139,7 +139,9 @@ def run_job(
             # Intel's proxies spin for ever if its mpiexec is asked to end; they go with it if it is killed
             by = signal.SIGKILL if line.launcher.name == "intelmpi" and not hosts else signal.SIGTERM
             ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts), ends_by=by)
-        ended = replace(ended, deaths=tuple(witness.deaths))
+        unprinted = [words for words in witness.words if words not in ended.output]
+        output = "\n".join([ended.output, *unprinted])
+        ended = replace(ended, output=output, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
         if (folder / RESULT).exists():

@@ -44,16 +44,17 @@ def serve(program: RankProgram, folder: str, line: RankLine = NO_LINE) -> int:
     error.txt (a kind, then the message). Any other exception is a crash and ends the whole job.
     """
     comm = world()
-    abort_on_exception(comm)
+    abort_on_exception(comm, line.say)
     return _serve(program, Path(folder), comm, line)
 
 
 def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> int:
-    text, at = comm.bcast((_job_text(folder, comm), witness_in(folder)) if comm.rank == 0 else None)
+    text, at = comm.bcast((_job_text(folder, comm, line), witness_in(folder)) if comm.rank == 0 else None)
     _say_started(folder, comm)
     if line.rank != comm.rank:  # this host does not see the folder, or the launcher told another rank
         line.say_goodbye()
         line = RankLine(at, comm.rank)
+        abort_on_exception(comm, line.say)
 
     def tell(line: str) -> None:
         if comm.rank == 0:
@@ -68,9 +69,9 @@ def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> in
             write_atomic(folder / RESULT, encode(found))
     except (FembenchError, MemoryError) as raised:
         error = raised if isinstance(raised, FembenchError) else _too_large(raised)
-        line.say_goodbye()
         if not all_arrive(comm, PATIENCE):  # raised on some ranks only
-            abort(comm, error)
+            abort(comm, error, line.say)
+        line.say_goodbye()
         if comm.rank == 0:
             write_atomic(folder / ERROR, f"{_kind(error)}\n{error}")
         all_arrive(comm, PATIENCE)  # a launcher may end the job as soon as one rank leaves with an error
@@ -89,7 +90,7 @@ def _too_large(raised: MemoryError) -> InputError:
     )
 
 
-def _job_text(folder: Path, comm: Comm) -> bytes:
+def _job_text(folder: Path, comm: Comm, line: RankLine) -> bytes:
     """The job. If this host does not see its folder, a line says so, and the job ends."""
     try:
         return (folder / JOB).read_bytes()
@@ -98,7 +99,7 @@ def _job_text(folder: Path, comm: Comm) -> bytes:
             f"host {platform.node()} cannot read {folder.parent} ({error.strerror}): "
             "results need a folder that all hosts share; give another --results, or -o FILE"
         )
-        abort(comm, blind)
+        abort(comm, blind, line.say)
         raise blind from None
 
 

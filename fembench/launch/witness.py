@@ -4,7 +4,9 @@ When a rank is killed, launchers name no rank, or one that they ended themselves
 rank holds a connection to the process that started the job, and says goodbye before it leaves. It connects
 before it initialises MPI (`rank_start`), as the rank that its launcher calls it. The kernel
 closes the connections of a process that dies, whatever it dies of; the witness notes them in their order.
-Nothing runs in the ranks meanwhile.
+Nothing runs in the ranks meanwhile. Linux closes the file with the highest number first, so a rank keeps this
+connection above those of MPI: otherwise ranks that lose it may end, and be noted, before it. A rank that ends
+its job also says here why, because MPICH loses what it has printed last.
 
 A rank is not seen if it cannot connect (a firewall between its host and this one), or if the ranks before it
 use half of the files that this process may open.
@@ -31,7 +33,9 @@ from fembench.launch.job import WITNESS
 PATIENCE = 3.0  # seconds that a rank tries an address, in the background
 BRIEF = 0.5  # seconds of that for which its program waits
 HEARD, GOODBYE = b"heard\n", b"goodbye\n"
-LONGEST = 400  # bytes that a rank says
+LONGEST = 1000  # bytes that a rank says
+LONGEST_WORDS = 500  # bytes of that are its last words
+NUMBER = 1000  # of the file that is the connection, or a higher one; many hosts allow 1024
 SIOCGIFADDR = 0x8915  # linux/sockios.h
 
 
@@ -70,6 +74,7 @@ class Witness:
         self.deaths: list[Death] = []  # in their order
         self.heard = 0  # ranks
         self.left = 0  # ranks that have said goodbye
+        self.words: list[str] = []  # the last ones of ranks that ended their job
         self.at: WitnessAddress | None = None  # None: it cannot listen here
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._room = most // 2 if most > 0 else sys.maxsize  # negative: no limit
@@ -129,14 +134,14 @@ class Witness:
             while said := line.recv(LONGEST):
                 caller.text += said
                 if not self._understood(line, caller):
-                    return self._forget(line)
+                    return self._forget(line, caller)
         except BlockingIOError:  # nothing more for now
             return None
         except OSError:  # the connection was reset
             pass
         if caller.rank >= 0:
             self.deaths.append(Death(caller.rank, caller.host, time.monotonic()))
-        return self._forget(line)
+        return self._forget(line, caller)
 
     def _understood(self, line: socket.socket, caller: _Caller) -> bool:
         """Whether the caller is a rank of this job that stays."""
@@ -153,10 +158,14 @@ class Witness:
 
     def _leaves(self, said: bytes) -> bool:
         """Whether a rank has said goodbye; then it is counted."""
-        self.left += said == GOODBYE
-        return said == GOODBYE
+        leaves = said == GOODBYE or said.endswith(b"\n" + GOODBYE)
+        self.left += leaves
+        return leaves
 
-    def _forget(self, line: socket.socket) -> None:
+    def _forget(self, line: socket.socket, caller: _Caller) -> None:
+        words = caller.text.partition(b"\n")[2].removesuffix(GOODBYE).decode(errors="replace")
+        if caller.rank >= 0 and words:
+            self.words.append(words.removesuffix("\n"))
         self._selector.unregister(line)
         line.close()
 
@@ -207,6 +216,13 @@ class RankLine:
                 self.say_goodbye()
             return
 
+    def say(self, words: str) -> None:
+        """The last words of this rank, in one line."""
+        said = words.splitlines()[0].encode()[:LONGEST_WORDS] + b"\n"
+        with self._lock, contextlib.suppress(OSError):
+            if self._line:
+                self._line.sendall(said)
+
     def say_goodbye(self) -> None:
         """From now on, this rank may end."""
         with self._lock:
@@ -236,9 +252,21 @@ def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | 
     with contextlib.suppress(OSError):
         line.sendall(f"{at.secret} {rank} {platform.node()}\n".encode())
         if line.recv(len(HEARD)) == HEARD:
-            return line
+            return _closed_first(line)
     _hang_up(line)  # a witness that answers too late must not take the end of this call for a death
     return None
+
+
+def _closed_first(line: socket.socket) -> socket.socket:
+    """The connection under a high number, or as it was if this process may not open so many files."""
+    try:
+        number = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, NUMBER)
+    except OSError:
+        return line
+    with line:
+        moved = socket.socket(fileno=number)
+        moved.settimeout(line.gettimeout())
+    return moved
 
 
 def _hang_up(line: socket.socket) -> None:

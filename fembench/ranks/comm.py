@@ -117,19 +117,20 @@ def library() -> str:
     return MPI.Get_library_version().strip().splitlines()[0].split(", package:")[0].rstrip("\x00")
 
 
-def abort_on_exception(comm: Comm) -> None:
-    """From now on, an uncaught exception ends the whole job and names the rank."""
+def abort_on_exception(comm: Comm, tell: Callable[[str], None]) -> None:
+    """From now on, an uncaught exception ends the whole job and names the rank; `tell` as for `abort`."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)
-        abort(comm, error)
+        abort(comm, error, tell)
 
     sys.excepthook = hook
 
 
-def abort(comm: Comm, error: BaseException) -> None:
-    """End the whole job with one line that names this rank and its error."""
-    host, kind = platform.node(), type(error).__name__
-    sys.stderr.write(f"fembench: rank {comm.rank} on {host} raised {kind}: {error}\n")  # at once
+def abort(comm: Comm, error: BaseException, tell: Callable[[str], None]) -> None:
+    """End the whole job with one line that names this rank and its error. `tell` gets the line, too."""
+    line = f"fembench: rank {comm.rank} on {platform.node()} raised {type(error).__name__}: {error}"
+    tell(line)
+    sys.stderr.write(f"{line}\n")  # at once
     sys.stderr.flush()
     comm.Abort(3)

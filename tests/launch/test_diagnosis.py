@@ -11,7 +11,9 @@ from fembench.launch.witness import Death
 
 THREE_HOSTS = [StartedRank(f"n{1 + rank // 2}", 4706 + rank) for rank in range(6)]
 TWO_HOSTS = [StartedRank("n1", 1), StartedRank("n2.cluster.org", 1)]
-FIRST, DEATHS = [Death(1, "n1")], [Death(3, "n2"), Death(4, "n3")]
+FIRST, DEATHS = [Death(1, "n1")], [Death(3, "n2", 0.09), Death(4, "n3", 0.2)]
+BEREFT = StartedRank("n1", 21856)
+AT_ONCE = [Death(0, "n1"), Death(1, "n1", 0.003), Death(3, "n2", 0.003), Death(2, "n2", 0.26)]
 KILLED, GONE = "was ended by signal 9 (Killed)", "crashed or was ended"
 MEMORY = ": the job's memory limit was reached"
 
@@ -31,6 +33,14 @@ MEMORY = ": the job's memory limit was reached"
         (printed.DISCONNECTED.partition("\0")[2], THREE_HOSTS, DEATHS, f"rank 3 on n2 {GONE}"),
         (printed.BEREAVED, THREE_HOSTS, [*FIRST, *DEATHS], f"rank 3 on n2 {GONE}"),
         (printed.BEREAVED, THREE_HOSTS, FIRST, f"rank 1 on n1 {GONE}"),
+        (printed.BEREAVED, THREE_HOSTS, AT_ONCE, f"rank 0 on n1 {GONE}"),
+        (printed.ABORTED, THREE_HOSTS, AT_ONCE, f"rank 1 on n1 or rank 3 on n2 {GONE}"),
+        (
+            printed.DISCONNECTED + printed.ABORTED,
+            [*THREE_HOSTS[:1], BEREFT, *THREE_HOSTS[2:]],
+            AT_ONCE,
+            f"rank 3 on n2 {GONE}",
+        ),
         (printed.INTEL, THREE_HOSTS, DEATHS, f"rank 3 on n2 {GONE}"),
         (printed.INTEL, THREE_HOSTS, FIRST, f"rank 1 on n1 {KILLED}"),
         (printed.MPICH_5_CODE, THREE_HOSTS, [Death(5, "n3")], f"rank 5 on n3 {KILLED}"),

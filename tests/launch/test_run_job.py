@@ -28,6 +28,20 @@ WELL = """
 """
 
 
+UNPRINTED = """
+import os
+from fembench.launch.job import RankProgram
+from fembench.launch.serve import serve
+
+def run(comm, job, tell):
+    raise ArithmeticError("no sum")
+
+os.close(2)
+os.open(os.devnull, os.O_WRONLY)
+serve(RankProgram(dict, lambda job: 1, run), folder)
+"""
+
+
 class Sum(msgspec.Struct):
     """A job."""
 
@@ -66,6 +80,13 @@ def test_a_job_without_a_result_says_why(tmp_path, code, error, status, message)
     assert (end.result, end.exit_status) == (None, status)
     with pytest.raises(error, match=f"{message}$"):
         end.content()
+
+
+def test_what_a_rank_raised_is_said_although_its_launcher_loses_what_it_prints(tmp_path):
+    end = ended(tmp_path, UNPRINTED)
+    said = f"rank 0 on {platform.node()} raised ArithmeticError: no sum"
+    assert (end.kind, end.message) == ("crashed", said)
+    assert end.output.endswith(said)
 
 
 @pytest.mark.parametrize(("text", "said"), [("true", "it printed nothing"), ("echo usage: x", "usage: x")])

@@ -14,12 +14,16 @@ import pytest
 from fembench.launch.witness import HEARD, Witness, own_addresses
 
 RANK = """
-import ctypes, sys, time
+import ctypes, resource, sys, time
 import msgspec
 from fembench.launch.witness import RankLine, WitnessAddress
 
+if sys.argv[3] == "few files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 line = RankLine(msgspec.json.decode(sys.argv[1], type=WitnessAddress), int(sys.argv[2]))
-if sys.argv[3] == "leaves":
+if sys.argv[3].startswith("raised"):
+    line.say(sys.argv[3])
+if sys.argv[3] in ("leaves", "raised one"):
     line.say_goodbye()
 print("ready", flush=True)
 if sys.argv[3] == "computes":
@@ -74,6 +78,22 @@ def test_a_rank_is_seen_to_die_that_computes_and_never_runs_python():
         processes[0].terminate()
         wait_for(lambda: witness.deaths)
         assert [death.rank for death in witness.deaths] == [0]
+
+
+def test_a_rank_that_ends_its_job_says_why_in_one_line_whether_it_leaves_or_dies():
+    with Witness(remote=False) as witness, ranks(witness, "raised one", "raised two\nmore", "waits"):
+        wait_for(lambda: (witness.heard, witness.left) == (3, 1))
+    assert witness.words[:1] == ["raised one"]
+    assert sorted(witness.words) == ["raised one", "raised two"]
+    assert sorted(death.rank for death in witness.deaths) == [1, 2]
+
+
+def test_a_rank_keeps_its_connection_above_other_files_where_it_may_open_so_many():
+    with Witness(remote=False) as witness, ranks(witness, "waits", "few files") as processes:
+        numbers = [{int(n) for n in os.listdir(f"/proc/{process.pid}/fd")} for process in processes]
+        assert [max(found) >= 1000 for found in numbers] == [True, False]
+        assert os.readlink(f"/proc/{processes[0].pid}/fd/{max(numbers[0])}").startswith("socket:")
+        assert witness.heard == 2
 
 
 @pytest.mark.parametrize("said", [b"", b"secret 0 n1\n", b"\xff\xff \n", b"x" * 1000])

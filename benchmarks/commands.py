@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fembench.base.files import write_atomic
+from fembench.base.interpreter import interpreter
 from fembench.base.tables import table
 
-FEMBENCH = (sys.executable, "-m", "fembench")
+FEMBENCH = (*interpreter(), "-m", "fembench")
 
 
 def fembench(*words: str, capture: bool = False) -> str:

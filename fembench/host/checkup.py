@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fembench.base import units
+from fembench.base.interpreter import interpreter
 from fembench.host import cgroup, host
 from fembench.host.build import starter, this_build
 from fembench.host.finding import Finding, Status, ok
@@ -100,7 +101,7 @@ def _beside(name: str) -> str | None:
 def _kernels() -> Finding:
     """The C kernels, checked in a separate process, since importing them may fail."""
     call = "from fembench.kernels.backend import kernels; print(kernels.NAME, kernels.ISA)"
-    good, text = output_of([sys.executable, "-W", "ignore", "-c", call])
+    good, text = output_of([*interpreter(), "-W", "ignore", "-c", call])
     if good:
         return ok("kernels", text)
     return Finding("kernels", "problem", text.removeprefix(RAISED), f"{BUILD}, {_rebuild()}", required=True)
@@ -120,7 +121,7 @@ def _tracer() -> Finding:
 def mpi() -> Iterator[Finding]:
     """mpi4py and the MPI library it loads; the launcher is checked elsewhere."""
     call = "from fembench.ranks import comm; print(comm.library())"
-    good, text = output_of([sys.executable, "-c", call])
+    good, text = output_of([*interpreter(), "-c", call])
     version = version_of("mpi4py")
     if good:
         yield ok("MPI library", f"{text} (mpi4py {version})")
@@ -148,7 +149,7 @@ def optional() -> Iterator[Finding]:
         # mpi4py first: it loads the MPI library, which petsc4py may look for elsewhere
         imports = "from mpi4py import MPI; from petsc4py import PETSc"
         call = f"{imports}; print('PETSc', *PETSc.Sys.getVersion(), sep='.')"
-        good, text = output_of([sys.executable, "-c", call])
+        good, text = output_of([*interpreter(), "-c", call])
         how = f"built for another MPI: {PIP.replace('install', 'uninstall')} petsc petsc4py, then rebuild it"
         yield ok("PETSc", text.replace("PETSc.", "")) if good else Finding("PETSc", "problem", text, how)
     yield _package(

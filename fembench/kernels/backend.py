@@ -1,5 +1,6 @@
 """`kernels`: the compiled module. `kernels.ISA`, the instruction set in use, goes into every record."""
 
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,9 @@ def _loaded() -> ModuleType:
     module = compiled_module("fembench.kernels._compiled")
     if module is None:
         raise InputError(
-            "the kernels are not compiled, and nothing is solved or measured without them: install a C "
-            "compiler and Python's headers, then fembench again (./run_bench.sh doctor), or a wheel of it"
+            f"the kernels are not compiled in {Path(__file__).parent}, and nothing is solved or measured "
+            "without them: install a C compiler and Python's headers, then fembench again (./run_bench.sh "
+            "doctor), or a wheel of it; if it is installed, start Python outside of this folder"
         )
     return module
 

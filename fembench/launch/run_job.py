@@ -34,6 +34,7 @@ from fembench.base.errors import (
     RunFailedError,
     UnsharedError,
 )
+from fembench.base.interpreter import interpreter
 from fembench.launch.end import diagnosis, how_it_ended, plain
 from fembench.launch.job import (
     APART,
@@ -96,13 +97,8 @@ def failure(kind: str, message: str) -> FembenchError:
 
 
 def rank_program(module: str) -> tuple[str, ...]:
-    """What Python runs on ranks that run the PROGRAM of a module.
-
-    They import the package that runs here, not that of a clone in whose folder the command was typed, where
-    Python would look first.
-    """
-    elsewhere = Path.cwd() != Path(__file__).resolve().parents[2] and sys.version_info >= (3, 11)
-    return *(("-P",) if elsewhere else ()), "-m", "fembench.launch.rank_start", module
+    """The words with which ranks run the PROGRAM of a module."""
+    return "-m", "fembench.launch.rank_start", module
 
 
 def run_job(
@@ -129,7 +125,7 @@ def run_job(
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
         folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
         (folder / JOB).write_bytes(msgspec.json.encode(job))
-        words = line.of([sys.executable, *program, str(folder)], folder)
+        words = line.of([*interpreter(), *program, str(folder)], folder)
         with Witness(remote=bool(line.host_files)) as witness:
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)

@@ -6,10 +6,10 @@ library give the order in which plugins are tried; one that failed is not tried 
 import functools
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fembench.base.interpreter import interpreter
 from fembench.launch.launchers import JobLine, Launcher, absent
 
 _FITTING = {  # name of a library -> patterns of plugins, the best first
@@ -42,7 +42,7 @@ def fitting(program: str) -> tuple[str, ...]:
 @functools.cache
 def mpi_library() -> str:
     """Name and version of mpi4py's MPI library; "" if it cannot be loaded."""
-    done = _run([sys.executable, "-c", "from fembench.ranks import comm; print(comm.library())"], 60)
+    done = _run([*interpreter(), "-c", "from fembench.ranks import comm; print(comm.library())"], 60)
     return " ".join(done.stdout.split()) if done and done.returncode == 0 else ""
 
 

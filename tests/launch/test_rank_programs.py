@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import fembench
+from fembench.base.interpreter import interpreter
 from fembench.launch.rank_start import rank_given
-from fembench.launch.run_job import rank_program
 
 ROOT = Path(fembench.__file__).parent
 SOURCES = {
@@ -28,16 +28,16 @@ def test_every_module_that_ranks_run_is_started_somewhere_and_has_a_program():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no -P")
-def test_ranks_import_the_package_that_starts_them_and_not_that_of_the_folder(tmp_path, monkeypatch):
+def test_programs_import_the_package_that_starts_them_and_not_that_of_the_folder(tmp_path, monkeypatch):
     (tmp_path / "fembench").mkdir()
     (tmp_path / "fembench" / "__init__.py").write_text("raise SystemExit('the package of the folder')")
     monkeypatch.chdir(tmp_path)
-    line = [sys.executable, *rank_program("MODULE")]
-    assert line[1:] == ["-P", "-m", "fembench.launch.rank_start", "MODULE"]
+    line = interpreter()
+    assert line == (sys.executable, "-P")
     package = os.environ | {"PYTHONPATH": str(ROOT.parent)}
-    assert subprocess.run([*line[:3], "fembench", "--version"], env=package).returncode == 0
+    assert subprocess.run([*line, "-m", "fembench", "--version"], env=package).returncode == 0
     monkeypatch.chdir(ROOT.parent)  # a source tree that is not installed
-    assert rank_program("MODULE")[0] == "-m"
+    assert interpreter() == (sys.executable,)
 
 
 @pytest.mark.parametrize(

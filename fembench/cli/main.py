@@ -6,6 +6,7 @@ Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input, 
 import errno
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from fembench.base.ending import EndedError, signals_raised
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in FULL + OUT_OF_REACH:
             raise
         cannot = "cannot write" if error.errno in FULL else "cannot read or write"
-        name = shown(error.filename or "a temporary file", 200)
+        name = shown(error.filename or f"a file of the results or in {tempfile.gettempdir()}", 200)
         print(f"fembench: {cannot} {name}: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

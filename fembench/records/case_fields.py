@@ -259,7 +259,11 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     warmups: Annotated[int, Option("untimed sets before them; they are recorded but not counted")] = 1
     seconds: Annotated[
         float,
-        Option("add sets until they have spent this much time in CG", metavar="SECONDS", within=(0, LARGEST)),
+        Option(
+            "add sets until they have spent this much time in CG (at most 10 000 sets)",
+            metavar="SECONDS",
+            within=(0, LARGEST),
+        ),
     ] = 0.0
     precision: Annotated[
         float,

@@ -97,12 +97,15 @@ def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, var
         ({"sets": 6, "precision": 2.0, "seconds": 12.5}, [1.0] * 20, 13),
         ({"sets": 6, "precision": 2.0, "max_seconds": 8.2}, [1.0, 1.1] * 20, 8),
         ({"sets": 6, "precision": 2.0, "max_seconds": 1.0}, [1.0, 1.1] * 20, 6),
+        ({"sets": 3, "seconds": 1e9}, [1.0] * 30, 20),
+        ({"sets": 25, "seconds": 1e9}, [1.0] * 30, 25),
     ],
 )
 def test_sets_end_on_all_ranks_alike_when_their_time_is_spent_and_their_median_precise(
-    comm, effort, times, n
+    comm, monkeypatch, effort, times, n
 ):
     """The slowest rank counts, whichever it is; the others would stop later or sooner by their own times."""
+    monkeypatch.setattr("fembench.bench.measure.MOST_ADDED", 20)
     effort, spent = Case.of(**effort).effort, []
     for k, seconds in enumerate(times):
         mine = seconds if k % comm.size == comm.rank else seconds * (0.3 + 0.1 * (k % 5))

@@ -1,1 +1,1 @@
-"""Rebalancing while a job runs: policies (pure functions), a virtual clock, blocks that migrate."""
+"""Rebalancing while a job runs: policies, a virtual clock, blocks that migrate."""

@@ -58,7 +58,7 @@ class Control:
         self._home: I64 | None = None  # (V,) rank of each block before any move
 
     def due(self, iteration: int, urgent: bool = False) -> bool:
-        """Whether to look after this iteration; counts the call. `urgent`: a rank must be emptied."""
+        """Whether to look now; counts the call. `urgent`: a rank must be emptied."""
         if iteration % self.settings.gamma or not (self.policy.looks or urgent):
             return False
         self.wait -= 1
@@ -111,7 +111,7 @@ class Control:
         return min(max(ceil(calls), 1), MOST_ALPHA)
 
     def _widen(self, moved: bool) -> None:
-        """Algorithm 1 of Gomes (2014), which does not say how the band narrows again: a move restores it."""
+        """Algorithm 1 of Gomes (2014). A move restores the band, which the source leaves open."""
         self._quiet = 0 if moved else self._quiet + 1
         if moved:
             self.band = self.settings.tuning.band
@@ -124,5 +124,5 @@ class Control:
 
 
 def steady(tuning: Tuning, noise: float) -> Tuning:
-    """The tuning with its hysteresis increased by the noise; a hysteresis of 0 stays 0 (Gomes 2014)."""
+    """The tuning, its hysteresis increased by the noise unless it is 0 (Gomes 2014)."""
     return replace(tuning, hysteresis=tuning.hysteresis + noise) if tuning.hysteresis else tuning

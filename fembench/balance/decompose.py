@@ -35,7 +35,7 @@ class BlockPlan:
 
 
 def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[BlockPlan]:
-    """The c blocks of this rank. Collective. Raises InputError if this rank's part is too small."""
+    """The c blocks of this rank. Collective. Raises InputError if its part is too small."""
     if not 1 <= c <= MOST:
         raise InputError(f"blocks_per_rank = {c}: expected 1 to {MOST}")
     if c == 1:
@@ -70,7 +70,7 @@ def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]
 
 
 def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tuple[int, NDArray, NDArray]]:
-    """[(rank, nodes shared with it, its masks there)], ranks ascending. Collective over neighbours."""
+    """[(rank, nodes shared with it, its masks there)], ascending. Collective over neighbours."""
     v = np.zeros(interface.n_dofs)
     v[::3] = mine[: interface.n_dofs // 3]
     theirs = interface.copies(v)

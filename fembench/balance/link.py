@@ -39,7 +39,7 @@ def _rounds(rank: int, size: int) -> list[int | None]:
 
 
 def _partner(rank: int, k: int, n: int) -> int:
-    """Round k of the circle method for n ranks, n even: i and j < n - 1 meet if i + j = k modulo n - 1."""
+    """Round k of the circle method, n ranks, n even: i, j < n - 1 meet if i + j = k mod n - 1."""
     other = (k - rank) % (n - 1)
     if rank == n - 1:
         return next(i for i in range(n - 1) if 2 * i % (n - 1) == k)
@@ -62,7 +62,7 @@ def _line(small: F64, large: F64) -> PairCosts:
 
 
 def link_costs(comm: Comm, profile: str) -> PairCosts:
-    """The costs in this file, a machine profile; measured if it is empty. Collective; raises InputError."""
+    """The costs in this machine profile; measured if "". Collective; raises InputError."""
     if not profile:
         return probe(comm)
     hosts = tuple(host_names(comm))
@@ -83,7 +83,7 @@ def of_profile(profile: Profile, hosts: tuple[str, ...], where: str) -> PairCost
 
 
 def _table(network: Network, places: list[int], n_bytes: int) -> F64:
-    """(P, P) seconds of a message of this size to each rank from each, given the hosts of the ranks."""
+    """(P, P) seconds of a message of this size to each rank from each, by their hosts."""
     kinds = {
         (to, source): message_cost(class_of(network, source, to), n_bytes, same_host=to == source).total
         for to in set(places)

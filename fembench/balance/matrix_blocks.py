@@ -78,7 +78,7 @@ class MatrixBlocks:
         return np.mean([weights_at(self._spots, k, n) for k in window], axis=0)
 
     def agree(self) -> None:
-        """Make emulated ranks of a host differ only by their speeds and their blocks. Collective."""
+        """Make emulated ranks of a host differ by speeds and blocks alone. Collective."""
         blocks = self._solver.blocks.values()
         units = {
             "assembly": sum(len(b.arrays["cells"]) for b in blocks),
@@ -88,7 +88,7 @@ class MatrixBlocks:
         self._slowness.agree(self._comm, units)
 
     def move(self, routes: list[Route], iteration: int) -> None:
-        """Move blocks, and measure the cost of a move beyond the transfer of its bytes. Collective."""
+        """Move blocks, and measure what a move costs beyond its bytes. Collective."""
         begin = time.perf_counter()
         self.carried(iteration)
         migrate(self._comm, self._solver, routes)
@@ -122,7 +122,7 @@ def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
 
 
 def expected(iteration: int, residual: float, first: float, target: float, limit: int) -> int:
-    """Iterations still to come, up to the limit, if the residual continues to fall at its mean rate."""
+    """Iterations to come, up to the limit, if the residual falls at its mean rate."""
     left = limit - iteration
     if target <= 0 or residual >= first or residual <= 0:
         return max(left, 0)

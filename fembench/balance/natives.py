@@ -56,7 +56,7 @@ def refine_comm(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def rcb(stats: Stats, tuning: Tuning) -> Moves:
-    """Recursive coordinate bisection of the blocks' centres, weighted by work, for the ranks' speeds."""
+    """Recursive bisection of the blocks' centres, weighted by work, for the ranks' speeds."""
     places = np.zeros((stats.n_blocks, 3)) if stats.places is None else stats.places
     owner = np.empty(stats.n_blocks, np.int64)
     stack = [(np.arange(stats.n_blocks), np.flatnonzero(stats.open))]
@@ -76,7 +76,7 @@ def _share(speed: F64, first: I64, second: I64) -> float:
 
 
 def _lower(places: F64, work: F64, share: float) -> np.ndarray:
-    """(n,) mask of the blocks on the low side of the longest axis whose work is closest to the share."""
+    """(n,) mask of the low side of the longest axis whose work is closest to the share."""
     axis = int(np.argmax(np.ptp(places, axis=0)))
     order = np.argsort(places[:, axis], kind="stable")
     cumulated = np.concatenate(([0.0], np.cumsum(work[order])))

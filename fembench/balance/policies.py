@@ -1,4 +1,4 @@
-"""Policies in use: finding one by its name, what it decides, and the ranks that an option empties."""
+"""Policies in use: found by name, what they decide, and the ranks to be emptied."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def parse_drain(text: str, ranks: int) -> dict[int, int]:
 
 
 def policy_of(name: str) -> Policy:
-    """The policy of that name, perhaps of another package, with its function loaded. Raises InputError."""
+    """The policy of that name, of any package, its function loaded. Raises InputError."""
     found: Policy | None = POLICIES.get(name) or plugin("policies", name)
     if found is None:
         raise InputError(f"policy '{name}': expected one of {', '.join(POLICIES)}")
@@ -40,7 +40,7 @@ def policy_of(name: str) -> Policy:
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:
-    """Whether the job is balanced, by the rule of the policy; never while a leaving rank has blocks."""
+    """Whether the policy calls the job balanced; never while a leaving rank has blocks."""
     if not stats.open[stats.owner].all():
         return False
     return (balanced_blocks if policy.by_block else balanced_ranks)(stats, band)
@@ -62,7 +62,7 @@ def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int]
 
 
 def _wins(stats: Stats, moves: Moves, tuning: Tuning) -> bool:
-    """Whether a new assignment saves enough per iteration, with its cost spread over the remaining ones."""
+    """Whether a new assignment saves more per iteration than its share of the cost."""
     now = float(stats.load.max())
     paid = stats.cost_of(moves) / max(stats.remaining, 1)
     return forecast(stats, moves) - stats.communication + paid < now * (1 - tuning.hysteresis)

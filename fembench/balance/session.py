@@ -46,7 +46,7 @@ F64 = NDArray[np.float64]
 
 
 def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callable[[F64], F64]) -> None:
-    """Fold in M^-1, which `inverse` computes from the assembled diagonal blocks (n/3, 3, 3). Collective."""
+    """Fold in M^-1 = `inverse` of the assembled diagonal blocks (n/3, 3, 3). Collective."""
     blocks = solver.blocks.values()
     full = {b.id: operators[b.id].block_diagonal() for b in blocks}
     for c in range(3):
@@ -187,7 +187,7 @@ class BalancedSolver:
         return recipe(self._session.case.method).counted(n)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """As Solver.solve; f is ignored, because the loads of the blocks are known. Collective."""
+        """As Solver.solve; f is ignored: the blocks know their loads. Collective."""
         session, solver = self._session, self._solver
         case = session.case
         seen: list[float] = []
@@ -218,7 +218,7 @@ class BalancedSolver:
 
 
 class _Noting:
-    """The solver as a Recurrence that records |r_0| and starts the first window of the balancer."""
+    """The solver as a Recurrence that records |r_0| and starts the first window."""
 
     def __init__(
         self, solver: BlockSolver, loads: dict[int, F64], seen: list[float], balancer: Balancer

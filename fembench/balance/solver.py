@@ -90,7 +90,7 @@ class BlockExchange:
         return receive + send
 
     def _gather(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The kernel that copies all values for other ranks from the blocks' q into the messages."""
+        """The kernel that copies what other ranks need from the blocks' q to the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
         vector = np.repeat([place[p.own] for p in members], [p.nodes.size for p in members])
@@ -153,7 +153,7 @@ class Between(Protocol):
     """Action between two iterations."""
 
     def after(self, iteration: int, rr: float) -> bool:
-        """Look, and possibly move blocks; return whether any block of the job has moved. Collective."""
+        """Look; return whether any block of the job has moved. Collective."""
 
 
 class BlockSolver:
@@ -208,7 +208,7 @@ class BlockSolver:
         self.rebind()
 
     def iterations(self, loads: dict[int, F64]) -> Iterator[float]:
-        """Yield <r, r> like a Recurrence of solve.iterate; `loads` by block, unsummed. Collective."""
+        """Yield <r, r> as solve.iterate does; `loads` by block, unsummed. Collective."""
         rr, gamma = self._start(loads)
         yield rr
         done, beta = 0, 0.0
@@ -245,7 +245,7 @@ class BlockSolver:
         return self._step()(0.0)
 
     def _step(self) -> Callable[[float], tuple[float, float]]:
-        """A function: x += alpha d, r -= alpha q; returns (<r, r>, <r, M r>), by one all-reduce."""
+        """A function: x += alpha d, r -= alpha q; (<r, r>, <r, M r>) by one all-reduce."""
         begin, end, move, n = self._tracer.begin, self._tracer.end, self._all.step, self.owner.size
         reduce, sums, folded = self._rho.run, self._rho.values, self.folded
 
@@ -260,7 +260,7 @@ class BlockSolver:
         return step
 
     def _multiply(self) -> Callable[[], float]:
-        """A function that computes q = A d, summed over sharers, block by block, and returns <d, q>."""
+        """A function: q = A d, block by block, summed over sharers; returns <d, q>."""
         outer, inner = (SPMV_INTERFACE, self._all.interface), (SPMV_INTERIOR, self._all.interior)
         send, receive = self.exchange.send, self.exchange.receive
         steps = [outer, send, inner, *receive] if self._overlap else [outer, inner, send, *receive]

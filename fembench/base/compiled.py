@@ -10,7 +10,7 @@ from fembench.base.errors import InputError
 
 
 def compiled_module(name: str) -> ModuleType | None:
-    """The module; None if it was not compiled. Raises InputError if this host cannot load what was."""
+    """The module; None if not compiled. Raises InputError if this host cannot load it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -30,7 +30,7 @@ class UnsharedError(InputError):
 
 
 class CopyError(InputError):
-    """A launcher started copies of a command that starts ranks itself. Only the first copy says so."""
+    """A launcher started copies of a command that starts ranks. The first copy says so."""
 
     def __init__(self, message: object, *, first: bool = True) -> None:
         super().__init__(message)

@@ -43,7 +43,7 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
 
 
 def check_regular(target: Path) -> None:
-    """Raises InputError if something other than a file has this name: renaming would replace a device."""
+    """Raises InputError if this is no file: renaming would replace a device."""
     if os.path.exists(target) and not os.path.isfile(target):
         reason = os.strerror(errno.EISDIR) if os.path.isdir(target) else "not a regular file"
         raise InputError(f"cannot write {shown(target, 200)}: {reason}")
@@ -75,7 +75,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 
 def write_atomic(path: Path | str, data: str | bytes, *, new: bool = False) -> None:
-    """Write the whole of `data` to `path`, or nothing. With `new`, an existing file is an error."""
+    """Write all of `data` to `path`, or nothing. With `new`, an existing file is an error."""
     content = data.encode() if isinstance(data, str) else data
     with atomic_path(path, new=new) as temporary, open(temporary, "wb") as stream:
         stream.write(content)

@@ -92,7 +92,7 @@ def _acquire(path: Path, shared: bool, tidy: Callable[[], None]) -> Callable[[],
 
 
 def _take(handle: int, path: Path, shared: bool, tidy: Callable[[], None]) -> bool:
-    """Whether the lock was free. A process that is alone clears the text and tidies before it shares."""
+    """Whether the lock was free. A process alone clears the text and tidies, then shares."""
     if _flock(handle, fcntl.LOCK_EX):
         if not _still_there(handle, path):
             return False
@@ -130,7 +130,7 @@ def _release(handle: int, path: Path) -> None:
 
 
 def _by_name(mark: Path, shared: bool) -> Callable[[], None]:
-    """The lock without flock; a process that shares only checks that no other holds the folder alone."""
+    """The lock without flock; who shares checks only that nobody holds the folder alone."""
     for owner in _owners(mark.read_bytes() if mark.exists() else b""):
         if owner.alive:
             raise _busy(mark, [owner])

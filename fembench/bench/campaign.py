@@ -1,4 +1,4 @@
-"""A campaign: many cases, each in a separate job, interleaved, resumable at any point (`campaign_folder`)."""
+"""A campaign: many cases, a job each, interleaved, resumable (`campaign_folder`)."""
 
 import dataclasses
 import math
@@ -35,7 +35,7 @@ class Done:
 
 
 def read_campaign(path: Path, there: CampaignHosts | None = None) -> tuple[Campaign, list[CampaignRun]]:
-    """A campaign and its runs, in order, on these hosts; None: those of this job. Raises InputError."""
+    """A campaign and its runs, in order, on these hosts (None: the job's). Raises InputError."""
     campaign = read_toml(path, Campaign)
     return campaign, expand(campaign, str(path), there)
 

@@ -101,7 +101,7 @@ def cases_of(campaign: Campaign, where: str, there: CampaignHosts | None = None)
 
 
 def by_importance(cases: Sequence[Case]) -> list[CampaignRun]:
-    """The first run of each case, in their order, but after the one on one rank that is its base."""
+    """The first run of each case, in order, but after its base on one rank."""
     alone = {_without_ranks(case): case for case in reversed(cases) if case.placement.ranks == 1}
     pairs = ((alone.get(_without_ranks(case), case), case) for case in cases)
     order = dict.fromkeys(case for pair in pairs for case in pair)
@@ -119,7 +119,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _product(table: dict[str, Any], where: str, there: CampaignHosts) -> list[PlacedCase]:
-    """The cases of a table. Rows that do not fit are left out if each of their values fits in another row."""
+    """The cases of a table, without rows that do not fit if others have their values."""
     lists = _lists(table, where, there)
     several_ranks = len(lists.get("ranks", [])) > 1
     cases, no_room = [], dict[tuple[str, Any], HostsError]()

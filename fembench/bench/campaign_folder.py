@@ -37,7 +37,7 @@ class Folder:
         self.hold(read_text(source), str(source), there)
 
     def hold(self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False) -> None:
-        """Make the folder, or check that it belongs to the same campaign: see `check`. Raises InputError."""
+        """Make the folder, or `check` that it is of this campaign. Raises InputError."""
         self.check(text, where, there, grown=grown)
         self.write(text)
         try:
@@ -136,7 +136,7 @@ class Folder:
         path.rename(old / name)
 
     def keep(self, run: CampaignRun, outcome: JobEnd[Record]) -> None:
-        """Save the outcome of a run. It replaces an earlier record, unless the new input was refused."""
+        """Save the outcome of a run; refused input does not replace an earlier record."""
         failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
         if found is not None and outcome.kind != "input":
             self._supersede(self._path(run), f"{run.id}.{found.created}.json")
@@ -147,7 +147,7 @@ class Folder:
         save(failure_of(run.id, run.case, outcome), self.runs)
 
     def leave_out(self, cases: Iterable[Case], why: str) -> None:
-        """Keep a file for each case that there was no time for; those of an earlier start are deleted."""
+        """Keep a file per case that there was no time for; delete those of an earlier start."""
         for path in self.runs.glob("[!.]*.failed.json"):
             with contextlib.suppress(InputError):
                 if load_failure(path).kind == NO_TIME:

@@ -37,7 +37,7 @@ class CampaignHosts:
     measured: str = ""  # the file that the speeds are from
 
     def fast(self) -> list[HostSlots]:
-        """The hosts whose ranks compute at 90 % of the speed of the fastest, or more. Raises HostsError."""
+        """The hosts at 90 % of the speed of the fastest, or more. Raises HostsError."""
         if len(self.job.hosts) == 1:
             return list(self.job.hosts)
         if not self.measured:
@@ -56,7 +56,7 @@ class CampaignHosts:
         return [host for host in self.job.hosts if (found[host.name] or 0.0) >= least]
 
     def slow(self) -> dict[str, float]:
-        """{host: its speed relative to the fastest} of those that are not fast. Raises HostsError."""
+        """{host: speed relative to the fastest} of those not fast. Raises HostsError."""
         fast = {host.name for host in self.fast()}
         fastest = max(self.speeds.values(), default=1.0)
         names = [host.name for host in self.job.hosts if host.name not in fast]
@@ -73,7 +73,7 @@ class CampaignHosts:
 
 
 def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> CampaignHosts:
-    """The hosts of this job; speeds from a machine profile or from weights, if given. Raises InputError."""
+    """The hosts of this job, with speeds of a profile or of weights. Raises InputError."""
     job = allocation(hostfile)
     profile = load_profile(machine) if machine else None
     speeds: Numbers = {}
@@ -93,7 +93,7 @@ def _of(name: str, numbers: Numbers) -> float | None:
 
 
 def _speeds(profile: Profile, where: str) -> dict[str, float]:
-    """Mean speed of a rank in products of each host, relative to the fastest rank, all ranks computing."""
+    """Mean speed of each host's ranks in products, all computing; the fastest rank: 1."""
     for level in reversed(LEVELS):
         matrix = speed_matrix(profile, level)
         columns = [k for k, name in enumerate(matrix.names) if name.startswith("product")]

@@ -62,7 +62,7 @@ def _hosts(value: Any, there: CampaignHosts) -> list[Any]:
 
 
 def placed_case(row: Mapping[str, Any], there: CampaignHosts, where: str) -> PlacedCase:
-    """The case of a row, its mesh not yet sized. Raises HostsError if the hosts have too few slots."""
+    """The case of a row, its mesh not yet sized. Raises HostsError for too few slots."""
     plain = {key: value for key, value in row.items() if key not in SIZES}
     for key, takes in WORDS.items():
         if type(row.get(key, "")) is not str and (key != "ranks" or type(row[key]) is not int):
@@ -75,7 +75,7 @@ def placed_case(row: Mapping[str, Any], there: CampaignHosts, where: str) -> Pla
 
 
 def sized(found: PlacedCase, row: Mapping[str, Any], there: CampaignHosts, where: str) -> PlacedCase:
-    """The case on the box that `equations_per_rank` or `memory` of its row asks for. Raises InputError."""
+    """The case on the box that its row asks for. Raises InputError."""
     case, placed = found
     try:
         if "equations_per_rank" in row:
@@ -161,7 +161,7 @@ def _bytes_per_equation(case: Case, placed: Sequence[HostSlots]) -> list[float]:
 
 
 def _shortest(case: Case, placed: Sequence[HostSlots], job: Allocation) -> Case:
-    """The case with as few words for its hosts as place its ranks alike; names stay unless they are all."""
+    """The case with the fewest words that place its ranks alike; names stay unless all."""
     p = case.placement
     if not p.hosts and not p.per_node:
         return case

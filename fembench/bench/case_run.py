@@ -202,7 +202,7 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
 
 
 def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
-    """The emulated slowness of this rank, on a host with this many cores. Collective; raises InputError."""
+    """This rank's emulated slowness; `cores` of its host. Collective; raises InputError."""
     given = job.case.synthetic
     speeds = together(comm, lambda: parse_speeds(given.emulate, comm.size))
     changes = together(comm, lambda: parse_changes(given.emulate_change, speeds))
@@ -261,7 +261,7 @@ def _events(
 
 
 def load_libraries(case: Case, rank: int) -> None:
-    """Import what this rank needs to read, partition and solve; raises InputError for a wrong name."""
+    """Import what this rank needs to run the case; raises InputError for a wrong name."""
     import numpy.ma  # noqa: F401  np.unique imports it when it is first called
 
     load_builders(case.method)
@@ -282,7 +282,7 @@ FILE = Path(__file__).with_name("references.json")
 
 
 def key_of(mesh_hash: str, spec: ProblemSpec, iterations: int = 0, precond: str = "none") -> str:
-    """The key of a reference: of the solution, or of fixed work, whose result depends on the method."""
+    """The key of a reference: of a solution or, with the method, of fixed work."""
     problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # independent of its name
     work = f"{iterations} {precond}" if iterations else ""
     return hashlib.sha256(mesh_hash.encode() + problem + work.encode()).hexdigest()[:32]
@@ -304,7 +304,7 @@ F64 = NDArray[np.float64]
 
 
 def write_fields(comm: Comm, path: str, prepared: Prepared, u: F64) -> None:
-    """Write x, cells, element, u, von_mises, part to `path` (.npz); nothing if it is "". Collective."""
+    """Write the fields to `path` (.npz); nothing if it is "". Collective."""
     if not path:
         return
     sub = prepared.sub

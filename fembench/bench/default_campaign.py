@@ -34,7 +34,7 @@ SOLVED = {"precond": "multigrid", "tolerance": 1e-7, "tolerance_kind": "relative
 
 
 def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float = 0.0) -> Campaign:
-    """The campaign for these hosts. `shares`: by speed, of all ranks, if known. `minutes`: 0 for no limit."""
+    """The campaign for these hosts. `shares`: by speed, if known. `minutes`: 0: no limit."""
     name, effort = NAME, EFFORT
     if minutes:
         name, effort = f"{NAME}-{minutes:g}-minutes", effort | {"max_seconds": _most_seconds(there, minutes)}
@@ -59,7 +59,7 @@ def _tables(there: CampaignHosts, shares: str) -> list[Table]:
 
 
 def _most_seconds(there: CampaignHosts, minutes: float) -> float:
-    """Seconds of timed sets of a run at most, so that each case can run once; whatever the speeds are."""
+    """Most seconds of timed sets per run, so that each case can run once at any speeds."""
     tables = _tables(there, "")
     runs = sum(math.prod(len(v) for v in table.values() if isinstance(v, list)) for table in tables)
     return min(MOST_SECONDS, max(FEWEST_SECONDS, round(MEASURING * 60 * minutes / runs, 1)))
@@ -92,7 +92,7 @@ def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
 
 
 def _without_slow(there: CampaignHosts) -> Table:
-    """The fast hosts; if they are the first ones, in the words of strong scaling: it may be the same run."""
+    """The fast hosts; the first ones as strong scaling names them: it may be the same run."""
     fast = there.fast()
     if list(there.job.hosts[: len(fast)]) == fast:
         return {"ranks": _nodes(len(fast))}

@@ -20,7 +20,7 @@ from fembench.synthetic.speeds import label
 def environment_of(
     comm: Comm, job: Job, before: HostFacts, taken: Callable[[int], Taken], others: OthersShare | None = None
 ) -> Environment | None:
-    """The environment on rank 0, None elsewhere; `before` is the host before the run. Collective."""
+    """The environment on rank 0, else None; `before`: the host before the run. Collective."""
     s = job.case.synthetic
     slowed = [job.synthetic, label(s.emulate, s.dilate)]
     slowed += [f"changing {s.emulate_change}"] if s.emulate_change else []
@@ -106,6 +106,6 @@ def describe(
 
 
 def _crowded(ranks: Sequence[RankFacts], dilate: float) -> bool:
-    """Whether ranks of a host share the cores that they may run on, whatever a quota grants them."""
+    """Whether ranks share the cores that they may run on, whatever a quota grants."""
     bound = frozenset().union(*(row.cores for row in ranks))
     return len(ranks) > len(bound) * dilate

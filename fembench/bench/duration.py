@@ -47,7 +47,7 @@ class ExpectedPace:
 
 
 def equations_of(case: Case, records: Sequence[Record] = ()) -> int | None:
-    """Equations of the case's mesh: of a box, or of a record of the same mesh; None if not known."""
+    """Equations of a box, or of a mesh that a record has; None if not known."""
     box = box_named(case.question.mesh)
     if box is not None:
         return box.n_equations
@@ -75,7 +75,7 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
 
 
 def _measuring(effort: CaseEffort, cg: float) -> tuple[float, float]:
-    """Seconds of CG in the timed sets, of `cg` each: at least, and at most until they are precise."""
+    """Seconds of timed sets of `cg` each: at least, and at most until they are precise."""
     least = max(effort.sets * cg, effort.seconds)
     return least, max(least, effort.max_seconds) if effort.precision else least
 
@@ -158,7 +158,7 @@ def stated_rate(case: Case, n: int) -> float:
 
 
 def _passes(method: CaseMethod, n: float, each: float) -> tuple[float, float]:
-    """(products, bytes of vectors and grids per equation) of an iteration, if a rank has `each` of n."""
+    """(products, bytes of vectors and grids per equation) of an iteration, `each` of n."""
     try:
         steps = recipe(method)
     except InputError:  # its cost is not known

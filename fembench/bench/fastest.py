@@ -21,7 +21,7 @@ CERTAIN = "multigrid"  # where the size of the mesh is not known: its iterations
 
 
 def settled(case: Case, records: Sequence[Record] = ()) -> Case:
-    """The case with the preconditioner that `auto` stands for, and why in its label; others unchanged."""
+    """The case with what `auto` stands for, and why in its label; others unchanged."""
     if case.method.precond != AUTO:
         return case
     name, why = _chosen(case, equations_of(case, records))
@@ -30,7 +30,7 @@ def settled(case: Case, records: Sequence[Record] = ()) -> Case:
 
 
 def reasons(cases: Iterable[Case]) -> list[str]:
-    """Which preconditioner `auto` stands for and why, one line for each settled case that had it."""
+    """What `auto` stands for and why, one line for each settled case that had it."""
     found = []
     for case in cases:
         _, mark, why = case.output.label.rpartition(STANDS_FOR)

@@ -35,7 +35,7 @@ class Inputs:
         return _kept(self._problems, name, load_problem)
 
     def same_mesh(self, case: Case, record: Record) -> bool:
-        """Whether the case's mesh is that of the record. Boxes are compared by their parameters."""
+        """Whether the case's mesh is that of the record; boxes by their parameters."""
         mine, theirs = box_named(case.question.mesh), box_named(record.case.question.mesh)
         if mine is not None and theirs is not None:
             return (mine.cells, mine.element, mine.lengths) == (theirs.cells, theirs.element, theirs.lengths)
@@ -98,7 +98,7 @@ def stamp_of(path: Path | str) -> Stamp | None:
 
 
 def problem_of(tree: Mapping[str, Any]) -> ProblemSpec | None:
-    """The problem in a record, with fields of later versions at their defaults; None if there is none."""
+    """The problem in a record, later fields at their defaults; None if there is none."""
     try:
         material = {k: v for k, v in dict(tree["material"]).items() if k not in ("lam", "mu")}
         return convert({**tree, "material": material}, ProblemSpec, where="record")

@@ -85,7 +85,7 @@ def _answer(comm: Comm, tracer: TracerLike, rounds: int) -> None:
 
 
 def offset_of(before: Sight, after: Sight, rate: float, other_rate: float, host: int) -> Offset:
-    """The offset from two estimates; `rate` and `other_rate` are the ticks per second of the two clocks."""
+    """The offset from two estimates, at `rate` and `other_rate` ticks per second."""
     both = (before, after)
     return Offset(
         host=host,

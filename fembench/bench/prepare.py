@@ -78,7 +78,7 @@ class Origin:
 
 
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
-    """Read, partition, distribute, find the interface. Collective; input errors are raised on all ranks."""
+    """Read, partition, distribute, find the interface. Collective; all raise input errors."""
     with span(tracer, READ):
         spec = together(comm, lambda: load_problem(case.question.problem))
         targets = together(comm, lambda: parse_shares(case.placement.shares, comm.size))
@@ -104,7 +104,7 @@ def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
 def prepare_parts(
     comm: Comm, case: Case, spec: ProblemSpec, mesh: Mesh | None, parts: Partition | None, tracer: TracerLike
 ) -> Prepared:
-    """Distribute a partitioned mesh, held by rank 0 or, if replicated, by all ranks. Collective."""
+    """Distribute a partitioned mesh of rank 0 or, if replicated, of all. Collective."""
     with span(tracer, DISTRIBUTE):
         piece = _piece(comm, case, mesh, parts, needs_boundary(spec))
     with span(tracer, VERIFY):

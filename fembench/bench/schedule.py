@@ -118,7 +118,7 @@ class WithinTime:
         return [c for c in self._cases if c in self._cut or c in never - self._not_again]
 
     def planned(self) -> list[CampaignRun]:
-        """Before the first: the runs with a record, and those to come if all take as long as expected."""
+        """Before the first: runs with a record, and those to come if all go as expected."""
         done, found = self._repetitions(), list(self._kept)
         for k in foreseen(self._seconds(), list(done), self._left):
             done[k] += 1
@@ -164,7 +164,7 @@ RunOrder = InOrder | WithinTime
 
 
 def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) -> list[float]:
-    """Seconds of a run of each case, from what was expected of it and from what its runs took so far."""
+    """Seconds of a run of each case, from what was expected and what its runs took."""
     known = [(mean(done), e) for done, e in zip(took, expected) if done and e]
     factor = median(t / e for t, e in known) if known else 1.0
     guesses = [mean(done) if done else e and factor * e for done, e in zip(took, expected)]

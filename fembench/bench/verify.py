@@ -168,7 +168,7 @@ def _rigid_body(solved: Solved) -> float:
 
 
 def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
-    """Displacement of the loaded node with the lowest global number, or () if there is no nodal load."""
+    """Displacement of the loaded node with the lowest number; () without a nodal load."""
     sub, comm = solved.prepared.sub, solved.prepared.interface.comm
     loaded = np.zeros(sub.n_nodes, bool)
     for force in solved.prepared.spec.forces:
@@ -230,7 +230,7 @@ SENSITIVE = 1e-10  # |u| by which rounding may change the solution; rule A5 allo
 
 
 def solved_again(case: Case, prepared: Prepared) -> Reference | None:
-    """The reference, at full speed and outside of all timings; None if no other method fits. Collective."""
+    """The reference, at full speed, untimed; None if no other method fits. Collective."""
     method = other_method(case.method)
     if method is None:
         return None
@@ -259,7 +259,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
 
 
 def other_method(method: CaseMethod) -> CaseMethod | None:
-    """The method with another storage, and with CG of fembench in place of PETSc; None if there is none."""
+    """The method with another storage, and CG of fembench; None if there is none."""
     if method.petsc_options or method.precond not in names(preconds("own")):
         return None
     storage = ASSEMBLED if method.storage == BY_ELEMENTS else BY_ELEMENTS

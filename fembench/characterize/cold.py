@@ -104,7 +104,7 @@ class Computing:
 
 
 def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Times:
-    """(TRIPS, 3) Os, Or in ns, and the round trip (measuring side) or the time of computing (mirror)."""
+    """(TRIPS, 3) Os, Or in ns, and the round trip (mirror: the time of computing)."""
     settling = int(state.computed <= SETTLES)
     if first:
         found = side.ping(state.m, settling + TRIPS, lambda: compute(state.computed, state.swept))

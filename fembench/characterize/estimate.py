@@ -1,4 +1,4 @@
-"""Parameters of a class of pairs from raw ping-pongs: medians at each size, then joint piecewise lines."""
+"""Parameters of a class of pairs: medians of ping-pongs by size, then joint pieces."""
 
 from collections.abc import Iterable, Sequence
 
@@ -73,7 +73,7 @@ def estimate_class(
 
 
 def slowed_by_exchange(e: Exchange) -> float:
-    """The factor by which a message in the opposite direction slows a message: median over turns, >= 1."""
+    """How many times longer a message takes against another: median over turns, >= 1."""
     return max(1.0, float(np.median(np.divide(e.at_once, e.in_turn))))
 
 
@@ -106,7 +106,7 @@ def _middles(s: PairSamples) -> Array:
 
 
 def beside_of(e: Exchange) -> Beside:
-    """The effect of messages on computing: medians over turns; messages never shorten computing."""
+    """The effect of messages on computing: medians over turns, never below none."""
     longer = float(np.median(np.subtract(e.beside, e.alone)))
     return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
 
@@ -160,7 +160,7 @@ def _misfits(classes: Sequence[PairClass], measured: Iterable[tuple[int, int, fl
 
 
 def class_of_trains(costs: Sequence[KielmannCost], gap: Sequence[tuple[int, float]]) -> PairClass:
-    """A class estimated from trains alone: messages take L + g(m), without overheads (Mendes 2004, 4.3.2)."""
+    """A class from trains alone: messages take L + g(m) (Mendes 2004, 4.3.2)."""
     none = (CurvePiece(first=0, coefficients=(0.0,)),)
     whole = fit_jointly([k.m for k in costs], [curve([(k.latency + k.gap, 0.0) for k in costs])])
     gaps = fit_jointly(*_gap_curve(gap)).pieces[0]
@@ -218,7 +218,7 @@ def _symmetric(network: Network, k: int) -> bool:
 
 
 def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClass, ...]:
-    """[class] estimates; unmeasured classes get those of the first measured one; () if there is none."""
+    """[class] estimates, or those of the first measured class; () if there is none."""
     if not found:
         return ()
     first = found[min(found)]
@@ -243,7 +243,7 @@ def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
 
 
 def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
-    """A note on the self-check of Mendes (2004): a large message takes the same time with each call."""
+    """Self-check of Mendes (2004): a large message takes the same time with each call."""
     whole = {(s.measure, s.mirror, s.m, s.mode): middle(s.rtt)[0] for s in samples if s.m >= LARGE}
     pairs = [
         (t, whole[a, b, m, "send"])

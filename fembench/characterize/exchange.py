@@ -92,7 +92,7 @@ class _ExchangeRank:
         return (took + comm.sendrecv(took, partner, CONTROL, None, partner, CONTROL)) / 2
 
     def _beside(self, m: int, trips: int, loop: int) -> list[float]:
-        """Seconds of the loop alone, of the loop while messages travel both ways, of waiting afterwards."""
+        """Seconds of the loop alone, of the loop beside messages both ways, of waiting then."""
         if not loop:
             return []
         alone = self._mean(lambda: [counted(loop)], trips)
@@ -136,7 +136,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
-    """The time of an all-reduce of m bytes over the ranks of `comm`, in a sequence as in CG. Collective."""
+    """The time of an all-reduce of m bytes in a sequence as in CG. Collective."""
     run = AllReduce(comm, m // 8, NullTracer()).run
     start = time.perf_counter()
     for _ in range(WARM):

@@ -95,7 +95,7 @@ def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
 
 
 def _cut(cost: Array, penalty: float, most: int) -> list[int]:
-    """First indices of the pieces with the least total cost[i, j], each of at least LEAST sizes."""
+    """First indices of the pieces, each of LEAST sizes, with the least total cost[i, j]."""
     n = len(cost)
     best = np.full((most + 1, n + 1), np.inf)  # [pieces, sizes covered]
     came = np.zeros((most + 1, n + 1), int)

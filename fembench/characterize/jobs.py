@@ -1,4 +1,4 @@
-"""The parameters of the jobs that measure hosts, apart from the code of their ranks, which loads MPI."""
+"""The parameters of the jobs that measure hosts, apart from their code, which loads MPI."""
 
 import os
 import re

@@ -33,7 +33,7 @@ LOOK, CHANGES = 3e-3, 8  # a clock that changes less often in these seconds coun
 
 
 def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
-    """The way to time on a host with `ranks` ranks; `quota` is in CPUs; a `lab` has tenants that delay."""
+    """The way to time on a host; `quota` is in CPUs; a `lab` has tenants that delay."""
     if emulated:
         return "stretched"
     held_back = lab or quota is not None or ranks > cores
@@ -63,7 +63,7 @@ class Meter:
 
     @property
     def held_back(self) -> float:
-        """Fraction of the time of all visits for which this rank was ready to run but had no processor."""
+        """Fraction of the time of all visits in which this rank waited for a processor."""
         return max(0.0, 1.0 - self._due / self._elapsed) if self._elapsed else 0.0
 
     @property

@@ -112,14 +112,14 @@ def turn_of(machine: Comm, name: str) -> tuple[int, int]:
 
 
 def triad_bytes(facts: HostFacts, caches: int, ranks: int) -> int:
-    """Bytes of the arrays of each rank, which together exceed the `caches` last-level caches of the node."""
+    """Bytes of each rank's arrays, together beyond the `caches` last-level caches."""
     wanted = UNCACHED * facts.caches.get("L3", 0) * max(caches, 1) // ranks
     room = facts.memory_bytes // (4 * ranks) or LARGEST
     return min(max(wanted, LEAST_BYTES), LARGEST, room)
 
 
 class NodeRank:
-    """The measurements of one rank. Made by all ranks collectively; `round` is collective over a machine."""
+    """The measurements of one rank. Collective; `round` only over a machine."""
 
     def __init__(self, comm: Comm, node: Comm, name: str, job: NodesJob, facts: HostFacts) -> None:
         """`name`: of the node, whose ranks are in `node`."""

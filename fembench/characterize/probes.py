@@ -56,7 +56,7 @@ class Probe:
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
-    """Bytes of the symmetric matrix for each level; `sharers` ranks share an L3, `ranks` the memory."""
+    """Bytes of the matrix for each level; `sharers` ranks share an L3, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
@@ -124,7 +124,7 @@ def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: fl
 
 
 def updates_probe(level: Level, sub: Subdomain, before: Callable[[], object] | None = None) -> Probe:
-    """Direction and step of an iteration without preconditioner. The step is zero, so values stay finite."""
+    """Direction and step of an iteration; the step is zero, so values stay finite."""
     n = 3 * sub.n_active
     x, r, d, q = (kernels.zeros(n) for _ in range(4))
     r[:] = q[:] = 1.0

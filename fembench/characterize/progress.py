@@ -23,7 +23,7 @@ LONGER = 2.0  # time of computing over that of the message
 
 
 def overlap_left(comm: Comm, sender: int, receiver: int, m: int) -> float | None:
-    """The fraction of a message's time that remains after computing, on `receiver`; None on the sender."""
+    """The part of a message's time that remains after computing; None on the sender."""
     side = Side(comm, receiver if comm.rank == sender else sender, (m,))
     alone = [_wait_after(side, sender, 0.0) for _ in range(REPEATS)]
     took = comm.recv(source=receiver, tag=CONTROL) if comm.rank == sender else float(np.median(alone))
@@ -51,7 +51,7 @@ def _wait_after(side: Side, sender: int, computing: float) -> float:
 
 
 def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
-    """The polling factor, on rank `computing`; None on the other, or if they cannot be bound to one core."""
+    """The polling factor, on `computing`; None elsewhere, or if no core can be shared."""
     partner = waiting if comm.rank == computing else computing
     with _on_one_core(comm, computing, partner) as together:
         if not together:
@@ -70,7 +70,7 @@ def polling_factor(comm: Comm, computing: int, waiting: int) -> float | None:
 
 @contextlib.contextmanager
 def _on_one_core(comm: Comm, chooser: int, partner: int) -> Iterator[bool]:
-    """Both ranks bound to one core, if the system permits; their binding is restored afterwards."""
+    """Both ranks bound to one core, if permitted; their binding is restored afterwards."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     core = min(before, default=-1)
     if comm.rank == chooser:

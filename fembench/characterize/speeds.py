@@ -276,13 +276,13 @@ class Rounds:
             tell(f"round {number} of up to {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
-        """Whether to measure another round: time is left on the first rank's clock, or intervals need it."""
+        """Whether to measure another round: by the first rank's clock, and by the intervals."""
         limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
         more = done < self._job.rounds and spent + last / 2 < limit
         return bool(self._host.bcast(more))
 
     def _visit(self, visit: Visit) -> None:
-        """After a barrier, the ranks of the visit compute, and the others sleep until the next barrier."""
+        """After a barrier, the ranks of the visit compute; the others sleep until the next."""
         doze(self._host, self._sleep)
         self._sleep = 0.0
         if self._host.rank not in visit.ranks:

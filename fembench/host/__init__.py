@@ -1,1 +1,1 @@
-"""What a computer is: processors, caches, control groups, memory bandwidth, provenance, the check-up."""
+"""What a computer is: processors, caches, control groups, provenance, the check-up."""

@@ -65,7 +65,7 @@ def cpu_quota(root: Path = ROOT) -> float | None:
 
 
 def tightest_quota(root: Path = ROOT) -> tuple[float, str] | None:
-    """(CPU seconds per second, path of the control group that sets them) of the smallest quota, if any."""
+    """(CPU seconds per second, path of its control group) of the smallest quota, if any."""
     mount = root / "sys/fs/cgroup"
     limits = [(_quota(folder), str(folder.relative_to(mount))) for folder in folders("cpu", root)]
     return min(((limit, name) for limit, name in limits if limit is not None), default=None)
@@ -92,7 +92,7 @@ def memory_limit(root: Path = ROOT) -> int | None:
 
 
 def throttled_seconds(root: Path = ROOT) -> float:
-    """Seconds, over all CPUs, in which a quota held this process's group back; 0 without a quota."""
+    """Seconds, over all CPUs, in which a quota held this process back; 0 without one."""
     seconds = 0.0
     for folder in folders("cpu", root):
         for line in read(folder / "cpu.stat").splitlines():

@@ -1,4 +1,4 @@
-"""A line of the check-up of `fembench doctor`. Imports no library, so that it can report any missing one."""
+"""A line of the check-up of `fembench doctor`. Imports none of the libraries it reports."""
 
 from typing import Literal, NamedTuple
 

@@ -79,7 +79,7 @@ def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
 
 
 def physical_cores(cpus: Collection[int], root: Path = ROOT) -> frozenset[str]:
-    """The cores that these CPUs belong to, each named by its CPUs; threads of one core count once."""
+    """The cores of these CPUs, each named by its CPUs; threads of one core count once."""
     return frozenset(core_of(cpu, root) for cpu in cpus)
 
 
@@ -122,7 +122,7 @@ def _at_once(cpus: Collection[int], root: Path) -> int:
 
 
 def cpu_model(root: Path = ROOT) -> str:
-    """The processor's name; on ARM, where the kernel gives no name, the implementer and part numbers."""
+    """The processor's name; on ARM, which has none, implementer and part numbers."""
     fields = dict(re.findall(r"^([\w ]+?)\s*:\s*(.*)$", read(root / "proc/cpuinfo"), re.M))
     for key in ("model name", "Model", "cpu model", "cpu"):
         if fields.get(key):
@@ -164,7 +164,7 @@ def memory_bytes(root: Path = ROOT) -> int:
 
 
 def caches(root: Path = ROOT) -> dict[str, int]:
-    """{"L1d": bytes, "L2": …, "L3": …} of one instance of each data cache that the first CPU uses."""
+    """{"L1d": bytes, "L2": …, "L3": …} of each data cache that the first CPU uses."""
     found: dict[str, int] = {}
     for folder in sorted((root / CPUS / "cpu0/cache").glob("index*")):
         kind = read(folder / "type")
@@ -186,7 +186,7 @@ def cache_instances(level: int, root: Path = ROOT) -> int:
 
 
 def governor(root: Path = ROOT) -> str:
-    """How the clock rate is chosen: 'performance', 'powersave', …; 'unknown' in most virtual machines."""
+    """How the clock rate is chosen: 'performance', …; 'unknown' in most virtual machines."""
     names = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
     return ", ".join(sorted(names)) or "unknown"
 
@@ -206,7 +206,7 @@ def load_average() -> float:
 
 
 def running(root: Path = ROOT) -> int:
-    """Threads that run or wait for a processor now, of all processes under this kernel; 0 where unknown."""
+    """Threads that run or wait for a processor now, under this kernel; 0 where unknown."""
     found = re.match(r"(?:[\d.]+ ){3}(\d+)/", read(root / "proc/loadavg"))
     return int(found.group(1)) if found else 0
 
@@ -225,7 +225,7 @@ def peak_memory(root: Path = ROOT) -> int:
 
 
 def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
-    """Ticks since boot, summed over CPUs: user, nice, system, idle, I/O wait, irq, softirq, steal."""
+    """Ticks since boot, over CPUs: user, nice, system, idle, I/O wait, irq, softirq, steal."""
     rows = (re.fullmatch(r"cpu(\d+) (.*)", line) for line in read(root / "proc/stat").splitlines())
     fields = [row[2].split()[:8] for row in rows if row and int(row[1]) in cpus]
     return [sum(map(int, column)) for column in zip(*fields)]

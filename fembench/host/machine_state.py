@@ -104,7 +104,7 @@ def state_here(comm: Comm) -> HostState:
 
 
 def readings(hosts: Sequence[str], states: Sequence[Sequence[HostState]]) -> tuple[StateReading, ...]:
-    """Two readings of every moment on every host; hosts[rank], states[rank][moment], equal on a host."""
+    """Two readings of each moment on each host; hosts[rank], states[rank][moment]."""
     return tuple(
         StateReading(host=name, what=what, ranks=1, n_bytes=SIZES[what], speed=speed)
         for name in dict.fromkeys(hosts)

@@ -91,7 +91,7 @@ def share(begin: CpuTimes, end: CpuTimes, n_cpus: int) -> OthersShare:
 
 
 def _helpers(root: Path) -> list[int]:
-    """Processes that work for this rank or slow it on purpose: the launcher's daemon, its lab's tenants."""
+    """Processes that work for this rank or slow it on purpose: daemons, a lab's tenants."""
     labs = [p for p in cgroup.folders("cpuset", root) if p.name.startswith(LAB_GROUP)]
     tenants = [read(file).split() for lab in labs for file in lab.glob("tenant.*/cgroup.procs")]
     return [os.getppid(), *(int(pid) for pids in tenants for pid in pids)]

@@ -64,7 +64,7 @@ def blas_libraries(root: Path = ROOT) -> list[str]:
 
 
 def blas_threads() -> int:
-    """Threads that numpy's BLAS uses, as the library reports or, failing that, the environment says."""
+    """Threads of numpy's BLAS, as the library reports or else the environment says."""
     import numpy.linalg  # noqa: F401  numpy loads its BLAS with it
 
     answers = [n for path in blas_libraries() if (n := _ask(path))]

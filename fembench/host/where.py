@@ -21,7 +21,7 @@ Key = tuple[str, str]  # a host: its name, and its machine's
 
 
 def machine_key(root: Path = ROOT) -> str:
-    """The same for all processes under one kernel; the host's name if the system does not report it."""
+    """The same for all processes under one kernel; failing that, the host's name."""
     return read(root / "proc/sys/kernel/random/boot_id") or platform.node()
 
 

@@ -1,1 +1,1 @@
-"""Where ranks run: host files, launchers, starting and ending a job, and why a job left no result."""
+"""Where ranks run: host files, launchers, jobs from start to end, and why one failed."""

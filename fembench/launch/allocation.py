@@ -93,7 +93,7 @@ def _of_batch_systems(environment: Mapping[str, str]) -> list[Allocation]:
 
 
 def _each_once(found: Allocation) -> Allocation:
-    """The allocation without hosts that are there twice: with and without their domain. Raises InputError."""
+    """The allocation, without hosts twice, with and without domain. Raises InputError."""
     hosts = _one_name_each(found.hosts, found.source)
     return found if hosts == list(found.hosts) else replace(found, hosts=merged(hosts))
 
@@ -125,7 +125,7 @@ def _is_address_or_here(name: str) -> bool:
 
 
 def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
-    """A host of a host file, with its component. Raises InputError if the batch system did not give it."""
+    """A host of a host file, with its component. Raises InputError if it was not given."""
     name = host.name.rpartition("@")[2]
     if _is_address_or_here(name):
         return host
@@ -139,7 +139,7 @@ def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
 
 
 def _checked(found: Allocation) -> Allocation:
-    """The allocation. Raises InputError if a host has no name that a launcher can take, or no slots."""
+    """The allocation. Raises InputError for a host that no launcher can name, or no slots."""
     if not found.hosts:
         raise InputError(f"{found.source}: no hosts in it; expected at least one")
     for host in found.hosts:
@@ -190,7 +190,7 @@ class HostsError(InputError):
 
 
 def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
-    """The hosts of a case with the ranks on each; [] if it leaves them to the job. Raises InputError."""
+    """The hosts of a case with their ranks; [] if it names none. Raises InputError."""
     if not placement.hosts and not placement.per_node:
         return []
     path = hostfile_of(hostfile)
@@ -204,7 +204,7 @@ def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
 
 
 def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
-    """Hosts in the order of ranks, with the ranks that follow each other there. Raises InputError."""
+    """Hosts in the order of ranks, each with its next ranks. Raises InputError."""
     named = bool(placement.hosts or placement.per_node)
     room = room_of(placement.hosts, placement.per_node, job)
     if is_open(job) and not placement.per_node:
@@ -232,7 +232,7 @@ def hosts_asked(hostfile: str) -> str:
 
 
 def is_open(job: Allocation) -> bool:
-    """Whether the job is this machine, without a batch system or host file: more ranks than cores may run."""
+    """Whether the job is this machine alone: then more ranks than cores may run."""
     return not job.batch and not job.order
 
 
@@ -248,7 +248,7 @@ def room_of(names: str, per_node: int, job: Allocation) -> list[HostSlots]:
 
 
 def chosen(names: str, job: Allocation) -> list[HostSlots]:
-    """The hosts of these names, in the order of the names; all of the job for ''. Raises InputError."""
+    """The hosts of these names, in their order; for '' all. Raises InputError."""
     if not names:
         return list(job.hosts)
     known, found = {host.name: host for host in job.hosts}, dict[str, HostSlots]()

@@ -29,13 +29,13 @@ def in_batch_job(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def given_by_batch_systems(environment: Mapping[str, str]) -> Iterator[Allocation]:
-    """What each batch system that is there says that it has given to this job. Raises InputError."""
+    """What each batch system says that it has given to this job. Raises InputError."""
     readers = (_slurm, _pbs, _lsf, _flux, _oar, _grid_engine)
     return filter(None, (read(environment) for read in readers))
 
 
 def check_complete(environment: Mapping[str, str]) -> None:
-    """Raises InputError if a batch system says that there is a job, but not where, or the reverse."""
+    """Raises InputError if a batch system names a job, but not its hosts, or the reverse."""
     way_out = "start fembench inside the job, unset {0}, or give --hostfile"
     for job, named in _JOBS.items():
         there = next((name for name in named if environment.get(name)), "")
@@ -51,7 +51,7 @@ def check_complete(environment: Mapping[str, str]) -> None:
 
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
-    """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component of a heterogeneous job."""
+    """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component."""
     job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
     if not job:
         return None

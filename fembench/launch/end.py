@@ -99,7 +99,7 @@ _HELP = re.compile(r"^-{20,}\n(.*?)\n-{20,}$", re.M | re.S)  # how Open MPI sets
 
 
 def plain(text: str) -> str:
-    """The text without control characters: PRRTE ends its messages with a NUL, others print colours."""
+    """The text without control characters, such as PRRTE's NUL and colours."""
     return _CONTROL.sub("", text)
 
 

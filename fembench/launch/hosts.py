@@ -161,12 +161,12 @@ class HostSlots(NamedTuple):
 
 
 def hostfile_of(asked: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The path of the job's host file: the one asked for, else that of FEMBENCH_HOSTFILE; "" for none."""
+    """The path of the job's host file, or else of FEMBENCH_HOSTFILE; "" for none."""
     return asked or environment.get(HOSTFILE, "")
 
 
 def host_slots(path: str) -> list[HostSlots]:
-    """The hosts of a file in any dialect, in its order, repeated if the file does so. Raises InputError."""
+    """The hosts of a file in any dialect, in its order, with repeats. Raises InputError."""
     return _hosts_in(read_text(path), path)
 
 

@@ -149,7 +149,7 @@ UNKNOWN = Launcher(name="unknown", programs=())
 
 
 def use_settings(values: Mapping[str, object]) -> None:
-    """Set the environment variables of launcher, its options and mapping; empty values change nothing."""
+    """Set the variables of launcher, options and mapping; empty values change nothing."""
     for name, variable in SETTINGS.items():
         if values.get(name):
             os.environ[variable] = str(values[name])
@@ -160,7 +160,7 @@ class NoLauncherError(InputError):
 
 
 def recognised(program: str) -> Launcher:
-    """The launcher that a program is, by its name or by what it prints about itself; else UNKNOWN."""
+    """The launcher that a program is, by its name or by what it prints; else UNKNOWN."""
     name = Path(program).name
     for launcher in LAUNCHERS:
         if not launcher.says and name in launcher.programs:
@@ -176,7 +176,7 @@ def recognised(program: str) -> Launcher:
 
 
 def absent(words: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The words, unless the user's options have the first of them: launchers take most options once."""
+    """The words, unless the user's options have the first: most may be given once."""
     given = {option.split("=")[0] for option in options}
     return [] if words and words[0].split("=")[0] in given else list(words)
 

@@ -51,7 +51,7 @@ MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a se
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
-    """Ranks that share each core of this machine; 1 if a host file or a batch system places them."""
+    """Ranks per core of this machine; 1 if a host file or a batch system places them."""
     where = allocation(hostfile)
     return 1 if hostfile or where.batch or where.order else math.ceil(ranks / where.slots)
 
@@ -90,7 +90,7 @@ def job_line(
 
 
 def check_settings() -> None:
-    """Raises InputError if no job can be started with the launcher, options and mapping asked for."""
+    """Raises InputError if no job can be started with these launcher settings."""
     find_launcher()
     _asked_options()
     asked_mapping()
@@ -136,7 +136,7 @@ def _ranks_on_hosts(
 
 
 def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, options: Sequence[str]) -> JobLine:
-    """Ranks on this machine: bound if each has a core; not bound, and yielding, if they share cores."""
+    """Ranks on this machine: bound if each has a core; else not bound, and yielding."""
     if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
         cores, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
         raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
@@ -301,7 +301,7 @@ def rankfile_made(
 def across_components(
     program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
 ) -> JobLine:
-    """Ranks on several components of a heterogeneous Slurm job: one part of an srun line for each."""
+    """Ranks on several components of a Slurm job: one part of an srun line for each."""
     if not launcher.component:
         program, launcher = _srun_instead(program, launcher, where.source)
     parts: list[tuple[str, ...]] = []
@@ -318,7 +318,7 @@ def across_components(
 
 
 def _srun_instead(program: str, launcher: Launcher, where: str) -> tuple[str, Launcher]:
-    """srun, for a job that this launcher cannot start. Raises InputError if the user chose the launcher."""
+    """srun, where this launcher cannot start the job. Raises InputError if the user chose it."""
     srun = shutil.which("srun")
     if srun and not os.environ.get(SETTINGS["launcher"]):
         return srun, recognised(srun)

@@ -1,4 +1,4 @@
-"""Ask the hosts of a job what they are, with one rank on each, and which transport two ranks use."""
+"""Ask the hosts of a job, with a rank on each, what they are, and which transport is used."""
 
 import re
 import tempfile
@@ -62,7 +62,7 @@ def found_in(end: JobEnd[bytes]) -> tuple[ProbedHost, ...]:
 
 
 def transport_in(output: str) -> str:
-    """The transport between the ranks, as their library names it: 'tcp', 'rc_mlx5/mlx5_0:1'; "" if not."""
+    """The transport, as the library names it: 'tcp', 'rc_mlx5/mlx5_0:1'; "" if it does not."""
     for pattern in _TRANSPORTS:
         names = dict.fromkeys(re.findall(pattern, output))
         if names:

@@ -249,7 +249,7 @@ def run_ranks(
 
 
 def _wait(process: subprocess.Popen, timeout: float, is_over: Callable[[], bool], glance: float) -> bool:
-    """Whether the process ended in time, or was over. Raises EndedError if a signal asked this one to end."""
+    """Whether the process ended in time. Raises EndedError if a signal ended this one."""
     deadline = time.monotonic() + timeout
     with _end_of(process) as ends_within:
         while not is_over():
@@ -265,7 +265,7 @@ def _wait(process: subprocess.Popen, timeout: float, is_over: Callable[[], bool]
 
 @contextlib.contextmanager
 def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
-    """A function: whether the process ends within the given seconds. Meanwhile, this one sleeps."""
+    """A function: whether the process ends within the given seconds of sleep."""
     try:
         handle = os.pidfd_open(process.pid)  # Linux 5.3
     except (AttributeError, OSError):
@@ -290,7 +290,7 @@ def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
 
 
 def _tie_to(parent: int, ends_by: signal.Signals) -> Callable[[], None]:
-    """A function that a launcher calls before it starts, so that it gets this signal when `parent` ends."""
+    """A function that a launcher calls first, so that it gets this signal if `parent` ends."""
     prctl = ctypes.CDLL(None).prctl
 
     def tie() -> None:
@@ -302,7 +302,7 @@ def _tie_to(parent: int, ends_by: signal.Signals) -> Callable[[], None]:
 
 
 def _end_group(process: subprocess.Popen, variables: Mapping[str, str]) -> None:
-    """Ask a launcher that still runs to stop its ranks; then kill what is left of it and of its group."""
+    """Ask a launcher that runs to stop its ranks; then kill what is left of its group."""
     ran = process.poll() is None
     if ran:
         process.terminate()

@@ -29,7 +29,7 @@ def writable(folder: Path) -> None:
 
 
 def writable_file(output: Path) -> None:
-    """Make the folder of a file to write later. Raises InputError if the file cannot be written."""
+    """Make the folder of a file to write later. Raises InputError if it cannot be."""
     writable(output.parent)
     check_regular(output)
 

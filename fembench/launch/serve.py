@@ -1,4 +1,4 @@
-"""What the ranks of every job do: read the job, run it, and leave its result or the reason for none."""
+"""What the ranks of every job do: read it, run it, leave its result or why there is none."""
 
 import os
 import platform
@@ -104,7 +104,7 @@ def _job_text(folder: Path, comm: Comm, line: RankLine) -> bytes:
 
 
 def _say_started(folder: Path, comm: Comm) -> None:
-    """Leave a file with the host and process of every rank, and what slows the hosts. Collective."""
+    """Leave a file with host and process of each rank, and what slows them. Collective."""
     quota, average = cgroup.cpu_quota() or 0.0, host.load_average()
     met = Met(host_key(), os.getpid(), host.host_cores(), quota, average, host.running())
     everyone = comm.gather(met)
@@ -124,7 +124,7 @@ class Met(NamedTuple):
 
 
 def started(everyone: Sequence[Met]) -> Started:
-    """Where these ranks are. A load counts only if more threads than ranks run on a machine now."""
+    """Where these ranks are. A load counts if a machine runs more threads than ranks."""
     names = distinct_names([met.host for met in everyone])
     by_machine: dict[str, list[int]] = {}
     for met in everyone:

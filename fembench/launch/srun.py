@@ -25,7 +25,7 @@ def plugin(program: str) -> str:
 
 
 def own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
-    """The plugin that fembench chooses for srun; "" for another launcher, or if the user chooses."""
+    """The plugin chosen for srun; "" for another launcher, or if the user chooses."""
     return plugin(program) if launcher.name == "srun" and absent(["--mpi"], options) else ""
 
 

@@ -71,7 +71,7 @@ class JobWatch:
         return 0 < self._witness.heard == self._witness.left and self._result.exists()
 
     def _has_started(self) -> bool:
-        """Whether all ranks have met; one that is heard may still wait for hosts that do not answer."""
+        """Whether all ranks have met; one that is heard may still wait for others."""
         return (self._folder / STARTED).exists()
 
     def _pass_on(self) -> None:
@@ -86,7 +86,7 @@ class JobWatch:
 
 
 def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mapping[str, str]) -> list[str]:
-    """The hosts in these files that a launcher reaches by a remote shell; [] if a batch system starts it."""
+    """The hosts in these files that a remote shell must reach; [] in a batch system."""
     if launcher not in ("openmpi", "mpich", "intelmpi") or in_batch_job(variables):
         return []
     names = dict.fromkeys(name for text in host_files for name in names_in(text))
@@ -128,7 +128,7 @@ def _remote_shell(variables: Mapping[str, str]) -> list[str]:
 
 
 def _why_silent(line: list[str], left: float) -> str:
-    """Why a command fails; "" if it does not, cannot be run at all, or needs more than the seconds left."""
+    """Why a command fails; "" if it does not, cannot be run, or takes too long."""
     if left <= 0:
         return ""
     try:

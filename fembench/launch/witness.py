@@ -194,7 +194,7 @@ class RankLine:
     """The connection of a rank to the witness of its job."""
 
     def __init__(self, at: WitnessAddress | None, rank: int | None) -> None:
-        """Connect in the background, and wait for that briefly; not at all if one of them is not known."""
+        """Connect in the background, and wait briefly; not at all if one is not known."""
         self.rank = rank if at else None  # that the witness is told
         self._line: socket.socket | None = None
         self._left = False
@@ -236,7 +236,7 @@ NO_LINE = RankLine(None, None)
 
 
 def witness_in(folder: Path) -> WitnessAddress | None:
-    """Where the witness of the job in a folder listens; None if there is none, or the folder is not seen."""
+    """Where the witness of the job in a folder listens; None if that cannot be known."""
     try:
         return msgspec.json.decode((folder / WITNESS).read_bytes(), type=WitnessAddress | None)
     except (OSError, msgspec.DecodeError):

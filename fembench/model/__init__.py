@@ -1,1 +1,1 @@
-"""Prediction of runs: workload, HLogP costs, execution graph, simulation, closed form, placement, score."""
+"""Prediction of runs: workload, HLogP, execution graph, simulation, closed form, placement."""

@@ -23,7 +23,7 @@ EMULATED = fields_of("synthetic")  # a prediction takes them from its profile, u
 
 
 def deciding(case: Case) -> dict[str, object]:
-    """The fields on which the time of an iteration depends, {field: value}; shares in a normal form."""
+    """{field: value} on which the time of an iteration depends; shares in a normal form."""
     free = FREE if case.balancing.balance else (*FREE, *TUNING)
     found = {name: value for name, value in case.flat().items() if name not in free}
     shares = parse_shares(case.placement.shares, case.placement.ranks)
@@ -36,7 +36,7 @@ def key(case: Case) -> tuple[object, ...]:
 
 
 def difference(said: Predicted, record: Record) -> str:
-    """The first difference between a run and its prediction, with both values; "" if there is none."""
+    """The first difference between a run and its prediction, with both values; or ""."""
     if said.mesh != record.mesh.hash:
         mesh = said.case.question.mesh
         return f"mesh hash is {record.mesh.hash[:12]}, predicted was {said.mesh[:12]} ({mesh})"
@@ -57,7 +57,7 @@ def content(problem: dict[str, object]) -> bytes:
 
 
 def not_invalid(records: Sequence[Record]) -> tuple[list[Record], str]:
-    """(records that are not INVALID, note on the others or ""). Raises InputError if all are INVALID."""
+    """(records that are not INVALID, note on the others). Raises InputError if none is."""
     kept = [r for r in records if r.verdict.status != "INVALID"]
     if records and not kept:
         raise InputError(

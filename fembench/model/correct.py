@@ -67,7 +67,7 @@ class Lesson(NamedTuple):
 
 
 def measured(record: Record) -> RunMedians:
-    """The times of a record that are predicted. Raises InputError if it has no timed iterations."""
+    """The predicted times of a record. Raises InputError without timed iterations."""
     each = times_of(record).each_iteration
     if not len(each):
         raise InputError(f"record {record.id} has no timed iterations; expected a run of CG")
@@ -204,7 +204,7 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
 
 
 def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
-    """(n, 3) units, ranks on the host, measured over predicted time, for the ranks that have both."""
+    """(n, 3) units, ranks on the host, measured over predicted time, where known."""
     t, p = np.asarray(times, float), np.asarray(predicted, float)
     known = (t > 0) & (p > 0)
     return np.column_stack([units, together, t / np.where(known, p, 1.0)])[known]

@@ -70,7 +70,7 @@ def readings_of(records: Sequence[Record]) -> tuple[StateReading, ...]:
 
 
 def _matrix_readings(record: Record) -> list[StateReading]:
-    """The triads of all ranks. Ranks that share cores take turns: at once are as many as there are cores."""
+    """The triads of all ranks; of ranks that share cores, as many at once as cores."""
     environment, triads = record.environment, record.solve.triads
     found = []
     for k, host in enumerate(environment.hosts if triads else ()):
@@ -100,7 +100,7 @@ def changes(before: Sequence[StateReading], now: Sequence[StateReading]) -> list
 
 
 def stale(found: Sequence[StateChange]) -> str:
-    """Why predictions made in the state before cannot be tested now, in one line; "" if they can."""
+    """Why predictions made before cannot be tested now, in one line; "" if they can."""
     beyond = sorted((c for c in found if c.beyond), key=lambda c: -abs(math.log(c.ratio)))
     if not beyond:
         return ""
@@ -126,7 +126,7 @@ def _by_kind(readings: Sequence[StateReading]) -> dict[tuple[str, str, int], lis
 
 
 def _relative(before: Sequence[StateReading], now: Sequence[StateReading]) -> tuple[Array, Array]:
-    """Speeds of both states over those expected for their sizes, without sizes that before did not know."""
+    """Speeds of both states over those expected, without sizes unknown before."""
     x, y = _logs(before)
     other, speeds = _logs(now)
     kept = (other >= x.min() - math.log(EDGE)) & (other <= x.max() + math.log(EDGE))

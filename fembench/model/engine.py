@@ -106,7 +106,7 @@ class _Level:
     swapped: Bools  # (k - 1, n) whether a message is later in that list than the next one
 
     def arrivals(self, ends: Array) -> Array:
-        """(k, n) of the first, second, … message to arrive at each node; equal ones as in its list."""
+        """(k, n) of the first, second, … message at each node; equal ones as in its list."""
         found = self._arrivals(ends)
         if len(found) > 1:
             earlier, later = found[:-1], found[1:]
@@ -210,7 +210,7 @@ class _Runner:
     def _extrapolate(
         self, clocks: list[Array], waited: Array, wait: Array, period: int
     ) -> tuple[SegmentRun, Array]:
-        """The remaining turns: whole periods, which wait as the last one, at once, the rest one by one."""
+        """The remaining turns: whole periods at once, as the last one; the rest one by one."""
         each = np.zeros(len(waited))
         for clock in clocks[-1 - period : -1]:
             self._turn(clock, each)
@@ -232,7 +232,7 @@ class _Runner:
             wait += np.bincount(cell, seconds, wait.size).reshape(wait.shape)
 
     def _turn(self, clock: Array, waited: Array) -> Array:
-        """The clocks after one turn from these; the seconds that each node waits are added to `waited`."""
+        """The clocks after one turn; each node's seconds of waiting are added to `waited`."""
         return np.asarray(self._ends(clock, waited)[self._last])
 
     def _ends(self, clock: Array, waited: Array | None = None, arrive: Arrive | None = None) -> Array:
@@ -281,7 +281,7 @@ def _view(places: Ints) -> Ints | slice:
 
 
 class LazyTurns(Sequence[Turn]):
-    """The turns from the given clocks, simulated when they are looked at; those of a period are kept."""
+    """The turns from the given clocks, simulated when looked at; a period is kept."""
 
     def __init__(self, runner: _Runner, clocks: list[Array]) -> None:
         self._runner, self._clocks = runner, clocks

@@ -45,7 +45,7 @@ class _Cards:
         return begin
 
     def reach(self, source: int, target: int, arrival: float, gap: float) -> float:
-        """The time at which a message that could arrive at `arrival` has passed the receiver's card."""
+        """When a message that could arrive at `arrival` has passed the receiver's card."""
         card = self._host[target]
         if card == self._host[source]:
             return arrival

@@ -1,4 +1,4 @@
-"""Timelines in Chrome's trace format, for ui.perfetto.dev: one process per host, one thread per rank."""
+"""Timelines in Chrome's trace format: one process per host, one thread per rank."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

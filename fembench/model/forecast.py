@@ -145,7 +145,7 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
 
 
 def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
-    """(n,) seconds of computing per iteration on the slowest rank, visit by visit; n: the fewest visits."""
+    """(n,) seconds of computing per iteration on the slowest rank, over the fewest visits."""
     sizes = work.product_units()
     ranks = []  # [rank] (n_visits,) seconds
     for r, (slot, p) in enumerate(zip(slots, priced)):
@@ -159,7 +159,7 @@ def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequ
 
 
 def balanced(work: Workload, priced: Sequence[Price]) -> str:
-    """The shares, in the format of --shares, with which all ranks would compute for the same time."""
+    """The shares, as for --shares, with which all ranks would compute equally long."""
     speeds = [cells / p.computing for cells, p in zip(work.parts.cells, priced)]
     return ",".join(f"{share:.6f}" for share in normalise(speeds))
 
@@ -221,7 +221,7 @@ IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """All tables. `iterations` of a solution, 0 if unknown; `learned`: number of runs used for correction."""
+    """All tables. `iterations` of a solution, 0 if unknown; `learned`: from so many runs."""
     first = found[0].work
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
@@ -234,7 +234,7 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
 
 
 def _ratio(one: Forecast) -> list[str]:
-    """Computing over messages and waiting, and how well such a program suits a cluster (Herai 2005, 5.2)."""
+    """Computing over messages and waiting: does the program suit a cluster (Herai 2005, 5.2)."""
     busy = one.outcome.busy.sum()
     other = one.outcome.finish.sum() - busy
     if not other > 0:

@@ -31,7 +31,7 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """A message to another rank. Blocking: returns when the buffer is free. Otherwise a Wait follows."""
+    """A message to another rank. If blocking, returns with a free buffer; if not, a Wait follows."""
 
     to: int
     m: int  # bytes
@@ -41,7 +41,7 @@ class Send(_Event, tag="send", frozen=True):
 
 
 class Receive(_Event, tag="receive", frozen=True):
-    """A message from another rank. Blocking: returns when it has arrived. Otherwise a Wait follows."""
+    """A message from another rank. If blocking, returns on arrival; if not, a Wait follows."""
 
     source: int
     m: int
@@ -51,7 +51,7 @@ class Receive(_Event, tag="receive", frozen=True):
 
 
 class Wait(_Event, tag="wait", frozen=True):
-    """A wait for all pending non-blocking sends and receives; with a tag, for those with that tag."""
+    """A wait for all pending non-blocking messages; with a tag, for those with it."""
 
     phase: int
     tag: int | None = None

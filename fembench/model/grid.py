@@ -105,7 +105,7 @@ def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
 def predict_held_out(
     study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
 ) -> int:
-    """Predict the held-out cases by both methods; return the number of new predictions. Raises InputError."""
+    """Predict the held-out cases by both methods; return how many are new. Raises InputError."""
     teachers = training if learn else []
     correction = learn_closed_form(study, teachers)
     written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))
@@ -177,7 +177,7 @@ def judge_held_out(
 def judge(
     said: Sequence[Prediction], held_out: Sequence[Record], method: str = SIMULATION
 ) -> tuple[list[ScoredConfiguration], list[list[Record]]]:
-    """(cells, runs of each cell), for the held-out runs that a method predicted before they began."""
+    """(cells, their runs), for held-out runs that a method predicted before they began."""
     known = [p.predicted for p in said if p.predicted.method == method]
     cells, kept = [], []
     for group in by_case(held_out).values():

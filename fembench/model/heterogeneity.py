@@ -83,7 +83,7 @@ def relative(slowness: Array) -> Array:
 
 
 def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """The named hosts of the profile; all hosts if none is named. Raises InputError for an unknown one."""
+    """The named hosts of the profile, or all. Raises InputError for an unknown one."""
     known = tuple(dict.fromkeys(host_names(profile)))
     for name in names:
         if name not in known:
@@ -105,7 +105,7 @@ class Slowdown(NamedTuple):
 
 
 def brought_up_to_date(profile: Profile, samples: Sequence[HostLoad]) -> dict[int, Slowdown]:
-    """{rank: slowdown by (4.3)}, for the ranks on one host, from samples of it now. Raises InputError."""
+    """{rank: slowdown by (4.3)} on one host, from samples of it now. Raises InputError."""
     (host,) = hosts_to_ask(profile, [samples[0].host])
     ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
     now = [by_clock(1.0, each.seconds, each.cpu) for each in samples]
@@ -136,7 +136,7 @@ def by_load(calibrated: float, load: float) -> float:
 
 
 def by_clock(calibrated: float, wall: float, cpu: float) -> float:
-    """(4.3), the most accurate: H grows with the elapsed time of a code fragment over its processor time."""
+    """(4.3), the most accurate: H grows with elapsed over processor time of a fragment."""
     return calibrated * wall / cpu
 
 

@@ -68,7 +68,7 @@ class Ground:
     machine: Callable[[Place], Machine]
 
     def best(self) -> Placement:
-        """The best placement, searched in closed form and evaluated by simulation. Raises InputError."""
+        """The best placement, searched in closed form, judged by simulation. Raises InputError."""
         part = self.work.parts
         parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
 
@@ -120,7 +120,7 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
 
 
 def one_a_core(profile: Profile, slots: Sequence[int], ranks: int) -> list[int]:
-    """[host] slots: at most one per core where waiting ranks keep their core, if the ranks find room then."""
+    """[host] slots: one per core where waiting ranks keep it, if there is room then."""
     polling = profile.network.polling if profile.network else None
     fewer = [min(n, max(h.cores, 1)) for n, h in zip(slots, profile.environment.hosts)]
     return fewer if polling and polling > POLLS and sum(fewer) >= ranks else list(slots)

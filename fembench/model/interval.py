@@ -1,4 +1,4 @@
-"""Intervals of seconds: interval arithmetic, and intervals of samples (Herai 2005, 2.2.3, Eqs 2.1 to 2.3)."""
+"""Intervals of seconds: their arithmetic, and of samples (Herai 2005, 2.2.3)."""
 
 import math
 from collections.abc import Iterable, Sequence

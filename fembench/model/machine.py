@@ -67,7 +67,7 @@ class Machine:
         return found
 
     def exchanged(self, p: int, q: int, m: int, back: int, computed: Computed = NOTHING) -> MessageCost:
-        """Os, L, Or of m bytes from rank p to rank q, while `back` bytes travel in the opposite direction."""
+        """Os, L, Or of m bytes from rank p to rank q, while `back` bytes travel back."""
         cost = self.cost(p, q, m, computed)
         return cost._replace(latency=cost.latency + self.longer(p, q, m, back))
 
@@ -127,7 +127,7 @@ def even_machine(
 def steady_class(
     name: str, latency: float, per_byte: float, overhead: float = 0.0, *, switch: int | None = None
 ) -> PairClass:
-    """A class of messages with constant latency, time per byte, and overhead of sender and receiver."""
+    """Messages with constant latency, time per byte, and overheads of both sides."""
     kept = (CurvePiece(first=0, coefficients=(overhead,)),)
     return PairClass(
         name=name,
@@ -160,7 +160,7 @@ def faster_network(machine: Machine, factor: float) -> Machine:
 
 
 def quicker(functions: PairClass, factor: float) -> PairClass:
-    """The class with latency and gap divided by the factor; overheads, which occupy processors, remain."""
+    """The class with latency and gap divided by the factor; overheads remain."""
     return structs.replace(
         functions,
         name=f"{functions.name} x{factor:g}",

@@ -41,7 +41,7 @@ def matched(sends: Ends, receives: Ends) -> Ints:
 def message_table(
     machine: Machine, sends: Ends, receives: Ends, number: Ints, latency: Array, work: Array
 ) -> MessageTable:
-    """The table of all messages. number[k] is that of receive k, work (n_nodes,) seconds until each wait."""
+    """The table of all messages, number[k] of receive k; work (n_nodes,) s until each wait."""
     prices = Messages(machine, sends.source, sends.target, sends.m)
     rendezvous: Bools = prices.each(machine.waits).astype(np.bool_)
     taken = _at(number, receives.waiting, len(latency))

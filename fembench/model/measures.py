@@ -1,4 +1,4 @@
-"""Measures of a simulated parallel program (Calzeta and de Souza 2008, 3.3.5), also against a real run."""
+"""Measures of a simulated program (Calzeta and de Souza 2008, 3.3.5), and of a real run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -93,7 +93,7 @@ def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence[str] = ()) -> list[str]:
-    """What limits the time, one line each: the largest parts of the critical path, and imbalance."""
+    """What limits the time, a line each: parts of the critical path, and imbalance."""
     if not result.makespan:
         return ["the graph takes no time"]
     path = critical_path(plan, result)

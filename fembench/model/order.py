@@ -34,7 +34,7 @@ def levels_of(nodes: NodeTable, messages: MessageTable, before: Ints) -> list[In
 
 
 def _dependencies(nodes: NodeTable, messages: MessageTable, before: Ints) -> tuple[Ints, Ints]:
-    """Pairs (node, earlier node that it depends on; negative: none, NEVER: one that does not exist)."""
+    """Pairs (node, earlier node that it depends on; negative: none; NEVER: does not exist)."""
     every, waiting, number = np.arange(len(nodes)), nodes.waiting(), nodes.message
     posted = np.append(messages.posted, EAGER)[number]
     met = posted != EAGER
@@ -61,7 +61,7 @@ LONGEST = 5_000_000  # most events of an unrolled graph, if the loops of its ran
 
 
 def cut(programs: Sequence[Program]) -> Iterator[tuple[int, EventTable]]:
-    """(turns, events of one turn) per segment; a single segment if loops differ or messages leave them."""
+    """(turns, events of a turn) per segment; one if loops differ or messages leave them."""
     parts = [list(_parts(program)) for program in programs]
     shapes = {tuple(turns for turns, _ in part) for part in parts}
     if len(shapes) == 1:

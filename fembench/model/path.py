@@ -54,7 +54,7 @@ def _bars(node: Node, begin: float, end: float) -> Iterator[Bar]:
 
 
 def critical_path(plan: SimulationPlan, result: SimulationOutcome) -> list[PathSegment]:
-    """The path from the start to the end of the last rank. Skipped turns repeat the last simulated period."""
+    """The path to the end of the last rank. Skipped turns repeat the last period."""
     rank = int(result.finish.argmax())
     path: list[PathSegment] = []
     for run in reversed(result.runs):
@@ -87,7 +87,7 @@ def _order(run: SegmentRun) -> list[int]:
 
 
 def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegment]) -> int:
-    """Follow the path through a segment from its end on `rank`; return the rank on which it begins."""
+    """Follow the path back through a segment from `rank`; return the rank where it begins."""
     segment = run.segment
     for number in reversed(_order(run)):
         turn = run.turns[number]

@@ -71,7 +71,7 @@ def iteration_seconds(
 
 
 def shared(hosts: Sequence[CandidateHost], place: Sequence[int]) -> list[float]:
-    """[rank] slowdown relative to a core of its own on a host of H = 1; ranks share their host's cores."""
+    """[rank] slowdown over a core of its own at H = 1; ranks share their host's cores."""
     count = Counter(place)
     return [hosts[p].slowness * max(1.0, count[p] / hosts[p].cores) for p in place]
 

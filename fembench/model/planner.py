@@ -27,7 +27,7 @@ from fembench.model.plan import NodeTable, Segment, SimulationPlan
 
 
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
-    """The plan. Raises DeadlockError, which names the blocked ranks, and InputError if sizes differ."""
+    """The plan. Raises DeadlockError with the blocked ranks, InputError if sizes differ."""
     if graph.ranks != machine.ranks:
         raise InputError(
             f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as the machine has"
@@ -188,7 +188,7 @@ class _Part:
     def _scaled(
         self, messages: Messages, events: Ints, sender: Array | float, receiver: Array | float
     ) -> Array:
-        """Costs of messages. The factor of collectives is that of messages right after each other."""
+        """Costs of messages; the factor of collectives is that of messages in a row."""
         found, factor = messages.costs(sender, receiver), self._machine.collective
         if factor != 1:
             inside = self._events.tag[events] < 0

@@ -87,7 +87,7 @@ class Predictor:
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
-        """Warnings, one line each, if a rank's part is larger than the largest size in the profile."""
+        """Warnings, a line each, if a part is larger than the largest size in the profile."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case.method), work.product_unit, work.product_units()),

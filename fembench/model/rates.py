@@ -29,7 +29,7 @@ class Rates:
     uncertain: float = 0.0  # half-width of the logarithm of all times, for a load that changes
 
     def seconds(self, rank: int, name: str, units: float, together: int) -> float:
-        """Seconds of one call on `units` while `together` ranks of the host compute. Raises InputError."""
+        """Seconds of a call on `units` while `together` ranks compute. Raises InputError."""
         return units / self.speed(rank, name, units, together) if units else 0.0
 
     def speed(self, rank: int, name: str, units: float, together: int) -> float:
@@ -47,7 +47,7 @@ class Rates:
         return max(s.units for s in self._found(rank, name))
 
     def spread(self, rank: int, name: str, units: float) -> Array:
-        """(n_visits,) speed of each visit over their median, at the closest size, with all ranks at once."""
+        """(n_visits,) speed of each visit over their median, at the closest size, all at once."""
         most = max(s.corunning for s in self._found(rank, name))
         near = min(
             (s for s in self._found(rank, name) if s.corunning == most),

@@ -47,7 +47,7 @@ class ScoredConfiguration(NamedTuple):
 
     @property
     def outside(self) -> float:
-        """Distance of the measured time from the interval, relative to its middle; nan if there is none."""
+        """Distance of the measured time from the interval, over its middle; nan without one."""
         beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
         return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
 
@@ -99,7 +99,7 @@ def score(cells: Sequence[ScoredConfiguration]) -> PredictionScore:
 
 
 def kendall(a: Sequence[float], b: Sequence[float]) -> float:
-    """Kendall's tau-b: concordant minus discordant pairs over pairs without ties; nan for fewer than two."""
+    """Kendall's tau-b: concordant minus discordant pairs over untied ones; nan below two."""
     x, y = np.asarray(a, float), np.asarray(b, float)
     i, j = np.triu_indices(len(x), 1)
     sx, sy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])

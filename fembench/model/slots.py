@@ -150,7 +150,7 @@ def _given(link: GivenLink) -> Callable[[int, int], PairClass]:
 
 
 def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:
-    """The pair classes of the profile. Between a host and its copy, as between two hosts of its site."""
+    """The pair classes of the profile. A host and its copy are as two hosts of its site."""
     if network is None:
         raise InputError("the profile has no network; expected --link SECONDS,BYTES/S (latency, bandwidth)")
 

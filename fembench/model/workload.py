@@ -87,7 +87,7 @@ def of_record(record: Record) -> Workload:
 
 
 def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
-    """(n_nodes, 3) whether the problem fixes each dof. Raises InputError if it does not fit the mesh."""
+    """(n_nodes, 3) whether each dof is fixed. Raises InputError if the mesh does not fit."""
     spec = load_problem(problem)
     geometry = whole_mesh(spec, mesh)
     check_whole(spec, geometry)

@@ -56,7 +56,7 @@ class Peer(Protocol):
     setup: float
 
     def solve(self, control: StoppingCriterion) -> Sample:
-        """Solve from u = 0; the time covers only the iterations. Collective if the peer is parallel."""
+        """Solve from u = 0, timing the iterations. Collective if the peer is parallel."""
 
     def close(self) -> None:
         """Free its resources."""

@@ -95,12 +95,12 @@ class Contest:
 
 
 def _warm(seconds: list[float]) -> tuple[float, ...]:
-    """All but the first, which loads libraries and touches pages; the first if it is the only one."""
+    """All but the first, which loads libraries and touches pages; or the only one."""
     return tuple(seconds[1:] or seconds)
 
 
 def on_one(comm: Comm, function: Callable[[], T]) -> T | None:
-    """function() on rank 0 while the others sleep and get None; its FembenchError is raised on all ranks."""
+    """function() on rank 0 while others sleep, with None; all raise its FembenchError."""
     result, error = None, None
     if comm.rank == 0:
         try:
@@ -118,7 +118,7 @@ def on_one(comm: Comm, function: Callable[[], T]) -> T | None:
 
 
 def attempt(stage: Stage, contest: Contest, act: Callable[[], T]) -> T | None:
-    """act() on the ranks of the contest; an error ends the contest, not the session. Collective."""
+    """act() on the contest's ranks; an error ends the contest alone. Collective."""
     comm = stage.comm
     if contest.ranks > 1:  # what is raised here is raised on all ranks alike
         try:
@@ -197,7 +197,7 @@ def solve(stage: Stage, contest: Contest, control: StoppingCriterion) -> tuple[f
 
 
 def check(stage: Stage, contest: Contest) -> None:
-    """Solve to the tolerance, or run the given number of iterations, and compare the result. Collective."""
+    """Solve to the tolerance, or so many iterations, and compare the result. Collective."""
     to_solution = stage.job.parity == "solution"
     control = stage.control(0 if to_solution else stage.job.iterations)
     seconds, contest.iterations, x = solve(stage, contest, control)
@@ -216,7 +216,7 @@ def check(stage: Stage, contest: Contest) -> None:
 
 
 def iterate_of_numpy(stage: Stage, precond: str, control: StoppingCriterion) -> F64:
-    """The iterate of textbook conjugate gradients on the exported system after this many iterations."""
+    """The iterate of textbook conjugate gradients on the system after so many iterations."""
     assert stage.system is not None
     if precond not in stage.iterates:
         stage.iterates[precond] = Numpy(stage.system, precond).solve(control).x

@@ -66,7 +66,7 @@ def set_stage(comm: Comm, job: PeersJob, say: Tell) -> Stage:
 
 
 def contests_of(comm: Comm, job: PeersJob) -> tuple[list[Contest], list[PeerRun]]:
-    """The requested entries: those that can run, on one rank and on all, and those that are missing."""
+    """The requested entries: those to run on one rank, on all, and those missing."""
     entries = [e for e in ENTRIES if e.name in job.names]
     lacking = comm.bcast([missing(e) for e in entries])
     pairs = list(zip(entries, lacking))

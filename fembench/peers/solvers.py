@@ -78,7 +78,7 @@ class Numpy:
 
 
 def conjugate_gradients(K: Any, f: F64, inverse: F64 | None, control: StoppingCriterion) -> tuple[F64, int]:
-    """(x, iterations) by Saad, Iterative Methods, 2nd ed., algorithm 9.1; inverse (n,) diagonal or None."""
+    """(x, iterations) by algorithm 9.1 of Saad, Iterative Methods; inverse (n,) or None."""
     x, r = np.zeros_like(f), f.copy()
     z = r if inverse is None else inverse * r
     d = z.copy()
@@ -131,7 +131,7 @@ class Scipy:
 
 
 class SkfemPyamg:
-    """scikit-fem assembles on the same mesh; pyamg's smoothed aggregation with rigid-body modes solves."""
+    """scikit-fem assembles the same mesh; pyamg's smoothed aggregation solves."""
 
     def __init__(self, system: System) -> None:
         from pyamg import smoothed_aggregation_solver

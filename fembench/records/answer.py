@@ -64,7 +64,7 @@ def _relative(record: Record, residual: float) -> float:
 
 
 def _fixed_work(record: Record) -> Iterator[Rule]:
-    """A1: the residual is that of the recurrence, and sane: that of a diverged run agrees, too."""
+    """A1: the residual is that of the recurrence, and sane: a diverged run agrees, too."""
     found = _relative(record, record.verification.true_residual)
     limit = 10 * relative_recurrence(record) + rounding(record)
     yield at_most("A1", "|f - A u| / |f|", found, limit, "fixed work: 10 x its recurrence")

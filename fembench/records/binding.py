@@ -19,7 +19,7 @@ REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bin
 
 
 def enough_cores(record: Record) -> Rule:
-    """C4: no host has more ranks than cores that they may run on. What a quota grants is stated."""
+    """C4: no host has more ranks than cores for them. What a quota grants is stated."""
     environment, threshold = record.environment, "ranks <= cores"
     found = too_few_cores(environment, record.case.synthetic.dilate)
     if not oversubscribed(environment, record.case.synthetic.dilate):
@@ -31,7 +31,7 @@ def enough_cores(record: Record) -> Rule:
 
 
 def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
-    """Whether ranks share cores. Earlier versions counted a quota as cores, so recorded cores decide."""
+    """Whether ranks share cores: recorded cores decide, as a quota was once counted as cores."""
     unknown = not _cores_known(environment)
     return environment.oversubscribed and (unknown or bool(too_few_cores(environment, dilate)))
 
@@ -137,14 +137,14 @@ def ranks_of_machines(environment: Environment) -> list[list[int]]:
 
 
 def cpus_at_once(environment: Environment, ranks: Sequence[int]) -> float:
-    """CPUs that these ranks of one machine have at once: each core once, less what a quota withholds."""
+    """CPUs that these ranks have at once: each core once, less what a quota withholds."""
     on_host = Counter(environment.rank_host[rank] for rank in ranks)
     by_quota = sum(min(n, _cpus(environment.hosts[number])) for number, n in on_host.items())
     return min(by_quota, _cores(environment, ranks))
 
 
 def taking_turns(environment: Environment) -> str:
-    """'6 ranks take turns on 2 cores', of the most crowded machine; "" if each rank has a core of its own."""
+    """'6 ranks take turns on 2 cores', of the most crowded machine; "" if none is."""
     counts = [(len(ranks), _cores(environment, ranks)) for ranks in ranks_of_machines(environment)]
     crowded = [(n / cores, n, cores) for n, cores in counts if n > cores]
     if not crowded:

@@ -176,7 +176,7 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def new_case(values: Mapping[str, Any], where: str) -> Case:
-    """The case of {field: value}; all others have their defaults. Raises InputError naming the field."""
+    """The case of {field: value}, else defaults. Raises InputError naming the field."""
     if not values.get("partitioner"):  # a sliced mesh, a folder, need not be held by any rank
         sliced = os.path.isdir(str(values.get("mesh", "")))
         values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}
@@ -198,7 +198,7 @@ def _check_values(values: Mapping[str, Any], where: str) -> None:
 
 
 def check(case: Case) -> None:
-    """Raises ValueError naming the field, which msgspec turns into an error with its place in the file."""
+    """Raises ValueError naming the field, to which msgspec adds its place in the file."""
     _check_method(case)
     if case.method.exchange == "blocking":
         _check_blocking(case)

@@ -119,7 +119,7 @@ def _account(look: Look, gain: float) -> Account:
 
 
 class Bill(NamedTuple):
-    """Cost and gain of the moves of one solve, against the same solve with every block where it began."""
+    """Cost and gain of the moves of one solve, against every block where it began."""
 
     cost: float  # seconds of all looks and moves
     gain: float | None  # seconds saved before the cost is subtracted; None: not known
@@ -131,7 +131,7 @@ class Bill(NamedTuple):
 
     @property
     def paid_back(self) -> str:
-        """The meaning of *paid back* everywhere: whether the moves saved more than looks and moves cost."""
+        """The meaning of *paid back*: the moves saved more than looks and moves cost."""
         if not self.moved:
             return "no move"
         return "not known" if self.net is None else "yes" if self.net > 0 else "no"

@@ -22,14 +22,14 @@ Method = Literal["I", "II"]
 
 
 class CurvePiece(Frozen, frozen=True):
-    """coefficients[0] + coefficients[1] (m - first) + … for m >= first, up to the next piece's first."""
+    """coefficients[0] + coefficients[1] (m - first) + … from first to the next piece."""
 
     first: float  # bytes
     coefficients: tuple[float, ...]  # seconds, seconds per byte, …
 
 
 class Beside(Frozen, frozen=True):
-    """The effect of messages of m bytes, travelling both ways, on a rank of the first host that computes."""
+    """The effect of messages of m bytes both ways on a computing rank of the first host."""
 
     m: int
     longer: float  # seconds by which computing takes longer
@@ -107,7 +107,7 @@ class Exchange(Frozen, frozen=True):
 
 
 class KielmannCost(Frozen, frozen=True):
-    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), for comparison with Os, L and Or."""
+    """LogP of one class by Kielmann's method (Mendes 2004, 4.3.2), beside Os, L and Or."""
 
     class_name: str
     m: int  # bytes
@@ -161,7 +161,7 @@ class HostLoad(Frozen, frozen=True):
 
 
 class HostTaken(Frozen, frozen=True):
-    """CPU time taken from a host's ranks during the network measurement, percent (as in HostFacts)."""
+    """Percent of CPU time taken from a host's ranks meanwhile (as in HostFacts)."""
 
     others_percent: float
     others_resolution: float

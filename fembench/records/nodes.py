@@ -54,7 +54,7 @@ class NodeSamples(Frozen, frozen=True):
         return len(self.cores)
 
     def core_name(self, core: int) -> str:
-        """'core 5', by the number of its CPU, or 'rank 2 of the node' if that is not bound to a core."""
+        """'core 5', by the number of its CPU, or 'rank 2 of the node' if it is not bound."""
         return f"core {self.cpus[core]}" if self.cpus[core] >= 0 else f"rank {core} of the node"
 
 
@@ -100,7 +100,7 @@ def _age(record: NodesRecord) -> tuple[str, str]:
 
 
 def nodes_of_campaign(folder: Path) -> NodesRecord | None:
-    """The newest record in the folder of a campaign; None if there is none. Damaged ones do not count."""
+    """The newest undamaged record in the folder of a campaign; None if there is none."""
     found = []
     for path in sorted((folder / FOLDER).glob("nodes-r*.json")):
         with contextlib.suppress(InputError):

@@ -76,7 +76,7 @@ def sealed(predicted: Predicted) -> Prediction:
 
 
 def save_prediction(prediction: Prediction, path: Path | str) -> None:
-    """Write a new prediction. Raises InputError if the file exists: predictions are never overwritten."""
+    """Write a new prediction. Raises InputError if the file exists: none is overwritten."""
     if Path(path).exists():
         raise InputError(f"{path} exists; predictions are never overwritten: expected a new file")
     write_json(path, prediction, new=True)
@@ -104,7 +104,7 @@ def began(record: Record) -> str:
 
 
 def is_later(began: str, created: str) -> bool:
-    """Whether a run began after a prediction was made; tolerates one second, since times are rounded."""
+    """Whether a run began after a prediction was made, give or take one second."""
     slack = datetime.timedelta(seconds=1)
     first, second = (datetime.datetime.fromisoformat(text) for text in (began, created))
     return first + slack > second
@@ -134,7 +134,7 @@ def _add_outcome(path: Path | str, prediction: Prediction, observed: Observed) -
 
 
 def _seal(predicted: dict[str, Any]) -> str:
-    """The hash of a prediction. Newer fields at their defaults do not enter, so that older seals hold."""
+    """The hash of a prediction, without fields at defaults, so that older seals hold."""
     usual = {"method": (SIMULATION,), "problem": ({},), "state": ((), [])}  # a tuple is a list in a file
     tree = {k: v for k, v in predicted.items() if k not in usual or v not in usual[k]}
     return hashlib.sha256(msgspec.json.encode(tree)).hexdigest()

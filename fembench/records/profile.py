@@ -75,7 +75,7 @@ class Profile(Frozen, frozen=True):
 
 
 class Matrix(NamedTuple):
-    """S[rank, phase] with intervals; nan if not measured, or, for intervals, from too few samples."""
+    """S[rank, phase] with intervals; nan if not measured, or from too few samples."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]

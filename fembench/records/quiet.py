@@ -16,13 +16,13 @@ SHOWN = 3  # hosts named in a line
 
 
 def stretch(environment: Environment, number: int) -> float:
-    """The most by which a quota stretches the times of a host; 1 if it grants each of its ranks a CPU."""
+    """The most by which a quota stretches a host's times; 1 if each rank is granted a CPU."""
     quota = environment.hosts[number].cpu_quota
     return max(environment.rank_host.count(number) / quota, 1.0) if quota > 0 else 1.0
 
 
 def narrow_quotas(environment: Environment) -> list[str]:
-    """The hosts made slow by a quota, but for those of labs: 'n3: 2 ranks, a quota of 0.5 CPUs'."""
+    """Hosts slow by a quota, but for labs: 'n3: 2 ranks, a quota of 0.5 CPUs'."""
     return [
         f"{host.name}: {plural(environment.rank_host.count(k), 'rank')}, a quota of {host.cpu_quota:.3g} CPUs"
         for k, host in enumerate(environment.hosts)
@@ -78,7 +78,7 @@ def quiet(record: Record) -> Iterator[Rule]:
 
 
 def foreign(host: HostFacts) -> dict[str, float]:
-    """{cause: percent of the CPU time} that foreign work took from the job on a host, beyond D3 and D6."""
+    """{cause: percent of CPU time} that foreign work took on a host, beyond D3 and D6."""
     found = {
         "others used": (_least(host) > OTHERS, host.others_percent),
         "the hypervisor took": (host.steal_percent > STOLEN, host.steal_percent),

@@ -193,7 +193,7 @@ class Verification(Frozen, frozen=True):
 
 
 class Reference(Frozen, frozen=True):
-    """The solution with which that of a run is compared (rules A4, A5): by default of the one-rank run."""
+    """The solution to compare with (rules A4, A5): by default of the one-rank run."""
 
     source: str  # record id, "shipped: …", or "storage …, solved in the same run"
     energy: float
@@ -319,7 +319,7 @@ def now_utc() -> str:
 
 
 def check_id(id: str) -> None:
-    """Raises ValueError unless the id of a record is a plain file name, because paths contain it."""
+    """Raises ValueError unless the id is a plain file name, because paths contain it."""
     if not re.fullmatch(r"[^/\\\0.][^/\\\0]*", id):
         raise ValueError(f"id '{id}': expected a file name without folders and without a leading dot")
 
@@ -330,7 +330,7 @@ MODEST = 1 << 25  # bytes at most
 
 
 def triad_bytes(blocks: Sequence[int]) -> int:
-    """Bytes of the arrays of each rank, as large as the mean matrix of parts with blocks[rank] blocks."""
+    """Bytes of each rank's arrays: as the mean matrix of parts of blocks[rank] blocks."""
     return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
 
 

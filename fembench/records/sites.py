@@ -19,7 +19,7 @@ FEW = 4  # hosts; up to this number, all pairs are measured by default
 
 
 class Classes(NamedTuple):
-    """The classes, the class of every ordered pair of hosts, and the pair of hosts measured per class."""
+    """The classes, that of every ordered pair of hosts, and the pair measured for each."""
 
     names: tuple[str, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host]
@@ -27,7 +27,7 @@ class Classes(NamedTuple):
 
 
 def by_site(sites: Sequence[str], kinds: Sequence[str] = (), switches: Sequence[str] = ()) -> Classes:
-    """Classes by the site of each host, sites[host], by its kind, and by its switch; (): all are alike."""
+    """Classes by site, kind and switch of each host; (): all are alike."""
     named = kinds or sites
     places = [f"{s}, {kind}" if _differ(kinds, sites, s) else s for s, kind in zip(sites, named)]
 
@@ -45,7 +45,7 @@ def _differ(kinds: Sequence[str], sites: Sequence[str], site: str) -> bool:
 
 
 def by_pair(hosts: Sequence[str], kinds: Sequence[str] = ()) -> Classes:
-    """One class per ordered pair of different hosts (II(a)), and one per kind for pairs on the same host."""
+    """One class per ordered pair of hosts (II(a)), and one per kind within a host."""
     return _grouped(kinds or hosts, lambda a, b: f"{hosts[a]} > {hosts[b]}", several=len(set(kinds)) > 1)
 
 
@@ -56,7 +56,7 @@ def grouped_as(
     kinds: Sequence[str] = (),
     switches: Sequence[str] = (),
 ) -> tuple[Literal["all", "classes"], Classes]:
-    """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts, else classes."""
+    """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts."""
     if asked == "all" or (not asked and len(hosts) <= FEW):
         return "all", by_pair(hosts, kinds)
     return "classes", by_site(sites, kinds, switches)

@@ -38,7 +38,7 @@ def load(path: Path | str) -> Record:
 
 
 def written(path: Path | str) -> Record:
-    """The record in a file with the verdict that the file holds. Raises InputError as `load` does."""
+    """The record with the verdict that its file holds. Raises InputError as `load` does."""
     tree = json_tree(path)
     if isinstance(tree, dict) and "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
@@ -70,7 +70,7 @@ def load_all(folder: Path | str) -> list[Record]:
 
 
 def load_each(paths: Sequence[Path | str]) -> list[Record]:
-    """The records in these files and campaign folders, each once. Raises InputError as `load` does."""
+    """The records in these files and folders, each once. Raises InputError as `load` does."""
     found = [r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)])]
     return list({(r.id, r.created): r for r in found}.values())
 
@@ -89,7 +89,7 @@ BY_RANK = (  # arrays of the partition
 
 
 def check_shapes(record: Record, where: str) -> None:
-    """Raises InputError for a record without sets, or whose arrays do not fit its ranks and phases."""
+    """Raises InputError for a record without sets, or arrays that do not fit them."""
     ranks, phases = record.case.placement.ranks, len(record.phases)
     if not record.sets:
         raise InputError(f"{where}: sets = []: expected at least one set")

@@ -142,7 +142,7 @@ class Times:
 
     @cached_property
     def each_iteration(self) -> Array:
-        """(n, P, n_phases) mean iteration of each timed set that has any; assembly of the whole set."""
+        """(n, P, n_phases) mean iteration of each timed set with any; assembly whole."""
         return fixed(self._per_iteration(self.all_sets))
 
     @cached_property
@@ -172,7 +172,7 @@ _last: list[tuple[Record, Times]] = []
 
 
 def times_of(record: Record) -> Times:
-    """The times of a record: those made last if they are of the same fields, for large ones take long."""
+    """The times of a record: if of the same fields, those made last, which took long."""
     if not _last or any(getattr(_last[0][0], name) is not getattr(record, name) for name in _READ):
         _last[:] = [(record, Times(record))]
     return _last[0][1]

@@ -1,4 +1,4 @@
-"""The quality of a record's trace: coverage of CG by its parts, cost of its stamps, dropped spans, clocks."""
+"""The quality of a trace: coverage of CG, cost of stamps, dropped spans, clocks."""
 
 from collections.abc import Iterator
 from statistics import mean
@@ -70,7 +70,7 @@ def usual_iterations(record: Record) -> list[Iteration]:
 
 
 def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
-    """D4. Time between spans: the loop itself, half of each stamp, the balancer, slowness (or a quota)."""
+    """D4. Time between spans: the loop, half of each stamp, the balancer, slowness."""
     loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
     loop *= stretch(record.environment, record.environment.rank_host[rank])
     own = loop + _balancing(record)

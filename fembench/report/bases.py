@@ -91,7 +91,7 @@ RANGE = (  # for notes of tables
 
 
 def ratio_range(alone: Time, mine: Time) -> tuple[float, float]:
-    """The range of alone / mine: 95 % over runs if both have three, else from the ends of both intervals."""
+    """The range of alone / mine: 95 % over three runs of each, else from both intervals."""
     interval = ratio_unpaired(alone.medians, mine.medians).interval
     return (interval.low, interval.high) if interval else (alone.low / mine.high, alone.high / mine.low)
 

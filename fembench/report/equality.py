@@ -66,7 +66,7 @@ class Equality:
 
 
 def why_unequal(record: Record) -> str:
-    """Why T1 / (P Tp) is meaningless for this run, as known in advance (rule C4, unequal ranks), or ""."""
+    """Why T1 / (P Tp) is meaningless for this run (rule C4, unequal ranks), or ""."""
     environment = record.environment
     if oversubscribed(environment, record.case.synthetic.dilate):
         return "OVERSUBSCRIBED: functional only, no efficiency"
@@ -86,7 +86,7 @@ def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
 
 
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
-    """How equal the ranks of `record` are, from all valid runs on the same cores among `everyone`."""
+    """How equal the ranks of `record` are, from all valid runs on the same cores."""
     found, hosts = list(everyone), host_names(record)
     if len(hosts) > 1:
         return _of_hosts(hosts, found[0].speeds if found else HostSpeeds())
@@ -154,7 +154,7 @@ def _cores(record: Record) -> Hashable:
 
 
 def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
-    """Equality from (n_runs, n) speeds; the level of the interval allows for the choice among all pairs."""
+    """Equality from (n_runs, n) speeds; the interval's level allows for all pairs."""
     pairs = len(names) * (len(names) - 1) // 2
     level = 1 - (1 - LEVEL) / max(pairs, 1)
     if not len(speeds):

@@ -91,7 +91,7 @@ def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]
 
 
 def _partners(event: Event) -> str:
-    """The ranks that messages went to or came from; 'all' for an all-reduce; "" without messages."""
+    """The ranks that messages went to or came from; 'all' of an all-reduce; or ""."""
     return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
 
 
@@ -109,7 +109,7 @@ def write_everything(records: Iterable[Record], path: Path) -> None:
 
 
 def _rows(record: Record) -> Iterator[tuple[object, ...]]:
-    """Rows of kind, set, rank, host, phase, seconds, count; phases that did not occur are left out."""
+    """Rows of kind, set, rank, host, phase, seconds, count, for phases that occurred."""
     times = times_of(record)
     sets = list(
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())

@@ -84,7 +84,7 @@ class EfficiencyFactors:
 def every_factor(
     found: Sequence[Result], unequal: Sequence[Unequal] = (), base: int = 0
 ) -> list[EfficiencyFactors]:
-    """The factors of each result, if any of them ran on several ranks; `base` as in `all_speedups`."""
+    """The factors of each result, if any has several ranks; `base` as in `all_speedups`."""
     timed = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
     if all(r.ranks == 1 for r in timed):
         return []
@@ -184,7 +184,7 @@ def _kinds_of_ranks(result: Result) -> list[tuple[str, float]]:
 
 
 def _for_the_work_of(result: Result, base: Result) -> float:
-    """Seconds outside of messages that the base would need, over all ranks, for the work of `result`."""
+    """Seconds outside of messages, over all ranks, of the base for the work of `result`."""
     mine, theirs = result.record, base.record
     cells = mine.mesh.n_cells / theirs.mesh.n_cells
     equations = mine.mesh.n_equations / theirs.mesh.n_equations

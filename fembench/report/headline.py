@@ -125,7 +125,7 @@ def _limits(full: Result) -> list[HeadlineRow]:
 
 
 def _bandwidth(full: Result) -> HeadlineRow:
-    """What the product uses of the bandwidth of the memory, or of the cache that holds the matrix."""
+    """What the product uses of the bandwidth of the memory, or of its cache."""
     points = {p.phase: p for p in roofline_points([full])}
     point, level = points.get(PRODUCT) or points.get(WHOLE), held_in(full.record)
     partly = not level and partly_cached(full.record)
@@ -265,7 +265,7 @@ def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (
 
 
 def _remark(row: HeadlineRow, other: HeadlineRow | None) -> str:
-    """The remark, with that of the other campaign if it says something else, and why there is no ratio."""
+    """The remark, that of the other campaign if it differs, and why there is no ratio."""
     if other is None:
         return row.remark
     beside = [f"other: {other.remark}"] if other.remark != row.remark else []

@@ -45,7 +45,7 @@ class HostTimes:
 
 
 def host_times(found: Sequence[Result]) -> list[HostTimes]:
-    """Of every result on several hosts whose ranks have a core each: those that take turns wait unseen."""
+    """Of every result on several hosts whose ranks have a core each."""
     return [
         _times(r)
         for r in found

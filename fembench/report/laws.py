@@ -39,7 +39,7 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
 
 
 def gustafson_laws(speedups: Sequence[Speedup]) -> list[SpeedupLaw]:
-    """Gustafson's law for each variant and number of cells per rank, from meshes that grow with P."""
+    """Gustafson's law by variant and cells per rank, from meshes that grow with P."""
     points: list[tuple[tuple[str, str], float, float]] = []
     size = 0.0
     counted = [s for s in speedups if _counts(s)]

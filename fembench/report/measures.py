@@ -33,7 +33,7 @@ REST = "unattributed"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Time:
-    """The time of one phase of one pool, in seconds: medians over the samples of a run, then over runs."""
+    """Seconds of a phase of a pool: medians over the samples of a run, then over runs."""
 
     median: float  # of the maximum over ranks
     low: float  # 95 % interval over runs (of a single run: over its sets); nan if there are too few
@@ -53,7 +53,7 @@ class Time:
 
 
 def samples(one: Times) -> dict[str, Floats]:
-    """name -> (n_samples, n_ranks) seconds, for every phase that took any time and the sums named above."""
+    """name -> (n_samples, n_ranks) seconds, for phases that took any time, and sums."""
     found = {RUN: one.program[None], REST: one.unattributed[None]}
     found |= {ph.NAMES[k]: one.once[None, :, k] for k in np.flatnonzero(one.once.any(axis=0)).tolist()}
     if not len(one.timed):
@@ -83,7 +83,7 @@ def by_name(runs: Sequence[Times]) -> dict[str, list[Floats]]:
 
 
 def summarise(runs: Sequence[Floats], record: Record) -> Time:
-    """The Time from (n_samples, n_ranks) seconds of each run; the runs are repetitions of `record`."""
+    """The Time from (n_samples, n_ranks) seconds of each repetition of `record`."""
     found = by_run([values.max(axis=1) for values in runs])
     low, high = _ends(found.interval if len(runs) > 1 else found.within[0])
     rank = int(np.argmax(over_runs(runs)))
@@ -112,12 +112,12 @@ def over_runs(runs: Sequence[Floats]) -> Floats:
 
 
 def mean_times(runs: Sequence[Times]) -> dict[str, float]:
-    """name -> seconds: mean over ranks, median over samples and runs. Means add up; maxima do not."""
+    """name -> seconds: mean over ranks, median over samples and runs. Means add up."""
     return {n: float(over_runs([v.mean(axis=1) for v in found])) for n, found in by_name(runs).items()}
 
 
 def rank_times(runs: Sequence[Times], *phases: int) -> Floats:
-    """(n_ranks,) seconds per set, summed over these phases. Runs without timed sets are left out."""
+    """(n_ranks,) seconds per set, summed over phases, of runs with timed sets."""
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
 
 
@@ -128,14 +128,14 @@ def host_of(record: Record, rank: int) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Communication:
-    """Time of CG and of its communication per rank: the median over the sets of a run, then over runs."""
+    """Time of CG and its communication per rank: median over sets, then over runs."""
 
     cg: Floats  # (n_ranks,) seconds
     spent: Floats  # (n_ranks,) seconds
 
     @property
     def share(self) -> float:
-        """Communication / CG, both means over ranks (Ferreira 2006). Lies in the range of `by_rank`."""
+        """Communication / CG, both means over ranks (Ferreira 2006)."""
         return float(self.spent.sum() / self.cg.sum()) if self.cg.any() else 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""The network part of a profile as text: cost of messages, all-reduces, contention, H of the ranks."""
+"""The network of a profile as text: messages, all-reduces, contention, H of the ranks."""
 
 from collections.abc import Sequence
 
@@ -72,7 +72,7 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
 
 
 def _shown(network: Network) -> tuple[int, ...]:
-    """Sizes whose costs are printed: SHOWN if measured, otherwise a selection of the measured ones."""
+    """Sizes whose costs are printed: SHOWN if measured, else a selection."""
     known = (network.settings.sizes if network.settings else ()) or SHOWN
     if set(SHOWN) <= set(known):
         return SHOWN

@@ -1,4 +1,4 @@
-"""What `fembench nodes` prints: one line, a table of nodes, a table of kinds, and what slow nodes cost."""
+"""What `fembench nodes` prints: a line, tables of nodes and kinds, what slow nodes cost."""
 
 from collections.abc import Sequence
 
@@ -83,7 +83,7 @@ def as_text(record: NodesRecord, found: NodesFindings) -> str:
     "speed speed_low speed_high: speed | .2f",
 )
 def nodes_table(record: NodesRecord | None, most: int = 0) -> Rows:
-    """One row per node; of more than `most` nodes, one per node that is slow or disturbed (0: of all)."""
+    """One row per node; of more than `most`, those slow or disturbed (0: all)."""
     speeds = host_speeds(record)
     rows = list(zip(record.first.nodes, slow_nodes(record).nodes)) if record else []
     for node, verdict in rows:

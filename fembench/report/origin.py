@@ -55,7 +55,7 @@ def hosts(records: Iterable[Record]) -> Rows:
     "kind; runs; differs_in: differs from A in; cpu_model: CPU; clock; commit; versions",
 )
 def kinds(records: Sequence[Record]) -> Rows:
-    """Kinds of measurement that are not compared with each other; empty if there is only one kind."""
+    """Kinds of measurement that are not compared with each other; empty if all are alike."""
     found = kinds_of(records)
     return [
         (

@@ -161,7 +161,7 @@ def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
 
 
 def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
-    """Write times, time lines and deformed bodies into target/exports; returns the paths inside `target`."""
+    """Write times, time lines and VTU files into target/exports; returns their paths there."""
     folder = target / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
@@ -180,7 +180,7 @@ def render(
     files: Sequence[str],
     synthetic: Sequence[str] | None = None,
 ) -> str:
-    """A page from a template of this folder. `synthetic`: the emulation; None: that of the records."""
+    """A page from a template. `synthetic`: the emulation; None: that of the records."""
     here, html = jinja2.FileSystemLoader(Path(__file__).parent), template.endswith(".html.j2")
     environment = jinja2.Environment(
         loader=here,

@@ -103,7 +103,7 @@ def _parity(record: PeersRecord) -> str:
 
 
 def _load(record: PeersRecord) -> str:
-    """A sentence on the load of the hosts before the session, which limits how small a difference counts."""
+    """A sentence on the load before the session, which limits what difference counts."""
     busy = max(record.environment.hosts, key=lambda h: h.load_average / h.cores)
     others = " (the host was busy: expect noise)" if busy.load_average > 0.25 * busy.cores + 0.25 else ""
     crowded = " There were more ranks than cores: ignore times on several ranks."
@@ -121,7 +121,7 @@ def _load(record: PeersRecord) -> str:
     "base: best serial peer; base_to_solution_s: its set-up + solve",
 )
 def _base(record: PeersRecord) -> Rows:
-    """Speedup of the fastest solver of fembench over one rank of it, and over the best serial peer."""
+    """Speedup of our fastest solver over one rank of it, and over the best serial peer."""
     base, alone = best_serial(record), own_best(record, 1)
     for ranks in sorted({1, record.case.placement.ranks}):
         best = own_best(record, ranks)

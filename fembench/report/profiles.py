@@ -1,4 +1,4 @@
-"""A machine profile as text: hosts, the speed matrix, and speeds by data size and number of ranks."""
+"""A machine profile as text: hosts, the speed matrix, speeds by size and ranks."""
 
 import math
 import statistics
@@ -34,7 +34,7 @@ def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
 
 
 def head(profile: Profile) -> str:
-    """The heading: ranks, hosts and software, with the label SYNTHETIC if the speeds are emulated."""
+    """The heading: ranks, hosts, software, and SYNTHETIC if the speeds are emulated."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
     ranks, hosts = plural(len(e.rank_host), "rank"), plural(len(e.hosts), "host")
@@ -62,7 +62,7 @@ def hosts_table(profile: Profile) -> Rows:
 
 
 def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
-    """The speed matrix: one row per rank, one column per phase, each value with half its interval."""
+    """The speed matrix, a row per rank, a column per phase: values with half intervals."""
     matrix = speed_matrix(profile, level)
     label = " (SYNTHETIC)" if profile.environment.synthetic else ""
     title = f"Speeds{label}, data in {level}, all ranks of a host at once; ± half the 95 % interval"
@@ -88,7 +88,7 @@ def _with_interval(value: float, part: float) -> str | None:
 
 
 def sizes_table(profile: Profile, host: int) -> str:
-    """Speeds of a host's median rank by level, all ranks at once; in memory, also with fewer ranks."""
+    """Speeds of a host's median rank by level, all at once; in memory, also with fewer."""
     e, everyone = profile.environment, ranks_on(profile, host)
     mine = [s for s in profile.speeds if e.rank_host[s.rank] == host]
     counts = sorted({s.corunning for s in mine})
@@ -147,7 +147,7 @@ def others_used(host: HostFacts) -> str:
 
 
 def _still_cached(profile: Profile, host: int) -> str:
-    """A warning if a host's matrices 'in memory' have less than twice the size of its L3 cache, else ""."""
+    """A warning if matrices 'in memory' are less than twice a host's L3 cache, else ""."""
     e = profile.environment
     facts, ranks = e.hosts[host], e.rank_host.count(host)
     inside = [

@@ -119,7 +119,7 @@ def variants(found: Iterable[Result]) -> list[str]:
 
 
 def kinds_of(records: Iterable[Record]) -> list[Record]:
-    """One record of each kind; kinds differ in CPU, libraries, clock, … and must not be compared."""
+    """One record of each kind; kinds differ in CPU, libraries, clock, … and are not compared."""
     kinds: list[Record] = []
     for record in sorted(records, key=lambda r: (r.created, r.id)):
         if all(kind_difference(kind, record) for kind in kinds):
@@ -200,7 +200,7 @@ def rounded_shares(text: str) -> str:
 
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
-    """The siblings that agree with `pool` in the main fields, so that only other fields tell them apart."""
+    """The siblings that only fields other than the main ones tell from `pool`."""
     mine = pool.case.flat()
     return [p for p in siblings if all(p.case.flat()[f] == mine[f] for f in MAIN)]
 

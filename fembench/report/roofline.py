@@ -125,7 +125,7 @@ def held_in(record: Record) -> str:
 
 
 def partly_cached(record: Record) -> bool:
-    """Whether L3 caches hold so much of the matrix that its bandwidth is neither theirs nor the memory's."""
+    """Whether L3 holds so much of the matrix that its bandwidth is of neither."""
     return PARTLY <= _share_in_l3(record) < 1
 
 
@@ -156,7 +156,7 @@ def phase_works(record: Record) -> dict[str, Floats]:
 
 
 def _recipe(record: Record) -> Recipe | None:
-    """The steps of an iteration; None where their cost is not known, or has a part that a record lacks."""
+    """The steps of an iteration; None if their cost is not known, or not in a record."""
     try:
         one = recipe(record.case.method)
     except InputError:

@@ -60,7 +60,7 @@ def _remarks(result: Result) -> list[str]:
 
 
 def _spread(result: Result) -> list[str]:
-    """Half the range of the medians of repeated runs: the part of the scatter that more sets do not show."""
+    """Half the range of the medians of repeated runs, which more sets do not show."""
     cg = result.times.get(CG)
     if cg is None or cg.runs < 2 or not cg.median:
         return []
@@ -79,7 +79,7 @@ def _spread(result: Result) -> list[str]:
     "makes: verdict; rule; result; value; threshold: expected; note; cases; which: which cases",
 )
 def reasons(results: Sequence[Result]) -> Rows:
-    """Rules that are not met, each once with its worst value and the cases concerned; INVALID first."""
+    """Rules that are not met, once each, with worst value and cases; INVALID first."""
     broken: dict[tuple[str, ...], list[Rule]] = {}
     cases: dict[tuple[str, ...], dict[str, None]] = {}  # in their order, each once
     for r in results:
@@ -157,7 +157,7 @@ def case_name(case: Case) -> str:
 
 
 def summary_line(record: Record) -> str:
-    """Verdict, case, equations, iterations, CG time of the slowest rank, share of communication."""
+    """Verdict, case, equations, iterations, longest CG time, share of communication."""
     times = times_of(record)
     cg = times.slowest(phases.CG)
     words = [

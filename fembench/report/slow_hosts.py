@@ -43,7 +43,7 @@ class HostAdvice:
 
 
 def host_advice(found: Sequence[Result], speeds: HostSpeeds) -> HostAdvice | None:
-    """The advice on slow hosts; from the record of nodes if no runs show it. None without a slow host."""
+    """The advice on slow hosts, from runs or else the record of nodes; None without one."""
     slow = slow_hosts(found, speeds)
     if slow is not None and (slow.weighted or slow.without):
         return _from_runs(slow)

@@ -55,7 +55,7 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base
 
 
 def all_speedups(found: Sequence[Result], quantity: str = CG, base: int = 0) -> list[Speedup]:
-    """The speedup of every result on more than `base` ranks. Raises InputError if there is no such base."""
+    """The speedup of each result on more than `base` ranks. Raises InputError without it."""
     counts = sorted({r.ranks for r in found})
     if base and base not in counts:
         raise InputError(f"--base {base}: no run on {ranks_in_words(base)}; runs are on {counts} ranks")
@@ -81,7 +81,7 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
 
 
 def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> list[str]:
-    """A note if the same case takes longer than on fewer ranks, with the number of ranks to use."""
+    """A note if the case is faster on fewer ranks, with the number to use."""
     fewer = (r for r in everyone if r.mesh == result.mesh and r.ranks < result.ranks)
     best, mine = fastest(bases(result, fewer, RANKS), quantity), result.times[quantity]
     if best is None or ratio_range(best.times[quantity], mine)[1] >= 1:
@@ -103,7 +103,7 @@ def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> li
 
 
 def superlinear(run: Record, base: Record) -> str:
-    """Possible explanations of a super-linear speedup: data that now fit in a cache, or saved work."""
+    """What may explain a super-linear speedup: data that now fit in a cache, saved work."""
     mine, alone = max(run.solve.bytes), max(base.solve.bytes)
     note = f"super-linear: a rank touches {units.size(mine)} per iteration, {units.size(alone)} on "
     note += f"{ranks_in_words(base.case.placement.ranks)}; "
@@ -115,7 +115,7 @@ def superlinear(run: Record, base: Record) -> str:
 
 
 def _by_cache(mine: float, alone: float, caches: dict[str, int]) -> str:
-    """A sentence on which cache, if any, holds the data of a rank here but not those of the base."""
+    """Which cache, if any, holds the data of a rank here but not those of the base."""
     if not caches:
         return "cache sizes are unknown"
     by_size = sorted(caches.items(), key=lambda item: item[1])
@@ -159,7 +159,7 @@ def _speedups(found: Iterable[Speedup], quantity: str, peers: PeersRecord | None
 
 
 def speedups(found: Sequence[Speedup], quantity: str, peers: PeersRecord | None = None) -> Table:
-    """Speedup and efficiency of one time, with the base of every row; with `peers`, also over the best."""
+    """Speedup and efficiency of one time, with their base; with `peers`, over the best."""
     return dataclasses.replace(
         _speedups(found, quantity, peers),
         name="speedup_" + quantity.replace(" + ", "_"),

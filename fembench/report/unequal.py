@@ -218,7 +218,7 @@ def against_alone(found: Sequence[Unequal]) -> Rows:
     "speeds_from; remarks",
 )
 def efficiency(found: Sequence[Unequal]) -> Rows:
-    """One row per run: the number of ranks in units of the fastest, their efficiency, and its bounds."""
+    """One row per run: its ranks in units of the fastest, their efficiency, its bounds."""
     for u in found:
         bounds, name = u.bounds or (np.nan,) * 3, next(iter(u.alone), None)
         used = u.seconds, u.equivalent, u.e_het, u.e_het_ends
@@ -237,7 +237,7 @@ def efficiency(found: Sequence[Unequal]) -> Rows:
     BOUNDS,
 )
 def bounds(found: Sequence[Speedup], unequal: Sequence[Unequal]) -> Rows:
-    """One row per run that has a speedup over one rank and is not among the unequal ones: its bounds."""
+    """One row per run with equal ranks and a speedup over one rank: its bounds."""
     apart = {id(u.result) for u in unequal}
     judged = [s for s in found if s.base and s.base.ranks == 1 and id(s.result) not in apart]
     return [(*case_of(s.result), s.ratio, *bounds_of(s.result, s.base)) for s in judged if s.base]

@@ -52,7 +52,7 @@ def weak_points(found: Sequence[Result], base: int = 0) -> list[WeakPoint]:
 
 
 def weak_series(found: Sequence[Result]) -> list[list[Result]]:
-    """Results of one method whose equations per rank are nearly equal, on two or more different P."""
+    """Results of one method with nearly equal equations per rank, on two or more P."""
     usable = [r for r in found if r.pool.status != "INVALID" and ITERATION in weak_times(r)]
     made: list[list[Result]] = []
     for r in sorted(usable, key=per_rank):
@@ -66,7 +66,7 @@ def weak_series(found: Sequence[Result]) -> list[list[Result]]:
 
 
 def _one_mesh(series: Sequence[Result]) -> list[Result]:
-    """A series with one mesh on each P: of several, the one nearest to the typical size per rank."""
+    """A series with one mesh on each P: that nearest to the typical size per rank."""
     typical = median(per_rank(r) for r in series)
     nearest: dict[int, Result] = {}
     for r in sorted(series, key=lambda r: abs(per_rank(r) - typical)):
@@ -80,7 +80,7 @@ def per_rank(result: Result) -> float:
 
 
 def _belongs(series: Sequence[Result], r: Result) -> bool:
-    """Whether a result continues a series: of its size per rank, not of a mesh that it has on other ranks."""
+    """Whether a result continues a series: of its size per rank, not of a mesh that it has."""
     first = series[0].record
     grown = all(r.mesh != other.mesh or r.ranks == other.ranks for other in series)
     alike = first.mesh.element == r.record.mesh.element and difference(first, r.record, SIZE) is None
@@ -137,7 +137,7 @@ def _sizes(series: Sequence[Result]) -> str:
 
 
 def _efficiency(alone: Time, mine: Time, result: Result, base: Result) -> tuple[float, float, float]:
-    """With the ends of its interval; a rank with more equations than those of the base may take longer."""
+    """With the ends of its interval; larger parts than those of the base may take longer."""
     more = per_rank(result) / per_rank(base)
     low, high = (1.0, 1.0) if base is result else ratio_range(alone, mine)
     return more * alone.median / mine.median, more * low, more * high

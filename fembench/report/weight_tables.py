@@ -1,4 +1,4 @@
-"""Tables of weights: those that would balance each case, from its own runs, and one with its origin."""
+"""Tables of weights: those that would balance each case, and one with its origin."""
 
 from collections.abc import Iterable
 

@@ -100,7 +100,7 @@ def median_ratio(a: Samples, b: Samples) -> float:
 
 
 def _positive(samples: Samples) -> Array:
-    """The samples as an array. Raises ValueError if one is zero or negative: it has no logarithm."""
+    """The samples as an array. Raises ValueError unless all are positive."""
     x = np.asarray(samples, dtype=float)
     if np.any(x <= 0):
         raise ValueError(f"sample {x[x <= 0][0]:g}; expected times above zero")
@@ -152,5 +152,5 @@ def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray
 
 
 def enough(equal: Array, weighted: Array, ideal: Array) -> bool:
-    """Whether there are enough samples for an interval: three of each; the ideal may be one number."""
+    """Whether there are samples for an interval: three of each; the ideal may be one."""
     return min(len(equal), len(weighted)) >= FEWEST and (len(ideal) == 1 or len(ideal) >= FEWEST)

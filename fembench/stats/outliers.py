@@ -63,7 +63,7 @@ def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> 
 
 
 def from_deviations(deviations: Array, tests: int = 0, level: float = LEVEL) -> Ratios:
-    """As `ratios_alike`, from (n, rounds) logarithms of ratios to what is typical in each round."""
+    """As `ratios_alike`, from (n, rounds) logarithms of ratios to the typical ones."""
     n, rounds = deviations.shape
     centre = np.median(deviations, axis=1)
     centre = centre - np.median(centre)
@@ -83,7 +83,7 @@ def standard_error(deviations: Array) -> Array:
 
 
 def joint_level(tests: int, level: float = LEVEL) -> float:
-    """The level of each of `tests` intervals that hold together with probability `level` (Sidak 1967)."""
+    """The level of each of `tests` intervals that hold together at `level` (Sidak 1967)."""
     return float(level ** (1 / max(tests, 1)))
 
 

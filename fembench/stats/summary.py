@@ -50,7 +50,7 @@ def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def fewest_for(level: float = LEVEL) -> int:
-    """How many samples an interval of the median needs: six at 95 %. Raises ValueError for 0 or 1."""
+    """Samples that an interval of the median needs: six at 95 %. Raises ValueError for 0 or 1."""
     if not 0 < level < 1:
         raise ValueError(f"level {level:g}; expected a number between 0 and 1, both excluded")
     return math.ceil(1 - math.log2(1 - level))
@@ -84,7 +84,7 @@ def precision(samples: Samples, level: float = LEVEL) -> float:
 
 
 def quartile_spread(samples: Samples) -> float:
-    """The interquartile range over the median; nan if there are no samples, or if the median is zero."""
+    """The interquartile range over the median; nan without samples, or for a median of 0."""
     low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75]) if len(samples) else (math.nan,) * 3
     return float((high - low) / middle) if middle else math.nan
 

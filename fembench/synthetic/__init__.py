@@ -1,1 +1,1 @@
-"""Emulated slowness and labs of network namespaces: everything whose results are labelled SYNTHETIC."""
+"""Emulated slowness and labs of network namespaces: their results are labelled SYNTHETIC."""

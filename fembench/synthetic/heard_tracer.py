@@ -1,4 +1,4 @@
-"""A tracer that reports spans and iterations as they come: emulated slowness acts inside the spans."""
+"""A tracer that reports spans as they come: emulated slowness acts inside them."""
 
 from collections.abc import Callable
 from operator import attrgetter

@@ -65,7 +65,7 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def up(path: Path | str, folder: Path = FOLDER) -> LabState:
-    """Build the lab that a TOML file describes. Raises InputError, after removing an incomplete lab."""
+    """Build the lab of a TOML file. Raises InputError, after removing an incomplete one."""
     require_root()
     trees = lab_groups.hierarchies()
     usable = lab_groups.usable_cpus(trees)
@@ -119,7 +119,7 @@ def down(name: str, folder: Path = FOLDER) -> list[str]:
 
 
 def set_speed(name: str, host: str, speed: float, folder: Path = FOLDER) -> LabState:
-    """Give a host another fraction of its CPUs' time, even while processes run there. Raises InputError."""
+    """Give a host another fraction of its CPUs' time, also under load. Raises InputError."""
     require_root()
     state = state_of(name, folder)
     trees = lab_groups.hierarchies()
@@ -172,7 +172,7 @@ def only_lab(folder: Path = FOLDER) -> str:
 
 
 def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder: Path = FOLDER) -> None:
-    """Replace this process by `command`, run at the head of a lab. Raises InputError; never returns."""
+    """Become `command`, run at the head of a lab. Raises InputError; never returns."""
     require_root()
     if not command:
         raise InputError(
@@ -188,7 +188,7 @@ def enter(state: LabState, command: Sequence[str], *, spin: bool = False, folder
 def environment(
     state: LabState, variables: Mapping[str, str], *, spin: bool = False, folder: Path = FOLDER
 ) -> dict[str, str]:
-    """`variables`, and those that make MPI (Open MPI 4 and 5, MPICH, Intel MPI) and fembench use the lab."""
+    """`variables`, and those that make MPI (any library) and fembench use the lab."""
     home = folder / state.cluster.name
     agent, network = str(home / "agent"), state.cluster.network
     kept = {name: value for name, value in variables.items() if name not in PLACEMENT}

@@ -69,7 +69,7 @@ class LabCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def read_cluster(path: Path | str, usable: tuple[int, ...]) -> LabCluster:
-    """The cluster in a TOML file, checked against the CPUs that are usable here. Raises InputError."""
+    """The cluster in a TOML file, checked against the CPUs here. Raises InputError."""
     cluster = read_toml(path, LabCluster)
     check(cluster, usable, str(path))
     return cluster
@@ -122,7 +122,7 @@ def bits_per_second(rate: str, where: str = "link") -> float:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises InputError for a name that cannot be one of a lab or a host, or leads elsewhere as a path."""
+    """Raises InputError for a name that no lab or host can have, or that leads elsewhere."""
     if not _NAME.fullmatch(name):
         raise InputError(f"{where} '{shown(name)}'; expected 1 to 30 of a-z, 0-9 and - (not at an end)")
 

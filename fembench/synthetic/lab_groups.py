@@ -40,7 +40,7 @@ class Hierarchy(NamedTuple):
 
 
 def hierarchies(root: Path = ROOT) -> list[Hierarchy]:
-    """The trees that hold cpu and cpuset, each once. Raises InputError if a controller has no tree."""
+    """The trees that hold cpu and cpuset, each once. Raises InputError if one has none."""
     found: dict[Path, Hierarchy] = {}
     missing = list(NEEDED)
     for line in read(root / "proc/mounts").splitlines():
@@ -80,7 +80,7 @@ def make(cluster: LabCluster, trees: Sequence[Hierarchy], usable: Sequence[int])
 
 
 def slow(cluster: LabCluster, host: LabHost, trees: Sequence[Hierarchy]) -> None:
-    """Give a host its speed from now on, by a tenant or a quota. Raises InputError: the kernel's reason."""
+    """Give a host its speed from now on. Raises InputError with the kernel's reason."""
     tops = {tree: tree.mount / f"{PREFIX}{cluster.name}" for tree in trees}
     groups = [top / f"{TENANT}{host.name}" for tree, top in tops.items() if "cpuset" in tree.controllers]
     for group in groups:

@@ -195,7 +195,7 @@ class EmulatedSlowness:
             self._used = time.thread_time_ns()
 
     def _await_turn(self, phase: int) -> None:
-        """Let others compute first if the duration of the phase is known and leaves time for it."""
+        """Let others compute first if the known duration of the phase leaves time for it."""
         least = self._least.get((self._work, *self._before, phase), 0.0) * self._amounts.get(phase, 1.0)
         spare = least * (self._times - RESERVE) - self._late
         if spare > 0:

@@ -18,7 +18,7 @@ class Change(NamedTuple):
 
 
 def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
-    """(ranks,) speeds in (0, 1] from "1,1,0.5,0.25"; all 1 if the text is empty. Raises InputError."""
+    """(ranks,) speeds in (0, 1] from "1,1,0.5,0.25"; all 1 for "". Raises InputError."""
     if not text:
         return (1.0,) * ranks
     try:

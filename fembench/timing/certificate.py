@@ -70,7 +70,7 @@ class Certifier:
     """Chooses the clock before a run (`start`) and checks it afterwards (`finish`)."""
 
     def __init__(self, asked: str = "auto", agree: Callable[[Costs], Costs] = lambda costs: costs) -> None:
-        """`agree` combines the costs of all ranks, so that all choose the same clock. It is collective."""
+        """`agree` combines all ranks' costs, so that all choose one clock. Collective."""
         clocks.check_name(asked)
         self.asked = asked
         self._agree = agree
@@ -101,7 +101,7 @@ class Certifier:
         return (f"ticks/s differ by {drift:.1e} within 20 ms" if drift > LIMIT else ""), drift
 
     def _choose(self, objection: str) -> tuple[str, str]:
-        """The clock to use and how it was chosen: the cheapest that may be used on every rank. Collective."""
+        """The clock to use, the cheapest for every rank, and why. Collective."""
         names = [FALLBACK] if objection else ["tsc", FALLBACK]
         costs = self._agree({n: clocks.reading_ns(self._opened(n)) for n in names})
         if self.asked == "tsc":

@@ -48,7 +48,7 @@ CLOCKS = ("tsc", "perf_counter_ns")
 
 
 def has_tsc() -> bool:
-    """Whether the counter can be read: the compiled module is built and the processor has a counter."""
+    """Whether the counter can be read: by the compiled module, on this processor."""
     return compiled is not None and compiled.has_tsc()
 
 
@@ -91,7 +91,7 @@ def rate_between(a: Pair, b: Pair) -> Rate:
 
 
 def calibrate(pause: float = PAUSE) -> Rate:
-    """Ticks per second of the counter, over `pause` seconds. Raises InputError if there is none."""
+    """Ticks per second of the counter, over `pause` seconds. Raises InputError without it."""
     if not has_tsc():
         raise InputError("no processor counter can be read here: the compiled module is not built")
     before = pair()
@@ -117,7 +117,7 @@ def quantum_ns(clock: Clock) -> float:
 
 
 def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
-    """The smallest positive number that makes up a tenth of the positive numbers, else the smallest."""
+    """The smallest number that is a tenth of the positive ones, else the smallest of them."""
     values, times = np.unique(ticks[ticks > 0], return_counts=True)
     if not len(values):
         return float("inf")
@@ -126,7 +126,7 @@ def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
 
 
 def reading_ns(clock: Clock) -> float:
-    """Cost of one reading inside a span (in C if compiled, else in Python): the least mean over batches."""
+    """Cost of one reading inside a span: the least mean over batches."""
     return min(float(differences(clock, 500).mean()) for _ in range(9)) / clock.ticks_per_second * 1e9
 
 
@@ -142,7 +142,7 @@ def read_ns(clock: Clock) -> float:
 
 
 def span_ns(tracer: TracerLike, phase: int = 0) -> float:
-    """Median cost of one recorded span from Python, the empty loop subtracted. Resets the tracer."""
+    """Median cost of a recorded span from Python, less the empty loop. Resets the tracer."""
     begin, end = tracer.begin, tracer.end
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""What to do with measured weights: use them, ignore them, or leave a host out. Pure functions of numbers."""
+"""What to do with measured weights: use them, ignore them, or leave a host out."""
 
 import math
 from collections.abc import Mapping, Sequence

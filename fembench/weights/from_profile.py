@@ -106,7 +106,7 @@ def _paired(hosts: Sequence[str], samples: Sequence[Array]) -> Array:
 
 
 def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list[int]]:
-    """The ranks of each host as one group; one group per rank if their numbers of visits differ."""
+    """The ranks of each host as a group; one per rank if their numbers of visits differ."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for host in dict.fromkeys(hosts):
         ranks = [p for p, other in enumerate(hosts) if other == host]

@@ -90,7 +90,7 @@ def _of_nodes(record: NodesRecord) -> HostSpeeds:
 
 
 def owner_speeds(runs: Sequence[Record]) -> HostSpeeds:
-    """The same of what a run could leave out: the hosts, or the ranks of one host. Emulated speeds count."""
+    """The same of what a run could leave out: hosts, or ranks of one; also emulated."""
     return _of_runs(runs, lambda run: tuple(dict.fromkeys(owners_of(run))), emulated=True)
 
 
@@ -152,7 +152,7 @@ def _speeds(run: Record, names: Sequence[str]) -> list[float]:
 
 
 def _fastest_kind(speeds: Array, models: Sequence[str]) -> list[int]:
-    """The hosts that are the typical host together: those of the fastest processor, or its fastest host."""
+    """The hosts that are typical: those of the fastest processor, or its fastest host."""
     kinds = {model: [k for k, other in enumerate(models) if other == model] for model in models}
     typical = [k if len(k) >= FEWEST_ALIKE else [max(k, key=speeds.__getitem__)] for k in kinds.values()]
     return max(typical, key=lambda members: float(np.median(speeds[members])))

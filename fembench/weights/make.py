@@ -145,7 +145,7 @@ def by_time(records: Sequence[Record]) -> Weights:
 
 
 def by_finish(records: Sequence[Record], communication: Communication) -> Weights:
-    """Rule `comm`: all ranks finish together, with (P,) seconds per set from `communication(shares)`."""
+    """Rule `comm`: all finish together, with (P,) s per set from `communication(shares)`."""
     check_same(records)
     seen = pooled(records)
     cost = np.median(seen.cost, axis=0)
@@ -222,7 +222,7 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
 
 
 def provisional(records: Sequence[Record]) -> tuple[str, ...]:
-    """A note on the PROVISIONAL records: how many, and the first reason per rule; () if there are none."""
+    """A note on PROVISIONAL records: how many, the first reason per rule; () without any."""
     found = [r for r in records if r.verdict.status == "PROVISIONAL"]
     reasons: dict[str, str] = {}
     for text in (reason for record in found for reason in record.verdict.reasons):
@@ -258,7 +258,7 @@ def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
 
 
 def natural_tasks(times: Sequence[float]) -> int:
-    """Number of tasks, if the slowest host gets one and each other host as many as it does meanwhile."""
+    """Tasks, if the slowest host gets one and the others as many as they do meanwhile."""
     t = _positive(times)
     return int(np.floor(t.max() / t + 1e-9).sum())
 

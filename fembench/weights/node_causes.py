@@ -36,7 +36,7 @@ class NodeLosses(NamedTuple):
 def losses_of(
     nodes: Sequence[NodeSamples], launch: NodesLaunch, typical: Sequence[NodeSamples]
 ) -> list[NodeLosses]:
-    """Of each node, beyond the typical ones. Nodes that share a host have no counters: none is known."""
+    """Of each node, beyond the typical ones; none known of nodes that share a host."""
     on_host, hosts = Counter(node.host for node in launch.nodes), launch.environment.hosts
 
     def of(node: NodeSamples) -> dict[str, float]:
@@ -131,7 +131,7 @@ def _quota(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
 
 
 def _load(one: NodeRatio, losses: NodeLosses) -> str:
-    """What else used the processors, if that explains at least half of what the node lacks; else ""."""
+    """What else used the processors, if that is half of what the node lacks; else ""."""
     lacking, held = 1 - one.ratio, 1 - one.busy
     who, percent = _most(losses)
     if percent > 0 and percent / 100 >= HALF * lacking:

@@ -58,7 +58,7 @@ def hosts_of(record: Record) -> tuple[str, ...]:
 
 
 def owners_of(record: Record) -> tuple[str, ...]:
-    """For each rank what could be left out: its host, or the rank itself if all are on one host."""
+    """For each rank what could be left out: its host, or the rank if all are on one."""
     hosts = hosts_of(record)
     if len(set(hosts)) > 1:
         return hosts

@@ -1,4 +1,4 @@
-"""What the runs of a tuning prove: gain, captured gain, efficiency, imbalance, speeds and verdict."""
+"""What the runs of a tuning prove: gain, efficiency, imbalance, speeds and verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Proof:
 
 
 def prove(finished: Trail) -> Proof:
-    """The proof from the runs of a finished tuning: of its comparison, those that nothing disturbed."""
+    """The proof from the runs of a tuning: of its comparison, those not disturbed."""
     trail = finished.quiet
     first, compared = trail.equal[0], [*trail.equal, *trail.weighted, *trail.without]
     n_cells = first.mesh.n_cells

@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 def as_text(proof: Proof, weights: Weights) -> str:
-    """The proof as text: shares, times, gain, imbalance, the slowest host or rank and the verdict."""
+    """The proof as text: shares, times, gain, imbalance, slowest host or rank, verdict."""
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     parts = [
         *label,

@@ -54,7 +54,7 @@ def heterogeneous_efficiency(work: float, speeds: npt.ArrayLike, seconds: float)
 
 
 def imbalance(busy: npt.ArrayLike) -> Array:
-    """max / mean - 1 over the ranks, the first axis of `busy` (P,) or (P, n_phases); 0 for an empty phase."""
+    """max / mean - 1 over the ranks of `busy` (P,) or (P, n_phases); 0 for an empty phase."""
     t = np.asarray(busy, float)
     mean = t.mean(axis=0)
     return np.asarray(np.divide(t.max(axis=0), mean, out=np.ones_like(mean), where=mean > 0) - 1)
@@ -120,7 +120,7 @@ def gustafson(g: float, processors: Number) -> Number:
 
 
 def amdahl_fraction(g: float, processors: float) -> float:
-    """The f with which Amdahl's law gives the same speedup as Gustafson's with g (3.5, corrected)."""
+    """The f with which Amdahl's law gives Gustafson's speedup with g (3.5, corrected)."""
     return g / (g + (1 - g) * processors)
 
 

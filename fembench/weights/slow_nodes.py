@@ -259,7 +259,7 @@ def _judged(
     ratios: dict[Quantity, NodeRatio],
     reference: Sequence[int],
 ) -> Judged:
-    """`ratios`: of its kind, or its own, over `reference`: nodes that are the typical node together."""
+    """`ratios`: of its kind, or its own, over `reference`, the nodes that are typical."""
     verdict, nodes, fastest = found.nodes[k], record.first.nodes, found.nodes[reference[0]].kind
     kind, typical = found.kinds[verdict.kind], found.kinds[fastest]
     worst = min((ratios[q] for q in PACE), key=lambda one: one.ratio)

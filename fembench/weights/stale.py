@@ -48,7 +48,7 @@ REMEDY = {
 
 
 def disturbance(environments: Sequence[Environment], what: str = "speeds and shares") -> str:
-    """One line with cause, hosts and remedy, if foreign work took CPU time in some of these runs, or ""."""
+    """A line with cause, hosts and remedy if foreign work took CPU time in runs, or ""."""
     causes = foreign_work(environments)
     if not causes:
         return ""

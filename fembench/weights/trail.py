@@ -1,4 +1,4 @@
-"""The runs of `fembench tune`, and what follows from them: the weights to prove, and whom to leave out."""
+"""The runs of `fembench tune`: the weights to prove, and whom to leave out."""
 
 from dataclasses import dataclass, field, replace
 
@@ -40,7 +40,7 @@ class Trail:
 
     @property
     def quiet(self) -> "Trail":
-        """Only those turns of the comparison that no foreign work disturbed; all of them if there is none."""
+        """The turns of the comparison that no foreign work disturbed; if none, all."""
         turns = list(zip(self.equal, self.weighted, self.without or self.equal))
         kept = [turn for turn in turns if not foreign_work([run.environment for run in turn])]
         equal, weighted, without = map(list, zip(*(kept or turns)))
@@ -48,7 +48,7 @@ class Trail:
 
     @property
     def weights(self) -> Weights:
-        """The weights to compare with equal shares: those with the fastest run; after one round, its own."""
+        """The weights to compare: those with the fastest run; after one round, its own."""
         if not self.tried:
             return self.rounds[-1][1]
         return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
@@ -60,7 +60,7 @@ def gains_of(trail: Trail) -> dict[str, float]:
 
 
 def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
-    """The weighted run without the weakest owner; None if that one contributes much or cannot be left out."""
+    """The weighted run without the weakest owner; None if it contributes much or must stay."""
     gains = gains_of(trail)
     weakest = min(gains, key=lambda owner: gains[owner])
     if len(gains) < 2 or gains[weakest] > WEAK:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def whole_examination(hostfile: str = "") -> list[Finding]:
-    """Every finding. A library that the check-up itself needs and does not find is the only one then."""
+    """Every finding; only the missing library if the check-up itself needs one."""
     try:
         return list(examine(hostfile))
     except ModuleNotFoundError as error:

@@ -11,7 +11,7 @@ __all__ = ["as_table", "as_text", "down", "enter", "set_speed", "status", "up"]
 
 
 def enter(command: Sequence[str], name: str = "", *, spin: bool = False) -> None:
-    """Become a command that runs in the lab. `spin`: its waiting ranks do not sleep. Raises InputError."""
+    """Become a command in the lab. `spin`: its waiting ranks do not sleep. Raises InputError."""
     words = command[1:] if command[:1] == ["--"] else command
     lab.enter(lab.state_of(name or lab.only_lab()), words, spin=spin)
 

@@ -30,7 +30,7 @@ def write_box(
 
 
 def describe(mesh: str) -> dict[str, Any]:
-    """Counts, equations, hash, quality, volume and tags of a preset, box or file. Raises InputError."""
+    """Counts, hash, quality, volume and tags of a preset, box or file. Raises InputError."""
     return summary(resolve(mesh))
 
 

@@ -42,7 +42,7 @@ class NodesFound:
 
 
 def analysed(record: NodesRecord | Path | str, path: str = "") -> NodesFound:
-    """What follows from a record, from its file, or from the newest in a folder. Raises InputError."""
+    """What follows from a record, its file, or the newest in a folder. Raises InputError."""
     return NodesFound(record if isinstance(record, NodesRecord) else load_nodes(record), path)
 
 

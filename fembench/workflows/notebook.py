@@ -91,7 +91,7 @@ class Runs(Sequence[Record]):
         return times.summary(self.results)
 
     def phases(self) -> Table:
-        """One row per case and phase: seconds on the slowest rank, their interval, the slowest rank."""
+        """One row per case and phase: seconds on the slowest rank, their interval, that rank."""
         return times.phases(self.results)
 
     def speedup(self, quantity: str = "cg", base: int = 0) -> Table:
@@ -107,7 +107,7 @@ class Runs(Sequence[Record]):
         return scaling.speedups(all_speedups(self.results, quantity, base), quantity)
 
     def weights(self) -> Table:
-        """One row per rank of each case on several ranks: the share that would balance it, its interval."""
+        """One row per rank of each case on several: the share that would balance it, its interval."""
         return weights_table(self.results)
 
     def plot(self, name: str) -> Plot:

@@ -1,4 +1,4 @@
-"""Times of a case on some numbers of ranks, predicted from a machine profile, and scored against a run."""
+"""Times of a case by number of ranks, predicted from a profile, and scored against a run."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class PredictAsked:
 
 
 def predicted(asked: PredictAsked) -> tuple[Predictor, Answers]:
-    """The answers, and what they rest on. Tells the limits of the profile as progress. Raises InputError."""
+    """The answers, and what they rest on. Tells the profile's limits. Raises InputError."""
     study, learned = _study(asked)
     cases = _cases(asked, len(study.profile.environment.rank_host))
     for line in reasons(cases):
@@ -76,7 +76,7 @@ def in_time(answers: Answers, deadline: float) -> str:
 
 
 def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
-    """(errors and state of the machine, whether it has changed): a run, added to the prediction before it."""
+    """(errors and state of the machine, whether it changed) of a run, beside its prediction."""
     record = load(against)
     before = load_prediction(prediction)
     seen = observed(before, record)
@@ -107,7 +107,7 @@ def _note(study: Predictor, answers: Answers) -> None:
 
 
 def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
-    """(the profile with edits and learned rates, the runs used for learning); edits come after learning."""
+    """(the profile with learned rates, then edits; the runs used for learning)."""
     factor = parse_factor(asked.network)
     study = open_study(
         asked.machine,

@@ -32,7 +32,7 @@ from fembench.workflows.sweep_source import SweepAsked, SweepSource, folder_of, 
 
 @contextlib.contextmanager
 def swept(asked: SweepAsked) -> Iterator[Sweep]:
-    """Run everything, then give the sweep, while its folder is held. Raises InputError, RunFailedError."""
+    """Run all, then give the sweep, its folder held. Raises InputError, RunFailedError."""
     begin = time.monotonic()
     source, there, folder = _prepared(asked)
     if asked.minutes:

@@ -1,4 +1,4 @@
-"""What the default campaign on several hosts measures before its runs: slow hosts, then their network."""
+"""What the default campaign measures before its runs on several hosts: nodes, network."""
 
 from fembench.base.errors import AllocationLostError, FembenchError, UnsharedError
 from fembench.base.progress import progress
@@ -67,7 +67,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> No
 
 
 def _raise_if_fatal(error: FembenchError) -> None:
-    """Raise an error that every later run would meet: the hosts are gone, or do not share the folder."""
+    """Raise what every later run would meet: hosts gone, or a folder not shared."""
     if isinstance(error, (AllocationLostError, UnsharedError)):
         raise error
 

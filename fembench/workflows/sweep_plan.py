@@ -60,7 +60,7 @@ def plan_of(
     hostfile: str = "",
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
-    """The jobs of a campaign. Raises InputError, also for what would be refused when the first one starts."""
+    """The jobs of a campaign. Raises InputError for all that would be refused at the start."""
     check_not_a_step()
     refuse_early(runs, folder, hostfile)
     records = folder.records()
@@ -78,7 +78,7 @@ def plan_of(
 
 
 def refuse_early(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
-    """Raises InputError if records were made on other hosts, or a run without a record lacks a file."""
+    """Raises InputError for records of other hosts, or if a run to come lacks a file."""
     _refuse_other_hosts(runs, folder, hostfile)
     for run in runs:
         missing = gone(run.case)

@@ -26,7 +26,7 @@ LEFT_OUT = "left out (no time)"
 
 
 def time_left(asked: SweepAsked, begin: float) -> float:
-    """Seconds for runs, of the --minutes that began at `begin`. Raises InputError if there are none."""
+    """Seconds left for runs, of --minutes since `begin`. Raises InputError if none are."""
     report = REPORT if asked.report else 0.0
     left = 60 * asked.minutes - report - (time.monotonic() - begin)
     if left <= 0:
@@ -131,7 +131,7 @@ class Sweep:
 def runs_of(
     source: SweepSource, folder: Folder, asked: SweepAsked
 ) -> tuple[list[CampaignRun], list[CampaignRun]]:
-    """(the runs of the campaign, all with a record); with --minutes, one of each case. Raises InputError."""
+    """(the runs of the campaign, those kept); with --minutes, one per case. Raises InputError."""
     if not asked.minutes:
         runs = weighted_runs(source.runs, asked.weights)
         return runs, [run for run in runs if folder.record(run) is not None]

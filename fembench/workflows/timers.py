@@ -9,7 +9,7 @@ __all__ = ["as_text", "as_tree", "timed"]
 
 
 def timed(calls: int = CALLS) -> tuple[Experiment, ClockCertificate, str]:
-    """(each timer, called so often; the certificate of a run's clock; why MPI_Wtime is missing, if it is)."""
+    """(each timer; the certificate of a run's clock; why MPI_Wtime is missing, if it is)."""
     try:
         from fembench.ranks import comm
 

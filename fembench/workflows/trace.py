@@ -20,7 +20,7 @@ def graph_in(path: Path | str) -> ExecutionGraph:
 
 
 def summary(graph: ExecutionGraph) -> dict[str, Any]:
-    """The number of events of each rank, with loops rolled up and unrolled, and where the graph is from."""
+    """The events of each rank, with loops rolled up and unrolled, and the graph's source."""
     ranks = [
         {"rank": r, "events": count(events), "unrolled": length(events)}
         for r, events in enumerate(graph.programs)

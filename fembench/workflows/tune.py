@@ -36,7 +36,7 @@ PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
 
 
 class Runner(Protocol):
-    """Runs a case and keeps its record; `without`: a host that gets no ranks. Raises FembenchError."""
+    """Runs a case, keeps its record; `without`: a host without ranks. Raises FembenchError."""
 
     def __call__(self, case: Case, word: str, without: str = "") -> Record: ...
 
@@ -127,7 +127,7 @@ def close_the_loop(
 
 
 def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
-    """Speeds of an equal run -> weights -> a run partitioned by them, whose speeds give the next weights."""
+    """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones."""
     record = run(equal, "equal")
     for number in range(1, rounds + 1):
         weights = by_time([record])

@@ -1,4 +1,4 @@
-"""The runs of `fembench tune`: each under MPI, its record kept, on all hosts of the job or without one."""
+"""The runs of `fembench tune`, records kept, on all hosts of the job or without one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ class TuneRuns:
         return str(file)
 
     def _others(self, left_out: str) -> list[HostSlots]:
-        """The hosts of the job except one ("": all), in the order of ranks; [] if the job is this machine."""
+        """The hosts of the job but one ("": all), in the order of ranks; [] on this machine."""
         job = allocation(self.hostfile)
         hosts = [] if is_open(job) else job.order or job.hosts
         return [host for host in hosts if not same_host(host.name, left_out)]

@@ -82,7 +82,7 @@ def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
 
 
 def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:
-    """The records of one mesh ("": any) on `ranks` ranks (0: any). Raises InputError if there are none."""
+    """The records of one mesh ("": any) on `ranks` ranks (0: any). Raises InputError."""
     found = [
         r
         for r in records

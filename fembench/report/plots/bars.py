@@ -46,7 +46,7 @@ RUNS = 16  # on unequal hosts, in one panel
 
 
 def labelled(*labels: str) -> str:
-    """'wait (dark orange) and all-reduce (pink)': labels with the colours of their bands, for captions."""
+    """'wait (dark orange) and all-reduce (pink)': labels with their colours, for captions."""
     *others, last = (f"{label} ({canvas.NAMED[COLOURS[label]]})" for label in labels)
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -180,7 +180,7 @@ EFFICIENCY = (
 
 
 def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
-    """Speedup over each host alone, and E_het next to speedup / ranks; one panel per mesh and variant."""
+    """Speedup over each host alone; E_het beside speedup / ranks; a panel per series."""
     series: dict[str, list[Unequal]] = {}
     for u in found:
         series.setdefault(" · ".join(u.result.series), []).append(u)

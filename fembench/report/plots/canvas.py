@@ -158,7 +158,7 @@ def key_below(drawn: Figure, looks: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
-    """A logarithmic axis of ranks, with ticks at the numbers of ranks that were run (as many as fit)."""
+    """A logarithmic axis of ranks, with ticks at those that were run (as many as fit)."""
     ticks = sorted(set(ranks))
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks[:: -(-len(ticks) // 9)], minor=False)
@@ -226,7 +226,7 @@ def rectangles(axes: Axes, left: Floats, right: Floats, low: Floats, high: Float
 
 
 def polygons(axes: Axes, corners: Floats, colours: object, *, edge: str, width: float) -> None:
-    """Polygons with (n, k, 2) corners, drawn in their order; as an image if there are too many for a page."""
+    """Polygons with (n, k, 2) corners, drawn in their order; as an image if many."""
     many = len(corners) > 6000
     axes.add_collection(
         PolyCollection(

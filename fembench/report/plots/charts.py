@@ -1,4 +1,4 @@
-"""Charts in panels, declared by their values: bars side by side or in stacks, and curves against ranks."""
+"""Charts in panels, declared by values: bars beside or on each other, curves over ranks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ def bars(
     columns: int = 3,
     height: float = 3.6,
 ) -> Plot:
-    """Bars of these colours by label. `written`: with values on top; `line`: a dashed line at this height."""
+    """Bars in colours by label. `written`: values on top; `line`: height of a dashed line."""
     many = max(len(panel.names) for panel in panels) > WRITTEN
     width = canvas.WIDTH if many else min(canvas.WIDTH, 3.0 + 3.0 * len(panels))
     with canvas.figure(len(panels), columns=columns, height=height, width=width) as (drawn, axes_of):
@@ -97,7 +97,7 @@ def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, text: Callable[[floa
 
 
 def rows(name: str, title: str, caption: str, panel: Bars, colours: Mapping[str, str]) -> Plot:
-    """Bars to the right that continue each other, the last name on top, with their sum at the end."""
+    """Bars to the right, one after the other, the last name on top, their sum at the end."""
     n = len(panel.names)
     with canvas.figure(1, height=1.4 + 0.27 * n) as (drawn, (axes,)):
         series = {label: np.asarray(values, float) for label, values in panel.series.items()}

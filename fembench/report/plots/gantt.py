@@ -1,4 +1,4 @@
-"""Time lines: the phases of every rank in the first iterations (as in Ferreira 2006, Figs 5.20 and 5.21)."""
+"""Time lines: each rank's phases in the first iterations (Ferreira 2006, Figs 5.20, 5.21)."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ _COLOURS |= {ph.READ: ("read", canvas.SAND), ph.SYNC: ("barrier", canvas.LILAC)}
 
 
 def time_lines(results: Sequence[Result]) -> list[Plot]:
-    """One chart each for up to three numbers of ranks, of the smallest mesh, so that spans are visible."""
+    """Charts for up to three numbers of ranks, of the smallest mesh, whose spans are visible."""
     by_ranks: dict[int, Result] = {}
     for r in results:
         if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events):
@@ -74,7 +74,7 @@ def _chart(result: Result) -> Plot:
 
 
 def _without_gap(events: Sequence[Event]) -> list[Event]:
-    """Set-up and the assembly of the first timed set; the warm-up sets between them are cut out."""
+    """Set-up and the assembly of the first timed set, without the warm-up between them."""
     of_set = [e for e in events if e.phase in (ph.SYNC, ph.ASSEMBLY)]
     set_up = [e for e in events if e.phase not in (ph.SYNC, ph.ASSEMBLY)]
     if not of_set or not set_up:

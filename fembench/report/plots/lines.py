@@ -1,4 +1,4 @@
-"""Curves: speedup and efficiency, weak scaling, efficiency factors, communication, iterations, residuals."""
+"""Curves: speedup, weak scaling, efficiency factors, communication, iterations, residuals."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Roofline plots: one panel per mesh and method, one colour per number of ranks, one marker per phase."""
+"""Roofline plots: a panel per series, a colour per number of ranks, a marker per phase."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The exceptions of `import fembench`: each is a FembenchError and has one line for the user."""
+"""The exceptions of `import fembench`: each is a FembenchError, with one line to print."""
 
 from fembench.base.errors import (
     AllocationLostError,

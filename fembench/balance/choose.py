@@ -12,7 +12,7 @@ from fembench.records.ledger import Candidate
 
 
 def received(stats: Stats) -> F64:
-    """(V, P) bytes that each block receives from the blocks of each rank per iteration (4.8)."""
+    """(V, P) bytes that each block receives from each rank's blocks per iteration (4.8)."""
     table, links = np.zeros((stats.n_blocks, stats.n_ranks)), stats.links
     np.add.at(table, (links.to, stats.owner[links.source]), links.bytes)
     return table

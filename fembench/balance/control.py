@@ -111,7 +111,7 @@ class Control:
         return min(max(ceil(calls), 1), MOST_ALPHA)
 
     def _widen(self, moved: bool) -> None:
-        """Algorithm 1 of Gomes (2014). A move restores the band, which the source leaves open."""
+        """Algorithm 1 of Gomes (2014). A move restores the band, which it leaves open."""
         self._quiet = 0 if moved else self._quiet + 1
         if moved:
             self.band = self.settings.tuning.band

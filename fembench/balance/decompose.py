@@ -54,7 +54,7 @@ def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> BlockPlan:
 
 
 def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
-    """(n_cells,) block of each cell, from a partition of the rank's cells into equal parts."""
+    """(n_cells,) block of each cell, from a partition of the rank's cells in equal parts."""
     mesh = Mesh(sub.x.copy(), sub.cells.copy(), sub.element, "part")
     return partition(mesh, (1 / c,) * c, seed=seed).part_of_cell
 
@@ -70,7 +70,7 @@ def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]
 
 
 def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tuple[int, NDArray, NDArray]]:
-    """[(rank, nodes shared with it, its masks there)], ascending. Collective over neighbours."""
+    """[(rank, nodes shared with it, its masks there)], ascending. Collective."""
     v = np.zeros(interface.n_dofs)
     v[::3] = mine[: interface.n_dofs // 3]
     theirs = interface.copies(v)
@@ -128,7 +128,7 @@ def _sharing(
     c: int,
     first: int,
 ) -> Sharing:
-    """The sharing of the rank's block k; its neighbours are blocks of this rank and of others."""
+    """The sharing of the rank's block k; its neighbours are blocks here and on others."""
     found: dict[int, NDArray[np.int32]] = {}
     for b in range(c):
         if b != k:

@@ -10,7 +10,7 @@ from fembench.methods.policies import IntervalRule
 
 
 def within(times: F64, band: float) -> bool:
-    """Whether max < mean (1 + band) and min > mean (1 - band) (Gomes 2014, 4.1, 4.2; 2.8, 2.9)."""
+    """Whether max < mean (1 + band) and min > mean (1 - band) (Gomes 2014, 4.1, 4.2)."""
     mean = float(times.mean())
     return bool(times.max() < mean * (1 + band) and times.min() > mean * (1 - band))
 

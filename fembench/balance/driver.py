@@ -234,7 +234,7 @@ class Pace:
         self._noise: float | None = None  # None: fewer than two windows
 
     def learn(self, seconds: F64, owner: I64) -> None:
-        """Add a window: (V,) seconds per iteration of each block, and (V,) the rank it was on."""
+        """Add a window: (V,) seconds per iteration of each block, (V,) its rank."""
         work = self.work * self.weight
         took = np.bincount(owner, seconds, self.speed.size)
         done = np.bincount(owner, work, self.speed.size)

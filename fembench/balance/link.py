@@ -1,4 +1,4 @@
-"""The costs of messages between ranks: measured at the start, or taken from a machine profile."""
+"""The costs of messages between ranks: measured at the start, or from a profile."""
 
 import time
 
@@ -39,7 +39,7 @@ def _rounds(rank: int, size: int) -> list[int | None]:
 
 
 def _partner(rank: int, k: int, n: int) -> int:
-    """Round k of the circle method, n ranks, n even: i, j < n - 1 meet if i + j = k mod n - 1."""
+    """Round k of the circle method, n even: i, j < n - 1 meet if i + j = k mod n - 1."""
     other = (k - rank) % (n - 1)
     if rank == n - 1:
         return next(i for i in range(n - 1) if 2 * i % (n - 1) == k)
@@ -57,7 +57,7 @@ def _exchange(comm: Comm, other: int, out: np.ndarray, into: np.ndarray) -> floa
 
 
 def _line(small: F64, large: F64) -> PairCosts:
-    """The straight line through the seconds of messages of SMALL and LARGE bytes, (P, P) each."""
+    """The line through the seconds of messages of SMALL and LARGE bytes, (P, P)."""
     return PairCosts(small, np.maximum(large - small, 0.0) / (LARGE - SMALL))
 
 

@@ -40,7 +40,7 @@ class Links:
         return np.searchsorted(edges, np.arange(n_blocks + 1) * n_blocks), edges % n_blocks
 
     def of_block(self, block: int, owner: I64, n_ranks: int) -> tuple[F64, F64]:
-        """(P,) bytes that a block receives from each rank's blocks, and (P,) that it sends them."""
+        """(P,) bytes that a block receives from each rank's blocks, (P,) those it sends."""
         into, out = self.to == block, self.source == block
         return (
             np.bincount(owner[self.source[into]], self.bytes[into], n_ranks).astype(np.float64),

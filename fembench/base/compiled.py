@@ -1,4 +1,4 @@
-"""The modules that are compiled at the installation: loaded, absent, or unusable on this host."""
+"""The modules compiled at the installation: loaded, absent, or unusable here."""
 
 import importlib
 import platform

@@ -26,7 +26,7 @@ def size(n_bytes: float) -> str:
 
 
 def bytes_of(text: str) -> int:
-    """Bytes of '8', '64K', '4M' or '1G', powers of 1024. Raises ValueError for anything else."""
+    """Bytes of '8', '64K', '4M' or '1G', powers of 1024. Raises ValueError for others."""
     number, power = text.strip(), 0
     if number[-1:].upper() in ("K", "M", "G"):
         number, power = number[:-1], "KMG".index(number[-1].upper()) + 1

@@ -35,7 +35,7 @@ class Done:
 
 
 def read_campaign(path: Path, there: CampaignHosts | None = None) -> tuple[Campaign, list[CampaignRun]]:
-    """A campaign and its runs, in order, on these hosts (None: the job's). Raises InputError."""
+    """A campaign and its runs, on these hosts (None: the job's). Raises InputError."""
     campaign = read_toml(path, Campaign)
     return campaign, expand(campaign, str(path), there)
 

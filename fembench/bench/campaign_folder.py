@@ -147,7 +147,7 @@ class Folder:
         save(failure_of(run.id, run.case, outcome), self.runs)
 
     def leave_out(self, cases: Iterable[Case], why: str) -> None:
-        """Keep a file per case that there was no time for; delete those of an earlier start."""
+        """Keep a file per case without time for it; delete those of an earlier start."""
         for path in self.runs.glob("[!.]*.failed.json"):
             with contextlib.suppress(InputError):
                 if load_failure(path).kind == NO_TIME:

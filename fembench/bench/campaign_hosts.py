@@ -106,7 +106,7 @@ def _speeds(profile: Profile, where: str) -> dict[str, float]:
 
 
 def speeds_of_weights(weights: Weights) -> dict[str, float]:
-    """Speed of a rank of each host: cells per second if the weights say so, else its share."""
+    """Speed of a rank of each host: cells per second if weights say so, else its share."""
     ranks = weights.ranks
     known = all(rank.cost > 0 for rank in ranks)
     return _means((r.host for r in ranks), (1 / r.cost if known else r.share for r in ranks))

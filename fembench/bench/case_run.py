@@ -74,7 +74,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RankTimes:
-    """One rank's stamps, still in ticks, with the certificate that converts them to seconds."""
+    """One rank's stamps, in ticks, with the certificate that converts them to seconds."""
 
     setup: I64  # (n_phases,)
     total: int

@@ -116,7 +116,7 @@ def _fitting(there: CampaignHosts, mesh: str, words: Sequence[int | str]) -> lis
 
 
 def _large(there: CampaignHosts) -> list[Table]:
-    """Strong scaling of a mesh for all ranks, from the fewest hosts whose ranks can hold it."""
+    """Strong scaling of a mesh for all ranks, from the fewest hosts that can hold it."""
     n_equations = USUAL * there.job.slots
     rungs = [word for word in ladder(len(there.job.hosts)) if n_equations <= MOST * _ranks(there, word)]
     box = {"mesh": f"box:{n_equations}", "partitioner": "blocks", "iterations": ITERATIONS["xl"]}

@@ -192,7 +192,7 @@ def _usable(record: Record) -> bool:
 
 
 def _distance(case: Case, n: int, record: Record) -> tuple[int, float]:
-    """How far a record is from a case: other methods, then the ratios of equations and ranks."""
+    """How far a record is from a case: methods, then ratios of equations and ranks."""
     mine, theirs = case.flat(), record.case.flat()
     other = sum(mine[name] != theirs[name] for name in METHOD)
     ratio = abs(math.log(n / record.mesh.n_equations))

@@ -107,7 +107,7 @@ def solve_facts(
 
 
 def _seconds_of_levels(measured: Measurement, rate: float) -> F64:
-    """(n_levels, 3) this rank's seconds per iteration: computing, own messages, waiting; median over sets."""
+    """(n_levels, 3) this rank's s per iteration of computing, own messages, waiting (medians)."""
     timed = [one for one in measured.sets if not one.warmup and one.iterations] or measured.sets[-1:]
     each = np.median([one.levels / max(one.iterations, 1) for one in timed], axis=0) / rate
     return np.stack([each[:, kind].sum(axis=1) for kind in (COMPUTING, OWN_MESSAGES, WAITING)], axis=1)
@@ -126,7 +126,7 @@ def _state(comm: Comm, before: HostState | None) -> tuple[StateReading, ...]:
 
 
 def _an_iteration(count: int, iterations: int) -> int:
-    """How many times per iteration, if it happened `count` times in all; -1 if that is not a whole number."""
+    """How many times per iteration, of `count` in all; -1 if not a whole number."""
     if iterations == 0:
         return 0
     return count // iterations if count % iterations == 0 else -1

@@ -46,7 +46,7 @@ class SetTicks:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The result of the timed part: the last set's operator and solution, and every set's times."""
+    """The result of the timed part: the last set's solution, and every set's times."""
 
     operator: Operator
     work: Work  # of one iteration, products apart

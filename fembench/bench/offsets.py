@@ -34,7 +34,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Offset:
-    """The offset of one host's clock, seconds; by default that of rank 0's host, which is zero."""
+    """The offset of a host's clock, seconds; by default zero, as on rank 0's host."""
 
     host: int
     times: tuple[float, float] = (0.0, 1.0)  # by its own clock, of the two estimates
@@ -57,7 +57,7 @@ class Offset:
 
 
 def sights(comm: Comm, tracer: TracerLike, leaders: Sequence[int], rounds: int = ROUNDS) -> list[Sight]:
-    """One per leader other than rank 0, on rank 0; empty elsewhere. Collective over leaders."""
+    """One per leader but rank 0, on rank 0; empty elsewhere. Collective over leaders."""
     if comm.rank == 0:
         return [_see(comm, tracer, rank, rounds) for rank in leaders if rank]
     if comm.rank in leaders:

@@ -47,7 +47,7 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
 
 
 def held_against(case: Case, path: str) -> Reference:
-    """The reference for a case, from a file. Raises InputError if it is for another question."""
+    """The reference for a case, from a file. Raises InputError if it answers another."""
     record, inputs = load(path), Inputs()
     where = f"reference {path}"
     if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":

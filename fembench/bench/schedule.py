@@ -72,7 +72,7 @@ class WithinTime:
         seconds: float,
         clock: Clock = time.monotonic,
     ) -> None:
-        """`runs`: one of each case; `kept`: all runs with a record; `seconds`: from now on."""
+        """`runs`: one of each case; `kept`: all runs with a record; `seconds`: from now."""
         self._cases = [run.case for run in runs]
         self._kept, self._expected, self._clock = list(kept), expected, clock
         self._given, self._begin = seconds, clock()

@@ -1,1 +1,1 @@
-"""Measure the speed of every rank and the cost of messages: from samples to a machine profile."""
+"""Measure the speed of ranks and the cost of messages: from samples to a profile."""

@@ -229,7 +229,7 @@ def _everywhere(network: Network, found: dict[int, PairClass]) -> tuple[PairClas
 
 
 def kielmann_costs(name: str, trains: Sequence[Trains]) -> list[KielmannCost]:
-    """L and g(m) of a class by Kielmann's method; none if trains of empty messages are missing."""
+    """L and g(m) of a class by Kielmann's method; none without trains of empty messages."""
     trips = {t.m: float(np.median([s for n, s in zip(t.counts, t.seconds) if n == 1])) for t in trains}
     empty = next((t for t in trains if t.m == 0), None)
     if empty is None:

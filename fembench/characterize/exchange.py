@@ -92,7 +92,7 @@ class _ExchangeRank:
         return (took + comm.sendrecv(took, partner, CONTROL, None, partner, CONTROL)) / 2
 
     def _beside(self, m: int, trips: int, loop: int) -> list[float]:
-        """Seconds of the loop alone, of the loop beside messages both ways, of waiting then."""
+        """Seconds of the loop alone, of the loop beside messages, of waiting then."""
         if not loop:
             return []
         alone = self._mean(lambda: [counted(loop)], trips)

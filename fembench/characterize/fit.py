@@ -51,7 +51,7 @@ class PiecewiseFit:
 
 
 def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOST) -> PiecewiseFit:
-    """The best pieces for all curves; sizes ascend. Raises InputError for fewer than three sizes."""
+    """The best pieces for all curves; sizes ascend. Raises InputError for one or two."""
     m = np.asarray(sizes, float)
     if len(m) < LEAST or not np.all(np.diff(m) > 0):
         raise InputError(f"{len(m)} message sizes; expected at least {LEAST}, ascending")
@@ -73,7 +73,7 @@ def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOS
 
 
 def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
-    """(n, n) arrays [i, j]: first value, slope and misfit of the line through sizes i to j."""
+    """(n, n) arrays [i, j]: first value, slope, misfit of the line through sizes i to j."""
     n = len(m)
     k = np.arange(n)
     inside = (k[:, None, None] <= k) & (k <= k[None, :, None])  # [i, j, k]

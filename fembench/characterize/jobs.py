@@ -97,7 +97,7 @@ def needs_two(ranks: int) -> None:
 
 
 def hosts_file(text: str) -> str:
-    """The MPI host file for 'a,b:4': two hosts, the second with four ranks. Raises InputError."""
+    """The host file for 'a,b:4': two hosts, the second with 4 ranks. Raises InputError."""
     lines = []
     for word in text.split(","):
         found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())

@@ -43,7 +43,7 @@ def loads_of(hosts: Sequence[str], scratch: Path, say: Callable[[str], None]) ->
 
 
 def measured_here() -> list[HostLoad]:
-    """Samples of the load of this host; a single one may meet a moment that is not typical."""
+    """Samples of the load of this host; a single one may not be typical."""
     return [_sample(PAUSE * (k > 0)) for k in range(SAMPLES)]
 
 

@@ -72,12 +72,12 @@ class Meter:
         return self._elapsed, self._due
 
     def agree(self, host: Comm) -> None:
-        """If stretched, use the least time of a call over all ranks of this host, as in runs."""
+        """If stretched, use the least time over all ranks of this host, as in runs."""
         if self.way == "stretched":
             keep_least(self._least, host.allgather(self._least))
 
     def cost(self, probe: Probe) -> float:
-        """Seconds per call, of processor time or elapsed, as the way is: the minimum of three."""
+        """Seconds per call, processor or elapsed time, as the way is: the least of three."""
         probe.call()
         which = 0 if self.way == "elapsed" else 1
         return max(min(self._timed(probe, 1)[which] for _ in range(3)), 1e-9)

@@ -1,4 +1,4 @@
-"""Start `fembench nodes` under MPI: one launch over all hosts of the job, or over some of them."""
+"""Start `fembench nodes` under MPI: one launch over all hosts of the job, or some."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

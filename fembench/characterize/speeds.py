@@ -57,7 +57,7 @@ class Visit(NamedTuple):
 
 
 def corunning_counts(ranks: int, quick: bool) -> tuple[int, ...]:
-    """The numbers of ranks of a host that run at once: 1, 2, 4, … and all; `quick`: 1 and all."""
+    """Numbers of ranks of a host that run at once: 1, 2, 4, … and all; `quick`: 1, all."""
     powers = [1 << k for k in range(ranks.bit_length()) if 1 << k < ranks]
     return (*(powers[:1] if quick else powers), ranks)
 
@@ -89,7 +89,7 @@ def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) 
 def visits_of(
     number: int, ranks: int, counts: Sequence[int], every: Sequence[int], n_groups: int
 ) -> list[Visit]:
-    """The visits of round `number`, in order; `every` are the periods of the probes, 0: never."""
+    """The visits of round `number`, in order; `every`: periods of the probes, 0: never."""
     fewer = [count for count in counts if count < ranks]
     chosen = [tuple(range(ranks))]
     if fewer:
@@ -276,13 +276,13 @@ class Rounds:
             tell(f"round {number} of up to {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
-        """Whether to measure another round: by the first rank's clock, and by the intervals."""
+        """Whether to measure another round, by the first rank's clock and the intervals."""
         limit = self._job.seconds * (1 if done >= ROUNDS else OVERTIME)
         more = done < self._job.rounds and spent + last / 2 < limit
         return bool(self._host.bcast(more))
 
     def _visit(self, visit: Visit) -> None:
-        """After a barrier, the ranks of the visit compute; the others sleep until the next."""
+        """After a barrier, the ranks of the visit compute; others sleep until the next."""
         doze(self._host, self._sleep)
         self._sleep = 0.0
         if self._host.rank not in visit.ranks:

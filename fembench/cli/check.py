@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _readable(paths):
-    """(the records in these files and folders, an error for each that cannot be read). Raises InputError."""
+    """(the records in files and folders, an error for each unreadable one). Raises InputError."""
     from pathlib import Path
 
     from fembench.base.errors import InputError

@@ -1,4 +1,4 @@
-"""The entry point of the command `fembench`, which answers an interruption in one line from the start."""
+"""The entry point of `fembench`; an interruption gets one line from the start."""
 
 import os
 import signal

@@ -74,7 +74,7 @@ def _interrupted() -> int:
 
 
 def _from_interruption(error: BaseException | None) -> bool:
-    """Whether an interruption led to this error: while Python makes a class, it becomes a RuntimeError."""
+    """Whether an interruption led to this error; in making a class, it is a RuntimeError."""
     while error and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -105,7 +105,7 @@ def _spelled_out(words: list[str]) -> list[str]:
 
 
 def _without_verb(words: list[str]) -> int:
-    """--help, --version and --completion. Raises InputError if there is neither a verb nor an option."""
+    """--help, --version and --completion. Raises InputError if there is nothing."""
     if not words:
         raise InputError("expected a verb, such as 'fembench doctor'; see fembench --help")
     if words[0] in ("-h", "--help"):

@@ -49,7 +49,7 @@ def declare(parser: argparse._ActionsContainer, text: str, **kinds: Any) -> None
 
 
 def declare_actions(parser: argparse.ArgumentParser, text: str, **kinds: Any) -> None:
-    """Add the actions in a text, a paragraph each: "up: build a lab", then options as in `declare`."""
+    """Add the actions in a text, a paragraph each: "up: build a lab", then its options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for paragraph in text.strip().split("\n\n"):
         head, _, options = paragraph.partition("\n")
@@ -90,7 +90,7 @@ def _settings(value: str, default: str | None, kind: Any) -> dict[str, Any]:
 
 
 def call(workflow: Callable[..., T], options: argparse.Namespace, **others: Any) -> T:
-    """What a workflow returns for the options that bear the names of its parameters, and for others."""
+    """What a workflow returns for the options named as its parameters, and for others."""
     known = inspect.signature(workflow).parameters
     return workflow(**{name: value for name, value in vars(options).items() if name in known} | others)
 
@@ -110,13 +110,13 @@ def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:
 
 
 def _limit(text: str, least: int) -> str:
-    """The limit that a text exceeds: the largest count, or the least one where it is no number at all."""
+    """The limit that a text exceeds: the largest count; the least one for no number."""
     digits = re.fullmatch(r"\+?0*([0-9]+)", text)
     return f"up to {LARGEST}" if digits and len(digits[1]) >= len(str(LARGEST)) else f"of at least {least}"
 
 
 def real(least: float, most: float = LARGEST, *, inner: bool = False) -> Callable[[str], float]:
-    """The type of an option that takes a finite number; `inner`: the limits themselves are excluded."""
+    """The type of an option that takes a finite number; `inner`: without the limits."""
 
     def number(text: str) -> float:
         value = _float(text)

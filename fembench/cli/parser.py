@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
-        """The value of an option or argument. An empty word is none: a variable of a script is not set."""
+        """The value of an option or argument. An empty word is none: an unset variable."""
         if "" in words and action.nargs not in (argparse.REMAINDER, argparse.PARSER):
             raise InputError(f"{_name(action)} '': expected a value; {self._hint()}")
         return super()._get_values(action, words)
@@ -183,7 +183,7 @@ def rows_of(action: argparse.Action) -> list[tuple[str, str]]:
 
 
 def typed(action: argparse.Action, *, short: bool = False) -> str:
-    """How an option or an argument is typed, with the type of its value; `short`: by one of its names."""
+    """How an option or argument is typed, with its type; `short`: by one name."""
     names = action.option_strings
     default = (action.dest if not names else action.dest.upper()) if action.metavar is None else ""
     values = "" if action.nargs == 0 else argparse.HelpFormatter("")._format_args(action, default)

@@ -21,7 +21,7 @@ JOB = f"""{HOSTS}--timeout SECONDS: end a run after this time (default: no limit
 
 
 def case_options(parser: argparse.ArgumentParser) -> None:
-    """An option for every field of a case, in named groups; the mesh is the positional argument."""
+    """An option for every field of a case, in named groups; the mesh is positional."""
     declare(parser, f"mesh MESH: {FIELDS['mesh'].option.help}")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for field in FIELDS.values():

@@ -1,4 +1,4 @@
-"""What `fembench sweep --dry-run` prints: each job with its ranks, hosts, mesh and expected duration."""
+"""What `fembench sweep --dry-run` prints: ranks, hosts, mesh and minutes of each job."""
 
 from typing import Any
 

@@ -40,7 +40,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def verbs() -> tuple[str, ...]:
-    """The names of all verbs, in the order of the groups; those of other packages come last."""
+    """The names of all verbs, in the order of the groups; other packages' come last."""
     return (*own_verbs(), *plugins.names("verbs"))
 
 
@@ -96,7 +96,7 @@ def verb_parser(verb: str) -> Parser:
 
 
 def build_parser() -> Parser:
-    """A parser of all verbs, for completion and the reference; commands build only their own."""
+    """A parser of all verbs, for completion and the reference; commands need one."""
     parser = top_parser()
     commands = parser.add_subparsers(dest="verb", metavar="VERB")
     for verb in verbs():

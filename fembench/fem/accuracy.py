@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 def l2_squares(
     x: Array, cells: NDArray[np.int32], element: str, u: Array, exact: Field
 ) -> tuple[float, float]:
-    """The integrals of |u - exact|² and |exact|² over these cells; sums over ranks cover the whole mesh."""
+    """The integrals of |u - exact|² and |exact|² over these cells, to be summed over ranks."""
     rule = element_named(element).fine_rule
     error = norm = 0.0
     for chunk in chunks(len(cells)):

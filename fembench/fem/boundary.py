@@ -50,7 +50,7 @@ class Geometry(Nodes, Protocol):
 
 
 def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> tuple[Mask, Array]:
-    """Which dofs are prescribed (n_nodes, 3), and their displacements (n_nodes, 3) in m, else 0."""
+    """Prescribed dofs (n_nodes, 3), and their displacements (n_nodes, 3) in m, else 0."""
     mask = np.zeros_like(geometry.x, dtype=bool)
     values = np.zeros_like(geometry.x)
     for constraint in spec.constraints:
@@ -79,7 +79,7 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
 
 
 def _body_load(geometry: Geometry, cells: Facets, density: Field, *, constant: bool) -> Array:
-    """f (n_nodes, 3) in N of the body force in these cells; a constant one needs only their volumes."""
+    """f (n_nodes, 3) in N of the body force in these cells; a constant one by volumes."""
     x, element = geometry.x, geometry.element
     f = np.zeros((len(x), 1 if constant else 3))
     for chunk in chunks(len(cells)):
@@ -92,7 +92,7 @@ def _body_load(geometry: Geometry, cells: Facets, density: Field, *, constant: b
 
 
 def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
-    """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: this rank's part of the reduced load."""
+    """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: the rank's reduced load."""
     mask, values = fixed_dofs(spec, geometry, extent)
     f = local_load(spec, geometry, extent)
     if values.any():
@@ -103,7 +103,7 @@ def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Ar
 
 
 def body_density(spec: ProblemSpec, material: Material, extent: Extent) -> Field | None:
-    """Points (n, 3) -> body force (n, 3) in N/m³ in cells of a material, or None if there is none."""
+    """Points (n, 3) -> body force (n, 3) in N/m³ in cells of a material; None without."""
     constant = np.array(spec.body.force) + material.rho * np.array(spec.body.gravity)
     if spec.body.field is None:
         return (lambda x: np.broadcast_to(constant, x.shape)) if constant.any() else None
@@ -112,7 +112,7 @@ def body_density(spec: ProblemSpec, material: Material, extent: Extent) -> Field
 
 
 def _prescribed(constraint: Constraint, x: Array, extent: Extent) -> tuple[list[int], Array]:
-    """The components (of 0, 1, 2) that a constraint holds, and displacements (n, 3) at nodes x."""
+    """The components (of 0, 1, 2) that a constraint holds; displacements (n, 3) at x."""
     if constraint.field is not None:
         return [0, 1, 2], prescribed_field(constraint.field, extent)(x)
     u = constraint.u or (0.0, 0.0, 0.0)

@@ -10,7 +10,7 @@ Vector = tuple[float, float, float]
 
 
 class SpecError(InputError, ValueError):
-    """A value of a problem is out of range; as a ValueError, msgspec adds the place in the file."""
+    """A value of a problem is out of range; a ValueError, so msgspec adds the place."""
 
 
 def in_range(name: str, values: Iterable[float]) -> None:

@@ -38,7 +38,7 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
 
 
 def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
-    """Add terms (n, npc, k) to target (n_nodes, k) at nodes (n, npc), in place; repeated nodes sum."""
+    """Add terms (n, npc, k) to target (n_nodes, k) at nodes (n, npc), in place."""
     if not nodes.size:
         return
     first, last = int(nodes.min()), int(nodes.max()) + 1
@@ -48,7 +48,7 @@ def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
 
 
 def gradients(x_cells: Array, element: str) -> tuple[Array, Array]:
-    """dN and dV at the points of the stiffness rule. Raises InputError where det J is not positive."""
+    """dN and dV at the points of the stiffness rule. Raises InputError for det J <= 0."""
     reference = element_named(element)
     rule = reference.stiffness_rule
     J, detJ = _jacobians(x_cells, reference, rule.points)
@@ -107,7 +107,7 @@ def element_stiffness(x_cells: Array, element: str, lam: Modulus, mu: Modulus) -
 
 
 def interpolated(values: Array, element: str, rule: QuadratureRule) -> Array:
-    """(n, n_q, 3) nodal values (n, npc, 3), coordinates for example, at the points of `rule`."""
+    """(n, n_q, 3) nodal values (n, npc, 3), such as coordinates, at the points of `rule`."""
     return element_named(element).shape(rule.points) @ values
 
 

@@ -26,7 +26,7 @@ _PHASES = np.array([0.3, 1.1, -0.6])
 
 
 class LinearField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """u = constant + gradient (x - origin); the origin is (0, 0, 0) or the mesh's lower corner."""
+    """u = constant + gradient (x - origin); the origin is 0 or the mesh's lower corner."""
 
     gradient: tuple[Vector, Vector, Vector]
     constant: Vector = (0.0, 0.0, 0.0)

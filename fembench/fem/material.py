@@ -1,4 +1,4 @@
-"""Isotropic linear elasticity: sigma = C epsilon, Voigt order xx yy zz xy yz zx, engineering shear."""
+"""Isotropic elasticity: sigma = C epsilon, xx yy zz xy yz zx, engineering shear."""
 
 import msgspec
 import numpy as np

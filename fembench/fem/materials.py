@@ -1,4 +1,4 @@
-"""The material of every cell: that of the cell's tag in `materials`, or else the problem's `material`."""
+"""The material of every cell: of its tag in `materials`, or else `material`."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
 
 
 def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> tuple[Array, Ints]:
-    """(n_parts, 6, 6) the products of each part's modes over its fixed dofs, and (n_parts,) how many."""
+    """(n_parts, 6, 6) the products of each part's modes over fixed dofs, (n_parts,) how many."""
     member, axis = np.nonzero(fixed)
     rows, owner = modes[member, axis], part[member]
     G = np.zeros((n_parts, 6, 6))
@@ -169,7 +169,7 @@ def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:
 
 
 def _join(G: Array, parts: BodyParts, loose: Ints) -> None:
-    """Add, in place, that loose parts move alike at their common nodes: (M_a q_a - M_b q_b) / sqrt(nodes)."""
+    """Add, in place, for common nodes of loose parts: (M_a q_a - M_b q_b) / sqrt(nodes)."""
     index = np.full(len(parts.n_nodes), -1)
     index[loose] = np.arange(len(loose))
     members = np.flatnonzero(index[parts.part] >= 0)
@@ -223,7 +223,7 @@ def whole_mesh(spec: ProblemSpec, mesh: Mesh) -> WholeMesh:
 
 
 def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
-    """Raise InputError if the problem does not fit the mesh or leaves it, or a part of it, free to move."""
+    """Raise InputError if the problem does not fit the mesh or lets a part of it move."""
     check(spec, survey(spec, geometry, geometry.extent))
     check_parts(spec, geometry, geometry.extent, facet_parts(geometry.behind))
 

@@ -91,7 +91,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything about a run except the mesh. `exact` is the displacement field if it is known."""
+    """Everything about a run but the mesh. `exact`: the displacement, if it is known."""
 
     name: str = ""
     material: Material = Material()
@@ -126,7 +126,7 @@ def load_problem(name_or_path: str | Path) -> ProblemSpec:
 
 
 def resolved(spec: ProblemSpec) -> dict[str, Any]:
-    """Plain values of every field, defaults included, for the record; with the Lamé parameters."""
+    """Plain values of every field, defaults too, for the record; with lam and mu."""
     tree = msgspec.to_builtins(spec)
     tree["material"] |= {"lam": spec.material.lam, "mu": spec.material.mu}
     if not spec.materials:

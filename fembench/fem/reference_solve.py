@@ -31,7 +31,7 @@ def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu
 
 
 def solve(spec: ProblemSpec, mesh: Mesh) -> Array:
-    """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError if the problem is singular."""
+    """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError if singular."""
     from scipy.sparse.linalg import splu
 
     geometry = whole_mesh(spec, mesh)

@@ -75,7 +75,7 @@ def distances(selection: Selection, x: Array, extent: Extent) -> Array | None:
 
 
 def selected(selection: Selection, x: Array, node_tags: Mapping[str, Mask], extent: Extent) -> Mask:
-    """(n_nodes,) mask of the selected nodes. A tag that none of these nodes has selects none."""
+    """(n_nodes,) mask of the selected nodes. A tag that no node has selects none."""
     far = distances(selection, x, extent)
     if far is not None:
         return far <= extent.tolerance

@@ -25,7 +25,7 @@ QUAD_CORNERS = HEX_CORNERS[:4, :2].copy()
 
 @dataclass(frozen=True, slots=True)
 class QuadratureRule:
-    """Quadrature: `points` (n_q, dim) with `weights` (n_q,) that sum to the reference measure."""
+    """Quadrature: `points` (n_q, dim), `weights` (n_q,) that sum to the measure."""
 
     points: Array
     weights: Array

@@ -76,7 +76,7 @@ def merge(surveys: Sequence[Survey]) -> Survey:
 
 
 def check(spec: ProblemSpec, found: Survey) -> None:
-    """Raise InputError if a selection is empty or ambiguous, or if the body can move freely or not at all."""
+    """Raise InputError for an empty or ambiguous selection, or a body free or fixed whole."""
     for row, (on, on_facets) in enumerate(_items(spec)):
         where = f"problem '{spec.name}': {on}"
         if on.tag is not None:

@@ -45,7 +45,7 @@ def starter(package: Path = PACKAGE) -> str:
 
 
 def version_text(package: Path = PACKAGE) -> str:
-    """What `fembench --version` prints: the version as installed, and the commit if it is known."""
+    """What `fembench --version` prints: the version installed, and the commit."""
     from importlib import metadata
 
     try:

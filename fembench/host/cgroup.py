@@ -49,7 +49,7 @@ def folders(controller: str, root: Path = ROOT) -> list[Path]:
 
 
 def allowed_cpus(root: Path = ROOT) -> tuple[int, ...] | None:
-    """CPUs that the job of this process may use, even if the process is bound to one of them."""
+    """CPUs that the job of this process may use, even if it is bound to one of them."""
     for folder in folders("cpuset", root):
         for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
             text = read(folder / name)

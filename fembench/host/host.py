@@ -29,7 +29,7 @@ UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def host_facts(root: Path = ROOT) -> HostFacts:
-    """This host now. Steal and throttling are 0: a `taken_meter` measures them over the run."""
+    """This host now. Steal and throttling are 0: `taken_meter` measures them in a run."""
     quota = cgroup.tightest_quota(root) or (0.0, "")
     return HostFacts(
         name=platform.node(),
@@ -73,7 +73,7 @@ def host_cores(root: Path = ROOT) -> int:
 
 
 def job_cpus(root: Path = ROOT) -> tuple[int, ...]:
-    """CPUs (hardware threads) that this job may use, even if this process is bound to a few."""
+    """CPUs (hardware threads) that this job may use, even if this process is bound."""
     cpus = cgroup.allowed_cpus(root) or cgroup.cpu_set(read(root / CPUS / "online"))
     return cpus or tuple(range(os.cpu_count() or 1))
 
@@ -225,7 +225,7 @@ def peak_memory(root: Path = ROOT) -> int:
 
 
 def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
-    """Ticks since boot, over CPUs: user, nice, system, idle, I/O wait, irq, softirq, steal."""
+    """Ticks since boot of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
     rows = (re.fullmatch(r"cpu(\d+) (.*)", line) for line in read(root / "proc/stat").splitlines())
     fields = [row[2].split()[:8] for row in rows if row and int(row[1]) in cpus]
     return [sum(map(int, column)) for column in zip(*fields)]
@@ -261,7 +261,7 @@ def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counte
 
 
 def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
-    """One CPU of every physical core among the usable ones: the first hardware thread of each."""
+    """One CPU of every physical core among the usable ones: its first thread."""
     cores: dict[str, int] = {}
     for cpu in sorted(usable):
         cores.setdefault(core_of(cpu, root), cpu)
@@ -269,7 +269,7 @@ def own_cores(usable: Sequence[int], root: Path = ROOT) -> list[int]:
 
 
 def confine(wanted: Sequence[int]) -> None:
-    """Bind this process to these of its usable cores. Raises InputError if there are fewer."""
+    """Bind this process to these of its usable cores. Raises InputError for too few."""
     cores = own_cores(affinity())
     if max(wanted) >= len(cores):
         raise InputError(

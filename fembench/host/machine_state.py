@@ -87,7 +87,7 @@ class HostState(NamedTuple):
 
 
 def host_state(host: Comm) -> HostState:
-    """The state of a host now, the same on all its ranks; takes 0.1 s. Collective over `host`."""
+    """The state of a host now, alike on all its ranks, in 0.1 s. Collective over `host`."""
     doze(host, 0.0)
     found = [statistics.median(triads(n, TIMES)) for n in SIZES.values()] if host.rank == 0 else None
     doze(host, 0.0)
@@ -118,7 +118,7 @@ UNREADABLE = -1  # events, where there are no counters
 
 
 def clock_rate(cpus: Collection[int], root: Path = ROOT) -> float:
-    """The present clock rate in Hz, the median of these CPUs; 0 where cpufreq does not show it."""
+    """The clock rate in Hz now, the median of these CPUs; 0 where it is not shown."""
     texts = [read(root / CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq") for cpu in cpus]
     return KHZ * statistics.median([int(text) for text in texts if text.isdigit()] or [0])
 

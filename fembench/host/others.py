@@ -53,7 +53,7 @@ Clock = Callable[[], float]
 def others_meter(
     comm: Comm, root: Path = ROOT, clock: Clock = time.perf_counter
 ) -> Callable[[], OthersShare]:
-    """A function that returns what other processes have used since now. Both are collective."""
+    """A function: what other processes have used since now. Both are collective."""
     key = machine_key(root)
     machine = cast(Comm, comm.Split(comm.allgather(key).index(key), comm.rank))
     cpus: frozenset[int] = frozenset().union(*machine.allgather(host.with_siblings(host.affinity(), root)))

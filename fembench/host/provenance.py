@@ -1,4 +1,4 @@
-"""Where a result comes from (rule E7): versions, variables, BLAS threads; `build` has the rest."""
+"""Where a result comes from (rule E7): versions, variables, BLAS threads; see `build`."""
 
 import ctypes
 import os

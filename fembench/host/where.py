@@ -31,7 +31,7 @@ def host_key(root: Path = ROOT) -> Key:
 
 
 def distinct_names(keys: Sequence[Key]) -> list[str]:
-    """A name for each host, the same for the same key: a second host of one name is 'name-2'."""
+    """A name for each host, one for each key: a second host of one name is 'name-2'."""
     names: dict[Key, str] = {}
     taken = {name for name, _ in keys}
     for key in dict.fromkeys(keys):

@@ -1,4 +1,4 @@
-"""`kernels`: the compiled module. `kernels.ISA`, the instruction set in use, goes into every record."""
+"""`kernels`: the compiled module. `kernels.ISA`, its instruction set, is recorded."""
 
 from pathlib import Path
 from types import ModuleType

@@ -48,7 +48,7 @@ def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.i
 
 
 def _equal_parts(t: F64, group: NDArray[np.int32], distance: float) -> NDArray[np.int32]:
-    """Cut each group along t into equal parts, `distance` thick on average; returns the part of each."""
+    """Cut each group along t into equal parts, `distance` thick; returns the parts."""
     n_parts = round(float(np.ptp(t)) / distance) + 1
     order = np.lexsort((t, group))
     size = np.bincount(group)

@@ -51,7 +51,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 
 
 def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) -> Allocation:
-    """The allocation of this process. Raises InputError if what describes it cannot be read."""
+    """The allocation of this process. Raises InputError if it cannot be read."""
     hostfile = hostfile_of(hostfile, environment)
     if hostfile:
         return _by_hostfile(hostfile, environment)
@@ -69,7 +69,7 @@ def allocation(hostfile: str = "", environment: Mapping[str, str] = os.environ) 
 
 
 def _by_hostfile(hostfile: str, environment: Mapping[str, str]) -> Allocation:
-    """The hosts of a file, which a batch system must have given to this job if there is one."""
+    """The hosts of a file, which a batch system, if any, must have given to this job."""
     order = _one_name_each(host_slots(hostfile), hostfile)
     batch = [] if environment.get("FEMBENCH_SYNTHETIC") else _of_batch_systems(environment)
     given = next((one for one in batch if all(_is_in(host, one) for host in order)), None)
@@ -237,7 +237,7 @@ def is_open(job: Allocation) -> bool:
 
 
 def room_of(names: str, per_node: int, job: Allocation) -> list[HostSlots]:
-    """The hosts of these names (all: ''), with the ranks that each may take. Raises InputError."""
+    """The hosts of these names ('': all), with the room of each. Raises InputError."""
     hosts = chosen(names, job)
     small = next((host for host in hosts if host.slots < per_node), None)
     if small:

@@ -143,7 +143,7 @@ def diagnosis(
 
 
 def _sign(flat: str) -> tuple[str, str]:
-    """(kind, meaning) of what a launcher printed; ("", "") if it says nothing that is known."""
+    """(kind, meaning) of what a launcher printed; ("", "") if nothing is known."""
     for kind, table in _SIGNS.items():
         for pattern, meaning in re.findall(r"^(\S.*)\n((?: .*\n)+)", table, re.M):
             if found := re.search(pattern, flat):

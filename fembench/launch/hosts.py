@@ -65,7 +65,7 @@ def expand_counts(text: str, where: str) -> list[int]:
 
 
 def folded(names: Iterable[str]) -> str:
-    """The names as a short list, 'n[1-3],login'; `expand_hosts` gives them back in their order."""
+    """The names as a short list, 'n[1-3],login', which `expand_hosts` reads."""
     groups: list[tuple[tuple[str, str], list[str]]] = []  # text before and after a number, the numbers
     for name in names:
         match = _NUMBERED.fullmatch(name)

@@ -1,4 +1,4 @@
-"""The line that starts the ranks of a job: the launcher, its options here, and its environment."""
+"""The line that starts the ranks of a job: launcher, options and environment."""
 
 import math
 import os
@@ -318,7 +318,7 @@ def across_components(
 
 
 def _srun_instead(program: str, launcher: Launcher, where: str) -> tuple[str, Launcher]:
-    """srun, where this launcher cannot start the job. Raises InputError if the user chose it."""
+    """srun, if this launcher cannot start the job. Raises InputError if chosen."""
     srun = shutil.which("srun")
     if srun and not os.environ.get(SETTINGS["launcher"]):
         return srun, recognised(srun)

@@ -62,7 +62,7 @@ def found_in(end: JobEnd[bytes]) -> tuple[ProbedHost, ...]:
 
 
 def transport_in(output: str) -> str:
-    """The transport, as the library names it: 'tcp', 'rc_mlx5/mlx5_0:1'; "" if it does not."""
+    """The transport, as the library names it: 'tcp', 'rc_mlx5/mlx5_0:1'; or ""."""
     for pattern in _TRANSPORTS:
         names = dict.fromkeys(re.findall(pattern, output))
         if names:

@@ -84,7 +84,7 @@ class JobEnd(Generic[R]):
     output: str  # last lines printed by the job
 
     def content(self) -> R:
-        """The result. Raises InputError, AllocationLostError or RunFailedError if there is none."""
+        """The result. Raises InputError, AllocationLostError, RunFailedError without one."""
         if self.result is None:
             raise failure(self.kind, self.message)
         return self.result
@@ -290,7 +290,7 @@ def _end_of(process: subprocess.Popen) -> Iterator[Callable[[float], bool]]:
 
 
 def _tie_to(parent: int, ends_by: signal.Signals) -> Callable[[], None]:
-    """A function that a launcher calls first, so that it gets this signal if `parent` ends."""
+    """A function that a launcher calls first, to get this signal if `parent` ends."""
     prctl = ctypes.CDLL(None).prctl
 
     def tie() -> None:

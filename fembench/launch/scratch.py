@@ -1,4 +1,4 @@
-"""Folders that jobs write into: locks, record names, and cleaning up after killed processes."""
+"""Folders that jobs write into: locks, record names, what killed processes left."""
 
 import contextlib
 import errno

@@ -149,7 +149,7 @@ def _kind(error: FembenchError) -> str:
 
 
 def _expect(comm: Comm, ranks: int) -> None:
-    """Raises WorldSizeError if the launcher started a different number of ranks than requested."""
+    """Raises WorldSizeError if the launcher started more or fewer ranks than asked."""
     if comm.size == 1 < ranks:
         raise WorldSizeError(f"the launcher started {ranks} jobs of one rank")
     if comm.size != ranks:

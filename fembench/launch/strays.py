@@ -49,7 +49,7 @@ def _alive(session: int, mark: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def guarded(launcher: int, variables: Mapping[str, str]) -> Iterator[None]:
-    """Inside, the processes of a launcher end within seconds if this process is killed (Linux)."""
+    """Inside, a launcher's processes end in seconds if this one is killed (Linux)."""
     line = [sys.executable, "-I", "-S", __file__, str(launcher), variables.get(MARK, "")]
     with subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
@@ -61,7 +61,7 @@ def guarded(launcher: int, variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def main(session: str, mark: str) -> None:
-    """Wait until the process that started this one is gone, then end the launcher's processes."""
+    """Wait until the parent of this process is gone, then end the launcher's processes."""
     sys.stdin.read()  # its end is closed with the process that has the other one
     time.sleep(LINGER)
     end_strays(int(session), {MARK: mark})

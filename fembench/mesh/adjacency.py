@@ -56,7 +56,7 @@ def load_graphs() -> None:
 
 
 def facet_parts(behind: np.ndarray) -> np.ndarray:
-    """(n_cells,) int32 the part of each cell, numbered by its first cell. Parts share no facet."""
+    """(n_cells,) int32 the part of each cell, by its first cell. Parts share no facet."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -67,7 +67,7 @@ def facet_parts(behind: np.ndarray) -> np.ndarray:
 
 
 def _equal_pairs(cells: np.ndarray, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slots of facets with the same nodes, side by side in a sorted order: (n,) and (n,) int64."""
+    """Slots of facets with the same nodes, side by side when sorted: (n,), (n,) int64."""
     bits = int(cells.max(initial=0)).bit_length()
     if facets.shape[1] == 3 and 3 * bits <= 63:
         key = _packed_triples(cells, facets, bits)
@@ -82,7 +82,7 @@ def _equal_pairs(cells: np.ndarray, facets: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _packed_triples(cells: np.ndarray, facets: np.ndarray, bits: int) -> np.ndarray:
-    """(n_facets * n_cells,) int64: the three nodes of each facet, ascending, packed exactly."""
+    """(n_facets * n_cells,) int64: the three nodes of each facet, ascending, packed."""
     columns = [cells[:, node].astype(np.int64) for node in range(cells.shape[1])]
     key = np.empty((len(facets), len(cells)), dtype=np.int64)
     for row, (a, b, c) in enumerate(facets):

@@ -75,7 +75,7 @@ def box(
     lengths: tuple[float, float, float] = LENGTHS,
     name: str = "",
 ) -> Mesh:
-    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError if it is too large."""
+    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError."""
     plan = Box(cells, element, lengths, name)
     check_numbers(plan)
     check_memory(plan)
@@ -86,7 +86,7 @@ def box(
 
 
 def cells_between(plan: Box, low: int, high: int) -> np.ndarray:
-    """(n, nodes of the element) int32: the cells of the layers low … high - 1 along z, in order."""
+    """(n, nodes of the element) int32: cells of layers low … high - 1 along z, in order."""
     nx, ny, _ = plan.cells
     k, j, i = np.ogrid[low:high, :ny, :nx]
     sx, sy, sz = plan.strides
@@ -103,7 +103,7 @@ def nodes_between(plan: Box, low: int, high: int) -> np.ndarray:
 
 
 def face_slots(plan: Box) -> dict[str, np.ndarray]:
-    """Facets on the six faces of the box: name -> (n, 2) int64 cell and local facet, ascending."""
+    """Facets on the faces of the box: name -> (n, 2) int64 cell, local facet, ascending."""
     unit = corners(plan.element)[:, element_named(plan.element).facets]
     numbers = np.arange(math.prod(plan.cells)).reshape(plan.cells[::-1])
     found = {}
@@ -138,7 +138,7 @@ def box_cells_for_equations(
 
 
 def _candidates(n: int, lengths: tuple[float, float, float]) -> np.ndarray:
-    """(3, m) int64: counts near those of cubes; of each two axes all, of the third those that fit them."""
+    """(3, m) int64: counts near those of cubes: all of two axes, the third to fit."""
     h = _edge_for_equations(n, lengths)
     near = [np.maximum(np.rint(a / h).astype(np.int64) + np.arange(-8, 9), 1) for a in lengths]
     found = []
@@ -153,7 +153,7 @@ def _candidates(n: int, lengths: tuple[float, float, float]) -> np.ndarray:
 
 
 def _edge_for_equations(n: int, lengths: tuple[float, float, float]) -> float:
-    """The edge h of cubes with 3 (a/h) (b/h + 1) (c/h + 1) = n, by bisection of its logarithm."""
+    """The edge h of cubes with 3 (a/h) (b/h + 1) (c/h + 1) = n, by bisection of log h."""
     a, b, c = lengths
     low, high = -300.0, 300.0  # powers of ten
     while high - low > 1e-12:
@@ -166,7 +166,7 @@ def _edge_for_equations(n: int, lengths: tuple[float, float, float]) -> float:
 
 
 def corners(element: str) -> np.ndarray:
-    """(cells per grid cell, nodes of the element, 3): corners of the unit grid cell, 0 or 1."""
+    """(cells per grid cell, nodes of the element, 3): corners of the grid cell, 0 or 1."""
     if element == "hex8":
         bottom = [[0, 0], [1, 0], [1, 1], [0, 1]]
         return np.array([[[*corner, z] for z in (0, 1) for corner in bottom]])
@@ -180,12 +180,12 @@ def corners(element: str) -> np.ndarray:
 
 
 def offsets(plan: Box) -> np.ndarray:
-    """(cells per grid cell, nodes of the element) int64: node numbers relative to the grid cell's first."""
+    """(cells per grid cell, nodes of the element) int64: nodes relative to the first."""
     return corners(plan.element) @ np.array(plan.strides, dtype=np.int64)
 
 
 def coordinates(plan: Box, indices: list[np.ndarray]) -> np.ndarray:
-    """(n, 3) float64 from grid indices i, j, k, each (n,); the last index gives the exact length."""
+    """(n, 3) float64 from grid indices i, j, k, each (n,); exact at the last index."""
     columns = [a * (m / n) for a, m, n in zip(plan.lengths, indices, plan.cells)]
     return np.stack(columns, axis=1)
 

@@ -22,7 +22,7 @@ from fembench.mesh.box import Box, Counts, coordinates, corners, face_tags
 
 @dataclass(frozen=True, eq=False)
 class LocalBox:
-    """The cells of one part, nodes numbered locally in the ascending order of their global numbers."""
+    """The cells of one part, nodes numbered locally in the order of global numbers."""
 
     plan: Box
     x: np.ndarray  # (n_nodes, 3) float64
@@ -32,19 +32,19 @@ class LocalBox:
 
     @cached_property
     def facet_tags(self) -> dict[str, np.ndarray]:
-        """Facets of these cells on the faces of the box, tagged as in `box`: (n, 3 | 4) int32 local."""
+        """Facets of these cells on the faces of the box, as `box` tags: (n, 3 | 4) int32."""
         per_grid = len(corners(self.plan.element))
         grid = grid_indices(self.plan.cells, self.global_cells[::per_grid] // per_grid)
         return face_tags(self.plan, self.cells.reshape(-1, per_grid, self.cells.shape[1]), grid)
 
 
 def local_box(plan: Box, targets: Sequence[float], part: int) -> LocalBox:
-    """Part `part` of the box, its share of the grid cells close to targets[part]. Raises InputError."""
+    """Part `part` of the box, its share close to targets[part]. Raises InputError."""
     return fill_region(plan, box_region(plan.cells, targets, part))
 
 
 def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarray:
-    """(n_blocks, 3, 2) int64: the grid cells of one part. Raises InputError if parts exceed grid cells."""
+    """(n_blocks, 3, 2) int64: the grid cells of a part. Raises InputError for too many parts."""
     sizes = _sizes(counts, targets)
     region = np.array([[[0, n] for n in counts]], dtype=np.int64)
     first, last = 0, len(sizes)
@@ -56,7 +56,7 @@ def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarra
 
 
 def cut_region(region: np.ndarray, n_lower: int, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """The first `n_lower` grid cells of a region, counted across its longest side; the rest."""
+    """The first `n_lower` grid cells of a region across its longest side; the rest."""
     spans = region[:, :, 1].max(axis=0) - region[:, :, 0].min(axis=0)
     axes = tuple(int(a) for a in np.argsort(-spans, kind="stable"))
     lower: list[np.ndarray] = []
@@ -101,7 +101,7 @@ def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
 
 
 def grid_indices(counts: Sequence[int], numbers: np.ndarray) -> list[np.ndarray]:
-    """Indices i, j, k, each (n,) int64, of lattice points numbered i + counts[0] (j + counts[1] k)."""
+    """i, j, k, each (n,) int64, of lattice points numbered i + counts[0] (j + counts[1] k)."""
     rest, i = np.divmod(numbers, counts[0])
     k, j = np.divmod(rest, counts[1])
     return [i, j, k]
@@ -113,7 +113,7 @@ def region_size(region: np.ndarray) -> int:
 
 
 def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
-    """(n_parts,) int64 grid cells of each part, at least 1, by cumulative rounding. Raises InputError."""
+    """(n_parts,) int64 grid cells of each part, at least 1. Raises InputError."""
     total = counts[0] * counts[1] * counts[2]
     if len(targets) > total:
         raise InputError(
@@ -128,7 +128,7 @@ def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
 
 
 def _layer_of(region: np.ndarray, axis: int, n_lower: int) -> int:
-    """The layer across `axis` in which the grid cell number `n_lower` (from 0) of the region lies."""
+    """The layer across `axis` in which grid cell `n_lower` (from 0) of the region lies."""
     low, high = int(region[:, axis, 0].min()), int(region[:, axis, 1].max())
     while high - low > 1:
         middle = (low + high) // 2
@@ -150,6 +150,6 @@ def _slice(region: np.ndarray, axis: int, at: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _lattice(block: np.ndarray, strides: Counts, extra: int) -> np.ndarray:
-    """(nk, nj, ni) int64: numbers of the lattice points of a block; extra = 1 for nodes, 0 for cells."""
+    """(nk, nj, ni) int64: numbers of lattice points; extra = 1 for nodes, 0 for cells."""
     i, j, k = (np.arange(low, high + extra, dtype=np.int64) for low, high in block)
     return i * strides[0] + (j * strides[1])[:, None] + (k * strides[2])[:, None, None]

@@ -61,7 +61,7 @@ def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
 
 
 def _used(points: np.ndarray, cells: np.ndarray, tags: list[np.ndarray]) -> np.ndarray:
-    """(n_nodes,) whether a node is in a cell; all of them if there are numbers that are no node's."""
+    """(n_nodes,) whether a node is in a cell; all if there are numbers of no node."""
     numbers = np.concatenate([np.ravel(a) for a in (cells, *tags)])
     used = np.ones(len(points), bool)
     if len(cells) and numbers.min() >= 0 and numbers.max() < len(points):
@@ -71,7 +71,7 @@ def _used(points: np.ndarray, cells: np.ndarray, tags: list[np.ndarray]) -> np.n
 
 
 def volume_cells(foreign: Any, where: str) -> tuple[Element, np.ndarray]:
-    """The element and its cells in the order of the file. Raises InputError unless there is one kind."""
+    """The element and its cells in the file's order. Raises InputError for several kinds."""
     counts: dict[str, int] = defaultdict(int)
     for block in foreign.cells:
         if block.dim == 3 and len(block):
@@ -102,7 +102,7 @@ def _joined(parts: list[np.ndarray], what: str) -> np.ndarray:
 
 
 def _tags(foreign: Any, element: Element, cells: np.ndarray, where: str) -> tuple[Arrays, Arrays, Arrays]:
-    """Tags of nodes, facets and cells, in no special order. Raises InputError for facets of a wrong shape."""
+    """Tags of nodes, facets and cells. Raises InputError for facets of a wrong shape."""
     nodes, facets, solids = (defaultdict[str, list[np.ndarray]](list) for _ in range(3))
     first = _first_cells(foreign, element)
     for block, tag, members in _marked(foreign):
@@ -143,7 +143,7 @@ def _of_cells(foreign: Any, element: Element, blocks: Any) -> np.ndarray:
 
 
 def _marked(foreign: Any) -> Iterator[tuple[Any, str, np.ndarray]]:
-    """(block of cells, tag, its cells in the block) for every named set and every integer mark."""
+    """(block of cells, tag, its cells in the block) for every named set and mark."""
     sets = {
         tag: members
         for tag, members in (foreign.cell_sets or {}).items()

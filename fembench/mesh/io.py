@@ -198,7 +198,7 @@ def _ending_files() -> Iterator[None]:
 
 
 class _Plain:
-    """A plain console for meshio: messages may quote a file at length, and colouring takes minutes."""
+    """A plain console for meshio: colouring a message that quotes a file takes minutes."""
 
     def __init__(self, **_: object) -> None:
         pass
@@ -228,7 +228,7 @@ def _quiet() -> Iterator[io.StringIO]:
 
 
 def _reason(error: BaseException, said: io.StringIO) -> str:
-    """One line: the exception that meshio raised, or its output before it exited; may be empty."""
+    """One line: the exception that meshio raised, or its output; may be empty."""
     silent = isinstance(error, (SystemExit, UnicodeDecodeError))
     own = "" if silent else _first_line(str(error))
     return own or _first_line(said.getvalue()).removeprefix("Error: ")

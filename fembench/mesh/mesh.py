@@ -102,7 +102,7 @@ class Mesh:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of element, coordinates, cells and tags, hexadecimal; independent of the name."""
+        """SHA-256 of element, coordinates, cells and tags, in hex; not of the name."""
         if not self._hash:
             tags = self.node_tags, self.facet_tags, self.cell_tags
             found = content_hash(self.element, self.x, self.cells, *tags)
@@ -111,7 +111,7 @@ class Mesh:
 
     @property
     def behind(self) -> np.ndarray:
-        """(n_cells, n_facets) int32: the cell behind each local facet, -1 on the boundary. Computed once."""
+        """(n_cells, n_facets) int32: the cell behind each facet, -1: none. Computed once."""
         if self._behind is None:
             object.__setattr__(self, "_behind", facet_neighbours(self.cells, self.element))
         return self._behind  # type: ignore[return-value]
@@ -181,7 +181,7 @@ def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> np
 
 
 def check_shapes(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
-    """Coordinates (n, 3), cells (n, nodes of the element), neither empty, numbers that int32 holds."""
+    """Coordinates (n, 3), cells (n, nodes of the element), not empty, within int32."""
     nodes = element_named(element).nodes
     if x.ndim != 2 or x.shape[1] != 3:
         raise InputError(f"{where}: coordinates have shape {x.shape}; expected (n_nodes, 3)")

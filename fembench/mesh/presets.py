@@ -49,7 +49,7 @@ def hash_of(spec: str) -> str:
 
 
 def box_named(spec: str) -> Box | None:
-    """The description of the box that `spec` names; None if it names a file. Raises InputError."""
+    """The box that `spec` names; None if it names a file. Raises InputError."""
     head, *rest = spec.split(":")
     if head in PRESETS and len(rest) <= 1:
         return Box(PRESETS[head], _element(rest, spec), name=spec)
@@ -62,7 +62,7 @@ def box_named(spec: str) -> Box | None:
 
 
 def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element: str = "tet4") -> Counts:
-    """Grid cells that "13x9x13", "100000" (equations) or the name of a preset asks for. Raises InputError."""
+    """Grid cells of "13x9x13", "100000" (equations) or a preset's name. Raises InputError."""
     if size in PRESETS:
         return PRESETS[size]
     if re.fullmatch(r"[0-9]{1,40}", size):

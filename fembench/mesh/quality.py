@@ -8,7 +8,7 @@ PIECE = 4096  # cells whose quality is found at once
 
 
 def determinants(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
-    """(n_cells, n_corners): triple product of the edges that leave a corner; right-handed is positive."""
+    """(n_cells, n_corners): triple product of the edges of a corner; right-handed: > 0."""
     return np.stack(_determinants(_points(x, cells), element), axis=1)
 
 
@@ -45,7 +45,7 @@ def quality(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
 
 
 def lowest_quality(x: np.ndarray, cells: np.ndarray, element: str) -> float:
-    """The quality of the worst cell, without holding those of all at once; inf if there are no cells."""
+    """The quality of the worst cell, computed in batches; inf if there are no cells."""
     pieces = (quality(x, cells[low : low + PIECE], element) for low in range(0, len(cells), PIECE))
     return min((float(found.min()) for found in pieces), default=np.inf)
 
@@ -69,7 +69,7 @@ def _points(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
 
 
 def _determinants(p: np.ndarray, element: str) -> list[np.ndarray]:
-    """At each corner of the element, (n_cells,) the triple product of the edges that leave it."""
+    """At each corner of the element, (n_cells,) the triple product of its edges."""
     return [_triple(*(p[b] - p[a] for b in others)) for a, *others in element_named(element).corners]
 
 

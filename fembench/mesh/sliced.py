@@ -71,7 +71,7 @@ def check_sum(rows: np.ndarray) -> int:
 
 
 def head_sum(path: Path) -> int:
-    """The check sum of what stands before the rows in a file; numpy trips over some damage there."""
+    """The check sum of what precedes the rows; numpy trips over some damage there."""
     with open(path, "rb") as stream:
         start = stream.read(10)
         return zlib.crc32(start + stream.read(int.from_bytes(start[8:], "little")))
@@ -141,7 +141,7 @@ class Sliced:
         return self.manifest.rows["cells"]
 
     def rows(self, name: str, low: int, high: int) -> np.ndarray:
-        """A copy of rows low … high - 1, which begin with a block and end with one or with the array."""
+        """A copy of rows low … high - 1: whole blocks, but at the end of the array."""
         sums = self.manifest.sums[name]
         array = self._arrays[name]
         copy = array[:0]
@@ -162,7 +162,7 @@ class Sliced:
         return self.rows(name, start, min(-(-high // BLOCK) * BLOCK, len(keys)))[low - start : high - start]
 
     def share(self, name: str, part: int, parts: int) -> tuple[int, int]:
-        """The rows of one of `parts` slices of about the same number of blocks; some may be empty."""
+        """The rows of one of `parts` slices of about as many blocks; some may be empty."""
         n, total = -(-self.manifest.rows[name] // BLOCK), self.manifest.rows[name]
         low, high = (min(n * p // parts * BLOCK, total) for p in (part, part + 1))
         return low, high

@@ -75,7 +75,7 @@ def source_of_mesh(mesh: Mesh) -> Source:
 
 
 def source_of_box(plan: Box) -> Source:
-    """A box, generated while it is written. Raises InputError if its numbers exceed 32 bits."""
+    """A box, generated while it is written. Raises InputError beyond 32 bits."""
     check_numbers(plan)
     faces = face_slots(plan)
     boundary = np.concatenate(list(faces.values()))
@@ -173,6 +173,6 @@ def _centroids(x: np.ndarray, cells: np.ndarray) -> Iterable[np.ndarray]:
 
 
 def _numbered(tables: list[np.ndarray]) -> np.ndarray:
-    """(n, columns + 1): the rows of all tables, with the number of their table as the last column, sorted."""
+    """(n, columns + 1): the rows of all tables, sorted, their table last."""
     rows = np.concatenate([np.insert(table, table.shape[1], k, axis=1) for k, table in enumerate(tables)])
     return rows[np.lexsort(rows.T[::-1])]

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class World(Protocol):
-    """All functions are collective, and element-wise over arrays; every rank gets the same result."""
+    """All are collective and element-wise over arrays; all ranks get one result."""
 
     def sum(self, values: np.ndarray) -> np.ndarray: ...
 
@@ -19,7 +19,7 @@ class World(Protocol):
         ...
 
     def holders(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each number, whether this is the first rank that has it (bool), and how many have it."""
+        """Of each number, whether this rank is the first to have it; how many have it."""
         ...
 
 
@@ -47,6 +47,6 @@ def centroids_of(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
 
 
 def in_steps(centroids: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """(n_cells, 3) int32 from 0 to RESOLUTION. low, high: (3,) the bounding box of all centroids."""
+    """(n_cells, 3) int32 from 0 to RESOLUTION. low, high: (3,) bounds of all centroids."""
     extent = float((high - low).max()) or 1.0
     return np.rint((centroids - low) * (RESOLUTION / extent)).astype(np.int32)

@@ -1,1 +1,1 @@
-"""Storages, preconditioners and variants of conjugate gradients: what each is and what an iteration costs."""
+"""Storages, preconditioners and variants of CG: what each is and costs."""

@@ -59,12 +59,12 @@ def variants(solver: Solver = "own") -> tuple[VariantMethod, ...]:
 
 
 def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
-    """The storage of that name, among those of a solver if one is given. Raises InputError."""
+    """The storage of that name, of a solver if one is given. Raises InputError."""
     return _named("storages", name, storages(solver), lambda s: solver in (None, s.solver))
 
 
 def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
-    """The preconditioner of that name, among those of a solver if one is given. Raises InputError."""
+    """The preconditioner of that name, of a solver if one is given. Raises InputError."""
     return _named("preconditioners", name, preconds(solver), lambda p: solver is None or solver in p.solvers)
 
 
@@ -74,7 +74,7 @@ def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
 
 
 def _named(kind: Kind, name: str, known: Sequence[Method], fits: Callable[[Any], bool]) -> Any:
-    """The method of that name among our own, or that of another package if it fits. Raises InputError."""
+    """The method of that name, ours or another package's if it fits. Raises InputError."""
     for method in known:
         if method.name == name:
             return method
@@ -106,7 +106,7 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def product_name(choice: MethodChoice) -> str:
-    """The name, in a machine profile, of the product whose speed prices that of the choice."""
+    """The name, in a profile, of the product whose speed prices that of the choice."""
     return f"product {storage_of(choice.storage).priced_as}"
 
 

@@ -16,7 +16,7 @@ DOFS_PER_NODE = 3
 
 
 def matrix_bytes(choice: MethodChoice, n_equations: float) -> float:
-    """The matrix of a rank that has this number of equations of a tetrahedral box; 0 if none is stored."""
+    """The matrix of a rank with so many equations of a tetrahedral box; 0 if not stored."""
     storage = storage_of(choice.storage, choice.solver)
     if storage.unit == "pairs":
         return 8.0 * n_equations**2
@@ -31,7 +31,7 @@ def fewest_bytes(choice: MethodChoice, n_equations: float) -> float:
 
 
 def bytes_per_equation(choice: MethodChoice) -> float:
-    """Peak memory of a rank per equation that it has. Raises InputError if it grows faster than the mesh."""
+    """Peak memory of a rank per equation. Raises InputError if it grows faster."""
     storage = storage_of(choice.storage, choice.solver)
     if storage.unit == "pairs":
         raise InputError(

@@ -87,7 +87,7 @@ class PreconditionerMethod:
         return self.identity or bool(self.block_inverse)
 
     def coarse_entries(self, kinds: float, ranks: int) -> float:
-        """Of the coarse matrix on a rank with this many kinds of nodes, each shared by other ranks."""
+        """Of the coarse matrix on a rank with so many kinds of shared nodes."""
         return self.coarse * kinds * ranks
 
 

@@ -106,7 +106,7 @@ class Recipe:
 
 
 def recipe(choice: MethodChoice) -> Recipe:
-    """The recipe of a choice. Raises InputError for an unknown method, or if its cost is unknown."""
+    """The recipe of a choice. Raises InputError for an unknown method or cost."""
     storage, precond = storage_of(choice.storage), precond_of(choice.precond)
     variant = variant_of(choice.variant, choice.solver)
     if precond.application is None:

@@ -1,4 +1,4 @@
-"""Every storage of the stiffness matrix: which solver has it, what builds it, what a product costs."""
+"""Every storage of the stiffness matrix: its solver, its builder, a product's cost."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,1 +1,1 @@
-"""Prediction of runs: workload, HLogP, execution graph, simulation, closed form, placement."""
+"""Prediction of runs: workload, HLogP, graph, simulation, closed form, placement."""

@@ -105,7 +105,7 @@ class Answers(NamedTuple):
 
 
 def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, iterations: int = 0) -> Answers:
-    """Predictions by simulation; `iterations` of a solution, 0 if unknown. Raises InputError."""
+    """Predictions by simulation; `iterations` of a solution, 0: unknown. Raises InputError."""
     found = [study.predict(case, mesh) for case in cases]
     said = [prediction_of(study, each) for each in found]
     return Answers(
@@ -124,7 +124,7 @@ def bounded_answers(
     iterations: int = 0,
     learned: Sequence[Record] = (),
 ) -> Answers:
-    """Predictions in closed form; `iterations` of a solution, 0: estimated. Raises InputError."""
+    """Predictions in closed form; `iterations` in all, 0: estimated. Raises InputError."""
     correction = learn_closed_form(dataclasses.replace(study, edits=(), factor=1.0), learned)
     found = []
     for case in cases:

@@ -80,7 +80,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Correction:
-    """A correction fitted to runs on the machine: factors on the profile's prices, and costs not in it."""
+    """A correction fitted to runs: factors on the profile's prices, and costs not in it."""
 
     assembly: Factor = Factor()
     product: Factor = Factor()
@@ -147,7 +147,7 @@ def inside_product(work: Workload, price: Price, rank: int) -> float:
 
 
 def stretched_by(work: Workload, rates: Rates) -> float:
-    """The factor `dilate` of the case relative to that of the profile; 1 if the case has none."""
+    """The factor `dilate` of the case over that of the profile; 1 if it has none."""
     return work.case.synthetic.dilate / rates.dilate if work.case.synthetic.dilate != 1 else 1.0
 
 

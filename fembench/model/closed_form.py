@@ -31,7 +31,7 @@ Phase = Sequence[Activity]  # activities that overlap; the phase ends when every
 
 @dataclass(frozen=True)
 class CgSet:
-    """One assembly and the phases of one CG iteration, on hosts whose resources ranks share."""
+    """One assembly and the phases of a CG iteration, on hosts that ranks share."""
 
     assembly: Phase
     iteration: Sequence[Phase]
@@ -68,7 +68,7 @@ class ClosedForm:
 
 
 def closed_form(work: CgSet, iterations: int) -> ClosedForm:
-    """Bounds, expression and terms of one assembly and `iterations` iterations. Raises InputError."""
+    """Bounds, expression and terms of assembly and `iterations`. Raises InputError."""
     _check(work, iterations)
     first, turn = phase_seconds(work.assembly, work), iteration_seconds(work)
     whole = first + turn * iterations
@@ -82,7 +82,7 @@ def iteration_seconds(work: CgSet) -> TimeRange:
 
 
 def phase_seconds(phase: Phase, work: CgSet) -> TimeRange:
-    """Bounds on one phase: the larger of its critical path and the demand on the busiest resource."""
+    """Bounds on a phase: the larger of critical path and demand on the busiest resource."""
     return largest([_path(phase), *_served(_demand(phase, work), work).values()])
 
 

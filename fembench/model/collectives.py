@@ -44,7 +44,7 @@ def stages(ranks: int) -> int:
 
 
 def doubling_seconds(ranks: int, seconds: Callable[[int, int], float]) -> float:
-    """Seconds of recursive doubling; each stage takes as long as its slowest pair, seconds(rank, rank)."""
+    """Seconds of recursive doubling, a stage as long as its slowest pair's seconds(p, q)."""
     return sum(
         max((seconds(r, r ^ (1 << k)) for r in range(ranks) if r ^ (1 << k) < ranks), default=0.0)
         for k in range(stages(ranks))

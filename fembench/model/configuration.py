@@ -1,4 +1,4 @@
-"""Whether two runs repeat one configuration, and whether a run is the one that was predicted."""
+"""Whether two runs repeat one configuration, and whether a run is that predicted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

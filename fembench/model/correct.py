@@ -114,7 +114,7 @@ def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
 
 
 def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Lesson]:
-    """The training sample from each run. Raises InputError for runs that cannot be predicted."""
+    """The training sample of each run. Raises InputError if one cannot be predicted."""
     if not records:
         raise InputError("no runs to learn from; expected at least one record")
     solvers = {record.case.method.solver for record in records}

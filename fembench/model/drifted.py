@@ -140,7 +140,7 @@ def _logs(readings: Sequence[StateReading]) -> tuple[Array, Array]:
 
 
 def _curve(x: Array, y: Array) -> Curve:
-    """A polynomial through the speeds over sizes; their mean if there are too few sizes for one."""
+    """A polynomial through the speeds over sizes; their mean for too few sizes."""
     sizes = len(np.unique(np.round(x, 2)))
     fitted = np.polynomial.Polynomial.fit(x, y, min(DEGREE, sizes // POINTS)) if sizes > 1 else None
     return lambda at: np.full(len(at), y.mean()) if fitted is None else fitted(at)

@@ -196,7 +196,7 @@ class _Runner:
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
-        """Simulate all turns from these clocks, adding to `wait` (n_ranks, n_phases); return new clocks."""
+        """Simulate all turns from these clocks; add to `wait` (n_ranks, n_phases); new clocks."""
         segment, clocks = self._segment, [clock]
         waited = np.zeros(len(self._place))
         for left in reversed(range(segment.turns)):
@@ -210,7 +210,7 @@ class _Runner:
     def _extrapolate(
         self, clocks: list[Array], waited: Array, wait: Array, period: int
     ) -> tuple[SegmentRun, Array]:
-        """The remaining turns: whole periods at once, as the last one; the rest one by one."""
+        """The remaining turns: whole periods at once, like the last; others one by one."""
         each = np.zeros(len(waited))
         for clock in clocks[-1 - period : -1]:
             self._turn(clock, each)
@@ -299,7 +299,7 @@ class LazyTurns(Sequence[Turn]):
 
 
 def _period(clocks: list[Array]) -> int:
-    """The period of the last turns: a pattern of 1 to 4 turns seen twice; 0 if there is none."""
+    """The period of the last turns: a pattern of 1 to 4 turns seen twice; 0: none."""
     rounding = 4 * np.finfo(float).eps * float(np.max(clocks[-1]))
     for p in PERIODS:
         if len(clocks) <= 2 * p:

@@ -1,4 +1,4 @@
-"""The events of all ranks as columns, rank after rank, in the order of each rank's program."""
+"""The events of all ranks as columns, rank after rank, in program order."""
 
 import itertools
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ DENSE = 8  # range of whole numbers, over how many there are, up to which they a
 
 @dataclass(frozen=True)
 class EventTable:
-    """Columns of events without loops. An entry that an event of its kind does not have is 0."""
+    """Columns of events without loops. What an event of its kind does not have is 0."""
 
     kind: Ints  # (n,) COMPUTE, …
     phase: Ints  # (n,)
@@ -46,7 +46,7 @@ class EventTable:
         return np.repeat(np.arange(self.ranks), np.diff(self.first))
 
     def waits_for(self, requests: Ints) -> Ints:
-        """(n_requests,) the event of the same rank that waits for each of these messages; -1: none."""
+        """(n_requests,) the event that waits for each of these messages; -1: none."""
         n = len(self.kind)
         tag = groups(self.tag)[1]
         key = tag * (n + 1) + np.arange(n)
@@ -112,7 +112,7 @@ def expanded(table: EventTable) -> EventTable:
 
 
 def within(start: Ints, count: Ints) -> Ints:
-    """start[0], start[0] + 1, … (count[0] of them), then the same from start[1] on, and so on."""
+    """start[0], start[0] + 1, … (count[0] of them), then from start[1], and so on."""
     return np.repeat(start - np.cumsum(count) + count, count) + np.arange(count.sum())
 
 
@@ -137,7 +137,7 @@ def running(values: Array, first: Ints) -> Array:
 
 
 def groups(*columns: npt.NDArray) -> tuple[Ints, Ints]:
-    """(the first entry of each group of equal rows, (n,) the group of each row), in ascending order."""
+    """(the first of each group of equal rows, (n,) the group of each row), ascending."""
     group = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         value = _numbered(column)

@@ -78,7 +78,7 @@ class _Turns:
         self._queue: list[tuple[float, int, str, int]] = []
 
     def run(self, clock: Array, wait: Array) -> tuple[Turn, Array]:
-        """Simulate from these clocks; adds to `wait` (n_ranks, n_phases) and returns the new clocks."""
+        """Simulate from these clocks; add to `wait` (n_ranks, n_phases); new clocks."""
         self._wait, after = wait, clock.copy()
         for rank in range(self._ranks):
             if rank - self._ranks in self._after:

@@ -102,7 +102,7 @@ def forecast(
 
 
 def per_iteration(result: SimulationOutcome, turns: int) -> float:
-    """Seconds per iteration in the steady state; if there is none, the mean of all iterations."""
+    """Seconds per iteration in the steady state, or else the mean of all iterations."""
     run = result.runs[-1]
     return run.advance / run.period if run.period else result.makespan / turns
 
@@ -197,7 +197,7 @@ def allreduce_seconds(machine: Machine, m: int = 8) -> float:
 
 
 def with_collectives(machine: Machine, profile: Profile) -> Machine:
-    """The machine with all-reduces scaled to the profile's; unchanged if the profile has none."""
+    """The machine with all-reduces scaled to the profile's; unchanged without any."""
     network = profile.network
     times = {a.ranks: a.seconds for a in network.allreduce if a.m <= FEW} if network else {}
     if machine.ranks < 2 or not times:
@@ -234,7 +234,7 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
 
 
 def _ratio(one: Forecast) -> list[str]:
-    """Computing over messages and waiting: does the program suit a cluster (Herai 2005, 5.2)."""
+    """Computing over messages and waiting: does it suit a cluster (Herai 2005, 5.2)."""
     busy = one.outcome.busy.sum()
     other = one.outcome.finish.sum() - busy
     if not other > 0:

@@ -31,7 +31,7 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """A message to another rank. If blocking, returns with a free buffer; if not, a Wait follows."""
+    """A message to another rank. If blocking, returns with a free buffer; else a Wait follows."""
 
     to: int
     m: int  # bytes
@@ -41,7 +41,7 @@ class Send(_Event, tag="send", frozen=True):
 
 
 class Receive(_Event, tag="receive", frozen=True):
-    """A message from another rank. If blocking, returns on arrival; if not, a Wait follows."""
+    """A message from another rank. If blocking, returns on arrival; else a Wait follows."""
 
     source: int
     m: int
@@ -113,7 +113,7 @@ def length(program: Sequence[Event]) -> int:
 
 
 def check(graph: ExecutionGraph, where: str = "graph") -> None:
-    """Raises InputError that names the rank and the event, if the graph has an invalid event."""
+    """Raises InputError that names rank and event, if the graph has an invalid one."""
     for rank, program in enumerate(graph.programs):
         for event in once(program):
             problem = _problem(event, graph)

@@ -91,7 +91,7 @@ class Judgement(NamedTuple):
 
 
 def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
-    """Raises InputError if the held-out cases are too few, name hosts, or overlap with training."""
+    """Raises InputError if held-out cases are too few, name hosts, or are in training."""
     for case in cases:
         if case.placement.hosts or case.placement.per_node:
             chosen = f"hosts = '{case.placement.hosts}', per_node = {case.placement.per_node}"
@@ -105,7 +105,7 @@ def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
 def predict_held_out(
     study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
 ) -> int:
-    """Predict the held-out cases by both methods; return how many are new. Raises InputError."""
+    """Predict the held-out cases by both methods; the number of new ones. Raises InputError."""
     teachers = training if learn else []
     correction = learn_closed_form(study, teachers)
     written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))
@@ -129,7 +129,7 @@ def _predict_all(cases: Sequence[Case], folder: Path, method: str, say: Callable
 
 
 def _about(said: Predicted, case: Case) -> bool:
-    """Whether a prediction is about this case, with the current content of its mesh and problem."""
+    """Whether a prediction is about this case, its mesh and problem as they are now."""
     if key(said.case) != key(case) or said.mesh != resolve(case.question.mesh).hash:
         return False
     return not said.problem or content(said.problem) == content(problem_of(case))

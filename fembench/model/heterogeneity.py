@@ -20,7 +20,7 @@ MOST_SHOWN = 8  # shares in a line of text
 
 
 def from_product(profile: Profile, storage: str = "sym") -> Array:
-    """(n_ranks,) H from the product while all ranks of a host compute; 1 for the fastest rank."""
+    """(n_ranks,) H from the product while all ranks of a host compute; the fastest: 1."""
     matrix = speed_matrix(profile)
     name = f"product {storage}"
     if name not in matrix.names:
@@ -29,7 +29,7 @@ def from_product(profile: Profile, storage: str = "sym") -> Array:
 
 
 def from_kernels(seconds: npt.ArrayLike) -> Array:
-    """(n_ranks,) H as the geometric mean of times (n_ranks, n_kernels); 1 for the fastest rank."""
+    """(n_ranks,) H as the geometric mean of times (n_ranks, n_kernels); the fastest: 1."""
     times = np.asarray(seconds, float)
     if times.ndim != 2 or not np.all(times > 0):
         raise InputError(f"kernel times of shape {times.shape}; expected positive seconds, ranks by kernels")
@@ -114,7 +114,7 @@ def brought_up_to_date(profile: Profile, samples: Sequence[HostLoad]) -> dict[in
 
 
 def calibrated_at(profile: Profile) -> dict[int, float]:
-    """{rank: slowdown by (4.3) while the profile was measured}, for the ranks with kernels."""
+    """{rank: slowdown by (4.3) while the profile was measured} of ranks with kernels."""
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None:
         return {}

@@ -68,7 +68,7 @@ class Ground:
     machine: Callable[[Place], Machine]
 
     def best(self) -> Placement:
-        """The best placement, searched in closed form, judged by simulation. Raises InputError."""
+        """The best placement, by the closed form, then by simulation. Raises InputError."""
         part = self.work.parts
         parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
 

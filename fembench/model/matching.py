@@ -1,4 +1,4 @@
-"""Messages of a segment: each receive finds its message, and opposite messages slow each other down."""
+"""Messages of a segment: each receive's own; opposite ones slow each other down."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ def matched(sends: Ends, receives: Ends) -> Ints:
 def message_table(
     machine: Machine, sends: Ends, receives: Ends, number: Ints, latency: Array, work: Array
 ) -> MessageTable:
-    """The table of all messages, number[k] of receive k; work (n_nodes,) s until each wait."""
+    """The table of all messages, number[k] of receive k; work (n_nodes,) s until waits."""
     prices = Messages(machine, sends.source, sends.target, sends.m)
     rendezvous: Bools = prices.each(machine.waits).astype(np.bool_)
     taken = _at(number, receives.waiting, len(latency))
@@ -69,7 +69,7 @@ def message_table(
 
 
 def _at(number: Ints, values: npt.NDArray, n: int) -> npt.NDArray:
-    """(n,) the value of each message's receive; -1: it has none (as NEVER_POSTED says of nodes)."""
+    """(n,) the value of each message's receive; -1: none (NEVER_POSTED of nodes)."""
     found = np.full(n, -1, values.dtype)
     found[number[number >= 0]] = values[number >= 0]
     return found

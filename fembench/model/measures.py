@@ -74,7 +74,7 @@ def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
-    """One row per phase: mean over ranks, maximum with its rank, part of the critical path."""
+    """One row per phase: mean over ranks, maximum and its rank, part of the critical path."""
     on_path = by_phase(critical_path(plan, result))
     rows = []
     for k, name in enumerate(plan.phases):

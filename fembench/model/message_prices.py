@@ -1,4 +1,4 @@
-"""Prices of many messages at once: a machine is asked once for all messages that cost the same."""
+"""Prices of many messages at once: a machine is asked once for all of one cost."""
 
 from collections.abc import Callable
 
@@ -29,13 +29,13 @@ class Messages:
         self._beside = _flags([bool(back.beside) for _, back in classes])[between]
 
     def each(self, price: Callable[..., object], *more: npt.NDArray) -> npt.NDArray:
-        """(n, …) price(p, q, m, *more) of each message, from the values in `more` (n,) for it."""
+        """(n, …) price(p, q, m, *more) of each message, from its values in `more` (n,)."""
         first, group = groups(self._group, *more)
         columns = (column[first].tolist() for column in (self._p, self._q, self._m, *more))
         return np.array([price(*one) for one in zip(*columns)])[group]
 
     def costs(self, sender: Array | float = 0.0, receiver: Array | float = 0.0) -> Array:
-        """(n, 3) Os, L and Or after sender and receiver (n,) have computed for that many seconds."""
+        """(n, 3) Os, L and Or after sender and receiver (n,) computed for so many seconds."""
         after = (np.where(self._cold, seconds, 0.0) for seconds in (sender, receiver))
         return self.each(self._cost, *after).reshape(-1, 3)
 

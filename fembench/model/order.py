@@ -34,7 +34,7 @@ def levels_of(nodes: NodeTable, messages: MessageTable, before: Ints) -> list[In
 
 
 def _dependencies(nodes: NodeTable, messages: MessageTable, before: Ints) -> tuple[Ints, Ints]:
-    """Pairs (node, earlier node that it depends on; negative: none; NEVER: does not exist)."""
+    """Pairs (node, earlier node that it depends on; negative: none; NEVER: no such node)."""
     every, waiting, number = np.arange(len(nodes)), nodes.waiting(), nodes.message
     posted = np.append(messages.posted, EAGER)[number]
     met = posted != EAGER

@@ -100,7 +100,7 @@ def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegme
 def _through(
     plan: SimulationPlan, run: SegmentRun, turn: Turn, k: int, path: list[PathSegment]
 ) -> tuple[int, int]:
-    """Append a node and the message that it waited for last; return the (rank, node) before it."""
+    """Append a node and the message that it waited for; the (rank, node) before it."""
     segment, node = run.segment, run.segment.nodes[k]
     bound = int(turn.bound[k])
     waited_from = turn.begin[k] + node.work if bound < 0 else turn.arrived[k]

@@ -151,7 +151,7 @@ def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
 
 
 def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
-    """The fastest hosts filled one after the other, so that consecutive ranks share a host."""
+    """The fastest hosts filled one after another, so that consecutive ranks share one."""
     order = sorted(range(len(hosts)), key=lambda p: hosts[p].slowness)
     slots = [p for p in order for _ in range(min(hosts[p].slots, hosts[p].cores))]
     slots += [p for p in order for _ in range(hosts[p].slots - min(hosts[p].slots, hosts[p].cores))]

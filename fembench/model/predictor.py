@@ -75,7 +75,7 @@ class Predictor:
         return slots, machine, [names[s.model] for s in slots]
 
     def workload(self, case: Case, mesh: Mesh | None = None) -> Workload:
-        """The workload of each rank; shares 'balanced' are computed first. Raises InputError."""
+        """The workload of each rank; 'balanced' shares are computed. Raises InputError."""
         mesh = resolve(case.question.mesh) if mesh is None else mesh
         return workload(self.settled(case, mesh, self.slots(case.placement.ranks)), mesh)
 

@@ -39,7 +39,7 @@ class Rates:
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
     def together(self, rank: int, name: str) -> int:
-        """The largest number of ranks of the host that computed at once when this was measured."""
+        """The largest number of ranks of the host that computed at once in the measurement."""
         return max(s.corunning for s in self._found(rank, name))
 
     def largest(self, rank: int, name: str) -> float:
@@ -47,7 +47,7 @@ class Rates:
         return max(s.units for s in self._found(rank, name))
 
     def spread(self, rank: int, name: str, units: float) -> Array:
-        """(n_visits,) speed of each visit over their median, at the closest size, all at once."""
+        """(n_visits,) speed of each visit over their median, at the closest size."""
         most = max(s.corunning for s in self._found(rank, name))
         near = min(
             (s for s in self._found(rank, name) if s.corunning == most),

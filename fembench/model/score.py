@@ -47,7 +47,7 @@ class ScoredConfiguration(NamedTuple):
 
     @property
     def outside(self) -> float:
-        """Distance of the measured time from the interval, over its middle; nan without one."""
+        """Distance of the time from the interval, over its middle; nan without one."""
         beyond = max(self.low - self.measured, self.measured - self.high, 0.0)
         return beyond / ((self.low + self.high) / 2) if self.low == self.low else math.nan
 

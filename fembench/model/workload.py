@@ -37,7 +37,7 @@ class Workload:
 
     @functools.cached_property
     def recipe(self) -> Recipe:
-        """What an iteration consists of. Raises InputError for a method whose cost is unknown."""
+        """What an iteration consists of. Raises InputError for a method of unknown cost."""
         return recipe(self.case.method)
 
     @functools.cached_property
@@ -46,7 +46,7 @@ class Workload:
         return "cells" if storage_of(self.case.method.storage).unit == "cells" else "blocks"
 
     def product_units(self) -> tuple[int, ...]:
-        """(n_ranks,) units of a product: 3x3 blocks, or cells for an element-by-element product."""
+        """(n_ranks,) units of a product: 3x3 blocks, or cells, element by element."""
         if self.product_unit == "cells":
             return self.parts.cells
         if storage_of(self.case.method.storage).unit == "pairs":
@@ -64,7 +64,7 @@ class Workload:
         return grids.below(nodes, nodes) if grids else ([], [])
 
     def interface_part(self, rank: int) -> float:
-        """Fraction of a rank's product that precedes its messages: the rows of shared nodes."""
+        """Fraction of a rank's product before its messages: the rows of shared nodes."""
         return min(1.0, self.parts.shared_dofs[rank] / max(self.parts.dofs[rank], 1))
 
 

@@ -1,1 +1,1 @@
-"""Target shares, Partition and its metrics, the pymetis door, recursive coordinate bisection."""
+"""Target shares, Partition and its metrics, the pymetis door, coordinate bisection."""

@@ -72,7 +72,7 @@ def metrics(mesh: Mesh, partition: Partition, fixed: np.ndarray | None = None) -
 
 
 def node_parts(cells: np.ndarray, part_of_cell: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every pair (node, part that touches it) once, ascending by node, then part: (n,), (n,) int64."""
+    """Every pair (node, part that touches it) once, ascending: (n,), (n,) int64."""
     some = np.full(n_nodes, -1, dtype=part_of_cell.dtype)
     some[cells] = part_of_cell[:, None]  # one of the parts at each node
     shared = np.zeros(n_nodes, dtype=bool)

@@ -27,7 +27,7 @@ Ints = list[np.ndarray]  # one array for each region
 
 
 def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """(n_cells,) int32: part p gets sizes[p] cells. centroids: (n_cells, 3); sum of sizes = n_cells."""
+    """(n_cells,) int32: part p gets sizes[p] cells. centroids: (n_cells, 3)."""
     return bisect(in_steps(centroids, centroids.min(axis=0), centroids.max(axis=0)), 0, sizes, Alone())
 
 
@@ -57,7 +57,7 @@ def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: Worl
 def _split(
     regions: Ints, steps: np.ndarray, first_cell: int, wanted: np.ndarray, reach: int, world: World
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each region the `wanted` cells on the low side of its longest axis, and the rest; both ascending."""
+    """Of each region the `wanted` cells low on its longest axis; the rest; ascending."""
     axes = _longest_first(regions, steps, world)
     along = [_along(steps, cells, a) for cells, (a, _, _) in zip(regions, axes)]
     pivot, _ = _ranked(along, wanted - 1, world)
@@ -131,12 +131,12 @@ def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[
 
 
 def _pieces(values: np.ndarray) -> Ints:
-    """Views of the values, at least one, so small that what is computed from one takes little memory."""
+    """Views of the values, at least one, so small that computing with one takes little."""
     return [values[low : low + PIECE] for low in range(0, max(len(values), 1), PIECE)]
 
 
 def _layer(highest: np.ndarray, lowest: np.ndarray, pivot: int) -> tuple[int, int]:
-    """The layer round one pivot, from the extremes of each bin, those below with their sign changed."""
+    """The layer round a pivot, from the extremes of each bin, those below negated."""
     filled = highest > -FAR
     high, low = highest[filled], -lowest[filled]
     gaps = low[1:] - high[:-1]
@@ -153,7 +153,7 @@ def _widest(gaps: np.ndarray) -> int:
 
 
 def apportion(targets: Sequence[float], n: int) -> list[int]:
-    """Whole numbers that sum to n, each at least 1, closest to targets * n (largest remainders)."""
+    """Whole numbers >= 1 that sum to n, closest to targets * n (largest remainders)."""
     exact = np.array(targets) * n
     sizes = np.maximum(np.floor(exact).astype(np.int64), 1)
     while sizes.sum() < n:

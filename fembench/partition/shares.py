@@ -32,7 +32,7 @@ def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
 
 
 def normalise(weights: Sequence[float]) -> tuple[float, ...]:
-    """Weights scaled to sum to 1. Raises InputError unless all are positive and finite, none vanishing."""
+    """Weights scaled to sum to 1. Raises InputError unless all are positive and finite."""
     if not weights:
         raise InputError("no shares; expected one positive number per part")
     for weight in weights:

@@ -111,6 +111,6 @@ def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
 
 
 def missing(entry: Entry) -> str:
-    """How to install what the entry needs and this machine lacks; "" if nothing is missing."""
+    """How to install what the entry needs and this machine lacks; "" for nothing."""
     lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
     return f"no {', '.join(lacking)}: {entry.get}" if lacking else ""

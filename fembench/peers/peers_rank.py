@@ -85,7 +85,7 @@ def ranks_of(entry: Entry, n: int) -> tuple[int, ...]:
 
 
 def start_petsc() -> None:
-    """Load PETSc on all ranks together; if that fails, each of its peers reports it. Collective."""
+    """Load PETSc on all ranks; if that fails, each of its peers says so. Collective."""
     try:
         petsc.library()
     except InputError:

@@ -162,7 +162,7 @@ class SkfemPyamg:
 
 
 def skfem_stiffness(system: System) -> csr_matrix:
-    """The same K assembled by scikit-fem, with the fewest integration points that are exact."""
+    """The same K assembled by scikit-fem, with the fewest points that are exact."""
     import skfem
     from scipy.sparse import diags
     from skfem.io.meshio import HEX_MAPPING

@@ -75,7 +75,7 @@ def _solve(prepared: Prepared) -> F64:
 
 
 def export(system: System, folder: Path) -> None:
-    """Write system.npz, K.petsc, f.petsc and u.petsc. Raises InputError if they cannot be written."""
+    """Write system.npz, K.petsc, f.petsc and u.petsc. Raises InputError if it cannot."""
     write_npz(system, folder / "system.npz")
     with atomic_path(folder / "K.petsc") as path:
         _write_matrix(system.K, path)

@@ -1,1 +1,1 @@
-"""One rank's share of the mesh and its neighbours: the mpi4py door, Subdomain, Interface, agreement."""
+"""One rank's share of the mesh, and its neighbours: the mpi4py door, Subdomain, Interface."""

@@ -1,4 +1,4 @@
-"""Turn an input error on one rank into the same error on all, so that no rank waits for one that gave up."""
+"""Turn an input error on one rank into one on all, so that none waits for ever."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ POLL = 3e-4  # seconds between two tests by a rank that dozes
 
 
 def together(comm: Comm, function: Callable[[], T]) -> T:
-    """function() on every rank; a FembenchError anywhere is raised on all, the lowest rank's. Collective."""
+    """function() on every rank; all raise the lowest rank's FembenchError. Collective."""
     result, error = _attempt(function)
     first = next((e for e in comm.allgather(error) if e is not None), None)
     if first is not None:
@@ -21,7 +21,7 @@ def together(comm: Comm, function: Callable[[], T]) -> T:
 
 
 def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
-    """function() on rank 0: its result there, None elsewhere, its FembenchError everywhere. Collective."""
+    """function() on rank 0, None elsewhere; all raise its FembenchError. Collective."""
     result, error = _attempt(function) if comm.rank == 0 else (None, None)
     error = comm.bcast(error)
     if error is not None:
@@ -40,7 +40,7 @@ def all_arrive(comm: Comm, patience: float) -> bool:
 
 
 def doze(comm: Comm, nap: float) -> None:
-    """A barrier that yields the processor: sleep for `nap` seconds, then test occasionally. Collective."""
+    """A barrier that yields the processor: sleeps `nap` seconds, then tests. Collective."""
     request = comm.Ibarrier()
     time.sleep(nap)
     while not request.Test():

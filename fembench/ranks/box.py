@@ -57,7 +57,7 @@ def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
 
 
 def _on_face(plan: Box, name: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n_nodes,) whether a node lies on face x0 … z1; exact, since the faces' coordinates are exact."""
+    """(n_nodes,) whether a node lies on face x0 … z1; exact, as coordinates are."""
     axis = "xyz".index(name[0])
     return x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis])
 

@@ -47,7 +47,7 @@ def persistent_allreduce(comm: Comm, *arguments: Any) -> Request | None:
 
 @functools.cache
 def address(name: str) -> int:
-    """The address of an MPI function in this process, for calls from C; 0 if it cannot be found."""
+    """The address of an MPI function in this process, for C; 0 if it cannot be found."""
     try:
         function = getattr(ctypes.CDLL(MPI.__file__), name)
     except (OSError, AttributeError):
@@ -108,7 +108,7 @@ def handles(requests: Sequence[Request]) -> bytes:
 
 
 def _handle(object_: Any) -> int:
-    """An MPI object as the number that C passes: MPICH's handles of 32 bits come with a sign."""
+    """An MPI object as the number that C passes: MPICH's have 32 bits with a sign."""
     return MPI._handleof(object_) & ((1 << 8 * MPI._sizeof(object_)) - 1)
 
 

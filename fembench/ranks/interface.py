@@ -42,7 +42,7 @@ _TAG, _BLOCKING_TAG = 7, 9
 
 
 class Interface:
-    """The exchange plan of one rank: who shares which dofs with it, and the buffers for them."""
+    """The exchange plan of a rank: who shares which dofs with it, with buffers."""
 
     def __init__(
         self, comm: Comm, sharing: Sharing, n_interior: int, n_active: int, *, blocking: bool = False
@@ -81,14 +81,14 @@ class Interface:
         return Update(self, v, tracer)
 
     def update(self, v: F64) -> F64:
-        """Sum v over the sharers of each dof, in place; returns v. Collective over neighbours."""
+        """Sum v over the sharers of each dof, in place; v. Collective over neighbours."""
         update = Update(self, v, NullTracer())
         update.start()
         update.finish()
         return v
 
     def copies(self, v: F64) -> list[tuple[F64, F64]]:
-        """(own, neighbour's) values of the shared dofs of v, by neighbour. Collective over neighbours."""
+        """(own, neighbour's) values of the shared dofs of v, by neighbour. Collective."""
         kernels.Pack(v, self._index, self._out).run()
         Request.Startall(self._requests)
         Request.Waitall(self._requests)
@@ -101,7 +101,7 @@ class Interface:
         return out
 
     def dot(self, a: F64, b: F64) -> float:
-        """Global inner product of two consistent vectors (Ferreira 2006, Fig. 4.6). Collective."""
+        """Inner product of two consistent vectors (Ferreira 2006, Fig. 4.6). Collective."""
         return self.total(float(self.weighted(a) @ b))
 
     def total(self, value: float) -> float:
@@ -192,7 +192,7 @@ class PendingAllReduce:
 
 
 def _halves(owner: PendingAllReduce, comm: Comm, values: list, sums: list) -> tuple[list[Call], list[Call]]:
-    """The functions that begin and finish the sum; a persistent request is freed with its owner."""
+    """The functions that begin and finish the sum; requests are freed with their owner."""
     if comm.size == 1:
         return [], []
     persistent = persistent_allreduce(comm, values, sums, SUM)

@@ -28,7 +28,7 @@ class Sharing:
 
 
 def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
-    """Sharing of the nodes (n_nodes,), each global number at most once per rank. Collective."""
+    """Sharing of the nodes (n_nodes,), each global number once per rank. Collective."""
     order = np.argsort(global_nodes, kind="stable").astype(np.int32)
     ascending = np.ascontiguousarray(global_nodes[order])
     pairs = _meet(comm, ascending)
@@ -63,7 +63,7 @@ def _meet(comm: Comm, numbers: I64) -> I64:
 
 
 def _in_several(numbers: I64, counts: I64) -> tuple[I64, I64]:
-    """(number, rank that reported it) of the nodes that several ranks reported, counts[rank] in turn."""
+    """(number, rank that reported it) of nodes that several reported, counts[rank] each."""
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     ascending = numbers[order]
     equal = np.append(False, ascending[1:] == ascending[:-1])[: len(numbers)]
@@ -92,7 +92,7 @@ def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
 
 
 def exchange(comm: Comm, values: np.ndarray, counts: NDArray[np.integer]) -> tuple[np.ndarray, I64]:
-    """Send counts[p] consecutive numbers to each rank p; (values received, counts by source). Collective."""
+    """Send counts[p] numbers in turn to rank p; (received, counts by source). Collective."""
     send = np.ascontiguousarray(counts, np.int64)
     receive = np.empty_like(send)
     comm.Alltoall(send, receive)

@@ -74,7 +74,7 @@ def cut_slice(comm: Comm, mesh: Sliced, steps: I32, targets: tuple[float, ...]) 
 
 
 def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
-    """Send each cell of the slice to the rank of its part: the cells that arrive here. Collective."""
+    """Send each cell of the slice to its part's rank: those that arrive. Collective."""
     low, high = mesh.share("cells", comm.rank, comm.size)
     sent, received = np.bincount(part, minlength=comm.size), np.empty(comm.size, np.int64)
     comm.Alltoall(sent, received)
@@ -114,7 +114,7 @@ def _numbered_cells(mesh: Sliced, first: int, last: int) -> I32:
 
 
 def to_parts(comm: Comm, rows: np.ndarray, part: I32) -> tuple[np.ndarray, I64]:
-    """Send row i to rank part[i]: the rows received, by source and in order, and how many. Collective."""
+    """Send row i to rank part[i]: the rows received, by source, and how many. Collective."""
     order = np.argsort(part, kind="stable")
     width = rows.shape[1]
     values, counts = exchange(comm, rows[order].ravel(), width * np.bincount(part, minlength=comm.size))
@@ -150,7 +150,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
 
 
 def _numbering(cells: I32) -> tuple[I64, I32]:
-    """The global nodes of the cells, ascending, and the cells in local numbers, perhaps in the same array."""
+    """The global nodes of the cells, ascending; the cells in local numbers, perhaps in place."""
     low, high = int(cells.min()), int(cells.max()) + 1
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)
@@ -167,7 +167,7 @@ def _numbering(cells: I32) -> tuple[I64, I32]:
 
 
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
-    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending; a batch at a time. Collective."""
+    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):
@@ -183,7 +183,7 @@ def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float
 
 
 def _words(mesh: Sliced) -> int:
-    """Whole numbers that hold one bit for each mark: names of nodes and facets, and the boundary."""
+    """Whole numbers, one bit for each mark: names of nodes and facets, the boundary."""
     return -(-_n_marks(mesh) // 63)
 
 

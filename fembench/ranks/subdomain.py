@@ -55,7 +55,7 @@ class Subdomain:
 
     @property
     def n_free_owned(self) -> int:
-        """Free dofs that this rank is the lowest sharer of; over ranks they sum to the equations."""
+        """Free dofs whose lowest sharer is this rank; over ranks, the equations."""
         return int((~self.restrained[self.owned_nodes]).sum())
 
 

@@ -130,7 +130,7 @@ def _built_from_parts(case: Case) -> bool:
 
 
 def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: float) -> float:
-    """|u_a - u_b|_2 / |u|_2, estimated as the root mean square of seeded random projections."""
+    """|u_a - u_b|_2 / |u|_2, estimated as the rms of seeded random projections."""
     if len(a) != len(b):
         return float("nan")
     difference = np.asarray(a) - np.asarray(b)

@@ -31,7 +31,7 @@ def enough_cores(record: Record) -> Rule:
 
 
 def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
-    """Whether ranks share cores: recorded cores decide, as a quota was once counted as cores."""
+    """Whether ranks share cores: recorded cores decide: a quota once counted as cores."""
     unknown = not _cores_known(environment)
     return environment.oversubscribed and (unknown or bool(too_few_cores(environment, dilate)))
 

@@ -34,7 +34,7 @@ class GivenLink(NamedTuple):
 
 
 def parse_link(text: str, *, overhead: bool = False) -> GivenLink:
-    """The link in '50e-6,125e6' or, with `overhead`, also '50e-6,125e6,2e-6'. Raises InputError."""
+    """The link in '50e-6,125e6'; with `overhead`, '50e-6,125e6,2e-6'. Raises InputError."""
     words = text.split(",")
     try:
         link = GivenLink(*map(float, words))
@@ -64,7 +64,7 @@ class Kielmann(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """Computing before a message, which leaves code, buffers and address translations cold."""
+    """Computing before a message, which leaves code, buffers and translations cold."""
 
     sender: float = 0.0  # seconds since its previous send
     receiver: float = 0.0  # seconds since its previous receive

@@ -65,7 +65,7 @@ class PairClass(Frozen, frozen=True):
 
 
 class PairSamples(Frozen, frozen=True):
-    """Ping-pongs of m bytes between two ranks (Mendes 2004, Fig. 4.9); seconds, one entry per repetition."""
+    """Ping-pongs of m bytes between two ranks (Mendes 2004, Fig. 4.9); s, per repetition."""
 
     measure: int  # rank that times the round trip
     mirror: int
@@ -136,7 +136,7 @@ class Contention(Frozen, frozen=True):
 
 
 class KernelTime(Frozen, frozen=True):
-    """Median time of one of three kernels (increment, matmul, gauss; Mendes 2004, 4.2.2) on one rank."""
+    """Median time of a kernel (increment, matmul, gauss; Mendes 2004, 4.2.2) on a rank."""
 
     rank: int
     kernel: str
@@ -280,7 +280,7 @@ def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tup
 
 
 def class_of(network: Network, a: int, b: int, *, apart: bool = False) -> PairClass:
-    """The class of messages from host a to host b; `apart`: between NUMA nodes of one host."""
+    """The class of messages from host a to host b; `apart`: between NUMA nodes of one."""
     return network.classes[class_number(network, a, b, apart=apart)]
 
 

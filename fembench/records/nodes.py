@@ -22,7 +22,7 @@ FOLDER = "nodes"  # of these records, in the folder of a campaign
 
 
 class NodeFacts(Frozen, frozen=True):
-    """What a node consists of, whatever part of it the job may use; the rest is in HostFacts."""
+    """What a node consists of, whatever part the job may use; see also HostFacts."""
 
     numa_nodes: int = 1
     physical_cores: int = 0  # 0: unknown
@@ -85,7 +85,7 @@ def save_nodes(record: NodesRecord, path: Path) -> None:
 
 
 def load_nodes(path: Path | str) -> NodesRecord:
-    """The record in a file, or the newest in a folder. Raises InputError for anything else."""
+    """The record in a file, or the newest in a folder. Raises InputError for others."""
     path = Path(path)
     if path.is_dir():
         found = [_load(one) for one in sorted(path.glob("nodes-r*.json"))]

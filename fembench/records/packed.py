@@ -78,7 +78,7 @@ def packed(values: npt.ArrayLike) -> Packed:
 
 
 def numbers(values: Sequence[Any] | Packed) -> npt.NDArray[np.float64]:
-    """The array of packed or of plain numbers. Raises ValueError if they are ragged or damaged."""
+    """The array of packed or plain numbers. Raises ValueError if ragged or damaged."""
     import numpy as np
 
     return values.numbers() if isinstance(values, Packed) else np.array(values, float)

@@ -83,7 +83,7 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
 
 
 def load_prediction(path: Path | str) -> Prediction:
-    """The prediction in a file. Raises InputError if it is not one, or if its seal is broken."""
+    """The prediction in a file. Raises InputError for another, or a broken seal."""
     tree = read_json(path, dict)
     said = tree.get("predicted")
     if not isinstance(said, dict):

@@ -250,7 +250,7 @@ class Verdict(Frozen, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The first rule that decides the status, with the measured value; "" for a VALID run."""
+        """The first rule that decides the status, with its value; "" for a VALID run."""
         deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
         return next(deciding, *self.reasons[:1] or ("",))
 
@@ -298,7 +298,7 @@ class Record(Frozen, frozen=True):
 
 
 class Failure(Frozen, frozen=True):
-    """A run that left no record, or that there was no time for; a campaign keeps this instead."""
+    """A run without a record, or without time for it; a campaign keeps this instead."""
 
     schema: int
     id: str

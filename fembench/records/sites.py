@@ -88,7 +88,7 @@ def with_nodes(
 
 
 def switch_of(host: str, environment: Mapping[str, str]) -> str:
-    """The switches above a host, as Slurm names them to its ranks ('s0.s4'); '' where unknown."""
+    """The switches above a host, as Slurm names them ('s0.s4'); '' where unknown."""
     above, _, name = environment.get("SLURM_TOPOLOGY_ADDR", "").rpartition(".")
     return above if name == host.partition(".")[0] else ""
 

@@ -131,7 +131,7 @@ class Times:
 
     @cached_property
     def unattributed_share(self) -> Array:
-        """(P,) `unattributed` as a fraction of the whole program; nan if that took no time."""
+        """(P,) `unattributed` as a fraction of the program; nan if that took no time."""
         nothing = np.full(self.n_ranks, np.nan)
         return fixed(np.divide(self.unattributed, self.program, out=nothing, where=self.program > 0))
 
@@ -147,7 +147,7 @@ class Times:
 
     @cached_property
     def spans(self) -> Array:
-        """(n, P) number of spans of CG's parts per iteration, in the sets of `each_iteration`."""
+        """(n, P) spans of CG's parts per iteration, in the sets of `each_iteration`."""
         return fixed(self._per_iteration(self.all_counts)[:, :, CG_PARTS].sum(axis=2))
 
     def _per_iteration(self, amounts: npt.NDArray[Any]) -> Array:

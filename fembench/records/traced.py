@@ -98,7 +98,7 @@ def _balancing(record: Record) -> float:
 
 
 def _intrusion(record: Record, worst: Iteration) -> Rule:
-    """D5: spans per iteration times the cost of a span from Python; consecutive spans cost half."""
+    """D5: spans per iteration times the cost of one; consecutive spans cost half."""
     cost = worst.spans * record.clock.span_ns * 1e-9
     share, each = cost / worst.whole if worst.whole else 0.0, units.seconds(record.clock.span_ns * 1e-9)
     return Rule(

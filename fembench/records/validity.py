@@ -101,7 +101,7 @@ def _bandwidth(record: Record) -> Iterator[Rule]:
 
 
 def product_bandwidth(record: Record) -> list[float]:
-    """[rank] matrix bytes over the median time of one product, bytes/s; 0 if nothing was timed."""
+    """[rank] matrix bytes over the median time of a product, bytes/s; 0 if not timed."""
     products = times_of(record).each_iteration[:, :, PRODUCT_PARTS].sum(axis=2)
     typical = np.median(products, axis=0) if len(products) else np.zeros(len(record.solve.matrix_bytes))
     return [n / t if t > 0 else 0.0 for n, t in zip(record.solve.matrix_bytes, typical.tolist())]

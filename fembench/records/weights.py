@@ -55,7 +55,7 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
 
 
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
-    """The shares in the format of `--shares`, '0.7,0.3'; all of them, or those of some `ranks`."""
+    """The shares in the format of `--shares`, '0.7,0.3'; all, or those of `ranks`."""
     shares = shares_of(weights)
     return ",".join(f"{shares[rank]:.9g}" for rank in (range(len(shares)) if ranks is None else ranks))
 
@@ -66,7 +66,7 @@ def save_weights(weights: Weights, path: Path | str) -> None:
 
 
 def load_weights(path: Path | str) -> Weights:
-    """The weights in a file. Raises InputError for another file, or shares that do not sum to 1."""
+    """The weights in a file. Raises InputError for another, or a sum that is not 1."""
     weights = read(path, Weights, WEIGHTS_SCHEMA, "weights", has="ranks", verb="weights")
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
@@ -75,7 +75,7 @@ def load_weights(path: Path | str) -> Weights:
 
 
 def age_seconds(weights: Weights, now: str) -> float:
-    """Seconds since the oldest source was measured; `now` in the format of `records.ids.now_utc`."""
+    """Seconds since the oldest source was measured; `now` as `now_utc` gives it."""
     then, here = (datetime.datetime.fromisoformat(text) for text in (weights.measured, now))
     return (here - then).total_seconds()
 

@@ -15,7 +15,7 @@ SHOWN = 40  # looks of one run in a table
 
 
 def counted(facts: BalanceFacts) -> list[tuple[int, Ledger]]:
-    """(set, ledger) of the sets that are not warm-ups; of all sets if there are only warm-ups."""
+    """(set, ledger) of the sets that are not warm-ups; of all if there are no others."""
     numbered = list(enumerate(facts.ledgers, 1))
     return [(k, one) for k, one in numbered if not one.warmup] or numbered
 

@@ -27,7 +27,7 @@ UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Equality:
-    """The fastest and the slowest of a set of ranks or hosts, over all runs on the same cores."""
+    """The fastest and the slowest of some ranks or hosts, over all runs on the same cores."""
 
     runs: int = 0  # with repeated triads
     needed: int = 0  # runs for an interval
@@ -148,7 +148,7 @@ def _measured(found: Iterable[Result]) -> list[Record]:
 
 
 def _cores(record: Record) -> Hashable:
-    """The key by which runs are pooled: the hosts or, on a single host, the cores of each rank."""
+    """The key by which runs are pooled: hosts or, on a single one, cores of each rank."""
     hosts = host_names(record)
     return hosts if len(hosts) > 1 else (hosts, record.environment.affinity)
 

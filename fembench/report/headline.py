@@ -71,7 +71,7 @@ def headline(
 
 
 def merit(result: Result) -> float:
-    """Figure of merit: equations x iterations per second of CG; by multigrid, equations solved per second."""
+    """Figure of merit: equations x iterations / s of CG; by multigrid, equations / s."""
     return _work(result) / result.times[_rated(result)].median
 
 
@@ -81,7 +81,7 @@ def _work(result: Result) -> float:
 
 
 def _rated(result: Result) -> str:
-    """The time by which a result is rated: of the iterations, or of a whole solution by multigrid."""
+    """The time by which a result is rated: of iterations; by multigrid, of a solution."""
     return SOLVE if result.solved and result.record.solve.levels else CG
 
 

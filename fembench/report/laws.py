@@ -67,7 +67,7 @@ def _fastest_alone(u: Unequal) -> bool:
 def _series(
     points: Iterable[tuple[tuple[str, str], float, float]],
 ) -> Iterable[tuple[tuple[str, str], tuple[float, ...], tuple[float, ...]]]:
-    """(series, P, S) with the best S for each P; series with too few different P are left out."""
+    """(series, P, S) with the best S for each P, of series with enough different P."""
     best: dict[tuple[str, str], dict[float, float]] = {}
     for series, processors, s in points:
         found = best.setdefault(series, {})

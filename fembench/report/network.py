@@ -24,7 +24,7 @@ def as_text(
     synthetic: str = "",
     disturbed: Sequence[str] = (),
 ) -> str:
-    """All tables; `slowness` are rows (rank, host, H by …), if computed; `disturbed`: by whom."""
+    """All tables; `slowness`: rows (rank, host, H by …) or none; `disturbed`: by whom."""
     label = f" (SYNTHETIC: {synthetic})" if synthetic else ""
     parts = [f"Messages{label}: {_how(network)}", costs_table(network, bool(disturbed))]
     if disturbed:

@@ -52,7 +52,7 @@ def headline(found: NodesFindings) -> str:
 
 
 def cautions(record: NodesRecord) -> list[str]:
-    """A line on hosts with less than a CPU per rank, and one on disturbance, if there are any."""
+    """A line on hosts with less than a CPU per rank, and on disturbance, if any."""
     environment = record.first.environment
     found = dict.fromkeys([*too_few_cores(environment), *narrow_quotas(environment)])
     crowded = [] if environment.synthetic else list(found)

@@ -121,7 +121,7 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
 
 
 def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:
-    """The contents of a folder. Raises InputError if it has no record, failure or comparison."""
+    """The contents of a folder. Raises InputError without record, failure, comparison."""
     failures = list(store.failures(folder)) if folder.is_dir() else []
     inside = folder / PEERS_FILE
     found_peers = peers_file or (inside if inside.is_file() else None)
@@ -161,7 +161,7 @@ def _starts(item: Plot | Table, beginnings: Sequence[str]) -> bool:
 
 
 def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
-    """Write times, time lines and VTU files into target/exports; returns their paths there."""
+    """Write times, time lines and VTU files into target/exports; their paths there."""
     folder = target / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:

@@ -119,7 +119,7 @@ def variants(found: Iterable[Result]) -> list[str]:
 
 
 def kinds_of(records: Iterable[Record]) -> list[Record]:
-    """One record of each kind; kinds differ in CPU, libraries, clock, … and are not compared."""
+    """One record of each kind; kinds differ in CPU, libraries, clock, …"""
     kinds: list[Record] = []
     for record in sorted(records, key=lambda r: (r.created, r.id)):
         if all(kind_difference(kind, record) for kind in kinds):
@@ -134,12 +134,12 @@ def kind_letter(record: Record, kinds: Sequence[Record]) -> str:
 
 
 def kind_difference(a: Record, b: Record) -> str | None:
-    """The first field in which two records differ, other than mesh, problem and hosts; or None."""
+    """The first field in which two records differ, but for mesh, problem and hosts."""
     return same_kind(a, b, but=("host set", "mesh hash", "problem"))
 
 
 def _mesh_labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
-    """(mesh of the case, hash) -> its name; with the hash if several meshes have that name."""
+    """(mesh of the case, hash) -> its name; with the hash if several have that name."""
     hashes: dict[str, set[str]] = {}
     for record in records:
         hashes.setdefault(record.case.question.mesh, set()).add(record.mesh.hash)

@@ -130,7 +130,7 @@ def partly_cached(record: Record) -> bool:
 
 
 def _share_in_l3(record: Record) -> float:
-    """L3 caches over the matrix, on the host where that is least; 0 if a size is not known."""
+    """L3 caches over the matrix, on the host where that is least; 0 if not known."""
     e, held = record.environment, record.solve.matrix_bytes
     parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()
     shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]

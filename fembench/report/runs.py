@@ -96,13 +96,13 @@ def reasons(results: Sequence[Result]) -> Rows:
 
 
 def _alike(rule: Rule) -> tuple[str, ...]:
-    """The key of rules that share a row; values, and exceptions for single runs, do not enter."""
+    """The key of rules that share a row, without values and single runs' exceptions."""
     granted = rule.threshold.partition(", or ")[0]
     return leads_to(rule), rule.id, STATES[rule.ok], granted, rule.note if rule.ok is None else ""
 
 
 def _badness(rule: Rule) -> list[float]:
-    """The numbers in a value, with signs such that the worst is the largest; nan is the worst."""
+    """The numbers in a value, signed so that the worst is the largest; nan is worst."""
     too_few = ">" in rule.threshold or rule.id == "B1"  # B1: fewer iterations than requested
     numbers = [float(n) for n in NUMBER.findall(rule.value.rpartition(" = ")[2])]
     return [inf if isnan(n) else -n if too_few else n for n in numbers]

@@ -24,7 +24,7 @@ MOST = 3  # hosts that are named
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlowHosts:
-    """The slow hosts of the run on most ranks, and the runs that show what to do with them."""
+    """The slow hosts of the run on most ranks, and runs that show what to do."""
 
     speeds: dict[str, float]  # host -> speed over the typical host, the slowest first
     equal: Result

@@ -181,6 +181,6 @@ def unavailable(found: Sequence[Result], unequal: Sequence[Unequal] = ()) -> Row
 
 
 def _only_in_turns(records: Iterable[Record]) -> str:
-    """'6 ranks take turns on 2 cores', of the last run, if they do so in all on several hosts."""
+    """'6 ranks take turns on 2 cores', of the last run, if so in all on several hosts."""
     turns = [taking_turns(r.environment) for r in records if len(set(r.environment.rank_host)) > 1]
     return turns[-1] if turns and all(turns) else ""

@@ -80,7 +80,7 @@ def per_rank(result: Result) -> float:
 
 
 def _belongs(series: Sequence[Result], r: Result) -> bool:
-    """Whether a result continues a series: of its size per rank, not of a mesh that it has."""
+    """Whether a result continues a series: of its size per rank, not of its mesh."""
     first = series[0].record
     grown = all(r.mesh != other.mesh or r.ranks == other.ranks for other in series)
     alike = first.mesh.element == r.record.mesh.element and difference(first, r.record, SIZE) is None

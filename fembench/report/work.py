@@ -76,7 +76,7 @@ def balance(results: Iterable[Result]) -> Rows:
     "iterations_min iterations_max: iterations; ranks: on ranks",
 )
 def iterations(results: Sequence[Result]) -> Rows:
-    """Iterations and equations, over all runs that solve the same system to the same tolerance."""
+    """Iterations and equations, over all runs of one system and tolerance."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in results:
         groups.setdefault(r.series, []).extend(r.pool.records)

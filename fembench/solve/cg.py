@@ -42,7 +42,7 @@ F64 = NDArray[np.float64]
 
 
 class ConjugateGradients:
-    """One rank's solver: vectors are allocated and kernels bound once, then reused by every solve."""
+    """One rank's solver: vectors and kernels are made once, then reused by every solve."""
 
     outside: NDArray[np.int64]
 
@@ -70,11 +70,11 @@ class ConjugateGradients:
         self._rho = AllReduce(interface.comm, 1 if M.identity else 2, tracer)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. As `iterate`."""
         return iterate(self, self._tracer, f, control, record)
 
     def iterations(self, f: F64) -> Iterator[float]:
-        """Yield <r, r> for x = 0, then after each iteration; calls in the loop are bound to names first."""
+        """Yield <r, r> for x = 0, then after each iteration; the loop's calls are bound first."""
         begin, end = self._tracer.begin, self._tracer.end
         multiply, direction, dot_dq = self._multiply, self._vectors.direction, self._vectors.dot_dq
         dq, sum_dq, step = self._tau.values, self._tau.run, self._bind_step()
@@ -117,7 +117,7 @@ class ConjugateGradients:
         self._tracer.end(AXPY)
 
     def _bind_step(self) -> Callable[[float], tuple[float, float]]:
-        """A call x += alpha d, r -= alpha q, z = M r that returns <r, r> and <r, z>, by one all-reduce."""
+        """A call: x += alpha d, r -= alpha q, z = M r; <r, r> and <r, z> by one all-reduce."""
         begin, end, sums, total = self._tracer.begin, self._tracer.end, self._rho.values, self._rho.run
         vectors, apply, r, z = self._vectors, self._M.apply, self.r, self.z
         move, move_folded, dot_rz = vectors.step, vectors.step_jacobi, vectors.dot_rz

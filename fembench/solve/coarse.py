@@ -48,7 +48,7 @@ CELLS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Sharers:
-    """Which parts share which interface node; nodes shared by the same parts form one kind."""
+    """Which parts share which interface node; nodes of the same parts form one kind."""
 
     kind: I32  # (n_interface,) number of the kind; kind 0 is "this part alone"
     parts: tuple[tuple[int, ...], ...]  # by kind: ranks, ascending
@@ -81,7 +81,7 @@ def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
 def local_energy(
     sub: Subdomain, sharers: Sharers, centres: F64, lam: Modulus, mu: Modulus
 ) -> tuple[list[int], F64]:
-    """(parts, E (6 n, 6 n) for n parts): contribution of this rank's cells to E; centres (n_ranks, 3)."""
+    """(parts, E (6 n, 6 n) for n parts): this rank's share of E; centres (n_ranks, 3)."""
     parts = sorted({q for kind in sharers.parts for q in kind})
     kind = np.zeros(sub.n_nodes, np.int32)
     kind[sub.n_interior : sub.n_active] = sharers.kind
@@ -131,7 +131,7 @@ def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
 
 
 def pseudo_inverse(E: F64) -> F64:
-    """Pseudo-inverse of a symmetric matrix scaled to a unit diagonal; motions without energy are left out."""
+    """Pseudo-inverse of a matrix scaled to a unit diagonal, without motions of no energy."""
     scale = np.sqrt(np.where(np.diag(E) > 0, np.diag(E), 1.0))
     values, vectors = np.linalg.eigh((E + E.T) / 2 / np.outer(scale, scale))
     kept = values > 1e-10 * values[-1]

@@ -32,7 +32,7 @@ class Preconditioner(Protocol):
     extra: Work  # of one application on this rank, its declared steps apart: coarse matrices
 
     def apply(self, r: F64, z: F64) -> None:
-        """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M communicates."""
+        """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M is."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Solver(Protocol):
         """Of one iteration, without its product with A."""
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective."""
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load, unsummed. Collective."""
 
 
 class Recurrence(Protocol):
@@ -93,7 +93,7 @@ class Recurrence(Protocol):
     outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
 
     def iterations(self, f: F64) -> Iterator[float]:
-        """Yield <r, r> for x = 0, then after each iteration; stop when the residual is zero. Collective."""
+        """Yield <r, r> for x = 0, then after each iteration, until it is 0. Collective."""
 
 
 def iterate(

@@ -1,4 +1,4 @@
-"""The levels of a multigrid on one communicator: a matrix, a smoother and a transfer each (multigrid.py)."""
+"""The levels of a multigrid on a communicator: matrix, smoother, transfer (multigrid.py)."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Level:
 
 
 def summed_blocks(blocks: F64, interface: Interface) -> F64:
-    """Diagonal blocks (n, 3, 3), summed in place over their sharers. Collective over neighbours."""
+    """Diagonal blocks (n, 3, 3), summed in place over their sharers. Collective."""
     for c in range(3):
         column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
         blocks[:, :, c] = interface.update(column).reshape(-1, 3)

@@ -103,7 +103,7 @@ class Operator:
 
 
 def build_operator(storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
-    """Assemble A of a rank's own cells; lam, mu in pascal. Raises InputError for an unknown storage."""
+    """Assemble A of a rank's cells; lam, mu in Pa. Raises InputError for the storage."""
     return load(storage_of(storage, "own").build)(sub, lam, mu)
 
 
@@ -128,7 +128,7 @@ def _operator(
     block_diagonal: Callable[[], F64],
     matrix_bytes: int | None = None,
 ) -> Operator:
-    """The operator on its arrays; `lame` is (lam, mu), `matrix_bytes` by default those of the arrays."""
+    """The operator on its arrays; `lame` is (lam, mu), `matrix_bytes` by default theirs."""
     return Operator(
         storage=storage,
         lam=lame[0],

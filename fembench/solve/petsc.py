@@ -51,7 +51,7 @@ _EVENTS = {
 
 @functools.cache
 def library() -> Any:
-    """petsc4py's PETSc module, with its log switched on. Raises InputError if it is missing or unsuitable."""
+    """petsc4py's PETSc module, its log on. Raises InputError if missing or unsuitable."""
     try:
         import petsc4py
 
@@ -159,7 +159,7 @@ class PetscSolver:
                     self._tracer.add(_EVENTS[name], 0, ticks)
 
     def _operator(self, storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
-        """The matrix as an `Operator`, for verification only; KSP uses PETSc's own product."""
+        """The matrix as an `Operator`, for verification; KSP uses PETSc's own product."""
         n = self._numbering.n_owned
         nonzeros = self.A.getInfo(library().Mat.InfoType.LOCAL)["nz_used"]
         useful = 2 * nonzeros - 9 * n if self._storage.half else nonzeros
@@ -190,7 +190,7 @@ class PetscSolver:
 
 
 class _Product:
-    """q = this rank's share of A d: PETSc sums over ranks, so shared rows are weighted again."""
+    """q = this rank's share of A d: PETSc sums over ranks, so shared rows are weighted."""
 
     def __init__(self, solver: PetscSolver, d: F64, q: F64) -> None:
         self._solver, self._d, self._q = solver, d, q

@@ -30,7 +30,7 @@ F64 = NDArray[np.float64]
 
 
 class Numbering:
-    """The active nodes of a rank in PETSc's global order: by owner, each owner's in its own order."""
+    """The active nodes of a rank in PETSc's order: by owner, each owner's in its order."""
 
     def __init__(self, PETSc: Any, sub: Subdomain, interface: Interface) -> None:
         self.PETSc, self.interface = PETSc, interface
@@ -118,7 +118,7 @@ def assembled_rows(A: Any) -> Any:
 
 
 def _near_null_space(sub: Subdomain, numbering: Numbering) -> Any:
-    """The six rigid-body modes, zero at restrained dofs, orthonormal over all ranks. Collective."""
+    """The six rigid-body modes, zero at restrained dofs, orthonormal. Collective."""
     PETSc, comm = numbering.PETSc, numbering.interface.comm
     x, mine = sub.x[: sub.n_active], numbering.is_owned
     here = np.array([*x[mine].sum(axis=0), mine.sum(), 0.0])

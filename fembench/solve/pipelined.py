@@ -87,7 +87,7 @@ class PipelinedCG:
         self._vectors = kernels.Pipelined(*letters, interface.weights, M.inverse, self._sums.values)
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. As `iterate` says."""
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. As `iterate`."""
         return iterate(self, self._tracer, f, control, record)
 
     def iterations(self, f: F64) -> Iterator[float]:
@@ -135,7 +135,7 @@ class PipelinedCG:
         self._refresh()
 
     def _replace_residual(self) -> None:
-        """Residual replacement: r from x, w from r, s and z from p; their spans belong to no iteration."""
+        """Residual replacement: r from x, w from r, s and z from p, in spans of no iteration."""
         before = self._tracer.counts()
         self._n_is_Ax()
         self._tracer.begin(AXPY)

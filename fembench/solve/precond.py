@@ -160,7 +160,7 @@ def reciprocals(blocks: F64) -> F64:
 def make_preconditioner(
     name: str, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps | None = None
 ) -> Preconditioner:
-    """The preconditioner of that name. Collective. Raises InputError for one that `solve` does not have."""
+    """The preconditioner of that name. Collective. Raises InputError for an unknown one."""
     return load(precond_of(name, "own").build)(A, interface, sub, tracer or NullTracer())
 
 

@@ -1,4 +1,4 @@
-"""Shared by the variants with one all-reduce per iteration: step lengths and the placement of vectors."""
+"""For variants with one all-reduce per iteration: step lengths, placement of vectors."""
 
 from math import inf
 

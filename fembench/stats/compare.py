@@ -140,7 +140,7 @@ def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
 
 
 def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """(low, high, bounded) of the ratio saved / room; if not bounded, the ends are meaningless."""
+    """(low, high, bounded) of the ratio saved / room; no ends if not bounded."""
     t2 = student_factor(m.df, level) ** 2
     a = m.room**2 - t2 * m.var_room
     b = m.saved * m.room - t2 * m.cov

@@ -138,7 +138,7 @@ def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interv
 
 @functools.lru_cache(maxsize=256)
 def student_factor(df: int, level: float = LEVEL) -> float:
-    """Half the width of an interval of `level`, in standard errors, at df degrees of freedom."""
+    """Half the width of an interval of `level`, in standard errors, with df freedoms."""
     return float(student_factors(np.float64(df), level))
 
 

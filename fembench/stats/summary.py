@@ -50,7 +50,7 @@ def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def fewest_for(level: float = LEVEL) -> int:
-    """Samples that an interval of the median needs: six at 95 %. Raises ValueError for 0 or 1."""
+    """Samples that an interval of the median needs: six at 95 %. Raises ValueError."""
     if not 0 < level < 1:
         raise ValueError(f"level {level:g}; expected a number between 0 and 1, both excluded")
     return math.ceil(1 - math.log2(1 - level))

@@ -63,7 +63,7 @@ class LabCluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return not any(set(h.cpus) & set(host.cpus) for h in self.hosts if h.name != host.name)
 
     def address(self, index: int) -> str:
-        """'10.213.77.1/24' of the host at `index`; that of the head follows those of the hosts."""
+        """'10.213.77.1/24' of the host at `index`; the head's follows those of the hosts."""
         net = ipaddress.ip_network(self.network)
         return f"{net[index + 1]}/{net.prefixlen}"
 

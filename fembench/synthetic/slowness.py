@@ -255,7 +255,7 @@ def slowness_of(
 
 
 def turn_of(rank: int, hosts: Sequence[str]) -> float:
-    """The `turn` of a rank: its position among the ranks of its host; hosts[rank] are names."""
+    """The `turn` of a rank: its position on its host; hosts[rank] are names."""
     here = hosts[rank]
     return hosts[:rank].count(here) / hosts.count(here)
 

@@ -45,7 +45,7 @@ def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
 
 
 def by_iteration(text: str, field: str, form: str) -> Iterator[tuple[int, str]]:
-    """(iteration, what holds from there on) of a list such as "100:…;300:…". Raises InputError."""
+    """(iteration, what holds from there) of "100:…;300:…". Raises InputError."""
     seen: set[int] = set()
     for word in filter(None, text.split(";")):
         at, colon, what = word.strip().partition(":")

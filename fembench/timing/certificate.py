@@ -161,7 +161,7 @@ def _stamp(clock: Clock) -> Pair:
 
 
 def worst_of(certificates: Sequence[ClockCertificate]) -> ClockCertificate:
-    """The worst certificate of all ranks: an uncertified one first, then the largest drift."""
+    """The worst certificate of all ranks: an uncertified one, else the largest drift."""
     worst = max(certificates, key=lambda c: (not c.certified, c.drift))
     return structs.replace(worst, ranks=tuple(c.name for c in certificates))
 

@@ -22,7 +22,7 @@ Message: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # (partners, bytes
 
 
 class Traffic(NamedTuple):
-    """The phase of a step that sends messages or waits for them, with their partners and sizes."""
+    """The phase of a step that sends or awaits messages, with partners and sizes."""
 
     phase: int
     partners: tuple[int, ...]  # ranks; empty: all ranks together

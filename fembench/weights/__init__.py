@@ -1,1 +1,1 @@
-"""Which share of the work each rank should get, how that share is derived, and what it gains."""
+"""Which share of the work each rank should get, why, and what that gains."""

@@ -121,7 +121,7 @@ def _of_runs(
 
 
 def _computed(run: Record, emulated: bool) -> bool:
-    """Whether the ranks of a run computed at a speed that counts, for a time that was measured."""
+    """Whether the ranks computed at a speed that counts, for a measured time."""
     own, timed = emulated or not run.case.synthetic.emulate, times_of(run).timed
     return own and run.verdict.status != "INVALID" and bool(len(timed) and observe(run).cost.all())
 

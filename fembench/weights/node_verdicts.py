@@ -79,7 +79,7 @@ def busy_of(node: NodeSamples, quantity: Quantity) -> Array:
 
 @dataclass(frozen=True)
 class NodeRatio:
-    """A quantity of a node over that of the typical node of its kind, with its joint interval."""
+    """A quantity of a node over that of its kind's typical node, with joint interval."""
 
     ratio: float
     low: float
@@ -147,7 +147,7 @@ class NodesFindings:
 
 
 def differing(found: NodesFindings) -> list[NodeVerdict]:
-    """Normal nodes that are not at the typical speed of their kind: about half of them are slow."""
+    """Normal nodes not at the typical speed of their kind: about half are slow."""
     nodes = [node for node in found.nodes if node.verdict == "normal"]
     return [node for node in nodes if any(map(_apart, node.ratios.values()))]
 

@@ -97,7 +97,7 @@ class ScalingFit(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Upper bounds on a speedup (Culler and Singh); each includes the losses of the one before."""
+    """Upper bounds on a speedup (Culler and Singh), each with the losses of the last."""
 
     work: float  # (3.7)
     waiting: float  # (3.8): with waiting and communication
@@ -105,7 +105,7 @@ class Bounds(NamedTuple):
 
 
 def against_each(alone: Mapping[str, float], run: float, tasks: int) -> dict[str, tuple[float, float]]:
-    """(S, S / tasks) relative to one task on each host alone (Ferreira 2006, Section 5.4.6)."""
+    """(S, S / tasks) relative to a task on each host alone (Ferreira 2006, 5.4.6)."""
     return {host: (time / run, time / run / tasks) for host, time in alone.items()}
 
 
@@ -169,7 +169,7 @@ def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
 def speedup_bounds(
     sequential: float, work: Values, waiting: Values = 0.0, communication: Values = 0.0, extra: Values = 0.0
 ) -> Bounds:
-    """Bounds on the speedup from the times (P,) of each processor, in the unit of `sequential`."""
+    """Bounds on the speedup from times (P,) of the processors, as `sequential`."""
     busy = np.atleast_1d(np.asarray(work, float))
     held = busy + np.asarray(waiting, float) + np.asarray(communication, float)
     everything = held + np.asarray(extra, float)

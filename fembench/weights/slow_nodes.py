@@ -101,7 +101,7 @@ def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
 
 
 def _tests(launch: NodesLaunch, kind: NodeKind) -> int:
-    """Intervals that must hold together: of every quantity and every core that are compared."""
+    """Intervals that must hold together: of each quantity and core compared."""
     cores = kind.key.ranks * len(kind.nodes)
     if kind.compared:
         return len(QUANTITIES) * len(kind.nodes) + cores

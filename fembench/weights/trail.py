@@ -60,7 +60,7 @@ def gains_of(trail: Trail) -> dict[str, float]:
 
 
 def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
-    """The weighted run without the weakest owner; None if it contributes much or must stay."""
+    """The weighted run without the weakest owner; None if it matters or must stay."""
     gains = gains_of(trail)
     weakest = min(gains, key=lambda owner: gains[owner])
     if len(gains) < 2 or gains[weakest] > WEAK:

@@ -14,7 +14,7 @@ from fembench.weights.stale import warning
 
 
 def case_of(fields: Mapping[str, Any], where: str) -> Case:
-    """The case with these fields, the others at their defaults. Raises InputError about `where`."""
+    """The case with these fields, else defaults. Raises InputError about `where`."""
     return new_case({**fields, "storage": storage_of(fields)}, where)
 
 

@@ -1,4 +1,4 @@
-"""What every command needs beside its workflow: the settings of the launcher, and the version."""
+"""What every command needs beside its workflow: launcher settings, the version."""
 
 from fembench.host.build import version_text
 from fembench.launch.launchers import LAUNCHERS, use_settings

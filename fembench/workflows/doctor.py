@@ -171,7 +171,7 @@ def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
 
 
 def _in_words(host: ProbedHost) -> str:
-    """'2 sockets, 4 NUMA nodes, 8 of 64 cores, 128 hardware threads, 256 GiB, 4 x NVIDIA H100'."""
+    """'2 sockets, 4 NUMA nodes, 8 of 64 cores, 128 threads, 256 GiB, 4 x NVIDIA H100'."""
     from fembench.base.units import plural, size
 
     part = f"{host.cores} of " if host.cores < host.node.physical_cores else ""

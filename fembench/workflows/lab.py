@@ -1,4 +1,4 @@
-"""Labs of emulated hosts on this machine. A lab's name may be left out if it is the only one."""
+"""Labs of emulated hosts on this machine. The only lab needs no name."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ __all__ = ["as_table", "as_text", "down", "enter", "set_speed", "status", "up"]
 
 
 def enter(command: Sequence[str], name: str = "", *, spin: bool = False) -> None:
-    """Become a command in the lab. `spin`: its waiting ranks do not sleep. Raises InputError."""
+    """Become a command in the lab. `spin`: waiting ranks do not sleep. Raises InputError."""
     words = command[1:] if command[:1] == ["--"] else command
     lab.enter(lab.state_of(name or lab.only_lab()), words, spin=spin)
 
@@ -22,7 +22,7 @@ def set_speed(host: str, speed: float, name: str = "") -> LabState:
 
 
 def down(name: str = "") -> list[str]:
-    """End what runs in the lab and remove it; the names of those removed. Raises InputError."""
+    """End what runs in the lab and remove it; the names removed. Raises InputError."""
     lab.require_root()
     return lab.down(name or lab.only_lab()) if name or lab.labs() else []
 

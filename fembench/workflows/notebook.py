@@ -74,7 +74,7 @@ class Runs(Sequence[Record]):
         return f"<p>{self!r}</p>{self.overview()._repr_html_()}"
 
     def where(self, condition: Callable[[Record], bool]) -> Runs:
-        """The runs whose record meets a condition: `runs.where(lambda r: r.verdict.status == "VALID")`."""
+        """The runs that meet a condition: `runs.where(lambda r: r.verdict.status == "VALID")`."""
         return Runs(filter(condition, self), self.source)
 
     @cached_property
@@ -91,7 +91,7 @@ class Runs(Sequence[Record]):
         return times.summary(self.results)
 
     def phases(self) -> Table:
-        """One row per case and phase: seconds on the slowest rank, their interval, that rank."""
+        """One row per case and phase: seconds on the slowest rank, interval, that rank."""
         return times.phases(self.results)
 
     def speedup(self, quantity: str = "cg", base: int = 0) -> Table:
@@ -107,7 +107,7 @@ class Runs(Sequence[Record]):
         return scaling.speedups(all_speedups(self.results, quantity, base), quantity)
 
     def weights(self) -> Table:
-        """One row per rank of each case on several: the share that would balance it, its interval."""
+        """One row per rank of each case: the share that would balance it, its interval."""
         return weights_table(self.results)
 
     def plot(self, name: str) -> Plot:

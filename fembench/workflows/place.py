@@ -1,4 +1,4 @@
-"""Which host computes which part of a mesh: the placement with the shortest predicted iteration."""
+"""Which host computes which part of a mesh: the placement with the shortest iteration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

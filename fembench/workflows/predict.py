@@ -76,7 +76,7 @@ def in_time(answers: Answers, deadline: float) -> str:
 
 
 def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
-    """(errors and state of the machine, whether it changed) of a run, beside its prediction."""
+    """(errors, state of the machine, whether it changed) of a run and its prediction."""
     record = load(against)
     before = load_prediction(prediction)
     seen = observed(before, record)

@@ -102,7 +102,7 @@ def findings_of(sweep: Sweep) -> SweepFindings:
 
 
 def build_page(folder: Path) -> str:
-    """Build the report of a results folder; the path of its page. Its packages are optional."""
+    """Build the report of a results folder; its page. Its packages are optional."""
     from fembench.report.page import build
 
     with working("sweep: building the report"):

@@ -21,7 +21,7 @@ QUARTER = 0.25  # of the minutes, after which a launch that looks for them is en
 
 
 def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:
-    """Measurements that come before the runs of the default campaign -> seconds that they take."""
+    """Measurements before the runs of the default campaign -> seconds they take."""
     found = {}
     if _wants_nodes(there, folder) and not 0 < minutes < FEWEST_MINUTES:
         found["slow hosts"] = NODES_SECONDS

@@ -60,7 +60,7 @@ def plan_of(
     hostfile: str = "",
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
-    """The jobs of a campaign. Raises InputError for all that would be refused at the start."""
+    """The jobs of a campaign. Raises InputError for what the start would refuse."""
     check_not_a_step()
     refuse_early(runs, folder, hostfile)
     records = folder.records()

@@ -38,7 +38,7 @@ def time_left(asked: SweepAsked, begin: float) -> float:
 
 
 def overrun(minutes: float, took: float) -> str:
-    """A line on the seconds taken beyond the minutes, if there are any; 0 minutes: no limit."""
+    """A line on the seconds beyond the minutes, if there are any; 0 minutes: no limit."""
     late = took - 60 * minutes
     return f"--minutes {minutes:g}: ended {late:.0f} s late" if minutes and late >= 0.5 else ""
 
@@ -131,7 +131,7 @@ class Sweep:
 def runs_of(
     source: SweepSource, folder: Folder, asked: SweepAsked
 ) -> tuple[list[CampaignRun], list[CampaignRun]]:
-    """(the runs of the campaign, those kept); with --minutes, one per case. Raises InputError."""
+    """(the runs of the campaign, those kept); with --minutes, per case. Raises InputError."""
     if not asked.minutes:
         runs = weighted_runs(source.runs, asked.weights)
         return runs, [run for run in runs if folder.record(run) is not None]

@@ -83,7 +83,7 @@ class LearnedSpeeds:
 def source_of(
     path: str | Campaign | None, there: CampaignHosts, minutes: float, results: str | None
 ) -> SweepSource:
-    """The campaign in a file, or the default campaign with the speeds of the hosts from its records."""
+    """The campaign in a file, or the default one with the hosts' recorded speeds."""
     if path == SOLUTION:
         path = solution_campaign(there)
     if isinstance(path, Campaign):
@@ -122,7 +122,7 @@ def made(there: CampaignHosts, minutes: float, learned: LearnedSpeeds | None = N
 
 
 def nodes_in(folder: Folder, there: CampaignHosts) -> NodesRecord | None:
-    """The newest measurement of these hosts in the folder, if there is one. Raises InputError."""
+    """The newest measurement of these hosts in the folder, if any. Raises InputError."""
     found = nodes_of_campaign(folder.path)
     hosts = {host.name for host in there.job.hosts}
     return found if found and {node.listed for node in found.first.nodes} == hosts else None

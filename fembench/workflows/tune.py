@@ -36,7 +36,7 @@ PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
 
 
 class Runner(Protocol):
-    """Runs a case, keeps its record; `without`: a host without ranks. Raises FembenchError."""
+    """Runs a case, keeps its record, `without` a host's ranks. Raises FembenchError."""
 
     def __call__(self, case: Case, word: str, without: str = "") -> Record: ...
 

@@ -56,7 +56,7 @@ class TuneRuns:
         return str(file)
 
     def _others(self, left_out: str) -> list[HostSlots]:
-        """The hosts of the job but one ("": all), in the order of ranks; [] on this machine."""
+        """The hosts of the job but one ("": all), in rank order; [] on this machine."""
         job = allocation(self.hostfile)
         hosts = [] if is_open(job) else job.order or job.hosts
         return [host for host in hosts if not same_host(host.name, left_out)]

@@ -98,7 +98,7 @@ def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:
 
 
 def communication_of(records: Sequence[Record], wire: Wire) -> make.Communication:
-    """A function of shares that repartitions the records' mesh and prices its interface on the network."""
+    """A function of shares: repartitions the records' mesh, prices its interface."""
     first, seen = records[0], pooled(records)
     if first.case.placement.partitioner == "blocks":
         raise InputError(

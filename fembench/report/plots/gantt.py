@@ -28,7 +28,7 @@ _COLOURS |= {ph.READ: ("read", canvas.SAND), ph.SYNC: ("barrier", canvas.LILAC)}
 
 
 def time_lines(results: Sequence[Result]) -> list[Plot]:
-    """Charts for up to three numbers of ranks, of the smallest mesh, whose spans are visible."""
+    """Charts for up to three numbers of ranks, of the smallest mesh: long spans."""
     by_ranks: dict[int, Result] = {}
     for r in results:
         if r.ranks > 1 and any(e.iteration >= 0 for e in r.record.events):

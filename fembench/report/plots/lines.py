@@ -73,7 +73,7 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
 
 
 def _ideal(axes_of: Sequence[Axes]) -> None:
-    """The diagonal of equal ranks, both axes logarithmic; the band of what is super-linear."""
+    """The diagonal of equal ranks, both axes logarithmic; the super-linear band."""
     left, right = axes_of
     ends = left.dataLim.x0, left.dataLim.x1
     left.plot(ends, ends, color=canvas.GREY, linestyle="--", linewidth=1.2, label="ideal", zorder=1)
@@ -159,7 +159,7 @@ FACTORS: dict[str, tuple[str, dict[str, Any]]] = {  # label -> (attribute, look)
 
 
 def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
-    """The largest meshes that ran on several numbers of ranks, shares left at their default."""
+    """The largest meshes that ran on several numbers of ranks, with default shares."""
     series: dict[str, list[EfficiencyFactors]] = {}
     for f in found:
         if not f.result.placement and np.isfinite(f.parallel):

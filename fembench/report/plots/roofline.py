@@ -18,7 +18,7 @@ NAMES = {PRODUCT: "product", VECTORS: "vectors", ITERATION: "whole iteration"}
 
 
 def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
-    """The largest meshes; of many numbers of ranks the smallest, the largest and some between."""
+    """The largest meshes; of many numbers of ranks the ends and some between."""
     series: dict[str, list[RooflinePoint]] = {}
     for p in found:
         if np.isfinite(p.roof):

@@ -19,7 +19,7 @@ from fembench.cli.options import call, declare
 OPTIONS = """
 record RECORD: record of a run on this number of ranks
 --machine FILE!: machine profile with a network, from characterize --network
---format rankfile|hostfile|mpich|slurm = rankfile: format of the file for the launcher
+--format rankfile|mpich|slurm = rankfile: format of the file for the launcher
 -o, --output FILE: write the file for the launcher
 --json: print the placement as JSON instead of tables
 """

@@ -215,15 +215,6 @@ def rankfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
     return "".join(lines)
 
 
-def hostfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """Open MPI: 'node1 slots=2'. Raises InputError if the ranks of a host are not consecutive."""
-    groups = [(p, len(list(each))) for p, each in groupby(place)]
-    again = [p for p, _ in groups if sum(q == p for q, _ in groups) > 1]
-    if again:
-        raise InputError(f"ranks on {hosts[again[0]].name} are not consecutive; expected --format rankfile")
-    return "".join(f"{hosts[p].name} slots={n}\n" for p, n in groups)
-
-
 def mpich(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
     """MPICH: 'node1:2', in the order of ranks."""
     return "".join(f"{hosts[p].name}:{len(list(each))}\n" for p, each in groupby(place))
@@ -236,13 +227,11 @@ def slurm(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
 
 FORMATS: dict[str, Callable[[Sequence[int], Sequence[CandidateHost]], str]] = {
     "rankfile": rankfile,
-    "hostfile": hostfile,
     "mpich": mpich,
     "slurm": slurm,
 }
 LAUNCH = {  # fembench run passes the file to the launcher that it finds: Open MPI, MPICH or Slurm
     "rankfile": "fembench run … --ranks {ranks} --rankfile {path}",
-    "hostfile": "fembench run … --ranks {ranks} --hostfile {path}",
     "mpich": "fembench run … --ranks {ranks} --hostfile {path}   (mpiexec -f {path} -n {ranks} …)",
     "slurm": "fembench run … --ranks {ranks} --hostfile {path}   "
     "(SLURM_HOSTFILE={path} srun --distribution=arbitrary -n {ranks} …)",

@@ -38,14 +38,14 @@ SECTIONS = (
     ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Weak scaling", ("weak",), ("weak",)),
-    ("Peers", ("peers",), ("peers",)),
+    ("Peers", (), ("peers",)),
     ("Communication", ("communication", "ranks"), ("communication", "send_receive")),
     ("Rates", ("roofline",), ("solutions", "rates", "roofline")),
     ("Hosts", (), ("nodes", "host_times")),
     ("Rebalancing", (), ("balance",)),
     ("Time lines", ("time_line",), ()),
-    ("Solver", ("iterations", "residuals"), ("iterations", "levels")),
-    ("Partition", ("parts",), ("partitions", "parts")),
+    ("Solver", ("residuals",), ("iterations", "levels")),
+    ("Partition", (), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
 )
 
@@ -107,7 +107,7 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
     tables: of the campaign; base: as of `build`. Raises InputError if `target` contains something else.
     """
     found = results(campaign.records, campaign.nodes)
-    plots = gallery(found, campaign.peers, base)
+    plots = gallery(found, base)
     with _replacing(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:

@@ -1,4 +1,4 @@
-"""Shares in the formats of other programs: METIS, ParMETIS and PETSc, MPI host files.
+"""Shares in the formats of other programs: METIS, MPI host files.
 
 The format of METIS follows the source code that reads it (METIS 5, gpmetis -tpwgts: 'part = share').
 """
@@ -12,18 +12,6 @@ from fembench.records.weights import Weights, shares_of
 def metis(weights: Weights) -> str:
     """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line per part; the shares sum to 1."""
     return "".join(f"{part} = {share:.9f}\n" for part, share in enumerate(shares_of(weights)))
-
-
-def petsc(weights: Weights) -> str:
-    """Options of PETSc, and the calls that take the shares, because no option does."""
-    shares = ", ".join(f"{s:.9g}" for s in shares_of(weights))
-    return f"""# {len(weights.ranks)} target shares for ParMETIS; lines that begin with - are options of PETSc
--mat_partitioning_type parmetis
--petscpartitioner_type parmetis
-# PETSc has no option for the shares themselves; set them in the program:
-#   real_t tpwgts[] = {{{shares}}};   ParMETIS_V3_PartKway(..., tpwgts, ...), ncon = 1
-#   MatPartitioningSetPartitionWeights(part, weights), weights from PetscMalloc, freed by PETSc
-"""
 
 
 def hostfile(weights: Weights) -> str:
@@ -48,7 +36,6 @@ def plain(weights: Weights) -> str:
 
 FORMATS: dict[str, Callable[[Weights], str]] = {
     "metis": metis,
-    "petsc": petsc,
     "hostfile": hostfile,
     "shares": plain,
 }

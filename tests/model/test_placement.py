@@ -18,7 +18,6 @@ from fembench.model.placement import (
     allreduce_seconds,
     best_placement,
     exchanged,
-    hostfile,
     iteration_seconds,
     mpich,
     rankfile,
@@ -160,10 +159,4 @@ def test_files_of_launchers():
     assert rankfile((0, 1, 0), HOSTS) == "rank 0=fast slot=0\nrank 1=slow slot=0\nrank 2=fast slot=1\n"
     assert mpich((0, 0, 1, 0), HOSTS) == "fast:2\nslow:1\nfast:1\n"
     assert slurm((1, 0), HOSTS) == "slow\nfast\n"
-    assert hostfile((1, 0, 0), HOSTS) == "slow slots=1\nfast slots=2\n"
-    assert set(FORMATS) == {"rankfile", "hostfile", "mpich", "slurm"}
-
-
-def test_a_host_file_cannot_say_that_ranks_alternate():
-    with pytest.raises(InputError, match="not consecutive"):
-        hostfile((0, 1, 0), HOSTS)
+    assert set(FORMATS) == {"rankfile", "mpich", "slurm"}

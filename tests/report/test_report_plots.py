@@ -42,7 +42,7 @@ def test_a_campaign_gives_every_plot_with_text_as_text():
     names = [p.name for p in found]
     of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "ranks"]
     of_times += ["roofline", "time_line-2", "time_line-4"]
-    assert names == [*of_times, "iterations", "residuals", "parts"]
+    assert names == [*of_times, "residuals"]
     for plot in found:
         assert words(plot), plot.name
         assert plot.svg.startswith("<svg role=")
@@ -95,8 +95,6 @@ def test_one_record_gives_only_what_one_rank_can_show():
     ("draw", "records"),
     [
         (lines.speedups, lambda: campaign((2,))),  # no base
-        (lines.iterations, lambda: campaign(meshes=("m1",))),  # one size of mesh
-        (lines.iterations, lambda: campaign(iterations=50)),  # fixed work, not to a tolerance
         (gantt.time_lines, lambda: [make_record(ranks=2, events=False)]),
     ],
 )
@@ -173,7 +171,7 @@ def test_labels_with_markup_and_dollars_stay_text():
 
 def test_invalid_runs_are_left_out_of_plots_of_times():
     names = [p.name for p in gallery(results([make_record(ranks=2, status="INVALID")]))]
-    assert names == ["residuals", "parts"]
+    assert names == ["residuals"]
 
 
 def test_the_same_drawing_under_two_names_shares_no_identifier_that_is_referred_to():

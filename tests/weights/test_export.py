@@ -3,7 +3,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights
-from fembench.weights.export import hostfile, metis, petsc, plain
+from fembench.weights.export import hostfile, metis, plain
 
 
 def weights(shares, hosts=None):
@@ -43,10 +43,3 @@ def test_a_host_file_has_slots_in_the_order_of_ranks_and_cannot_say_that_they_al
 def test_plain_shares_are_read_back_by_the_option_of_a_run():
     shares = [0.568453444, 0.3, 0.131546556]
     assert parse_shares(plain(weights(shares)), 3) == pytest.approx(shares, rel=1e-8)
-
-
-def test_petsc_has_option_lines_and_says_what_no_option_can():
-    text = petsc(weights([0.75, 0.25]))
-    assert "-mat_partitioning_type parmetis\n" in text
-    assert "{0.75, 0.25}" in text
-    assert all(line[0] in "-#" for line in text.splitlines())

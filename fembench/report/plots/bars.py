@@ -1,4 +1,4 @@
-"""Bars: phases against ranks, the ranks of one run, parts, unequal hosts, peers."""
+"""Bars: phases against ranks, the ranks of one run, unequal hosts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from fembench.base import units
 from fembench.records import phases as ph
-from fembench.records.contest import PeersRecord
 from fembench.report import measures
 from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas, charts
@@ -15,8 +14,6 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.plots.charts import Bars
 from fembench.report.results import Result, by_mesh, variants
 from fembench.report.unequal import Unequal
-from fembench.report.work import partitions
-from fembench.stats.summary import median
 
 
 def names(*phases: int) -> tuple[str, ...]:
@@ -114,37 +111,10 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
         f"other in every iteration. The rank with much {labelled('product')} and little {labelled('wait')} "
         f"is the one that the others wait for (slowest in CG: rank {slowest.rank} on {slowest.host})."
     )
-    caption += _grouped(result.ranks, "ranks")
+    each = _firsts(result.ranks).step
+    if each > 1:
+        caption += f" Each bar is the mean of {each} consecutive ranks."
     return charts.bars("ranks", "CG, rank by rank", caption, [panel], COLOURS, stacked=True, height=3.8)
-
-
-def parts(results: Sequence[Result]) -> Plot | None:
-    """Cells and shared dofs of every part of the largest mesh."""
-    cut = partitions(results)
-    if not cut:
-        return None
-    largest = max(cut, key=lambda r: r.record.mesh.n_equations).mesh
-    chosen = [r for r in cut if r.mesh == largest][-4:]
-    panels = []
-    for r in chosen:
-        facts, at = r.record.partition, list(map(str, _firsts(r.ranks)))
-        fair = sum(facts.cells) * np.array(facts.targets) / sum(facts.targets)
-        shares = r.pool.case.placement.shares
-        title = f"{r.mesh} in {r.ranks} parts, {facts.method}{f', shares {shares}' if shares else ''}"
-        mean = np.full(len(at), np.mean(facts.shared_dofs))
-        for head, label, values, mark in (
-            (title, "cells", facts.cells, _means(fair)),
-            ("", "shared dofs", facts.shared_dofs, mean),
-        ):
-            panels.append(Bars(head, at, {label: _means(values)}, label, "part", {label: mark}))
-    caption = (
-        "Left: the cells of each part, a measure of its work; the black lines are its target. Right: the "
-        "unknowns that it shares with other parts and exchanges in every iteration; the black line is the "
-        "mean." + _grouped(max(r.ranks for r in chosen), "parts")
-    )
-    colours = {"cells": canvas.BLUE, "shared dofs": canvas.ORANGE}
-    title = "Parts: cells and shared unknowns"
-    return charts.bars("parts", title, caption, panels, colours, columns=2, height=2.5)
 
 
 def _firsts(ranks: int) -> range:
@@ -157,12 +127,6 @@ def _means(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     firsts = _firsts(np.size(values))
     counts = np.diff([*firsts, np.size(values)])
     return np.asarray(np.add.reduceat(np.asarray(values, float), firsts) / counts)
-
-
-def _grouped(ranks: int, what: str) -> str:
-    """What a bar shows, if it is not a single rank."""
-    each = _firsts(ranks).step
-    return f" Each bar is the mean of {each} consecutive {what}." if each > 1 else ""
 
 
 AGAINST = (
@@ -206,26 +170,3 @@ def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
         )
         if panels
     ]
-
-
-def peers(record: PeersRecord) -> Plot | None:
-    """Time to the solution of all peers that have one, the fastest on top."""
-    timed = sorted((r for r in record.runs if r.status == "timed"), key=lambda r: -r.to_solution)
-    if not timed:
-        return None
-    series = {
-        "set-up": [median(r.setup) for r in timed],
-        "solve, fembench": [r.solve if r.own else 0.0 for r in timed],
-        "solve, peer": [0.0 if r.own else r.solve for r in timed],
-    }
-    labels = [f"{r.peer} {r.precond}" + (f", {r.ranks} ranks" if r.ranks > 1 else "") for r in timed]
-    title = f"{record.case.question.mesh}: {units.count(record.mesh.n_equations)} equations"
-    colours = dict(zip(series, (canvas.GREY, canvas.BLUE, canvas.ORANGE)))
-    return charts.rows(
-        "peers",
-        "The same system, solved by other programs",
-        f"Set-up and solve to |r|/|f| = {record.case.stop.tolerance:g}: medians over one session in which "
-        "all programs took turns. Assembly is not included. Every solution shown agrees with the reference.",
-        Bars(title, labels, series),
-        colours,
-    )

@@ -96,30 +96,6 @@ def _write(axes: Axes, at: np.ndarray, heights: np.ndarray, text: Callable[[floa
             )
 
 
-def rows(name: str, title: str, caption: str, panel: Bars, colours: Mapping[str, str]) -> Plot:
-    """Bars to the right, one after the other, the last name on top, their sum at the end."""
-    n = len(panel.names)
-    with canvas.figure(1, height=1.4 + 0.27 * n) as (drawn, (axes,)):
-        series = {label: np.asarray(values, float) for label, values in panel.series.items()}
-        factor, unit = canvas.seconds_scale(float(sum(series.values(), np.zeros(n)).max()))
-        ends = np.zeros(n)
-        for label, values in series.items():
-            axes.barh(range(n), factor * values, 0.75, ends, color=colours[label])
-            ends = ends + factor * values
-        for row, end in enumerate(ends):
-            axes.annotate(
-                units.digits(end), (end, row), (3, 0), textcoords="offset points", va="center", size=9
-            )
-        axes.set_yticks(range(n), [canvas.escaped(name) for name in panel.names])
-        axes.set_ylim(-0.6, n - 0.4)
-        axes.set_xlim(0, 1.08 * ends.max())
-        axes.grid(visible=False, axis="y")
-        axes.set_xlabel(unit)
-        axes.set_title(canvas.escaped(panel.title))
-        canvas.colour_legend(drawn, colours)
-        return canvas.plot(drawn, name, title, caption)
-
-
 class Series(NamedTuple):
     """Points with error bars; nan if missing."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from fembench.records.contest import PeersRecord
 from fembench.report.factors import every_factor
 from fembench.report.plots import bars, gantt, lines
 from fembench.report.plots.canvas import Plot
@@ -15,7 +14,6 @@ from fembench.report.weak import weak_points
 
 def gallery(
     results: Sequence[Result],
-    peers: PeersRecord | None = None,
     base: int = 0,
 ) -> list[Plot]:
     """Every plot for which there is data; `base` as in `every_table`."""
@@ -30,10 +28,7 @@ def gallery(
         lines.communication(timed),
         bars.rank_by_rank(timed),
         roofline(roofline_points(timed)),
-        bars.peers(peers) if peers else None,
         *gantt.time_lines(timed),
-        lines.iterations(timed),
         lines.residuals(results),
-        bars.parts(results),
     ]
     return [p for p in found if p is not None]

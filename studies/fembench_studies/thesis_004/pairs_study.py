@@ -13,7 +13,7 @@ from fembench.bench.schedule import Timekeeper
 from fembench.records.store import failures
 from fembench.report.exports import fields_path, read_fields
 from fembench.report.page import Section
-from fembench.report.plots import gantt, lines
+from fembench.report.plots import gantt
 from fembench.report.plots.canvas import Plot
 from fembench.report.results import results
 from fembench.report.runs import summary_line
@@ -25,6 +25,7 @@ from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest, wante
 from fembench_studies.thesis_004 import body, tables, weighted
 from fembench_studies.thesis_004.findings import findings
 from fembench_studies.thesis_004.gates import Gates
+from fembench_studies.thesis_004.iterations_plot import iterations
 from fembench_studies.thesis_004.machines import Machines, emulated, given
 from fembench_studies.thesis_004.measure import StudyFolder
 from fembench_studies.thesis_004.phase_means import StudyRecords
@@ -103,7 +104,7 @@ def _special(name: str, study: StudyFolder, found: StudyRecords, timers: dict[st
         return _time_lines(plan, found), []
     if name == "E6":
         records = [r for mesh in (*MESHES, *FINER) if (r := found.record(plan.sparse(mesh)))]
-        plot = lines.iterations(results(records))
+        plot = iterations(results(records))
         return [plot] if plot else [], [tables.iterations(plan, found)]
     if name == "E13":
         runs = weighted.results(plan, found)

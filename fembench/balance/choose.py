@@ -1,5 +1,5 @@
-"""Which blocks go where: MigBSP and APBSP (as published, or with a full scan) of Gomes (2014), and the
-amortised descent.
+"""Which blocks go where: MigBSP and APBSP (as published, or with a full scan) of Gomes
+(2014), and the amortised descent.
 
 Potential of migration: the seconds that a move saves in the next iteration (Gomes 2014, 4.5 to 4.11)."""
 
@@ -19,9 +19,11 @@ def received(stats: Stats) -> F64:
 
 
 def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Candidate]:
-    """Up to `most` moves with a positive potential, the highest first; equal ones by block, then rank.
+    """Up to `most` moves with a positive potential, the highest first;
+    equal ones by block, then rank.
 
-    Moves are from ranks above the band (or the mean: `tuning.origin`) to ranks not above the mean.
+    Moves are from ranks above the band (or the mean: `tuning.origin`)
+    to ranks not above the mean.
     """
     return ranking(stats, tuning, most)[1]
 
@@ -63,8 +65,8 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
 
 
 def forecast(stats: Stats, moves: list[tuple[int, int]]) -> float:
-    """Seconds of the next iteration after these moves, without their cost: the longest sum of computing and
-    messages on a rank."""
+    """Seconds of the next iteration after these moves, without their cost: the longest
+    sum of computing and messages on a rank."""
     return float(stats.load_if(applied(stats.owner, moves)).max()) + stats.communication
 
 
@@ -87,10 +89,12 @@ def apbsp_scan(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the next iteration gets no longer.
+    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the
+    next iteration gets no longer.
 
-    The cost of a move is charged to that one iteration. The published algorithm stops at the first move that
-    it refuses; with `scan`, it continues with the next candidate.
+    The cost of a move is charged to that one iteration. The published
+    algorithm stops at the first move that it refuses; with `scan`, it
+    continues with the next candidate.
     """
     owner, spent, moves = stats.owner.copy(), 0.0, []
     current = _predicted(stats, owner)
@@ -117,8 +121,9 @@ def _predicted(stats: Stats, owner: I64) -> float:
 
 
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
-    """The cheaper of two proposals: a descent from the present owners, and a new assignment; none if neither
-    gains more than the hysteresis. A move costs once, and its gain counts in every remaining iteration."""
+    """The cheaper of two proposals: a descent from the present owners, and a new
+    assignment; none if neither gains more than the hysteresis. A move costs once, and
+    its gain counts in every remaining iteration."""
     now = remaining_seconds(stats, [])
     best = min((_descent(stats), _new(stats)), key=lambda moves: remaining_seconds(stats, moves))
     return best if remaining_seconds(stats, best) < now * (1 - tuning.hysteresis - 1e-12) else []
@@ -137,9 +142,10 @@ def _new(stats: Stats) -> Moves:
 def _descent(stats: Stats) -> Moves:
     """The best prefix of a descent.
 
-    Each step moves a block from the rank that finishes last, messages included, to another rank, such that
-    the later of the two finishes as early as possible. A step may leave the iteration time unchanged (if two
-    ranks are equally late). The prefix with the least remaining time, including costs, is chosen.
+    Each step moves a block from the rank that finishes last, messages included, to
+    another rank, such that the later of the two finishes as early as possible. A step
+    may leave the iteration time unchanged (if two ranks are equally late). The prefix
+    with the least remaining time, including costs, is chosen.
     """
     owner, fixed = stats.owner.copy(), np.zeros(stats.n_blocks, bool)
     fixed[list(stats.resting)] = True
@@ -157,8 +163,8 @@ def _descent(stats: Stats) -> Moves:
 
 
 def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """The move from the rank that finishes last after which the later of the two ranks finishes earliest;
-    None if none helps."""
+    """The move from the rank that finishes last after which the later of the two ranks
+    finishes earliest; None if none helps."""
     load = stats.load_if(owner)
     source = int(np.argmax(load))
     mine = np.flatnonzero((owner == source) & ~fixed)
@@ -173,8 +179,8 @@ def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, in
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open rank that then
-    finishes first."""
+    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open
+    rank that then finishes first."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

@@ -1,4 +1,5 @@
-"""The state between looks: gamma, alpha, resting blocks. Each look gives one entry of the ledger.
+"""The state between looks: gamma, alpha, resting blocks. Each look
+gives one entry of the ledger.
 
 There is no MPI and no clock here: the balancer on ranks and the one on a virtual clock use the same object.
 """
@@ -103,8 +104,8 @@ class Control:
         )
 
     def _affordable(self, stats: Stats, superstep: float) -> int:
-        """The calls from look to look with which looks take at most MOST_LOOKING of the time; by a rule that
-        the user chose, MOST_ALPHA."""
+        """The calls from look to look with which looks take at most MOST_LOOKING of the
+        time; by a rule that the user chose, MOST_ALPHA."""
         if self.settings.interval != "policy":
             return max(MOST_ALPHA, self.settings.alpha)
         calls = stats.look_cost / (MOST_LOOKING * self.settings.gamma * max(superstep, 1e-300))

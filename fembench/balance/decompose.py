@@ -1,8 +1,10 @@
-"""Over-decomposition: every rank cuts its part into c blocks, the units of migration (V = c P blocks).
+"""Over-decomposition: every rank cuts its part into c blocks, the units of
+migration (V = c P blocks).
 
-Block g starts on rank g // c. A block is a Subdomain like that of a rank in a run on V ranks: its nodes are
-numbered interior | interface | restrained, and its neighbours are blocks. Code that works on a rank's cells
-therefore works on a block. With c = 1, the block is the rank's own subdomain.
+Block g starts on rank g // c. A block is a Subdomain like that of a rank in a run on V
+ranks: its nodes are numbered interior | interface | restrained, and its neighbours are
+blocks. Code that works on a rank's cells therefore works on a block. With c = 1, the
+block is the rank's own subdomain.
 """
 
 from dataclasses import dataclass

@@ -16,8 +16,8 @@ def within(times: F64, band: float) -> bool:
 
 
 def balanced_ranks(stats: Stats, band: float) -> bool:
-    """MigBSP++: whether the times of the ranks, computing and messages, are in the band, without leaving
-    ranks (4.3)."""
+    """MigBSP++: whether the times of the ranks, computing and messages, are in the
+    band, without leaving ranks (4.3)."""
     return within(stats.load[stats.open], band)
 
 
@@ -27,16 +27,18 @@ def balanced_blocks(stats: Stats, band: float) -> bool:
 
 
 def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block first, to the rank that finishes first) is in the band.
+    """Whether the greedy assignment (longest block first, to the rank that
+    finishes first) is in the band.
 
-    Exact for equal blocks. With unequal blocks, another assignment may be in a band that this one misses.
+    Exact for equal blocks. With unequal blocks, another assignment may be in a
+    band that this one misses.
     """
     return within(stats.load_if(by_finish(stats))[stats.open], band)
 
 
 def by_finish(stats: Stats) -> I64:
-    """(V,) owners: each block, the largest first, goes to the open rank that would finish it first, with the
-    messages from blocks that already have a rank."""
+    """(V,) owners: each block, the largest first, goes to the open rank that would
+    finish it first, with the messages from blocks that already have a rank."""
     n = stats.n_ranks
     owner = np.full(stats.n_blocks, n)  # n: none yet
     load, received = np.where(stats.open, 0.0, np.inf), np.zeros((n, n))

@@ -1,4 +1,5 @@
-"""The balancer on ranks: measures windows, looks at intervals, moves blocks, keeps the ledger.
+"""The balancer on ranks: measures windows, looks at intervals,
+moves blocks, keeps the ledger.
 
 It works with every kind of block: those of a solver (matrix_blocks.py) and those of other iterative programs
 differ only in their content and in how they migrate (`OwnBlocks`). Rank 0 decides from the measurements of
@@ -108,8 +109,8 @@ class Balancer:
         self._open(0)
 
     def after(self, iteration: int, rr: float = 0.0) -> bool:
-        """Look, if one is due after `iteration` iterations; return whether blocks moved. Collective if it
-        looks."""
+        """Look, if one is due after `iteration` iterations; return whether blocks
+        moved. Collective if it looks."""
         if iteration % self.settings.gamma:
             return False
         if self._own and self._own[-1].measured < 0:
@@ -185,8 +186,8 @@ class Balancer:
         return visible(stats, superstep)
 
     def ledger(self, iterations: int, seconds: float, *, warmup: bool = False) -> Ledger | None:
-        """The ledger of the run on rank 0, None elsewhere. Emulated ranks then use the times of work measured
-        in it. Collective."""
+        """The ledger of the run on rank 0, None elsewhere. Emulated ranks then use the
+        times of work measured in it. Collective."""
         self.blocks.agree()
         table = self.comm.gather(([(o.look_seconds, o.move_seconds, o.measured) for o in self._own], seconds))
         if table is None:
@@ -209,8 +210,8 @@ class Balancer:
 
 
 def visible(stats: Stats, superstep: float) -> Stats:
-    """The statistics of an iteration of `superstep` seconds: computing may hide a part of the messages, and
-    what neither explains is communication that no move changes."""
+    """The statistics of an iteration of `superstep` seconds: computing may hide a part
+    of the messages, and what neither explains is communication that no move changes."""
     computing, load = float(stats.rank_time.max()), float(stats.load.max())
     if load > max(superstep, computing):
         stats = replace(stats, shown=max(0.0, superstep - computing) / (load - computing))
@@ -270,7 +271,7 @@ class Pace:
 
 
 def _aged(old: F64, new: F64, newest: float, limit: float) -> F64:
-    """The mean of old and new, the latter weighted by `newest`; only new if there is no old value, or if the
-    relative difference exceeds the limit."""
+    """The mean of old and new, the latter weighted by `newest`; only new if there is no
+    old value, or if the relative difference exceeds the limit."""
     far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + newest * (new - old))

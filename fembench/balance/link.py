@@ -18,8 +18,8 @@ PROBES = 8
 
 
 def probe(comm: Comm) -> PairCosts:
-    """The cost of messages between every two ranks that exchange them both ways at once, the best of a few;
-    P/2 pairs at a time. Collective."""
+    """The cost of messages between every two ranks that exchange them both ways at
+    once, the best of a few; P/2 pairs at a time. Collective."""
     buffers = [(np.zeros(n, np.uint8), np.empty(n, np.uint8)) for n in (SMALL, LARGE)]
     best = np.zeros((2, comm.size))
     for other in _rounds(comm.rank, comm.size):
@@ -31,8 +31,8 @@ def probe(comm: Comm) -> PairCosts:
 
 
 def _rounds(rank: int, size: int) -> list[int | None]:
-    """The partner of a rank in each round of a tournament, in which every two ranks meet once; None: it
-    rests."""
+    """The partner of a rank in each round of a tournament, in which every two ranks
+    meet once; None: it rests."""
     n = size + size % 2
     partners = [_partner(rank, k, n) for k in range(n - 1)]
     return [other if other < size else None for other in partners]

@@ -62,8 +62,9 @@ class MatrixBlocks:
         return int(self._tracer.ticks()[COMPUTING].sum())
 
     def measured(self, iterations: int) -> Measured:
-        """This rank's computing time, divided among its blocks in proportion to the processor time of their
-        products, or to their work if that was too short to be measured, times their weights in hot spots."""
+        """This rank's computing time, divided among its blocks in proportion to the
+        processor time of their products, or to their work if that was too short to be
+        measured, times their weights in hot spots."""
         ids = list(self._solver.blocks)
         compute = (self._computing() - self._ticks) / self._tracer.ticks_per_second / iterations
         parts = self._solver.seconds[ids]
@@ -106,7 +107,8 @@ class MatrixBlocks:
 
 
 def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
-    """Send and receive blocks, then rebind the local ones; return the bytes sent by this rank. Collective.
+    """Send and receive blocks, then rebind the local ones; return the bytes
+    sent by this rank. Collective.
 
     All ranks process the routes in the same order, which excludes deadlocks.
     """

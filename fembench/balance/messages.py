@@ -1,7 +1,9 @@
-"""Seconds that ranks spend on messages, from the cost of a message between each pair of ranks.
+"""Seconds that ranks spend on messages, from the cost of a message
+between each pair of ranks.
 
-Tables are [to, from]: row p contains what rank p receives. A rank receives one message per iteration from
-each rank with which its blocks share nodes. As in Gomes (2014), only receptions count.
+Tables are [to, from]: row p contains what rank p receives. A rank receives one
+message per iteration from each rank with which its blocks share nodes. As in Gomes
+(2014), only receptions count.
 """
 
 from dataclasses import dataclass
@@ -56,12 +58,13 @@ class PairCosts:
     per_byte: F64  # (P, P) s
 
     def seconds(self, n_bytes: F64, to: int | slice = slice(None)) -> F64:
-        """Seconds of messages of these bytes, (P, P), or (P,) for the messages to one rank; 0 where there is
-        none."""
+        """Seconds of messages of these bytes, (P, P), or (P,) for the messages to one
+        rank; 0 where there is none."""
         return np.where(n_bytes > 0, self.per_message[to] + n_bytes * self.per_byte[to], 0.0)
 
     def if_moved(self, links: Links, owner: I64, block: int) -> tuple[F64, F64]:
-        """[target] seconds of messages of the target, (P,), and of the block's rank, (P,), after a move.
+        """[target] seconds of messages of the target, (P,), and of the block's
+        rank, (P,), after a move.
 
         The entries of the block's own rank are meaningless.
         """

@@ -1,7 +1,9 @@
-"""Policies for comparison: those of run-time systems (Gomes 2014, section 6), and repartitioning.
+"""Policies for comparison: those of run-time systems (Gomes 2014,
+section 6), and repartitioning.
 
-greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine and refine-comm change the
-current one step by step. Only greedy-comm and refine-comm see the cost of messages.
+greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine
+and refine-comm change the current one step by step. Only greedy-comm and
+refine-comm see the cost of messages.
 """
 
 import numpy as np
@@ -28,8 +30,9 @@ def random(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def refine(stats: Stats, tuning: Tuning) -> Moves:
-    """Ranks above the band give blocks, the largest first, to the rank that then finishes first, as long as
-    that remains faster (RefineLB). Each block moves at most once."""
+    """Ranks above the band give blocks, the largest first, to the rank
+    that then finishes first, as long as that remains faster (RefineLB).
+    Each block moves at most once."""
     return refine_comm(stats.silent, tuning)
 
 
@@ -87,8 +90,8 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
-    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are assigned to ranks such
-    that few bytes move."""
+    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are
+    assigned to ranks such that few bytes move."""
     from fembench.mesh.adjacency import DualGraph
     from fembench.partition.metis import cut_graph
 
@@ -103,8 +106,8 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def _names(stats: Stats, part: np.ndarray, ranks: I64) -> I64:
-    """(P,) index of the rank for each part: the most bytes stay, and no rank finishes later than with the
-    order of METIS."""
+    """(P,) index of the rank for each part: the most bytes stay, and no rank finishes
+    later than with the order of METIS."""
     from scipy.optimize import linear_sum_assignment
 
     n = ranks.size

@@ -47,8 +47,8 @@ def balanced(policy: Policy, stats: Stats, band: float) -> bool:
 
 
 def decide(policy: Policy, stats: Stats, tuning: Tuning, resting: frozenset[int] = frozenset()) -> Moves:
-    """The moves of a policy, as `policy_of` found it; leaving ranks are emptied first. Resting blocks (which
-    moved recently) stay, unless their rank leaves."""
+    """The moves of a policy, as `policy_of` found it; leaving ranks are emptied first.
+    Resting blocks (which moved recently) stay, unless their rank leaves."""
     away = evacuate(stats)
     after = replace(stats.moved(applied(stats.owner, away)) if away else stats, resting=resting)
     if away and (policy.wholesale or balanced_ranks(after, tuning.band)):

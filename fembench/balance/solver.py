@@ -1,18 +1,22 @@
-"""Conjugate gradients over blocks: the loop of solve/cg.py, with each line executed for all blocks in turn.
+"""Conjugate gradients over blocks: the loop of solve/cg.py, with each line
+executed for all blocks in turn.
 
-Inner products are summed in the order of blocks: every rank puts the partial sums of its blocks into a vector
-of V numbers, one all-reduce completes it (each entry has a single non-zero contribution), and all ranks add
-up the V numbers in the same order. Therefore residuals do not depend on the owners of the blocks.
+Inner products are summed in the order of blocks: every rank puts the partial sums of
+its blocks into a vector of V numbers, one all-reduce completes it (each entry has a
+single non-zero contribution), and all ranks add up the V numbers in the same order.
+Therefore residuals do not depend on the owners of the blocks.
 
 Symbols as in solve/cg.py: q = A d, tau = <d, q>, gamma = <r, M r>.
 
-Blocks on one rank share values in memory; each pair of ranks exchanges one message. A rank adds up all copies
-of a shared value (those of its blocks and those it receives) in ascending order of block, once per value, and
-gives the sum to all of its blocks. Therefore the result does not depend on the owners of the blocks, and
+Blocks on one rank share values in memory; each pair of ranks exchanges one message.
+A rank adds up all copies of a shared value (those of its blocks and those it
+receives) in ascending order of block, once per value, and gives the sum to all of
+its blocks. Therefore the result does not depend on the owners of the blocks, and
 neighbours on one rank need no copy.
 
-The message from rank p to rank q contains the pairs (block of p, block of q) in ascending order. Both ranks
-derive this from the owners of all blocks, without communication.
+The message from rank p to rank q contains the pairs (block of p, block of
+q) in ascending order. Both ranks derive this from the owners of all
+blocks, without communication.
 """
 
 import time
@@ -99,8 +103,8 @@ class BlockExchange:
         return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
     def _sum(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The kernel that sums the interface values of the blocks and those received, by node and in the
-        order of blocks.
+        """The kernel that sums the interface values of the blocks and those received,
+        by node and in the order of blocks.
 
         A value that was received twice, for two blocks of this rank, counts once.
         """

@@ -1,8 +1,9 @@
 """Policies on a virtual clock: exact and repeatable, for any number of ranks.
 
-An iteration takes the time of its slowest rank, computing and messages, plus communication that no move
-changes. Moves and looks advance the clock by their cost. At a look, a policy receives the true speeds (which
-a short calibration would measure) and the measured times of the blocks, with noise.
+An iteration takes the time of its slowest rank, computing and messages, plus
+communication that no move changes. Moves and looks advance the clock by their cost. At
+a look, a policy receives the true speeds (which a short calibration would measure) and
+the measured times of the blocks, with noise.
 """
 
 from dataclasses import dataclass

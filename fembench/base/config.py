@@ -1,4 +1,5 @@
-"""TOML and JSON to frozen structs, and back; an unknown key is an error that names the nearest."""
+"""TOML and JSON to frozen structs, and back; an unknown key is an
+error that names the nearest."""
 
 import difflib
 import re

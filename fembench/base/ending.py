@@ -1,7 +1,8 @@
-"""Signals that ask this process to end become an exception, so that ranks are ended and folders tidied up.
+"""Signals that ask this process to end become an exception, so that ranks are
+ended and folders tidied up.
 
-Python drops an exception that a signal raises inside a destructor or while it forks. Code that waits for long
-therefore asks `raise_if_asked` now and then.
+Python drops an exception that a signal raises inside a destructor or while it forks.
+Code that waits for long therefore asks `raise_if_asked` now and then.
 """
 
 import contextlib
@@ -29,8 +30,8 @@ def raise_if_asked() -> None:
 
 @contextlib.contextmanager
 def signals_raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP become an EndedError, SIGINT a KeyboardInterrupt, once; what nohup ignores stays
-    ignored."""
+    """SIGTERM and SIGHUP become an EndedError, SIGINT a KeyboardInterrupt, once; what
+    nohup ignores stays ignored."""
 
     process = os.getpid()
 

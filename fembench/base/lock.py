@@ -1,8 +1,9 @@
 """Locks on folders: held by one process alone, or by several that share the folder.
 
-The lock is flock's, which the system releases when its process ends, however that happens. The text of the
-file, a line per process, only names the holders; a leftover file locks nothing. On a file system
-without flock, a file that names a live process locks the folder for that process alone.
+The lock is flock's, which the system releases when its process ends, however that
+happens. The text of the file, a line per process, only names the holders; a leftover
+file locks nothing. On a file system without flock, a file that names a live process
+locks the folder for that process alone.
 """
 
 import contextlib
@@ -52,7 +53,8 @@ class _NoFlockError(Exception):
 
 @contextlib.contextmanager
 def locked(folder: Path, *, shared: bool = False, tidy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a folder alone, or share it. `tidy` runs first if no other process uses the folder.
+    """Hold a folder alone, or share it. `tidy` runs first if no
+    other process uses the folder.
 
     Raises InputError, naming the owner, if others hold the folder.
     """

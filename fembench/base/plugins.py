@@ -8,7 +8,8 @@ preconditioners  its name    a PreconditionerMethod
 variants         its name    a VariantMethod
 policies         its name    a Policy of `--balance`
 
-Looking takes some hundredths of a second, which ranks spend only on names that fembench does not have.
+Looking takes some hundredths of a second, which ranks spend only on names
+that fembench does not have.
 """
 
 import functools

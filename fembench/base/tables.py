@@ -18,8 +18,9 @@ def table(
 ) -> str:
     """`headers` over `rows` as lines that paste into Markdown.
 
-    `align` has one letter per column, `l` or `r`; by default, columns of numbers are aligned right. Floats
-    are shown with `digits` significant digits, None as a dash. Short rows are padded with blanks.
+    `align` has one letter per column, `l` or `r`; by default, columns of numbers are
+    aligned right. Floats are shown with `digits` significant digits, None as a dash.
+    Short rows are padded with blanks.
     """
     cells = [[_text(value, digits) for value in row] + [""] * (len(headers) - len(row)) for row in rows]
     headers = [_text(h, digits) for h in headers]
@@ -44,8 +45,9 @@ def _text(value: object, digits: int) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """A value for a CSV file: a text that a spreadsheet would execute, or that begins with an apostrophe, has
-    one more apostrophe before it. A program drops the first apostrophe of a cell, if it begins with one."""
+    """A value for a CSV file: a text that a spreadsheet would execute, or that begins
+    with an apostrophe, has one more apostrophe before it. A program drops the first
+    apostrophe of a cell, if it begins with one."""
     return f"'{value}" if isinstance(value, str) and value.startswith((*FORMULA, "'")) else value
 
 

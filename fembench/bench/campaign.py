@@ -52,12 +52,14 @@ def execute(
     limit: Callable[[], float] = lambda: math.inf,
     again: bool = False,
 ) -> Iterator[Done]:
-    """Run everything that has no record yet, one run after another; yields each run when it is done.
+    """Run everything that has no record yet, one run after another;
+    yields each run when it is done.
 
-    The next run is drawn from `runs` after that. `again`: repeat runs whose record is INVALID. `limit`:
-    seconds after which a run is ended at the latest; that is no failure.
-    Raises AllocationLostError if the batch system takes the hosts away, UnsharedError if a host cannot
-    read the folder.
+    The next run is drawn from `runs` after that. `again`: repeat runs whose
+    record is INVALID. `limit`: seconds after which a run is ended at the
+    latest; that is no failure.
+    Raises AllocationLostError if the batch system takes the hosts away, UnsharedError
+    if a host cannot read the folder.
     """
     references: dict[bytes, Record] = {}
     for run in runs:

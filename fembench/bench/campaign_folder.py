@@ -1,8 +1,9 @@
-"""The files of a campaign: results/<campaign>/{campaign.toml, runs/<id>.json | <id>.failed.json, report/}.
+"""The files of a campaign: results/<campaign>/{campaign.toml, runs/<id>.json |
+<id>.failed.json, report/}.
 
-A run that has a record is repeated only if its mesh or problem has changed; the old record moves to
-runs/superseded/ unless the new input is refused. A failed run is repeated when the campaign is started again,
-as is one for which there was no time.
+A run that has a record is repeated only if its mesh or problem has changed; the old
+record moves to runs/superseded/ unless the new input is refused. A failed run is
+repeated when the campaign is started again, as is one for which there was no time.
 """
 
 import contextlib
@@ -50,8 +51,9 @@ class Folder:
     ) -> None:
         """Raises InputError if the folder belongs to another campaign.
 
-        `where`: of the text. `there`: the hosts that the words of both campaigns are resolved against; None:
-        those of this job. `grown`: the campaign may have more cases than before, or fewer.
+        `where`: of the text. `there`: the hosts that the words of both campaigns are
+        resolved against; None: those of this job. `grown`: the campaign may have more
+        cases than before, or fewer.
         """
         kept = self.path / "campaign.toml"
         if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
@@ -165,9 +167,11 @@ def _is_json(path: Path) -> bool:
 
 
 def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) -> bool:
-    """Whether two campaign files describe the same runs; comments and the time limit may differ.
+    """Whether two campaign files describe the same runs; comments and
+    the time limit may differ.
 
-    `grown`: there may be more runs now, or fewer, if the record that showed more of them was lost.
+    `grown`: there may be more runs now, or fewer, if the record that
+    showed more of them was lost.
     """
     if before == now:
         return True

@@ -4,12 +4,14 @@ What a rank imports before its clock runs, so that no phase contains an import.
 
 Energies and fingerprints that come with fembench, so that a first run has a reference.
 
-references.json is written by scripts/make_references.py: a direct solve, independent of the solver that
-is timed, for the small presets; CG to 1e-13 for the larger ones; and, for some numbers of iterations,
-what CG has reached after them, element by element. The key is the content of the mesh and of the problem,
-and the fixed work, so a changed preset has no reference.
+references.json is written by scripts/make_references.py: a direct solve, independent
+of the solver that is timed, for the small presets; CG to 1e-13 for the larger ones;
+and, for some numbers of iterations, what CG has reached after them, element by
+element. The key is the content of the mesh and of the problem, and the fixed work, so
+a changed preset has no reference.
 
-The whole solution of a run, for pictures and ParaView; only on request, as it grows with the mesh.
+The whole solution of a run, for pictures and ParaView; only on
+request, as it grows with the mesh.
 
 What every rank of a run does."""
 
@@ -185,9 +187,11 @@ def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
-    """Record the time so far as start-up; (the ticks when it began, the first rank of every clock).
+    """Record the time so far as start-up; (the ticks when it began, the
+    first rank of every clock).
 
-    Time 0 of a host's events is a barrier: the same moment for all its ranks, which share one clock.
+    Time 0 of a host's events is a barrier: the same moment for all its
+    ranks, which share one clock.
     """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)

@@ -5,8 +5,8 @@ minutes. Several hosts: from one core over 1, 2, 4, … hosts to all; if their m
 with shares by speed, and without the slow hosts. Tables come in the order of their importance: if time is
 limited, the last go first.
 
-The campaign `solution`: strong and weak scaling of whole solutions by multigrid, set-up included, on meshes
-large enough for grids on all ranks and for grids on rank 0.
+The campaign `solution`: strong and weak scaling of whole solutions by multigrid, set-up
+included, on meshes large enough for grids on all ranks and for grids on rank 0.
 """
 
 import math

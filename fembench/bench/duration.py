@@ -1,8 +1,9 @@
-"""How long a run will take, before it starts: from earlier records, or from stated rates if there is none.
+"""How long a run will take, before it starts: from earlier records, or from
+stated rates if there is none.
 
-The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that an iteration moves
-per rank, by iterations and by sets. The number of iterations to a tolerance grows with the equations as the
-preconditioner declares. Times are in seconds.
+The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that
+an iteration moves per rank, by iterations and by sets. The number of iterations to a
+tolerance grows with the equations as the preconditioner declares. Times are in seconds.
 """
 
 import math
@@ -56,7 +57,8 @@ def equations_of(case: Case, records: Sequence[Record] = ()) -> int | None:
 
 
 def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int = 0) -> float | None:
-    """Seconds that a run takes, from the launcher's start to its end; None if its mesh is a file not yet run.
+    """Seconds that a run takes, from the launcher's start to its end; None if its
+    mesh is a file not yet run.
 
     `cores`: those that its ranks share; 0: a core per rank.
     """
@@ -91,7 +93,8 @@ class Expectations:
     """Seconds of cases, from records to which more may be added; computed again only then."""
 
     def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
-        """`cores` as for `expected_seconds`; `timeout`: seconds that no run exceeds, 0: no limit."""
+        """`cores` as for `expected_seconds`; `timeout`: seconds that no
+        run exceeds, 0: no limit."""
         self._records, self._cores, self._timeout = records, cores, timeout
         self._known: dict[Case, float | None] = {}
         self._seen = -1

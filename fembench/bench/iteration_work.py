@@ -31,17 +31,18 @@ class Roofs(NamedTuple):
 
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
-    """Memory bandwidth before the sets, for a matrix at least as large as the rank's, and the state of the
-    host. Collective."""
+    """Memory bandwidth before the sets, for a matrix at least as large as the rank's,
+    and the state of the host. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
     return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared), state_here(comm))
 
 
 def better_roof(matrix_bytes: int, before: Roofs) -> float:
-    """The roof of a matrix, bytes/s: the better of before and after the sets, so that a disturbance after
-    them does not make a correct product look impossible. A smaller matrix may fit into a faster cache than
-    the array read before; then the value before is not used."""
+    """The roof of a matrix, bytes/s: the better of before and after the sets, so
+    that a disturbance after them does not make a correct product look impossible.
+    A smaller matrix may fit into a faster cache than the array read before; then
+    the value before is not used."""
     after = roof(matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
@@ -49,7 +50,8 @@ def better_roof(matrix_bytes: int, before: Roofs) -> float:
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
     """Bytes per second of this rank's repeated triads while all ranks run them. Collective.
 
-    The arrays are as large as the mean rank's matrix, the same on all ranks whatever their shares.
+    The arrays are as large as the mean rank's matrix, the same on all
+    ranks whatever their shares.
     """
     comm.Barrier()
     return triads(triad_bytes(prepared.partition.blocks))
@@ -107,7 +109,8 @@ def solve_facts(
 
 
 def _seconds_of_levels(measured: Measurement, rate: float) -> F64:
-    """(n_levels, 3) this rank's s per iteration of computing, own messages, waiting (medians)."""
+    """(n_levels, 3) this rank's s per iteration of computing, own
+    messages, waiting (medians)."""
     timed = [one for one in measured.sets if not one.warmup and one.iterations] or measured.sets[-1:]
     each = np.median([one.levels / max(one.iterations, 1) for one in timed], axis=0) / rate
     return np.stack([each[:, kind].sum(axis=1) for kind in (COMPUTING, OWN_MESSAGES, WAITING)], axis=1)

@@ -1,7 +1,7 @@
 """The timed part of a run: sets of assembly and CG, warm-ups first.
 
-Nothing is printed, gathered or verified between the first and the last set. Times are kept as raw
-ticks and converted to seconds once the clock has its certificate.
+Nothing is printed, gathered or verified between the first and the last set. Times are
+kept as raw ticks and converted to seconds once the clock has its certificate.
 """
 
 from collections.abc import Callable
@@ -85,8 +85,8 @@ def measure(
 ) -> Measurement:
     """Run the warm-ups and the timed sets. Collective.
 
-    `make` builds the solver of a set; if given, it also synchronises emulated ranks, and there is no
-    rehearsal.
+    `make` builds the solver of a set; if given, it also synchronises emulated ranks,
+    and there is no rehearsal.
     """
     tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
@@ -142,8 +142,8 @@ def _rehearse(
     slowness: Slowness,
     control: StoppingCriterion,
 ) -> list[SetTicks]:
-    """Sets from which emulated ranks learn how long their work takes, as one warm-up; none at full speed.
-    Collective."""
+    """Sets from which emulated ranks learn how long their work takes, as one warm-up;
+    none at full speed. Collective."""
     tracer.reset(events=False)
     tracer.recording = False  # an iteration's events are those of the set that is traced
     begin = tracer.now()
@@ -191,10 +191,11 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
 
 
 def enough(comm: Comm, effort: CaseEffort, spent: list[float], seconds: float) -> bool:
-    """Whether the set just timed, which took this rank `seconds` of CG, is the last one. Collective.
+    """Whether the set just timed, which took this rank `seconds` of CG,
+    is the last one. Collective.
 
-    All ranks decide alike, from the time of the slowest, which is added to `spent`. Two ranks could otherwise
-    disagree whether to begin another set.
+    All ranks decide alike, from the time of the slowest, which is added to `spent`. Two
+    ranks could otherwise disagree whether to begin another set.
     """
     if effort.seconds > 0 or effort.precision > 0:
         seconds = comm.allreduce(seconds, op=MAX)

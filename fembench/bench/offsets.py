@@ -1,12 +1,13 @@
 """Offsets between the clocks of hosts, by ping-pong.
 
-Rank 0 sends to the first rank of every other host, which answers with the reading of its clock. The reading
-was taken between sending and receiving, so the offset is known to half a round trip; the shortest of many
-counts (D. L. Mills, Internet time synchronization, IEEE Trans. Commun. 39 (1991) 1482-1493). Offsets are
-measured before and after the sets, and interpolated in between.
+Rank 0 sends to the first rank of every other host, which answers with the reading of
+its clock. The reading was taken between sending and receiving, so the offset is known
+to half a round trip; the shortest of many counts (D. L. Mills, Internet time
+synchronization, IEEE Trans. Commun. 39 (1991) 1482-1493). Offsets are measured before
+and after the sets, and interpolated in between.
 
-Readings are ticks since the origin of the rank's own tracer. Ticks of different hosts are never subtracted:
-they become seconds first, each at its own rate.
+Readings are ticks since the origin of the rank's own tracer. Ticks of different hosts
+are never subtracted: they become seconds first, each at its own rate.
 """
 
 from collections.abc import Sequence

@@ -33,10 +33,11 @@ def reference_of(record: Record) -> Reference:
 
 
 def reference_beside(case: Case, runs: Path) -> Reference | None:
-    """The reference for a case from the newest one-rank run of the same question in a folder of records.
+    """The reference for a case from the newest one-rank run of the same
+    question in a folder of records.
 
-    None if there is no such run, it is INVALID, or its mesh or problem file has changed since. Records that
-    cannot be read are skipped.
+    None if there is no such run, it is INVALID, or its mesh or problem file has changed
+    since. Records that cannot be read are skipped.
     """
     one_rank = sorted(runs.glob("[!.]*-p1-*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in one_rank:

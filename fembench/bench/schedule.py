@@ -1,10 +1,11 @@
 """Which run of a campaign comes next, with a limit of time or without.
 
-Without a limit, each run comes once, in the order of the campaign. With one, the next run is that of the
-case that has run least often; of several, the most important one; and only if it is expected to end in
-time. So the least important cases are left out if time is short, and all are repeated if there is plenty.
-How long a case takes is known from its own runs, or else expected from those of others (`duration.py`),
-corrected by how far off this was so far.
+Without a limit, each run comes once, in the order of the campaign. With one, the next
+run is that of the case that has run least often; of several, the most important one;
+and only if it is expected to end in time. So the least important cases are left out if
+time is short, and all are repeated if there is plenty. How long a case takes is known
+from its own runs, or else expected from those of others (`duration.py`), corrected by
+how far off this was so far.
 
 The time that the rest of a campaign takes."""
 
@@ -93,8 +94,8 @@ class WithinTime:
         return next_case(self._seconds(), self._repetitions(), self._left)
 
     def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
-        """Tell whether the last run was started, or had a record before; whether it has one now; and whether
-        it was ended at its limit."""
+        """Tell whether the last run was started, or had a record before; whether it has
+        one now; and whether it was ended at its limit."""
         if not ran:
             self._kept += [run] if run not in self._kept else []
             return
@@ -173,9 +174,11 @@ def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) 
 
 
 def next_case(seconds: Sequence[float], done: Sequence[int], left: float) -> int | None:
-    """The case to run next, of cases in the order of their importance; None if none ends in time.
+    """The case to run next, of cases in the order of their importance;
+    None if none ends in time.
 
-    The first of all may be expected to end too late: only a run can show how fast the machine is.
+    The first of all may be expected to end too late: only a run can
+    show how fast the machine is.
     """
     order = sorted(range(len(seconds)), key=lambda k: (done[k], k))
     found = next((k for k in order if seconds[k] <= left), None)

@@ -5,20 +5,22 @@ strains (`fem.residual`), never from the stored matrix.
 
 Fingerprint of a solution: seeded random projections, the same for every partition up to rounding.
 
-Weights come from the global number of a dof by a counter-based hash (splitmix64), so every rank
-computes those of its own dofs without knowing the others. For zero-mean unit-variance weights w,
-E[(w . (u - v))^2] = |u - v|^2: the root mean square of the differences of two fingerprints
-estimates the distance between two solutions that were never on the same host.
+Weights come from the global number of a dof by a counter-based hash (splitmix64), so
+every rank computes those of its own dofs without knowing the others. For zero-mean
+unit-variance weights w, E[(w . (u - v))^2] = |u - v|^2: the root mean square of the
+differences of two fingerprints estimates the distance between two solutions that
+were never on the same host.
 
 The reference of a run that has no other: its own system, solved once more with another storage.
 
-Element by element, nothing is assembled, so neither the matrix nor its product is shared with the run
-that was timed, and little memory is needed. The parts are those of the run: the partition itself is
-tested by comparing with the one-rank run only.
+Element by element, nothing is assembled, so neither the matrix nor its product is
+shared with the run that was timed, and little memory is needed. The parts are those of
+the run: the partition itself is tested by comparing with the one-rank run only.
 
-Fixed work may end where rounding decides the result: CG has lost the orthogonality of its directions, and
-any two storages disagree. So fixed work is solved a third time, with 1.1 times the load. The solution is
-linear in the load, but no rounding is the same. If both differ by more, there is no reference.
+Fixed work may end where rounding decides the result: CG has lost the orthogonality of
+its directions, and any two storages disagree. So fixed work is solved a third time,
+with 1.1 times the load. The solution is linear in the load, but no rounding is the
+same. If both differ by more, there is no reference.
 """
 
 import dataclasses
@@ -145,8 +147,8 @@ def _positive(solved: Solved) -> float:
 def _rigid_body(solved: Solved) -> float:
     """max over six modes of |A r| / (|A||r|), A without restraints.
 
-    A_ff r_f comes from the stored operator, A_fc r_c from the elements; their sum is zero. |A| is
-    bounded from below by the largest entry of its diagonal.
+    A_ff r_f comes from the stored operator, A_fc r_c from the elements; their sum is
+    zero. |A| is bounded from below by the largest entry of its diagonal.
     """
     sub, interface = solved.prepared.sub, solved.prepared.interface
     largest = _largest(

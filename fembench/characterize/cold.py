@@ -1,4 +1,5 @@
-"""Ping-pongs between ranks that compute before each message (the sends and receives of `pingpong`).
+"""Ping-pongs between ranks that compute before each message (the sends
+and receives of `pingpong`).
 
     measure                        mirror
     computes                       waits in Probe
@@ -7,10 +8,11 @@
     receive (Or)   <---- m ------  send (Os)
     RTT = now - t0 - c
 
-A message right after another one finds its code, its buffers and their address translations in the caches. A
-message after computing does not, and takes longer: the more, the longer the ranks computed, and more so if
-they swept through memory. Ping-pongs without computing, in turn with the others, are what they are compared
-with. A large message whose time is far longer than that is not measured.
+A message right after another one finds its code, its buffers and their address
+translations in the caches. A message after computing does not, and takes longer: the
+more, the longer the ranks computed, and more so if they swept through memory.
+Ping-pongs without computing, in turn with the others, are what they are compared with.
+A large message whose time is far longer than that is not measured.
 """
 
 import itertools
@@ -50,8 +52,9 @@ def states(sizes: Sequence[int]) -> list[ColdState]:
 def measure_cold(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], visits: int, mode: Mode
 ) -> list[PairSamples]:
-    """Ping-pongs of these sizes (as given on `measure`) after computing. Call on both ranks; the samples are
-    on `measure`, [] on the other. Other ranks must leave the processors idle meanwhile."""
+    """Ping-pongs of these sizes (as given on `measure`) after computing. Call on both
+    ranks; the samples are on `measure`, [] on the other. Other ranks must leave the
+    processors idle meanwhile."""
     first = comm.rank == measure
     partner = mirror if first else measure
     if first:

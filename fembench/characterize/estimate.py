@@ -45,8 +45,9 @@ def estimate_class(
     *,
     both: bool = False,
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after
-    computing. `both`: messages in the opposite direction belong to the class, too.
+    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from
+    gap_of, `cold` ping-pongs after computing. `both`: messages in the opposite
+    direction belong to the class, too.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -78,8 +79,9 @@ def slowed_by_exchange(e: Exchange) -> float:
 
 
 def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
-    """What computing before a message adds to Os, L and Or: medians, relative to the ping-pongs in turn with
-    these. Computing does not make a message faster: if it seems to, it adds nothing."""
+    """What computing before a message adds to Os, L and Or: medians, relative to the
+    ping-pongs in turn with these. Computing does not make a message faster: if it
+    seems to, it adds nothing."""
     warm = {s.m: _middles(s) for s in samples if not s.computed}
     found = []
     for s in sorted(samples, key=lambda s: (s.swept, s.m, s.computed)):
@@ -112,9 +114,11 @@ def beside_of(e: Exchange) -> Beside:
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
-    """The network with all parameters estimated from its samples and trains; rank_host as in Environment.
+    """The network with all parameters estimated from its samples and trains;
+    rank_host as in Environment.
 
-    A class that no two ranks could measure gets the functions of the first measured class; its name says so.
+    A class that no two ranks could measure gets the functions of the first
+    measured class; its name says so.
     """
     by_class, cold = (_grouped(network, each, rank_host) for each in (network.samples, network.cold))
     trains: dict[int, list[Trains]] = {}
@@ -145,8 +149,8 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def _misfits(classes: Sequence[PairClass], measured: Iterable[tuple[int, int, float]]) -> list[str]:
-    """A note on each class whose functions miss a measured time by too much; `measured`: (class, bytes,
-    seconds)."""
+    """A note on each class whose functions miss a measured time by too much;
+    `measured`: (class, bytes, seconds)."""
     worst: dict[int, tuple[float, int, float, float]] = {}
     for k, m, took in measured:
         fitted = message_cost(classes[k], m).total
@@ -278,8 +282,9 @@ def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
 
 
 def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
-    """g: seconds per message, from the times of trains of `counts` messages. It is the median slope over all
-    pairs (Theil and Sen), so neither the latency of the first message nor a disturbed train affects it."""
+    """g: seconds per message, from the times of trains of `counts` messages. It is the
+    median slope over all pairs (Theil and Sen), so neither the latency of the first
+    message nor a disturbed train affects it."""
     n, t = np.asarray(counts, float), np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)
     apart = n[b] != n[a]

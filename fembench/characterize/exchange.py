@@ -1,13 +1,15 @@
-"""Messages in both directions at once, as between neighbours: while both wait, and while both compute.
+"""Messages in both directions at once, as between neighbours: while both
+wait, and while both compute.
 
 The two directions of a network are not always independent: acknowledgements travel on both, and one processor
 and one card may serve both. Before each message and each exchange, both sides make sure that nothing is in
 flight: earlier data may still be queued, and the request of a large message would wait behind it. The mirror
 is ready slightly earlier; the mean of both sides' times cancels this.
 
-While a rank computes, the system handles its messages on the same processor: a loop takes longer than alone
-(availability: Lawry et al., COMB, 2002), and the rank still has to receive the messages afterwards. Turns of
-all kinds alternate, so that a disturbance affects all of them.
+While a rank computes, the system handles its messages on the same processor: a loop
+takes longer than alone (availability: Lawry et al., COMB, 2002), and the rank still
+has to receive the messages afterwards. Turns of all kinds alternate, so that a
+disturbance affects all of them.
 
 Also measured with many ranks: all-reduces, and messages of several pairs that share the network.
 """
@@ -36,8 +38,9 @@ T = TypeVar("T")
 
 
 def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: int) -> list[Exchange]:
-    """Up to `most` turns of messages for each size up to `largest` bytes (as given on `measure`). Call on
-    both ranks; the result is on `measure`, [] on the other. Other ranks must be idle meanwhile."""
+    """Up to `most` turns of messages for each size up to `largest` bytes (as given on
+    `measure`). Call on both ranks; the result is on `measure`, [] on the other. Other
+    ranks must be idle meanwhile."""
     first = comm.rank == measure
     pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES), first)
     found = [pair.exchange(m, most) for m in pair.agreed([m for m in SIZES if m <= largest])]
@@ -163,8 +166,9 @@ def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
 
 
 def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
-    """(place, pairs that can communicate at once), for ranks on hosts[rank]: inside a host, from one host to
-    another, and between hosts that are all different. Only sets of at least two pairs."""
+    """(place, pairs that can communicate at once), for ranks on hosts[rank]: inside a
+    host, from one host to another, and between hosts that are all different. Only
+    sets of at least two pairs."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(rank)
@@ -184,7 +188,8 @@ def counts_of(pairs: Pairs) -> list[int]:
 
 
 def message_seconds(comm: Comm, pairs: Pairs, m: int, trips: int) -> list[float]:
-    """Seconds of each message of m bytes, all pairs at once, on the first rank of each pair; [] elsewhere.
+    """Seconds of each message of m bytes, all pairs at once, on the first rank
+    of each pair; [] elsewhere.
 
     Call on the ranks of the pairs, after a barrier.
     """

@@ -1,12 +1,14 @@
-"""Piecewise straight lines through parameters measured at increasing message sizes, and their breaks.
+"""Piecewise straight lines through parameters measured at increasing
+message sizes, and their breaks.
 
-All curves of one class of pairs break at the same sizes, because they share a protocol. The breaks minimise
+All curves of one class of pairs break at the same sizes, because they share a
+protocol. The breaks minimise
 
     sum of ((y - line) / error)^2 + pieces x (2 per curve + 1) x ln(points)
 
-over all ways to divide the sizes (dynamic programming); the second term penalises breaks. Lines are never
-interpolated across a break. If the model forbids negative values, neither the first value of a piece nor its
-slope is negative.
+over all ways to divide the sizes (dynamic programming); the second term penalises
+breaks. Lines are never interpolated across a break. If the model forbids negative
+values, neither the first value of a piece nor its slope is negative.
 """
 
 from collections.abc import Sequence
@@ -114,11 +116,12 @@ def _cut(cost: Array, penalty: float, most: int) -> list[int]:
 
 
 def find_switch(fit: PiecewiseFit) -> int | None:
-    """The size from which messages wait for their receiver, from the curves Os, L, Or; or None.
+    """The size from which messages wait for their receiver, from the
+    curves Os, L, Or; or None.
 
-    The protocol is taken to change at the break where the share of Os, L or Or changes most; otherwise, at
-    the break where the total time jumps most, because the handshake takes time. Smaller jumps are attributed
-    to the network.
+    The protocol is taken to change at the break where the share of Os, L or Or changes
+    most; otherwise, at the break where the total time jumps most, because the handshake
+    takes time. Smaller jumps are attributed to the network.
     """
     parts, wholes = zip(*(_jumps(fit, first) for first in fit.breaks)) if fit.breaks else ((), ())
     for jumps, least in ((parts, PART), (wholes, WHOLE)):
@@ -128,8 +131,8 @@ def find_switch(fit: PiecewiseFit) -> int | None:
 
 
 def _jumps(fit: PiecewiseFit, first: float) -> tuple[float, float]:
-    """Compare the lines on both sides of a break, at a size between the two: (largest change of the share of
-    Os, L or Or, relative change of the total)."""
+    """Compare the lines on both sides of a break, at a size between the two: (largest
+    change of the share of Os, L or Or, relative change of the total)."""
     number = int(np.searchsorted(fit.sizes, first))
     between = float(np.sqrt(fit.sizes[number - 1] * first))
     k = fit.breaks.index(first) + 1

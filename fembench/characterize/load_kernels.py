@@ -1,11 +1,12 @@
-"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2), in a few milliseconds each.
+"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2),
+in a few milliseconds each.
 
     increment   a counted loop that adds one to a plain integer
     matmul      the product of two matrices of fixed size
     gauss       elimination of a dense system
 
-They run in the interpreter and in numpy, so only their relative times are meaningful. Emulation and load slow
-them down like any other code.
+They run in the interpreter and in numpy, so only their relative times are meaningful.
+Emulation and load slow them down like any other code.
 """
 
 import time

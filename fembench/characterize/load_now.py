@@ -54,7 +54,8 @@ def _sample(pause: float) -> HostLoad:
 
 
 def measured_on(host: str, scratch: Path) -> list[HostLoad]:
-    """Samples of the load of another host, by a rank started there. `scratch`: a folder visible to it.
+    """Samples of the load of another host, by a rank started there.
+    `scratch`: a folder visible to it.
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """

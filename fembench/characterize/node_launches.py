@@ -43,8 +43,8 @@ def launch_nodes(
     scratch: Path,
     tell: Callable[[str], None] = lambda text: None,
 ) -> NodesLaunch:
-    """One launch over all nodes, or over some: `only` maps their names in the list of hosts to those in an
-    earlier launch. `scratch`: a folder that all hosts see.
+    """One launch over all nodes, or over some: `only` maps their names in the list of
+    hosts to those in an earlier launch. `scratch`: a folder that all hosts see.
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """
@@ -102,7 +102,8 @@ def _listed(
     slots: Mapping[str, int],
     known: Mapping[str, str],
 ) -> Iterator[NodeSamples]:
-    """The nodes with their names and slots in the list of hosts, and the names by which they are known.
+    """The nodes with their names and slots in the list of hosts, and the
+    names by which they are known.
 
     Raises InputError if the launcher started ranks on other hosts, or fewer.
     """

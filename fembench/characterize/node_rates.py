@@ -6,10 +6,11 @@ A round has three parts, each after a barrier of the ranks of a node:
     together   the same on all cores of the node at once
     memory     a triad on all cores at once, with arrays that no cache holds
 
-Nodes that share processors, as virtual hosts of one machine do, are measured one after another: each would
-be another load on the others. Rates are per elapsed second. A visit also measures for how much of that time
-the rank had a processor; so the analysis can tell a slow node from one that another load keeps busy. Visits
-of all cores last longer than the usual period of a CPU quota (0.1 s).
+Nodes that share processors, as virtual hosts of one machine do, are measured one after
+another: each would be another load on the others. Rates are per elapsed second. A visit
+also measures for how much of that time the rank had a processor; so the analysis can
+tell a slow node from one that another load keeps busy. Visits of all cores last longer
+than the usual period of a CPU quota (0.1 s).
 """
 
 import time
@@ -55,8 +56,8 @@ class RankRound(NamedTuple):
 
 
 def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
-    """Measure all nodes of the job; return the launch on rank 0, None elsewhere. `tell` is called on rank 0.
-    Collective."""
+    """Measure all nodes of the job; return the launch on rank 0, None elsewhere. `tell`
+    is called on rank 0. Collective."""
     begin, names = time.perf_counter(), node_names(comm, job)
     name = names[comm.rank]
     node = cast(Comm, comm.Split(names.index(name), comm.rank))
@@ -95,16 +96,16 @@ def node_names(comm: Comm, job: NodesJob) -> list[str]:
 
 
 def settle(node: Comm) -> None:
-    """Give each rank a core of its own if the launcher left all of them the same cores, and there are enough.
-    Collective."""
+    """Give each rank a core of its own if the launcher left all of them the same cores,
+    and there are enough. Collective."""
     everyone = node.allgather(affinity())
     if node.size > 1 and len(set(everyone)) == 1 and len(own_cores(everyone[0])) >= node.size:
         confine([node.rank])
 
 
 def turn_of(machine: Comm, name: str) -> tuple[int, int]:
-    """(turn of this node, number of turns) of the nodes on a machine: one turn for all if their ranks have
-    enough CPUs together. Collective."""
+    """(turn of this node, number of turns) of the nodes on a machine: one turn for all
+    if their ranks have enough CPUs together. Collective."""
     rows = machine.allgather((name, affinity()))
     cpus = {cpu for _, own in rows for cpu in own}
     nodes = list(dict.fromkeys(node for node, _ in rows))

@@ -1,4 +1,5 @@
-"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a message, using only local clocks.
+"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a
+message, using only local clocks.
 
     measure                        mirror
     request  ------------------->
@@ -7,8 +8,9 @@
     Probe, receive (Or) <-- m ---  send (Os)
     RTT = now - t0
 
-There are many visits; each has a few round trips of every size, in random order, so that no disturbance
-affects a single size only. If a round trip takes too long, larger sizes are left out.
+There are many visits; each has a few round trips of every size, in random order,
+so that no disturbance affects a single size only. If a round trip takes too
+long, larger sizes are left out.
 
 Every size has buffers of its own, other ones in each visit. A part of one large buffer would be cheaper to
 send than the buffers of programs: numpy asks for huge pages from 4 MiB on, and Linux copies a message from
@@ -16,10 +18,10 @@ another process page by page (docs/decisions/0014-messages-after-computing.md).
 
 Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
 
-A train consists of n messages of m bytes in a row and one empty reply; a train of one is a round trip with m
-bytes there and none back. For empty messages, n = 10, 20, 40, … until the link is saturated: the time per
-message changes by 1 % or less. For others, n = 3, 6, … 18, likewise. Trains that take too long do not grow
-further.
+A train consists of n messages of m bytes in a row and one empty reply; a train of one
+is a round trip with m bytes there and none back. For empty messages, n = 10, 20, 40, …
+until the link is saturated: the time per message changes by 1 % or less. For others, n
+= 3, 6, … 18, likewise. Trains that take too long do not grow further.
 """
 
 import time
@@ -86,8 +88,8 @@ class Side:
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
     def ping(self, m: int, count: int, before: Callable[[], object] | None = None) -> Times:
-        """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each of them: by default, a
-        request to the partner."""
+        """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each
+        of them: by default, a request to the partner."""
         comm, partner, out, into = self.comm, self.partner, self.out[m], self.into[m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
         before = before or self.request
@@ -126,7 +128,8 @@ class Side:
 def measure_pair(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], effort: PingPongEffort, mode: Mode = "isend"
 ) -> list[PairSamples]:
-    """The ping-pongs between two ranks. Call on both; the samples are on `measure`, [] on the other.
+    """The ping-pongs between two ranks. Call on both; the samples are on
+    `measure`, [] on the other.
 
     Other ranks must leave the processors idle meanwhile.
     """
@@ -186,8 +189,9 @@ def in_turn(visit: int, n: int) -> list[int]:
 def pair_samples(
     pair: tuple[int, int], state: tuple[int, float, bool], mode: Mode, mine: Times, theirs: Times
 ) -> PairSamples:
-    """The samples of (measuring rank, mirror) in a state: bytes, seconds of computing, whether it sweeps
-    through memory. `mine`: Os, Or and round trip in ns; `theirs`: Os and Or."""
+    """The samples of (measuring rank, mirror) in a state: bytes, seconds of
+    computing, whether it sweeps through memory. `mine`: Os, Or and round trip
+    in ns; `theirs`: Os and Or."""
     columns = [tuple((1e-9 * column).tolist()) for column in (*mine.T, *theirs.T[:2])]
     os_measure, or_measure, rtt, os_mirror, or_mirror = columns
     return PairSamples(
@@ -214,8 +218,8 @@ WARM, SINGLES = 3, 3  # warm-up trains of one; timed trains of one per repetitio
 def measure_trains(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], repeats: int, longest: float
 ) -> list[Trains]:
-    """Trains of messages of these sizes (as given on `measure`), up to `longest` seconds. Call on both ranks;
-    the results are on `measure`, [] on the other."""
+    """Trains of messages of these sizes (as given on `measure`), up to `longest`
+    seconds. Call on both ranks; the results are on `measure`, [] on the other."""
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
         side = Side(comm, measure, sizes)

@@ -8,9 +8,10 @@
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
 
-The sizes are such that the symmetric matrix fits into the second-level cache, into this rank's part of the
-third-level cache, or into neither. Other storages use the same mesh, as in a run; dense uses a smaller one,
-whose matrix has as many bytes as the symmetric matrix.
+The sizes are such that the symmetric matrix fits into the second-level cache,
+into this rank's part of the third-level cache, or into neither. Other storages
+use the same mesh, as in a run; dense uses a smaller one, whose matrix has as many
+bytes as the symmetric matrix.
 """
 
 import math
@@ -97,8 +98,8 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
 
 
 def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
-    """The product q = A d. Units are the blocks of the whole stiffness, including mirrored ones; for dense,
-    all stored blocks."""
+    """The product q = A d. Units are the blocks of the whole stiffness, including
+    mirrored ones; for dense, all stored blocks."""
     operator = build_operator(storage, sub, lam, mu)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
     d, q = kernels.zeros(3 * sub.n_active), kernels.zeros(3 * sub.n_active)

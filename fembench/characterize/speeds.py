@@ -1,10 +1,11 @@
-"""The ranks of `fembench characterize`: host facts, then speeds in rounds of visits; hosts in parallel.
+"""The ranks of `fembench characterize`: host facts, then speeds in rounds
+of visits; hosts in parallel.
 
 The schedule of measurements: visits in rounds, so that no disturbance affects only one rank or kernel.
 
-A round visits every probe once with all ranks of the host, and once with each group of fewer ranks that
-is due, in random order. Probes with long calls are visited only in every second, third, … round, so that they
-leave enough time for the others."""
+A round visits every probe once with all ranks of the host, and once with each group of
+fewer ranks that is due, in random order. Probes with long calls are visited only in
+every second, third, … round, so that they leave enough time for the others."""
 
 import math
 import platform
@@ -73,8 +74,8 @@ def groups(ranks: int, count: int) -> list[tuple[int, ...]]:
 def periods(costs: Sequence[float], visits: float, seconds: float, rounds: int) -> list[int]:
     """The period of each probe, in rounds, so that `rounds` rounds fit into `seconds`.
 
-    A visit to a probe takes `costs` seconds, and a round has `visits` to each probe. All probes have the same
-    time limit.
+    A visit to a probe takes `costs` seconds, and a round has `visits` to each probe.
+    All probes have the same time limit.
     """
     room = seconds / (visits * rounds)
     share, left = room / max(len(costs), 1), len(costs)
@@ -129,8 +130,8 @@ class RankSpeeds:
 
 
 def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
-    """Measure all hosts; return the profile on rank 0, None elsewhere. `tell` is called on rank 0.
-    Collective."""
+    """Measure all hosts; return the profile on rank 0, None elsewhere. `tell` is
+    called on rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)

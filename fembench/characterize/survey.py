@@ -1,5 +1,5 @@
-"""What `fembench characterize` and `fembench nodes` have in common: all ranks measure their hosts, and rank 0
-gets what they found, and what others took meanwhile."""
+"""What `fembench characterize` and `fembench nodes` have in common: all ranks measure
+their hosts, and rank 0 gets what they found, and what others took meanwhile."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -26,8 +26,8 @@ def survey(
 ) -> tuple[list[T], Environment] | None:
     """([rank] what it found, the environment) on rank 0, None elsewhere. Collective.
 
-    `measure` gets this rank's host, and a `tell` that is silent on ranks other than 0. `synthetic` and
-    `dilate` say how ranks are slowed on purpose.
+    `measure` gets this rank's host, and a `tell` that is silent on ranks other than 0.
+    `synthetic` and `dilate` say how ranks are slowed on purpose.
     """
     facts, taken, others = host_facts(), taken_meter(), others_meter(comm)
     mine = measure(facts, tell if comm.rank == 0 else lambda text: None)

@@ -1,8 +1,9 @@
 """Compare rebalancing policies, or show what one did.
 
-With --virtual, every policy runs a scenario on a virtual clock: the result is exact, repeatable, and
-independent of this machine's cores. Without it, the verb prints the decisions in the record of a rebalanced
-run (`fembench run MESH --ranks 4 --balance amortised`).
+With --virtual, every policy runs a scenario on a virtual clock: the result is
+exact, repeatable, and independent of this machine's cores. Without it, the verb
+prints the decisions in the record of a rebalanced run (`fembench run MESH
+--ranks 4 --balance amortised`).
 
 Examples:
   fembench balance --virtual slow-host                         # a scenario that comes with fembench

@@ -5,13 +5,15 @@ with data in the second-level cache, in the third and in memory, and with 1, 2, 
 running. This takes three to four minutes, with the hosts measured in parallel, or one to two with --quick.
 The result is a machine profile, which `weights`, `place`, `predict` and `simulate` read.
 
-With --network, it also measures the messages between each pair of hosts, a few seconds per pair: overhead
-and latency by message size (HLogP), gaps, all-reduces, several pairs at once, how far messages progress
-while ranks compute, how much waiting ranks slow down others, and the slowness H of each rank (three kernels).
+With --network, it also measures the messages between each pair of hosts, a few seconds
+per pair: overhead and latency by message size (HLogP), gaps, all-reduces, several pairs
+at once, how far messages progress while ranks compute, how much waiting ranks slow down
+others, and the slowness H of each rank (three kernels).
 
-With --operations, it measures the operations of C instead: + - * / % and assignments of int, long, float and
-double, accesses, casts, comparisons, random numbers, and messages to rank 0. Each run appends its samples to
-a bounded history, and writes the intervals that hold most of them. A run takes ten seconds.
+With --operations, it measures the operations of C instead: + - * / % and assignments of
+int, long, float and double, accesses, casts, comparisons, random numbers, and messages
+to rank 0. Each run appends its samples to a bounded history, and writes the intervals
+that hold most of them. A run takes ten seconds.
 
 Examples:
   fembench characterize --network -o machine.json

@@ -1,9 +1,10 @@
 """Apply the validity rules to records again.
 
-Prints the verdict of each record, with the rules that it does not meet and what to do about them. With --all,
-and for a single record, it prints the measured value of every rule next to its threshold. Records of earlier
-versions are judged by the rules of this one. The exit status is 0 if every record is VALID or PROVISIONAL,
-1 if one is INVALID, and 2 if one cannot be read; the others are judged nevertheless.
+Prints the verdict of each record, with the rules that it does not meet and what to do
+about them. With --all, and for a single record, it prints the measured value of every
+rule next to its threshold. Records of earlier versions are judged by the rules of this
+one. The exit status is 0 if every record is VALID or PROVISIONAL, 1 if one is INVALID,
+and 2 if one cannot be read; the others are judged nevertheless.
 
 Examples:
   fembench check results/scaling
@@ -50,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _readable(paths):
-    """(the records in files and folders, an error for each unreadable one). Raises InputError."""
+    """(the records in files and folders, an error for each
+    unreadable one). Raises InputError."""
     from pathlib import Path
 
     from fembench.base.errors import InputError

@@ -1,9 +1,10 @@
 """Check what this machine or job has, and what is missing.
 
-Checks MPI (and starts two ranks), compilers, kernels, cores, affinity, CPU quotas, clocks, BLAS threads,
-libraries and the packages that `fembench peers` compares with. In a batch job or with --hostfile, it starts
-a rank on every host, lists processors, memory and accelerators, names hosts with a quota or other work, and
-tests that two hosts form one job and that all of them see this folder. Each finding says how to get what is
+Checks MPI (and starts two ranks), compilers, kernels, cores, affinity, CPU quotas,
+clocks, BLAS threads, libraries and the packages that `fembench peers` compares with. In
+a batch job or with --hostfile, it starts a rank on every host, lists processors, memory
+and accelerators, names hosts with a quota or other work, and tests that two hosts form
+one job and that all of them see this folder. Each finding says how to get what is
 missing. The exit status is 1 only if something is missing that every run needs.
 
 Examples:

@@ -1,8 +1,8 @@
 """Emulate a cluster of unequal hosts on this machine (root).
 
-A lab gives each host a network namespace, a fraction of the CPU time and a link rate. Every record from a
-lab is labelled SYNTHETIC. CPU time is divided into slices of one millisecond: use meshes whose iterations
-last several milliseconds (m, l).
+A lab gives each host a network namespace, a fraction of the CPU time and a link rate.
+Every record from a lab is labelled SYNTHETIC. CPU time is divided into slices of one
+millisecond: use meshes whose iterations last several milliseconds (m, l).
 
 Examples:
   fembench lab up cluster.toml                    # build it

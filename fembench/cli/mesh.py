@@ -1,10 +1,12 @@
 """Make, describe and convert meshes.
 
-A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (the box whose number of
-equations is closest), a file in any format that meshio reads, or a folder that `convert` wrote.
+A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (the box
+whose number of equations is closest), a file in any format that meshio reads, or a
+folder that `convert` wrote.
 
-A name that ends with / is written as a folder of slices: the ranks of a run read, partition and distribute
-it together, and none ever holds the mesh. Boxes are written to it without being held either.
+A name that ends with / is written as a folder of slices: the ranks of a run read,
+partition and distribute it together, and none ever holds the mesh. Boxes are written to
+it without being held either.
 
 Examples:
   fembench mesh info m3

@@ -1,14 +1,16 @@
 """Find the slow node.
 
-Measures all nodes of the job at the same time, in one launch: the speed of each core by itself, of all cores
-together, and the memory bandwidth, in several rounds. Where the system shows them, it also reads clock rates,
-the CPU time taken by other processes, by the hypervisor or by a quota, and thermal throttling. Each node is
-compared with those of its kind. If some are slow, a second launch measures them alone. 500 nodes take two
-launches at most.
+Measures all nodes of the job at the same time, in one launch: the speed of each core
+by itself, of all cores together, and the memory bandwidth, in several rounds. Where
+the system shows them, it also reads clock rates, the CPU time taken by other
+processes, by the hypervisor or by a quota, and thermal throttling. Each node is
+compared with those of its kind. If some are slow, a second launch measures them alone.
+500 nodes take two launches at most.
 
-Prints which node is slow, what is slow on it, and what one loses by keeping it. --without writes a host file
-of the other nodes, for --hostfile of any verb. With a RECORD, the samples of an earlier measurement are
-analysed again. A node is a host, as batch systems call it. The exit status is 1 if a node is slow.
+Prints which node is slow, what is slow on it, and what one loses by keeping it.
+--without writes a host file of the other nodes, for --hostfile of any verb. With a
+RECORD, the samples of an earlier measurement are analysed again. A node is a host, as
+batch systems call it. The exit status is 1 if a node is slow.
 
 Examples:
   fembench nodes                                   # inside salloc or sbatch: all nodes of the job

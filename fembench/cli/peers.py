@@ -1,8 +1,9 @@
 """Solve the same system with other packages, and compare.
 
-Compares with numpy, scipy, PETSc and scikit-fem + pyamg. One system is assembled and exported; a
-package is timed only if its solution agrees (|du|/|u| <= 1e-6). The packages take turns. Those that are not
-installed are listed, with how to install them. `fembench report DIR` shows the result, DIR/peers.json.
+Compares with numpy, scipy, PETSc and scikit-fem + pyamg. One system is assembled and
+exported; a package is timed only if its solution agrees (|du|/|u| <= 1e-6). The
+packages take turns. Those that are not installed are listed, with how to install them.
+`fembench report DIR` shows the result, DIR/peers.json.
 
 Examples:
   fembench peers m

@@ -1,9 +1,10 @@
 """Choose which host computes which part of the mesh.
 
-Finds the placement with the shortest predicted iteration and writes it as a file for the launcher. The record
-of any run on this number of ranks says what each part computes and with which parts it exchanges messages.
-The machine profile says how fast its hosts and their network are. Greedy placements are improved by pairwise
-exchange; a simulated iteration decides between them.
+Finds the placement with the shortest predicted iteration and writes it as a file for
+the launcher. The record of any run on this number of ranks says what each part computes
+and with which parts it exchanges messages. The machine profile says how fast its hosts
+and their network are. Greedy placements are improved by pairwise exchange; a simulated
+iteration decides between them.
 
 Examples:
   fembench place results/single/runs/m3-*.json --machine machine.json

@@ -1,11 +1,12 @@
 """Predict the time of a run before it starts.
 
-Prints the time of a CG iteration with an interval meant to contain nine runs out of ten, its parts by
-phase, and what limits it. The mesh is partitioned as in the run. Computing times follow from the speeds in a
-machine profile, at the size of each rank and with the other ranks of its host running; message times from
-the profile's network, or from --link. Runs already made on the machine (--learn) correct the prediction.
-With --method analytic, the answer is a closed form: T = max(…) as an expression, an interval, and the load
-on each resource.
+Prints the time of a CG iteration with an interval meant to contain nine runs out of
+ten, its parts by phase, and what limits it. The mesh is partitioned as in the run.
+Computing times follow from the speeds in a machine profile, at the size of each rank
+and with the other ranks of its host running; message times from the profile's network,
+or from --link. Runs already made on the machine (--learn) correct the prediction. With
+--method analytic, the answer is a closed form: T = max(…) as an expression, an
+interval, and the load on each resource.
 
 Examples:
   fembench predict m3 --machine machine.json --ranks 1,2,4,8
@@ -105,8 +106,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_json(tree: list, latest: list[float], deadline: float, provisional: str) -> None:
-    """The runs; with a deadline, also whether the upper end of the interval of each is within it; with a
-    disturbed profile, why they are `provisional`."""
+    """The runs; with a deadline, also whether the upper end of the interval of each is
+    within it; with a disturbed profile, why they are `provisional`."""
     if provisional:
         tree = [run | {"provisional": provisional} for run in tree]
     if deadline:

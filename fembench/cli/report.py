@@ -1,7 +1,8 @@
 """Make tables, plots and an HTML page from results.
 
-Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: every table and every measured time as
-CSV, plots as SVG, fields for ParaView (VTU) and timelines for ui.perfetto.dev.
+Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: every table
+and every measured time as CSV, plots as SVG, fields for ParaView (VTU) and
+timelines for ui.perfetto.dev.
 
 Examples:
   fembench report results/scaling

@@ -1,7 +1,7 @@
 """Run one case and verify it.
 
-Starts the case under MPI, prints the time of each phase and the verdict, and writes one record (JSON) into
-the results folder. Options after `--` go to PETSc.
+Starts the case under MPI, prints the time of each phase and the verdict, and writes one
+record (JSON) into the results folder. Options after `--` go to PETSc.
 
 Examples:
   fembench run m1 --ranks 2

@@ -1,8 +1,9 @@
 """Simulate a run from its execution graph.
 
-Prints how long each rank is busy, waits and spends on messages, when it finishes, how much each phase
-contributes to the critical path, and what to improve first. The network comes from a machine profile or
-from --link; a graph made from a record can also use the message costs observed in that run.
+Prints how long each rank is busy, waits and spends on messages, when it finishes, how
+much each phase contributes to the critical path, and what to improve first. The network
+comes from a machine profile or from --link; a graph made from a record can also use the
+message costs observed in that run.
 
 Examples:
   fembench simulate graph.json

@@ -7,8 +7,8 @@ refused. Without a file, it runs the default campaign, which is made for the hos
 weak scaling from one core to all. On several hosts, it first finds the slow ones, as `fembench nodes` does,
 and measures the network; if speeds differ, it adds runs with shares by speed and runs without the slow hosts.
 
-`fembench sweep solution` measures whole solutions by multigrid instead: equations solved per second, set-up
-included, strongly and weakly scaled.
+`fembench sweep solution` measures whole solutions by multigrid instead: equations
+solved per second, set-up included, strongly and weakly scaled.
 
 Examples:
   fembench sweep

@@ -1,7 +1,7 @@
 """Measure what one reading of each clock costs.
 
-Calls each timer 100 times and prints the lowest, highest and mean cost, in ticks of the processor's counter
-and in nanoseconds, and which clock a run would use.
+Calls each timer 100 times and prints the lowest, highest and mean cost, in ticks of the
+processor's counter and in nanoseconds, and which clock a run would use.
 
 Examples:
   fembench timers

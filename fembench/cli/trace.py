@@ -1,10 +1,11 @@
 """Extract the execution graph of a run or of a program.
 
-The graph contains what each rank computed, which messages it sent and what it waited for. It comes from a
-record with traced iterations or, with --binary, from the executable of an MPI program: its ranks run here
-without MPI, one at a time, and what they compute is timed. With --link, the time of the program is predicted,
-with an interval; tables show who communicates and, with --count, how often loops iterate and what functions
-cost.
+The graph contains what each rank computed, which messages it sent and what it
+waited for. It comes from a record with traced iterations or, with --binary, from
+the executable of an MPI program: its ranks run here without MPI, one at a time,
+and what they compute is timed. With --link, the time of the program is predicted,
+with an interval; tables show who communicates and, with --count, how often loops
+iterate and what functions cost.
 
 Examples:
   fembench trace results/single/runs/m3-*.json -o graph.json

@@ -1,8 +1,9 @@
 """The verbs in groups, in the order of the work, and the parser of each.
 
-A verb's module has a docstring (its first line is the help; what follows "Examples:" ends the help page),
-`arguments(parser)` and `run(options) -> exit status`. What needs numpy is imported inside `run`, so that a
-help page does not wait for it; `fembench --help` imports no module of a verb.
+A verb's module has a docstring (its first line is the help; what follows "Examples:"
+ends the help page), `arguments(parser)` and `run(options) -> exit status`. What needs
+numpy is imported inside `run`, so that a help page does not wait for it; `fembench
+--help` imports no module of a verb.
 """
 
 import importlib

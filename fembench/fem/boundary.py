@@ -1,8 +1,9 @@
 """Constraints and loads on the arrays of one rank (or of a whole mesh).
 
-A `Geometry` is any object with the arrays of a rank's cells and nodes, such as a Subdomain of `ranks`.
-Loads are this rank's part: body forces and tractions of its own cells and facets, nodal forces of
-the nodes that it owns; the neighbour sum completes them on shared nodes.
+A `Geometry` is any object with the arrays of a rank's cells and nodes, such as a
+Subdomain of `ranks`. Loads are this rank's part: body forces and tractions of its
+own cells and facets, nodal forces of the nodes that it owns; the neighbour sum
+completes them on shared nodes.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Displacement fields in closed form: linear ones, and the manufactured solution.
 
-The manufactured solution is a sum of three plane waves, with s = (x - lo) / L, L the longest edge
-of the box and displacements of about L / 1000:
+The manufactured solution is a sum of three plane waves, with s = (x - lo) / L, L the
+longest edge of the box and displacements of about L / 1000:
 
     u(x) = L Σ_m p_m sin(k_m · s + phi_m),     phi without symmetry, which could hide an error;
     b(x) = -div sigma = Σ_m [(lam + mu)(k_m · p_m) k_m + mu |k_m|² p_m] / L · sin(k_m · s + phi_m).

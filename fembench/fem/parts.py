@@ -1,10 +1,12 @@
 """Parts of a body that share no facet: each must be held against rigid motion.
 
-Cells joined through facets move as one rigid body. Parts that meet in single nodes or along edges pass
-forces to each other, but a hinge passes no moment. So a part can move if the supports and the nodes that it
-shares with others leave it a motion. Six unknowns per part: `q`, the part's rigid motion.
+Cells joined through facets move as one rigid body. Parts that meet in single nodes or
+along edges pass forces to each other, but a hinge passes no moment. So a part can move
+if the supports and the nodes that it shares with others leave it a motion. Six unknowns
+per part: `q`, the part's rigid motion.
 
-A whole mesh with its tags prepared for selections, for distribution over ranks and for serial use."""
+A whole mesh with its tags prepared for selections, for distribution
+over ranks and for serial use."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -127,7 +129,8 @@ def _parts(
 
 
 def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
-    """(n_parts, 6, 6) what supports and held neighbours withstand; the parts that this does not hold.
+    """(n_parts, 6, 6) what supports and held neighbours withstand; the
+    parts that this does not hold.
 
     A part that is held supports the nodes that it shares with others, and so on.
     """

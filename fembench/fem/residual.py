@@ -5,9 +5,10 @@ Nothing here is shared with the assembled operators. Per cell and quadrature poi
     H = J⁻¹ dN/dxiᵀ u,  epsilon = (H + Hᵀ) / 2,  sigma = lam tr(epsilon) 1 + 2 mu epsilon,
     f_a = sum_q w_q dN_a/dxi · adj(J) sigma,
 
-where J[j, i] = dx_i / dxi_j. Arrays of a chunk carry the cells last, so that each operation runs
-over contiguous memory; memory is bounded by the chunk. Results are this rank's part: sums over
-cells that it owns, not yet summed over the ranks that share a node.
+where J[j, i] = dx_i / dxi_j. Arrays of a chunk carry the cells last, so that
+each operation runs over contiguous memory; memory is bounded by the chunk.
+Results are this rank's part: sums over cells that it owns, not yet summed over
+the ranks that share a node.
 """
 
 import numpy as np

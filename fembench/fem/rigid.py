@@ -1,7 +1,7 @@
 """Rigid-body motions: three translations, three rotations, to first order.
 
-Rotations are divided by a length, so that all six columns have size one. All ranks must use the same
-centre and length (`Extent.centre`, `Extent.diagonal`).
+Rotations are divided by a length, so that all six columns have size one. All ranks must
+use the same centre and length (`Extent.centre`, `Extent.diagonal`).
 """
 
 import numpy as np
@@ -12,7 +12,8 @@ RANK_TOLERANCE = 1e-12  # of Gram matrices whose modes have size one: below, a m
 
 
 def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> Array:
-    """(n_nodes, 3, 6): translations in x, y, z, then rotations about x, y, z through `centre`.
+    """(n_nodes, 3, 6): translations in x, y, z, then rotations
+    about x, y, z through `centre`.
 
     The default centre is the mean of the nodes.
     """
@@ -25,8 +26,8 @@ def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> A
 
 
 def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
-    """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3); sums over ranks that
-    count each dof once give that of the whole mesh.
+    """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3); sums over
+    ranks that count each dof once give that of the whole mesh.
     """
     rows = modes[mask]
     return rows.T @ rows
@@ -35,7 +36,8 @@ def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
 def orthonormal(modes: Array, total_gram: Array | None = None) -> Array:
     """The same space with orthonormal columns, (n_nodes, 3, 6).
 
-    `total_gram` (6, 6) is the Gram matrix of the whole mesh; the default is that of these nodes.
+    `total_gram` (6, 6) is the Gram matrix of the whole mesh; the
+    default is that of these nodes.
     """
     G = gram(modes, np.ones(modes.shape[:2], dtype=bool)) if total_gram is None else total_gram
     return modes @ np.linalg.inv(np.linalg.cholesky(G)).T

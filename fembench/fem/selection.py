@@ -1,9 +1,10 @@
 """Selections: which nodes or facets of the mesh a constraint or load acts on.
 
-A node lies on a plane or point when it is within `Extent.tolerance`. Whether a node lies on a tagged
-facet or on the boundary depends on the whole mesh: a rank may hold the node without the facet. So the
-whole mesh is prepared first (`selection_tags`): every facet tag then has a node tag of the same
-name, and the reserved tag "boundary" holds the facets that belong to one cell only.
+A node lies on a plane or point when it is within `Extent.tolerance`. Whether a node
+lies on a tagged facet or on the boundary depends on the whole mesh: a rank may hold the
+node without the facet. So the whole mesh is prepared first (`selection_tags`): every
+facet tag then has a node tag of the same name, and the reserved tag "boundary" holds
+the facets that belong to one cell only.
 """
 
 import math
@@ -26,7 +27,8 @@ Bound = float | Literal["min", "max"]
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Exactly one of `plane` ("x=0", "y=max"), `tag`, `point` ([1, 0.5, "max"]) or `boundary = true`.
+    """Exactly one of `plane` ("x=0", "y=max"), `tag`, `point` ([1, 0.5,
+    "max"]) or `boundary = true`.
 
     "min" and "max" are the sides of the mesh's bounding box.
     """

@@ -1,8 +1,9 @@
 """Reference elements: shape functions N, their slopes dN/dxi, and quadrature rules.
 
-tet4 lives on 0 <= xi, eta, zeta, xi + eta + zeta <= 1; hex8 on [-1, 1]³ with nodes in VTK's order
-(0..3 the bottom counter-clockwise, 4..7 above them). Facets: tri3 on the unit triangle, quad4 on
-[-1, 1]². Source: K.-J. Bathe, Finite Element Procedures, 5.3 and 5.5.
+tet4 lives on 0 <= xi, eta, zeta, xi + eta + zeta <= 1; hex8 on [-1, 1]³ with
+nodes in VTK's order (0..3 the bottom counter-clockwise, 4..7 above them).
+Facets: tri3 on the unit triangle, quad4 on [-1, 1]². Source: K.-J. Bathe, Finite
+Element Procedures, 5.3 and 5.5.
 """
 
 import itertools

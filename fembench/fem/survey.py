@@ -1,7 +1,9 @@
-"""Nodes and facets found by a problem's selections: counted per rank, merged, and checked together.
+"""Nodes and facets found by a problem's selections: counted per rank,
+merged, and checked together.
 
-Every rank surveys its own nodes, the surveys are merged in a tree, and each rank checks the merged one: all
-raise the same InputError or none does, so that no rank is left waiting.
+Every rank surveys its own nodes, the surveys are merged in a tree, and each
+rank checks the merged one: all raise the same InputError or none does, so
+that no rank is left waiting.
 """
 
 import difflib

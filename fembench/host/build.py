@@ -1,4 +1,5 @@
-"""The build of fembench: its commit, whether the sources are unchanged, and their hash (rule E7).
+"""The build of fembench: its commit, whether the sources are
+unchanged, and their hash (rule E7).
 
 In a source tree, including an editable install, every run looks up all three. An installed package has no
 tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE next to the
@@ -59,7 +60,8 @@ def version_text(package: Path = PACKAGE) -> str:
 
 
 def source_state(root: Path) -> tuple[str, bool]:
-    """(commit of the source tree, or 'unknown'; True unless its sources are known to be as committed).
+    """(commit of the source tree, or 'unknown'; True unless its sources are
+    known to be as committed).
 
     A tree that is not itself a clone is 'unknown', even inside another clone.
     """

@@ -1,8 +1,8 @@
 """Limits of this process's control groups: CPUs, CPU time, memory (Linux; versions 1 and 2).
 
-A container or a batch job sees the whole machine in /proc but may use only part of it. Every function takes
-the root of the file system, so that it also works on a copy of another machine's files, and returns None
-if there is no limit or no control group.
+A container or a batch job sees the whole machine in /proc but may use only part of it.
+Every function takes the root of the file system, so that it also works on a copy of
+another machine's files, and returns None if there is no limit or no control group.
 """
 
 from pathlib import Path
@@ -29,7 +29,8 @@ def cpu_set(text: str) -> tuple[int, ...]:
 
 
 def folders(controller: str, root: Path = ROOT) -> list[Path]:
-    """The control groups of this process that may hold a limit of `controller`, innermost first.
+    """The control groups of this process that may hold a limit of
+    `controller`, innermost first.
 
     Beside trees of version 1, the tree of version 2 is in a folder of its own.
     """

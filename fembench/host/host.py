@@ -1,6 +1,7 @@
 """Facts about this host and this process that affect the speed of a run (rules C4, D3, E7).
 
-Read from /proc and /sys on Linux. On other systems, facts that Python does not know are "unknown".
+Read from /proc and /sys on Linux. On other systems, facts that Python
+does not know are "unknown".
 A missing file never raises.
 
 Which of its host's cores a process runs on, counted from 0 among those that it may use.
@@ -239,7 +240,8 @@ class Taken(NamedTuple):
 
 
 def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[int], Taken]:
-    """A function that returns what was taken since now; its argument is the number of ranks on this host.
+    """A function that returns what was taken since now; its argument is the
+    number of ranks on this host.
 
     Quota throttling is not steal: it is configured. The kernel counts it for the whole control group, summed
     over CPUs. Therefore it is divided by the CPUs that all ranks of the host keep busy, not by those of this
@@ -295,9 +297,11 @@ def node_facts(root: Path = ROOT) -> NodeFacts:
 
 
 def accelerators(root: Path = ROOT) -> tuple[str, ...]:
-    """Accelerators by kind, such as '4 x NVIDIA H100': from the driver's files, without any library.
+    """Accelerators by kind, such as '4 x NVIDIA H100': from the driver's
+    files, without any library.
 
-    NVIDIA's driver and AMD's kfd name their devices; of others, a render node shows that they compute.
+    NVIDIA's driver and AMD's kfd name their devices; of others, a render
+    node shows that they compute.
     """
     named = [*_nvidia(root), *_kfd(root)]
     known = {name.split()[0] for name in named}

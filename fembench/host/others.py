@@ -5,12 +5,14 @@
             the tenants that slow the hosts of a lab on purpose
     others  busy - own, as a share of the elapsed time of the CPUs
 
-The CPUs are those that the ranks on this machine may run on, with the hardware threads that share a core
-with them. All hosts of a machine get one figure: hosts of a lab, or containers, share its processors.
-Interrupts belong to neither, because many of them serve the job's own messages.
+The CPUs are those that the ranks on this machine may run on, with the hardware threads
+that share a core with them. All hosts of a machine get one figure: hosts of a lab, or
+containers, share its processors. Interrupts belong to neither, because many of them
+serve the job's own messages.
 
-The kernel counts in ticks of 10 ms, so idle time may be off by a tick per CPU at either end: 2 % in one
-second, 0.2 % in ten. If the counts of a CPU do not add up to the elapsed time, the share is unknown.
+The kernel counts in ticks of 10 ms, so idle time may be off by a tick per CPU at either
+end: 2 % in one second, 0.2 % in ten. If the counts of a CPU do not add up to the
+elapsed time, the share is unknown.
 """
 
 import os

@@ -16,8 +16,8 @@ F64 = NDArray[np.float64]
 
 
 def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
-    """New position (ends[-1],) of each node before the last end; ranges [0, ends[0]), [ends[0], ends[1]), …
-    are numbered apart. x (n_nodes, 3)."""
+    """New position (ends[-1],) of each node before the last end; ranges [0, ends[0]),
+    [ends[0], ends[1]), … are numbered apart. x (n_nodes, 3)."""
     extent = np.ptp(x, axis=0) if len(x) else np.zeros(3)
     distance = _mean_distance(extent, len(x))
     position = np.empty(ends[-1], np.int32)

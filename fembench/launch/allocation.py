@@ -1,10 +1,12 @@
-"""The hosts that this job may use, how many ranks each of them takes, and which of them take those of a case.
+"""The hosts that this job may use, how many ranks each of them takes, and which
+of them take those of a case.
 
-They come from the first of these that is there: a host file, the environment of a batch system (Slurm, PBS,
-LSF, Flux, OAR, Grid Engine), and else this machine with its usable cores. Everything that counts the cores of
-a job asks here.
+They come from the first of these that is there: a host file, the environment of a batch
+system (Slurm, PBS, LSF, Flux, OAR, Grid Engine), and else this machine with its usable
+cores. Everything that counts the cores of a job asks here.
 
-Nothing that a batch system says is ignored in silence. Without a host file, these are refused in one line:
+Nothing that a batch system says is ignored in silence. Without a host file,
+these are refused in one line:
 
 - a job whose hosts are not named: SLURM_JOB_ID without SLURM_JOB_NODELIST (or that of its components),
   LSB_JOBID without LSB_MCPU_HOSTS, LSB_DJOB_HOSTFILE and LSB_HOSTS, PBS_JOBID without PBS_NODEFILE, FLUX_URI
@@ -220,9 +222,11 @@ def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
 
 
 def hosts_asked(hostfile: str) -> str:
-    """The hosts of the job as a record keeps them; '' for this machine alone. Raises InputError.
+    """The hosts of the job as a record keeps them; '' for this
+    machine alone. Raises InputError.
 
-    The lines of the host file, or the names that the batch system gave: 'a slots=2; b', 'n[1-3]'.
+    The lines of the host file, or the names that the batch system
+    gave: 'a slots=2; b', 'n[1-3]'.
     """
     path = hostfile_of(hostfile)
     if path:

@@ -1,10 +1,11 @@
-"""Explain in one line why a job left no result: what a launcher refused, which rank died and of what, or that
-the batch system has taken the hosts away.
+"""Explain in one line why a job left no result: what a launcher refused, which rank
+died and of what, or that the batch system has taken the hosts away.
 
-The connections of the ranks tell who died first (`witness`); what the launcher printed tells of what. Where a
-rank had no connection, the launcher's word counts, completed by where each rank was started: Open MPI 5 names
-no rank on another host, MPICH 5 names a process, and Intel MPI names ranks that it ended itself. The texts
-recognised are those of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh."""
+The connections of the ranks tell who died first (`witness`); what the launcher printed
+tells of what. Where a rank had no connection, the launcher's word counts, completed by
+where each rank was started: Open MPI 5 names no rank on another host, MPICH 5 names a
+process, and Intel MPI names ranks that it ended itself. The texts recognised are those
+of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh."""
 
 import os
 import re
@@ -112,8 +113,8 @@ def diagnosis(
 ) -> tuple[str, str]:
     """(kind, one line): which rank ended the job and how, or what the launcher refused.
 
-    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a connection, in their order;
-    `launcher`: its program.
+    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a
+    connection, in their order; `launcher`: its program.
     """
     output = plain(output)  # also for output that did not come from run_ranks
     # what a launcher prints next may stand on the same line
@@ -159,7 +160,8 @@ def _refused_option(flat: str) -> str:
 
 
 def _said(output: str) -> str:
-    """The last informative line outside Open MPI's messages, or else the first sentence of one.
+    """The last informative line outside Open MPI's messages, or else
+    the first sentence of one.
 
     A sentence that ends with a colon includes what it introduces.
     """
@@ -219,7 +221,8 @@ def dead_rank(
 ) -> DeadRank | None:
     """The rank that died first; None if nothing says that one did.
 
-    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a connection, in their order.
+    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a
+    connection, in their order.
     """
     flat = " ".join(output.split())
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
@@ -305,9 +308,11 @@ _REVOKED = (  # by launchers and batch systems
 
 
 def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> str:
-    """'Slurm job 7 has ended (CANCELLED)' if the job no longer has its hosts; "" if it has, or is unknown.
+    """'Slurm job 7 has ended (CANCELLED)' if the job no longer has its hosts;
+    "" if it has, or is unknown.
 
-    `output`: what the launcher printed. Slurm itself is asked, because launchers do not always say it.
+    `output`: what the launcher printed. Slurm itself is asked, because
+    launchers do not always say it.
     """
     found = ((re.search(pattern, output), meaning) for pattern, meaning in _REVOKED)
     said = next((meaning.format(*match.groups()) for match, meaning in found if match), "")

@@ -1,4 +1,5 @@
-"""The hosts of a job with their slots: how lists and files name them, and the order in which ranks fill them.
+"""The hosts of a job with their slots: how lists and files name them, and the
+order in which ranks fill them.
 
 A list is written as batch systems do: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'. Of host files,
 there is one reader for all dialects:
@@ -6,8 +7,8 @@ there is one reader for all dialects:
 rankfile   'rank 0=host1 slot=0': a host and a core for every rank (Open MPI)
 else       'host1 slots=2', 'host1:2', 'host1' once per slot, 'host[1-8] slots=2': hosts with their slots
 
-A file is read before anything starts, because launchers do not say what is wrong with it. Each launcher gets
-the hosts in its own form (`launchers`)."""
+A file is read before anything starts, because launchers do not say what is wrong with
+it. Each launcher gets the hosts in its own form (`launchers`)."""
 
 import os
 import platform
@@ -26,7 +27,8 @@ _COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 
 
 def expand_hosts(text: str, where: str) -> list[str]:
-    """The names in a list such as 'n[1-3,07],r[0-1]c[1-2],login', in its order. Raises InputError.
+    """The names in a list such as 'n[1-3,07],r[0-1]c[1-2],login', in
+    its order. Raises InputError.
 
     `where` names the list in messages. Source: Slurm, `man scontrol`, SHOW HOSTNAMES.
     """
@@ -91,7 +93,8 @@ def is_this_host(name: str) -> bool:
 
 
 def one_name_each(names: Iterable[str], where: str) -> dict[str, str]:
-    """{name: the name that its host was given first}, for hosts listed both with and without their domain.
+    """{name: the name that its host was given first}, for hosts listed both
+    with and without their domain.
 
     Raises InputError if a name without a domain fits several hosts; `where` names the list.
     """

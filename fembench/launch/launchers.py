@@ -31,11 +31,12 @@ Options = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How to start ranks with one launcher. An empty tuple: it has no such option, or needs none.
+    """How to start ranks with one launcher. An empty tuple: it has no
+    such option, or needs none.
 
-    In options, {file} is a host file in the launcher's own form, {names} its hosts with commas, {ranks} the
-    number of ranks, {n_hosts} the number of hosts, {per_host} the most ranks on any of them, {group} a
-    component of a heterogeneous Slurm job.
+    In options, {file} is a host file in the launcher's own form, {names} its hosts with
+    commas, {ranks} the number of ranks, {n_hosts} the number of hosts, {per_host} the
+    most ranks on any of them, {group} a component of a heterogeneous Slurm job.
     """
 
     name: str
@@ -192,8 +193,8 @@ def asked_mapping() -> str:
 def find_launcher() -> str:
     """The path of the launcher. Raises InputError.
 
-    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC, or the mpiexec next to
-    this Python or on PATH, or srun inside a Slurm job.
+    FEMBENCH_LAUNCHER (a name that fembench knows, or a program), or FEMBENCH_MPIEXEC,
+    or the mpiexec next to this Python or on PATH, or srun inside a Slurm job.
     """
     name = os.environ.get(SETTINGS["launcher"], "") or os.environ.get("FEMBENCH_MPIEXEC", "")
     known = next((one for one in LAUNCHERS if one.name == name), None)

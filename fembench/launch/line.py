@@ -59,9 +59,11 @@ def ranks_per_core(ranks: int, hostfile: str = "") -> int:
 def job_line(
     ranks: int, hostfile: str = "", options: Sequence[str] = (), hosts: Sequence[HostSlots] = ()
 ) -> JobLine:
-    """What starts this many ranks on the hosts of the job, or on some of them. Raises InputError.
+    """What starts this many ranks on the hosts of the job, or on some
+    of them. Raises InputError.
 
-    `options`: more options for the launcher; `hosts`: the hosts to use, () for those of the allocation.
+    `options`: more options for the launcher; `hosts`: the hosts to use, ()
+    for those of the allocation.
     """
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
@@ -190,8 +192,8 @@ def _on_hosts(
 
 
 def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: Allocation) -> bool:
-    """Whether a launcher that cannot be given hosts puts the ranks there by itself: it fills the hosts of
-    the job, or takes them in turns."""
+    """Whether a launcher that cannot be given hosts puts the ranks there by itself: it
+    fills the hosts of the job, or takes them in turns."""
     ways = [filled(where.hosts, ranks), in_turns(where.hosts, ranks)] if where.batch else []
     return bool(launcher.map_by) and list(runs) in ways
 
@@ -207,12 +209,14 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
-    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a container, and opens
-    no component for one-sided messages over fabrics, which we do not send: closing it takes a second.
+    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a
+    container, and opens no component for one-sided messages over fabrics, which we do
+    not send: closing it takes a second.
 
-    PETSc gets huge pages, which our own kernels request themselves. Beyond the cores, waiting ranks yield
-    where the launcher takes that from the environment. `asleep`: they yield as well, as dilated ranks must
-    if they share the processor with ranks that emulate other machines.
+    PETSc gets huge pages, which our own kernels request themselves. Beyond the cores,
+    waiting ranks yield where the launcher takes that from the environment. `asleep`:
+    they yield as well, as dilated ranks must if they share the processor with ranks
+    that emulate other machines.
     """
     variables = dict(os.environ)
     if solver == "petsc":

@@ -1,7 +1,8 @@
 """What slows the hosts of a job before it begins: their quotas, and other programs.
 
-`fembench doctor` shows it as findings. Every other command that starts a job says it once, as warnings of
-the logger `fembench`, which Python prints on standard error if nobody configured logging.
+`fembench doctor` shows it as findings. Every other command that starts a job says
+it once, as warnings of the logger `fembench`, which Python prints on standard error
+if nobody configured logging.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def slowed(found: Sequence[ProbedHost | StartedHost]) -> Iterator[Finding]:
 
 
 def warn(folder: Path) -> None:
-    """Warn of what slows the hosts of the job in `folder`, whose ranks have met; once per item and hosts.
+    """Warn of what slows the hosts of the job in `folder`, whose ranks have
+    met; once per item and hosts.
 
     Not in a lab, which slows its hosts on purpose.
     """

@@ -1,7 +1,7 @@
 """What every rank of a job runs: `python -m fembench.launch.rank_start MODULE FOLDER`.
 
-It connects to the witness of the job before MPI is imported and initialised: a rank that dies in there leaves
-the others waiting for it, under some libraries for minutes.
+It connects to the witness of the job before MPI is imported and initialised: a rank
+that dies in there leaves the others waiting for it, under some libraries for minutes.
 """
 
 import fembench.launch.begun  # noqa: F401, I001  (start-up is counted from here)

@@ -1,9 +1,10 @@
 """Run a job of ranks to its end and return what it left.
 
-A job and its result travel through files in a temporary folder, so success never depends on parsing what MPI
-prints. If there is no result, the connections of the ranks (`witness`) and the output say which rank failed.
-If hosts that a remote shell must reach do not answer, the job is refused within 25 s (`job_watch`). A
-launcher that stays for 30 s after its ranks have left with a result is ended; the result counts.
+A job and its result travel through files in a temporary folder, so success never
+depends on parsing what MPI prints. If there is no result, the connections of the ranks
+(`witness`) and the output say which rank failed. If hosts that a remote shell must
+reach do not answer, the job is refused within 25 s (`job_watch`). A launcher that stays
+for 30 s after its ranks have left with a result is ended; the result counts.
 """
 
 import contextlib
@@ -115,10 +116,11 @@ def run_job(
 ) -> JobEnd[bytes]:
     """Run a Python program on the ranks that `line` starts; see `serve.py`.
 
-    `program`: a `rank_program`, or (FILE,). `scratch`: a folder that rank 0's host sees, too. `timeout` in s,
-    0: none. `tell` gets the ranks' lines of progress meanwhile. `tail`: lines of output to keep. `warn` of
-    what slows the hosts. A job with a `launcher` learns the line. If srun's plugin does not fit, the next one
-    is tried.
+    `program`: a `rank_program`, or (FILE,). `scratch`: a folder that rank 0's
+    host sees, too. `timeout` in s, 0: none. `tell` gets the ranks' lines of
+    progress meanwhile. `tail`: lines of output to keep. `warn` of what slows the
+    hosts. A job with a `launcher` learns the line. If srun's plugin does not
+    fit, the next one is tried.
     """
     if "launcher" in job.__struct_fields__:
         job = msgspec.structs.replace(job, launcher=str(line))
@@ -178,9 +180,11 @@ def measure(
     tell: Callable[[str], None] | None = None,
     warn: bool = True,
 ) -> R:
-    """What the ranks that `line` starts find with the PROGRAM of a module; see `run_job` and `environment`.
+    """What the ranks that `line` starts find with the PROGRAM of a module; see
+    `run_job` and `environment`.
 
-    Raises InputError, or, with what the job printed, RunFailedError if it ended without a result.
+    Raises InputError, or, with what the job printed, RunFailedError if
+    it ended without a result.
     """
     variables = environment(line, solver, asleep=asleep)
     program = rank_program(module)
@@ -224,8 +228,9 @@ def run_ranks(
 ) -> Ended:
     """Run a launcher to completion; all that it started ends with it.
 
-    `is_over` is asked every `glance` seconds, and once more at the end; if so, the launcher is ended.
-    `guard`: all that it started also ends if this process is killed. `ends_by`: what the launcher gets then.
+    `is_over` is asked every `glance` seconds, and once more at the end; if so, the
+    launcher is ended. `guard`: all that it started also ends if this process is killed.
+    `ends_by`: what the launcher gets then.
     """
     variables = marked(variables)
     with tempfile.TemporaryFile() as sink:

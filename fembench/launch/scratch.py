@@ -35,7 +35,8 @@ def writable_file(output: Path) -> None:
 
 
 def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
-    """The folder for a job that writes this file: its own, or this one if each host has its own of that.
+    """The folder for a job that writes this file: its own, or this one if
+    each host has its own of that.
 
     Raises InputError if the file cannot be written.
     """
@@ -49,9 +50,11 @@ def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
 
 @contextlib.contextmanager
 def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a folder, made if it is missing: exclusively for a campaign, or shared with other single runs.
+    """Hold a folder, made if it is missing: exclusively for a campaign, or
+    shared with other single runs.
 
-    Leftovers of killed processes are removed first. Raises InputError if the folder is in use.
+    Leftovers of killed processes are removed first. Raises
+    InputError if the folder is in use.
     """
     writable(folder)
     with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):

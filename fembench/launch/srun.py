@@ -1,7 +1,9 @@
-"""How srun lets ranks find each other: its plugin (`srun --mpi=…`) must fit mpi4py's MPI library.
+"""How srun lets ranks find each other: its plugin (`srun --mpi=…`)
+must fit mpi4py's MPI library.
 
-A plugin that does not fit starts N jobs of one rank each, or ranks that abort. `srun --mpi=list` and the
-library give the order in which plugins are tried; one that failed is not tried again in this process."""
+A plugin that does not fit starts N jobs of one rank each, or ranks that abort. `srun
+--mpi=list` and the library give the order in which plugins are tried; one that failed
+is not tried again in this process."""
 
 import functools
 import re
@@ -57,8 +59,8 @@ def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | 
 
 
 def with_next_plugin(line: JobLine) -> JobLine | None:
-    """The same ranks with another plugin of srun, after one that did not make them one job; None if
-    there is no other."""
+    """The same ranks with another plugin of srun, after one that did not make them one
+    job; None if there is no other."""
     if line.plugin:
         _FAILED.add((line.program, line.plugin))
     other = plugin(line.program) if line.plugin else ""

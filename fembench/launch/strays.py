@@ -1,7 +1,8 @@
-"""Processes that a launcher has started and that outlive it, also those outside its process group (Linux).
+"""Processes that a launcher has started and that outlive it, also those
+outside its process group (Linux).
 
-Launchers put the `ssh` of each host into a process group of its own, and daemons into a session of their own.
-Both keep the launcher's session or a variable of its environment.
+Launchers put the `ssh` of each host into a process group of its own, and daemons into a
+session of their own. Both keep the launcher's session or a variable of its environment.
 
 As a program, this is a guard: if the process that started it is killed, it ends what that one's launcher has
 started. It imports nothing of fembench.

@@ -1,5 +1,5 @@
-"""What is looked at while a job runs: its progress, its hosts until it has started, ranks that died, and a
-launcher that stays although all ranks have left."""
+"""What is looked at while a job runs: its progress, its hosts until it has started,
+ranks that died, and a launcher that stays although all ranks have left."""
 
 import math
 import shlex

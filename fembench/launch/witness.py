@@ -8,8 +8,8 @@ Nothing runs in the ranks meanwhile. Linux closes the file with the highest numb
 connection above those of MPI: otherwise ranks that lose it may end, and be noted, before it. A rank that ends
 its job also says here why, because MPICH loses what it has printed last.
 
-A rank is not seen if it cannot connect (a firewall between its host and this one), or if the ranks before it
-use half of the files that this process may open.
+A rank is not seen if it cannot connect (a firewall between its host and this one), or
+if the ranks before it use half of the files that this process may open.
 """
 
 import contextlib
@@ -258,7 +258,8 @@ def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | 
 
 
 def _closed_first(line: socket.socket) -> socket.socket:
-    """The connection under a high number, or as it was if this process may not open so many files."""
+    """The connection under a high number, or as it was if this process
+    may not open so many files."""
     try:
         number = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, NUMBER)
     except OSError:

@@ -1,9 +1,11 @@
 """Structured boxes of tet4 (six Kuhn tetrahedra per grid cell) or hex8, any size.
 
-Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the tetrahedra of a grid
-cell, one for each order of the axes, run along paths from its corner (i, j, k) to (i+1, j+1, k+1).
+Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the
+tetrahedra of a grid cell, one for each order of the axes, run along paths from its
+corner (i, j, k) to (i+1, j+1, k+1).
 
-A `Box` is a description; `box` generates the whole mesh, `fembench.mesh.box_part` one rank's part of it.
+A `Box` is a description; `box` generates the whole mesh,
+`fembench.mesh.box_part` one rank's part of it.
 """
 
 import itertools
@@ -121,8 +123,9 @@ def box_cells_for_equations(
 ) -> Counts:
     """Grid cells of the box whose equations (face x = 0 clamped) come closest to `n`.
 
-    Only boxes of nearly cubic grid cells are considered: their longest edge is up to 1.25 times the shortest;
-    if there is none, the most nearly cubic one is taken. Both elements give the same box.
+    Only boxes of nearly cubic grid cells are considered: their longest edge is up to
+    1.25 times the shortest; if there is none, the most nearly cubic one is taken. Both
+    elements give the same box.
     """
     if not 1 <= n <= MOST_EQUATIONS:
         raise InputError(f"a box of {n} equations; expected 1 to {MOST_EQUATIONS:.0e}")
@@ -191,7 +194,8 @@ def coordinates(plan: Box, indices: list[np.ndarray]) -> np.ndarray:
 
 
 def face_tags(plan: Box, cells: np.ndarray, grid: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """Facets on the six faces of the box: name -> (n, 3 | 4) int32, outward, in the order of cells.
+    """Facets on the six faces of the box: name -> (n, 3 | 4) int32,
+    outward, in the order of cells.
 
     cells: (n_grid, cells per grid cell, nodes of the element), any part of the box in any numbering;
     grid: its grid indices i, j, k, each (n_grid,).

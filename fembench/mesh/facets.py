@@ -12,8 +12,9 @@ from fembench.mesh.elements import element_named
 def boundary_facets(
     cells: np.ndarray, element: str, behind: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Facets of exactly one cell: (n, 3 | 4) int32 nodes, counter-clockwise seen from outside, and (n,)
-    int32 their cells. In the order of cells, then of local facets. behind: their neighbours, if known."""
+    """Facets of exactly one cell: (n, 3 | 4) int32 nodes, counter-clockwise seen from
+    outside, and (n,) int32 their cells. In the order of cells, then of local facets.
+    behind: their neighbours, if known."""
     behind = facet_neighbours(cells, element) if behind is None else behind
     cell, facet = np.nonzero(behind == NONE)
     return nodes_of_facets(cells, element, cell, facet), cell.astype(np.int32)
@@ -22,8 +23,8 @@ def boundary_facets(
 def nodes_of_tags(
     node_tags: Mapping[str, np.ndarray], facet_tags: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """name -> (n,) nodes in any order, with repetitions. A facet tag holds the nodes of its facets, and those
-    of the node tag of the same name."""
+    """name -> (n,) nodes in any order, with repetitions. A facet tag holds the nodes of
+    its facets, and those of the node tag of the same name."""
     facets = {
         name: np.concatenate([facets.ravel(), node_tags.get(name, facets[:0].ravel())])
         for name, facets in facet_tags.items()
@@ -38,7 +39,8 @@ def nodes_of_facets(cells: np.ndarray, element: str, cell: np.ndarray, facet: np
 
 
 def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell and the local facet that each row of `facets` (n, 3 | 4), nodes in any order, names.
+    """The cell and the local facet that each row of `facets` (n, 3 | 4),
+    nodes in any order, names.
 
     A facet between two cells belongs to the lower one. (n,) and (n,); -1 if no cell has it.
     """
@@ -62,7 +64,8 @@ def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[
 
 
 def canonical_facets(cells: np.ndarray, element: str, facets: np.ndarray, where: str) -> np.ndarray:
-    """The same facets outward, each once, in the order of cells and local facets: (n, 3 | 4) int32.
+    """The same facets outward, each once, in the order of cells and
+    local facets: (n, 3 | 4) int32.
 
     Raises InputError, beginning with `where`, for a facet that no cell has.
     """

@@ -38,7 +38,8 @@ Arrays = dict[str, np.ndarray]
 
 
 def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
-    """The checked mesh in a meshio object, and what was left out of it in words. Raises InputError.
+    """The checked mesh in a meshio object, and what was left out of it
+    in words. Raises InputError.
 
     Left out are nodes that no cell has, such as the points of a geometry.
     """
@@ -188,9 +189,11 @@ def bits_of_tags(mesh: Mesh) -> tuple[Arrays, Arrays]:
 
 
 def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.ndarray], Arrays]:
-    """Blocks of cells, their physical numbers, and names -> (number, dimension): the cells, then every tag.
+    """Blocks of cells, their physical numbers, and names -> (number, dimension):
+    the cells, then every tag.
 
-    Raises InputError for what meshio cannot distinguish: one name for two kinds, cells with two tags.
+    Raises InputError for what meshio cannot distinguish: one name for two
+    kinds, cells with two tags.
     """
     kinds = {"nodes": mesh.node_tags, "facets": mesh.facet_tags, "cells": mesh.cell_tags}
     for a, b in combinations(kinds, 2):

@@ -98,10 +98,11 @@ def write(
     point_data: Mapping[str, np.ndarray] | None = None,
     cell_data: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write a mesh with its tags and data, (n_nodes, …) and (n_cells, …); the suffix chooses the format.
+    """Write a mesh with its tags and data, (n_nodes, …) and (n_cells, …); the
+    suffix chooses the format.
 
-    .vtu, .vtk and .msh keep coordinates and tags exactly; other formats drop tags and may round. A .msh
-    file takes no cell data. Raises InputError.
+    .vtu, .vtk and .msh keep coordinates and tags exactly; other formats drop tags and
+    may round. A .msh file takes no cell data. Raises InputError.
     """
     import meshio
 
@@ -217,8 +218,8 @@ def _open(path: Any, mode: str = "r", **options: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[io.StringIO]:
-    """Catch what is printed; numpy's warning that text ended early becomes the error that it is in
-    newer ones; other warnings are dropped.
+    """Catch what is printed; numpy's warning that text ended early becomes the error
+    that it is in newer ones; other warnings are dropped.
     """
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():

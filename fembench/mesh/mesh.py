@@ -55,7 +55,8 @@ class Mesh:
         facet_tags: Mapping[str, ArrayLike] | None = None,
         cell_tags: Mapping[str, ArrayLike] | None = None,
     ) -> "Mesh":
-        """A mesh from unchecked arrays: checked and copied, tags in canonical order, empty tags dropped.
+        """A mesh from unchecked arrays: checked and copied, tags in canonical
+        order, empty tags dropped.
 
         Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
         nodes, inverted or degenerate cells, more than two cells at a facet, tags of what is missing.
@@ -169,8 +170,8 @@ FLAT = 1e-10  # a corner is flat below this fraction of (longest edge)^3; roundi
 
 
 def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> np.ndarray:
-    """All checks, the cheap ones first: the cell behind each facet. Messages begin with `where`, as in
-    "mesh wing.msh"."""
+    """All checks, the cheap ones first: the cell behind each facet. Messages begin with
+    `where`, as in "mesh wing.msh"."""
     check_shapes(x, cells, element, where)
     check_nodes(x, cells, where)
     check_orientation(x, cells, element, where)

@@ -2,7 +2,8 @@
 
 Nothing of `solve` is imported before a method is built: that is up to `load`.
 
-Which methods go together. Each function returns one line saying what does not fit, or "" if all does."""
+Which methods go together. Each function returns one line saying what does
+not fit, or "" if all does."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

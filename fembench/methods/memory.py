@@ -1,7 +1,7 @@
 """Memory that a run takes, estimated before it.
 
-`bytes_per_equation` is an upper bound for tetrahedral boxes: `benchmarks/memory.py` measures the peak per
-node, which may be up to 3000 bytes with storage `sym`.
+`bytes_per_equation` is an upper bound for tetrahedral boxes: `benchmarks/memory.py`
+measures the peak per node, which may be up to 3000 bytes with storage `sym`.
 """
 
 from fembench.base.errors import InputError

@@ -80,7 +80,8 @@ class Recipe:
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
     def on_grids(self, equations: float, dofs: float) -> Work:
-        """One application on the grids below a mesh, and on those of rank 0, for a part with so many dofs."""
+        """One application on the grids below a mesh, and on those of rank 0, for
+        a part with so many dofs."""
         grids = self.precond.grids
         if grids is None:
             return NO_WORK
@@ -92,8 +93,8 @@ class Recipe:
     def counted(self, n: int, product: Work = NO_WORK, extra: Work = NO_WORK) -> Work:
         """One iteration on a rank with n entries per vector; `extra`: of M, beyond its steps.
 
-        The product of the iteration itself and residual replacement are left out; `product` is the work of a
-        product inside M.
+        The product of the iteration itself and residual replacement are left out;
+        `product` is the work of a product inside M.
         """
         vectors = (self.updates + self.dots + self.applied) * n
         return vectors + product * self.precond_products + extra

@@ -1,9 +1,9 @@
 """The steps of which a method declares one iteration, or one application of a preconditioner.
 
-A pass over vectors names what it reads and writes by the letters of the solver's docstring. Each vector
-counts once per pass that touches it, as if nothing stayed in a cache. Fetches before an overwrite are not
-counted, nor are the weights and messages of the interface. M is the stored M^-1, which may be larger than a
-vector.
+A pass over vectors names what it reads and writes by the letters of the solver's
+docstring. Each vector counts once per pass that touches it, as if nothing stayed in a
+cache. Fetches before an overwrite are not counted, nor are the weights and messages of
+the interface. M is the stored M^-1, which may be larger than a vector.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Every variant of conjugate gradients, with the steps of one iteration in their order.
 
-An iteration is declared for each way in which M^-1 can enter: not at all, folded into the passes over
-vectors, or applied as a step of its own. Letters as in the docstrings of solve/cg.py, single_reduction.py and
-pipelined.py.
+An iteration is declared for each way in which M^-1 can enter: not at all, folded into
+the passes over vectors, or applied as a step of its own. Letters as in the docstrings
+of solve/cg.py, single_reduction.py and pipelined.py.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""The answers of `fembench predict` about several runs: predictions, or bounds in closed form, and how many
-iterations and seconds a solution takes; as text and as JSON.
+"""The answers of `fembench predict` about several runs: predictions, or bounds in
+closed form, and how many iterations and seconds a solution takes; as text and as JSON.
 """
 
 import dataclasses
@@ -141,8 +141,8 @@ def bounded_answers(
 
 
 def fewest_ranks(answers: Answers, deadline: float) -> int:
-    """The fewest ranks whose time is within the deadline up to the upper end of its interval. Raises
-    InputError if no number does."""
+    """The fewest ranks whose time is within the deadline up to the upper end of its
+    interval. Raises InputError if no number does."""
     return smallest([work.ranks for work in answers.works], answers.latest, deadline)
 
 
@@ -150,8 +150,9 @@ MOST = 10  # iterations allowed per equation, if the case sets no maximum
 
 
 def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -> tuple[int, str]:
-    """(iterations, source of the number): as given; else the median of runs on the same mesh; else a law
-    fitted to runs on at least two coarser meshes; else the maximum allowed, an upper bound."""
+    """(iterations, source of the number): as given; else the median of runs on the
+    same mesh; else a law fitted to runs on at least two coarser meshes; else the
+    maximum allowed, an upper bound."""
     if given:
         return given, "as given"
     case = work.case
@@ -174,8 +175,9 @@ def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -
 
 
 def fitted_iterations(known: Sequence[tuple[int, int]], equations: int) -> int:
-    """Iterations on a mesh from those on coarser ones, (equations, iterations): a n^b, by least squares in
-    logarithms. Raises InputError for fewer than two different meshes."""
+    """Iterations on a mesh from those on coarser ones, (equations,
+    iterations): a n^b, by least squares in logarithms. Raises InputError for
+    fewer than two different meshes."""
     if len({n for n, _ in known}) < 2 or min(min(pair) for pair in known) < 1:
         raise InputError(
             f"iterations on {len(known)} meshes; expected at least two different meshes, all numbers above 0"

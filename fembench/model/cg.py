@@ -66,8 +66,9 @@ class Power:
 
 @dataclass(frozen=True)
 class Factor:
-    """Measured over predicted time, as a function of the size of a rank's part and of the number of ranks on
-    its host, which share its caches. Constant outside the range of sizes to which it was fitted."""
+    """Measured over predicted time, as a function of the size of a rank's part and of
+    the number of ranks on its host, which share its caches. Constant outside the range
+    of sizes to which it was fitted."""
 
     value: float = 1.0
     size: Power = Power()
@@ -101,8 +102,9 @@ def prices(
     correction: Correction | None = None,
     together: Sequence[int] = (),
 ) -> list[Price]:
-    """[rank] prices from the profile's speeds, at the size of the rank's part and while together[rank] ranks
-    of its host compute (default: all of them). Raises InputError for a run that has no price."""
+    """[rank] prices from the profile's speeds, at the size of the rank's part and while
+    together[rank] ranks of its host compute (default: all of them). Raises InputError
+    for a run that has no price."""
     check_supported(work, correction)
     c, one = correction or Correction(), work.recipe
     together, sizes = together or company(slots), work.product_units()
@@ -187,8 +189,8 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> Execut
 
 
 def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
-    """The entries of a rank's coarse matrices, as a number of vectors. Assumes as many kinds of nodes as the
-    interior and the neighbours (corners have more)."""
+    """The entries of a rank's coarse matrices, as a number of vectors. Assumes as many
+    kinds of nodes as the interior and the neighbours (corners have more)."""
     kinds, dofs = 1 + len(work.parts.neighbours[rank]), max(work.parts.dofs[rank], 1)
     return one.precond.coarse_entries(kinds, work.ranks) / dofs
 
@@ -196,10 +198,11 @@ def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
 def _on_grids(
     work: Workload, rank: int, slot: Slot, rates: Rates, together: int
 ) -> tuple[list[tuple[float, float]], float]:
-    """(seconds of the passes and of one product on each grid that all ranks have, those of rank 0 on the
-    small ones while the others wait).
+    """(seconds of the passes and of one product on each grid that all ranks have, those
+    of rank 0 on the small ones while the others wait).
 
-    A block in single precision costs as much as one in double: fewer bytes gain little in a cache.
+    A block in single precision costs as much as one in double: fewer
+    bytes gain little in a cache.
     """
     one, grids = work.recipe, work.recipe.precond.grids
     if grids is None:

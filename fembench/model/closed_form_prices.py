@@ -9,14 +9,16 @@
     small_grids cores    grids of multigrid on rank 0, for which the others wait
     allreduce   -        recursive doubling of 8 bytes, each stage as slow as its slowest pair
 
-A host's cores serve the demand of its ranks: with more ranks than cores, and more than the profile measured
-at once, a phase lasts at least their sum over the number of cores, at the speed that each has with all cores
-busy. That speed, as measured, includes the traffic of the others to memory. Up to the number of ranks that
-the profile measured at once, the speeds include all sharing, and each rank counts as having its own core.
+A host's cores serve the demand of its ranks: with more ranks than cores, and more than
+the profile measured at once, a phase lasts at least their sum over the number of cores,
+at the speed that each has with all cores busy. That speed, as measured, includes the
+traffic of the others to memory. Up to the number of ranks that the profile measured at
+once, the speeds include all sharing, and each rank counts as having its own core.
 
-What is expected follows from the prices themselves, as in the simulation. The interval of a price contains
-nine in ten of the profile's visits or, with a correction, of the runs to which that was fitted; its middle is
-no price, because disturbed visits lie on one side of it.
+What is expected follows from the prices themselves, as in the simulation. The
+interval of a price contains nine in ten of the profile's visits or, with a
+correction, of the runs to which that was fitted; its middle is no price, because
+disturbed visits lie on one side of it.
 
 Runs on the machine correct the closed form. The profile's speeds are corrected as for the simulation
 (`Predictor.correction`). The remaining ratio of measured to predicted iteration times is the error of the
@@ -66,8 +68,8 @@ class ClosedFormCorrection:
     half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: use the profile's visits instead
 
     def applied(self, price: float, visits: TimeRange | None = None) -> TimeRange:
-        """The interval of a corrected price, from the errors of the runs, if they are known, or else from the
-        interval of its visits."""
+        """The interval of a corrected price, from the errors of the runs, if they are
+        known, or else from the interval of its visits."""
         if self.half_width:
             factor = math.exp(self.half_width)
             return TimeRange(price * self.scale / factor, price * self.scale * factor)
@@ -109,8 +111,9 @@ class SharedCores(NamedTuple):
 
 
 def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> SharedCores:
-    """Up to the number of ranks that the profile measured at once, prices include all sharing, and as many
-    cores serve as there are ranks; beyond the host's cores, these serve."""
+    """Up to the number of ranks that the profile measured at once, prices
+    include all sharing, and as many cores serve as there are ranks; beyond the
+    host's cores, these serve."""
     hosts, name = study.profile.environment.hosts, product_name(work.case.method)
     crowd, cores = company(slots), [1] * (1 + max(s.host for s in slots))
     together = []
@@ -133,8 +136,8 @@ def phases_of(
     *,
     exact: bool = False,
 ) -> CgSet:
-    """Assembly and the phases of an iteration, each activity with one interval per rank, or with its price if
-    `exact`; cores[host] serve the ranks of a host."""
+    """Assembly and the phases of an iteration, each activity with one interval per
+    rank, or with its price if `exact`; cores[host] serve the ranks of a host."""
     ranks, parts = range(work.ranks), work.parts
     wider = (
         TimeRange(math.exp(-rates.uncertain), math.exp(rates.uncertain)) if not exact else as_interval(1.0)
@@ -234,7 +237,8 @@ def _before(work: Workload, rank: int, price: Price) -> _Before:
 
 
 def _places(work: Workload, before: Sequence[_Before]) -> tuple[list[int], list[int]]:
-    """The places of the product's exchange among those of an iteration, and of the preconditioner's."""
+    """The places of the product's exchange among those of an iteration,
+    and of the preconditioner's."""
     places = list(range(max(len(one.exchanges) for one in before)))
     steps = work.recipe.steps
     first = Application() not in steps or steps.index(Application()) > steps.index(Multiplication())
@@ -242,8 +246,8 @@ def _places(work: Workload, before: Sequence[_Before]) -> tuple[list[int], list[
 
 
 def _overheads(machine: Machine, rank: int, before: _Before) -> float:
-    """Seconds per iteration that a rank's messages take from its computing: overheads of sending and
-    receiving, and the slowdown of its products while they travel."""
+    """Seconds per iteration that a rank's messages take from its computing: overheads
+    of sending and receiving, and the slowdown of its products while they travel."""
     return sum(
         machine.cost(rank, q, m, Computed(sender=computed.sender)).send
         + sum(machine.beside(q, rank, m, one.inside, Computed(receiver=computed.receiver)))
@@ -254,7 +258,8 @@ def _overheads(machine: Machine, rank: int, before: _Before) -> float:
 
 
 def _gaps(machine: Machine, rank: int, before: _Before, places: Sequence[int]) -> float:
-    """Seconds per iteration for which the messages of these exchanges occupy the network card of the host."""
+    """Seconds per iteration for which the messages of these exchanges occupy
+    the network card of the host."""
     found = before.exchanges
     return sum(machine.gap(rank, q, m) for k in places if found for q, m in found[k].messages)
 
@@ -262,8 +267,8 @@ def _gaps(machine: Machine, rank: int, before: _Before, places: Sequence[int]) -
 def _latency(
     machine: Machine, rank: int, before: Sequence[_Before], places: Sequence[int]
 ) -> tuple[float, float]:
-    """Seconds, summed over these exchanges, until the last message that a rank waits for has arrived, and of
-    these, how long the rank does not compute meanwhile."""
+    """Seconds, summed over these exchanges, until the last message that a rank waits
+    for has arrived, and of these, how long the rank does not compute meanwhile."""
     whole = exposed = 0.0
     for k in places if before[rank].exchanges else ():
         one = before[rank].exchanges[k]
@@ -288,8 +293,9 @@ def _collected(machine: Machine, before: _Before) -> float:
 
 
 def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:
-    """Mean seconds of an iteration's all-reduces by recursive doubling, scaled to measured ones, which follow
-    each other. The first stage of each comes after computing."""
+    """Mean seconds of an iteration's all-reduces by recursive doubling,
+    scaled to measured ones, which follow each other. The first stage of
+    each comes after computing."""
     if machine.ranks == 1:
         return 0.0
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
@@ -301,8 +307,9 @@ TURNS = 100  # iterations, if only the time per iteration matters
 
 
 def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
-    """The correction from runs on the machine of `study`. Errors are cross-validated, one configuration and
-    one pass left out at a time. Raises InputError for runs that cannot be predicted."""
+    """The correction from runs on the machine of `study`. Errors are
+    cross-validated, one configuration and one pass left out at a time. Raises
+    InputError for runs that cannot be predicted."""
     if not records:
         return ClosedFormCorrection()
     errors = [_error(study, record) for record in records]

@@ -76,7 +76,8 @@ def measured(record: Record) -> RunMedians:
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The correction fitted to these runs. Raises InputError for runs that cannot be predicted.
+    """The correction fitted to these runs. Raises InputError for
+    runs that cannot be predicted.
 
     Its errors are cross-validated, one configuration and one pass left out at a time.
     """
@@ -93,12 +94,13 @@ def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
 
 
 def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
-    """(training runs, runs left out), for each configuration and pass; [] if fewer than two configurations
-    would remain for training.
+    """(training runs, runs left out), for each configuration and pass; [] if fewer than
+    two configurations would remain for training.
 
-    The n-th repetitions of all configurations are a pass. All runs of a pass are left out together, because
-    a new run comes later as well, and the machine may have changed. If no other pass has all the other
-    configurations, only the configuration is left out.
+    The n-th repetitions of all configurations are a pass. All runs of a pass are
+    left out together, because a new run comes later as well, and the machine may
+    have changed. If no other pass has all the other configurations, only the
+    configuration is left out.
     """
     groups = list(by_configuration(records, range(len(records))).values())
     when = [datetime.datetime.fromisoformat(record.created) for record in records]
@@ -179,7 +181,8 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
 
 
 def _reducing(work: Workload, price: Price, machine: Machine) -> float:
-    """Predicted seconds of an iteration's all-reduces; 0 where ranks wait in them for the grids on rank 0."""
+    """Predicted seconds of an iteration's all-reduces; 0 where ranks wait in
+    them for the grids on rank 0."""
     if work.recipe.precond.grids:
         return 0.0
     sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))
@@ -211,8 +214,8 @@ def _points(units: Sequence[int], together: Sequence[int], times: Array, predict
 
 
 def _factor(points: Sequence[Array]) -> Factor:
-    """The median factor over all ranks and runs, with powers of size and number of ranks if these vary
-    enough for a fit."""
+    """The median factor over all ranks and runs, with powers of size and number of
+    ranks if these vary enough for a fit."""
     found = np.concatenate(points)
     if not len(found):
         return Factor()
@@ -225,8 +228,8 @@ def _factor(points: Sequence[Array]) -> Factor:
 
 
 def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
-    """The power law with the median slope over pairs (Theil and Sen), in logarithms. Only pairs with equal
-    `alike` count, if there are any."""
+    """The power law with the median slope over pairs (Theil and Sen), in logarithms.
+    Only pairs with equal `alike` count, if there are any."""
     slope = 0.0
     if len(x) >= ENOUGH and np.ptp(x) >= math.log(APART):
         a, b = np.triu_indices(len(x), 1)

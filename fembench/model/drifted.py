@@ -1,12 +1,13 @@
 """Whether a machine is in the state in which it was when a prediction was made or learned.
 
-Two states are compared by the readings that profiles and records contain: core, memory, and triads at the
-size of the mean rank's matrix. Each kind of reading on each host is one comparison. Neighbours in time are
-alike, so consecutive readings are averaged in up to eight batches (batch means; a disturbance of a few runs
-counts, too), and the ratio of the batches of both states gets Welch's interval. Fewer than three new readings
-are compared with the prediction interval for one more reading. All m comparisons together are wrong with
-probability ALPHA (Bonferroni: level 1 - ALPHA / m). A state differs if an interval excludes 1 and the change
-is larger than LEAST.
+Two states are compared by the readings that profiles and records contain: core, memory,
+and triads at the size of the mean rank's matrix. Each kind of reading on each host is
+one comparison. Neighbours in time are alike, so consecutive readings are averaged in up
+to eight batches (batch means; a disturbance of a few runs counts, too), and the ratio
+of the batches of both states gets Welch's interval. Fewer than three new readings are
+compared with the prediction interval for one more reading. All m comparisons together
+are wrong with probability ALPHA (Bonferroni: level 1 - ALPHA / m). A state differs if
+an interval excludes 1 and the change is larger than LEAST.
 """
 
 import datetime
@@ -56,7 +57,8 @@ class StateChange(NamedTuple):
 
     @property
     def text(self) -> str:
-        """'memory bandwidth of one rank on node1 is 4.1 % below that of the profile (spread 2.0 %)'."""
+        """'memory bandwidth of one rank on node1 is 4.1 % below that of the
+        profile (spread 2.0 %)'."""
         named = NAMES[self.what].format(ranks=f"{self.ranks} ranks")
         way, spread = "below" if self.ratio < 1 else "above", math.sqrt(self.high / self.low) - 1
         change = f"{abs(self.ratio - 1):.1%} {way} that of the training (spread {spread:.1%})"

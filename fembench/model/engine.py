@@ -1,8 +1,10 @@
-"""Simulate a plan without contention: one turn of a loop takes a dozen array operations over all ranks.
+"""Simulate a plan without contention: one turn of a loop takes a dozen
+array operations over all ranks.
 
-Only the ranks' clocks at the beginning of each turn are kept; whoever looks into a turn simulates it again.
-Turns are simulated until they repeat. Once the clocks of all ranks advance by the same amount over 1, 2, 3 or
-4 turns, they do so in all later turns, because the recurrence uses only maximum and sum.
+Only the ranks' clocks at the beginning of each turn are kept; whoever looks into a turn
+simulates it again. Turns are simulated until they repeat. Once the clocks of all ranks
+advance by the same amount over 1, 2, 3 or 4 turns, they do so in all later turns,
+because the recurrence uses only maximum and sum.
 """
 
 import functools
@@ -139,8 +141,8 @@ Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nod
 
 
 class _Runner:
-    """Simulates one segment. In the array of ends, the nodes follow the ranks' clocks, level after level, so
-    that what is simulated at once lies together."""
+    """Simulates one segment. In the array of ends, the nodes follow the ranks' clocks,
+    level after level, so that what is simulated at once lies together."""
 
     def __init__(self, segment: Segment, ranks: int) -> None:
         self._segment, self._ranks = segment, ranks
@@ -196,7 +198,8 @@ class _Runner:
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
-        """Simulate all turns from these clocks; add to `wait` (n_ranks, n_phases); new clocks."""
+        """Simulate all turns from these clocks; add to `wait`
+        (n_ranks, n_phases); new clocks."""
         segment, clocks = self._segment, [clock]
         waited = np.zeros(len(self._place))
         for left in reversed(range(segment.turns)):
@@ -236,11 +239,12 @@ class _Runner:
         return np.asarray(self._ends(clock, waited)[self._last])
 
     def _ends(self, clock: Array, waited: Array | None = None, arrive: Arrive | None = None) -> Array:
-        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from there, level after
-        level; the next call overwrites them.
+        """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from
+        there, level after level; the next call overwrites them.
 
-        The seconds that each node waits are added to `waited`, in the same places. `arrive` is told of all
-        messages that arrive at the nodes of a level, each before it is received.
+        The seconds that each node waits are added to `waited`, in the same
+        places. `arrive` is told of all messages that arrive at the nodes of a
+        level, each before it is received.
         """
         ends = self._last_ends
         ends[: self._ranks] = clock

@@ -117,8 +117,8 @@ def within(start: Ints, count: Ints) -> Ints:
 
 
 def running(values: Array, first: Ints) -> Array:
-    """(n,) the sum of the values before each one in its group, added in order; groups begin at `first`, whose
-    last entry is n."""
+    """(n,) the sum of the values before each one in its group, added in order; groups
+    begin at `first`, whose last entry is n."""
     found, size = np.zeros(len(values)), np.diff(first)
     if not len(values):
         return found
@@ -159,8 +159,8 @@ def _numbered(values: npt.NDArray) -> Ints:
 
 
 def partners(rows: tuple[Ints, ...], others: tuple[Ints, ...]) -> Ints:
-    """(n_others,) the row that each one is equal to, the first row for the first of equal ones, and so on;
-    -1: none. Rows are given by columns."""
+    """(n_others,) the row that each one is equal to, the first row for the first of
+    equal ones, and so on; -1: none. Rows are given by columns."""
     n = len(rows[0])
     group = groups(*map(np.concatenate, zip(rows, others)))[1]
     place = np.concatenate((_occurrence(group[:n]), _occurrence(group[n:])))

@@ -1,8 +1,10 @@
-"""Simulate a plan event by event: the reference twin of `engine`, which also models contention.
+"""Simulate a plan event by event: the reference twin of `engine`,
+which also models contention.
 
-With contention, a host has one full-duplex network card. Messages leave it in the order in which they become
-ready, and each occupies it for the gap g(m); they pass the receiver's card in the same way. Messages within a
-host pass its memory once. Every turn is simulated.
+With contention, a host has one full-duplex network card. Messages leave it in
+the order in which they become ready, and each occupies it for the gap g(m); they
+pass the receiver's card in the same way. Messages within a host pass its memory
+once. Every turn is simulated.
 """
 
 import heapq

@@ -1,8 +1,9 @@
 """Predict a run by simulation: workload, slots, prices, graph, simulated iteration, interval.
 
-The interval [low, high] is meant to contain nine runs out of ten. With a correction fitted to runs, its width
-follows from their errors. Otherwise it follows from the profile's visits: the k-th visits to all kernels give
-the k-th sample of the time (Student's prediction interval; no width for fewer than three visits).
+The interval [low, high] is meant to contain nine runs out of ten. With a correction
+fitted to runs, its width follows from their errors. Otherwise it follows from the
+profile's visits: the k-th visits to all kernels give the k-th sample of the time
+(Student's prediction interval; no width for fewer than three visits).
 
 Forecasts as text: one row per run; for a single run, also its phases and what limits it."""
 
@@ -126,12 +127,13 @@ def _interval(
 
 
 def half_width(errors: Sequence[Sequence[float]]) -> float:
-    """Half-width of the central 90 % of the error of a run in a new configuration, from the errors in known
-    configurations.
+    """Half-width of the central 90 % of the error of a run in a new configuration, from
+    the errors in known configurations.
 
-    Split conformal prediction (Papadopoulos et al., 2002) for runs in groups (Lee, Barber and Willett, 2023):
-    every known configuration has the same weight as the new one, whose error is arbitrary. Fewer than nine
-    configurations give no such bound; then Student's prediction interval is used.
+    Split conformal prediction (Papadopoulos et al., 2002) for runs in groups (Lee,
+    Barber and Willett, 2023): every known configuration has the same weight as the new
+    one, whose error is arbitrary. Fewer than nine configurations give no such bound;
+    then Student's prediction interval is used.
     """
     groups = errors if len(errors) > 1 else [[e] for e in errors[0]]
     n, found = len(groups), np.concatenate(groups)
@@ -165,7 +167,8 @@ def balanced(work: Workload, priced: Sequence[Price]) -> str:
 
 
 def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
-    """The factor on messages of all-reduces that reproduces the measured times, {ranks: seconds}.
+    """The factor on messages of all-reduces that reproduces the
+    measured times, {ranks: seconds}.
 
     Interpolated over the logarithm of the number of ranks; 1 without measurements.
     """
@@ -206,8 +209,8 @@ def with_collectives(machine: Machine, profile: Profile) -> Machine:
 
 
 def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> int:
-    """The fewest ranks that meet the deadline; latest[k] is the upper end of an interval, in seconds. Raises
-    InputError if no number does."""
+    """The fewest ranks that meet the deadline; latest[k] is the upper end of an
+    interval, in seconds. Raises InputError if no number does."""
     enough = [p for p, t in sorted(zip(ranks, latest)) if t <= deadline]
     if not enough:
         raise InputError(

@@ -1,14 +1,16 @@
 """The execution graph of a run, from the traced iterations of its record.
 
-Order and messages are those of the trace. Durations are scaled so that each phase lasts as long as in the
-median timed set. Time between spans counts as computing of the loop. Message costs follow from the trace: see
-`message_of`. What the run took beyond its simulation, such as interruptions of single ranks that delay all,
-is the residual. It is stated beside the graph and is not part of it: with it, a run would predict itself.
+Order and messages are those of the trace. Durations are scaled so that each phase lasts
+as long as in the median timed set. Time between spans counts as computing of the loop.
+Message costs follow from the trace: see `message_of`. What the run took beyond its
+simulation, such as interruptions of single ranks that delay all, is the residual. It is
+stated beside the graph and is not part of it: with it, a run would predict itself.
 
 A recorded run on an ideal network: messages cost nothing, so ranks wait only for each other's work.
 
-This is the simulation with which the POP methodology (Wagner, Mohr, Giménez and Labarta 2019) tells the time
-lost in transferring data from the time lost in waiting for a rank that is late."""
+This is the simulation with which the POP methodology (Wagner, Mohr, Giménez and
+Labarta 2019) tells the time lost in transferring data from the time lost in
+waiting for a rank that is late."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -86,8 +88,8 @@ def _note(record: Record) -> str:
 
 
 def residual(record: Record) -> float:
-    """Seconds per iteration that neither computing nor messages explain: the run minus its simulation; 0 if
-    the simulation takes longer."""
+    """Seconds per iteration that neither computing nor messages explain: the run minus
+    its simulation; 0 if the simulation takes longer."""
     bodies = [tuple(_whole(record, rank, one))[-1:] for rank, one in enumerate(_spans(record))]
     latency, per_byte = message_of(record)
     on = even_machine(record.case.placement.ranks, latency=latency, per_byte=per_byte, overhead=0.0)
@@ -97,8 +99,8 @@ def residual(record: Record) -> float:
 
 
 def _spans(record: Record) -> list[dict[int, list[Span]]]:
-    """[rank] {iteration: its spans in order}, for the iterations that are complete on all ranks, without the
-    last one if spans were dropped."""
+    """[rank] {iteration: its spans in order}, for the iterations that are complete on
+    all ranks, without the last one if spans were dropped."""
     found: list[dict[int, list[Span]]] = [defaultdict(list) for _ in range(record.case.placement.ranks)]
     for e in record.events:
         if e.iteration >= 0 and e.phase != CG:
@@ -127,8 +129,9 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[
 
 
 def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tuple[int, float]]:
-    """(phase, seconds) of an iteration's spans, in order: means over the iterations with the most frequent
-    sequence of phases, scaled so that each phase takes as long as in the run."""
+    """(phase, seconds) of an iteration's spans, in order: means over the
+    iterations with the most frequent sequence of phases, scaled so that each phase
+    takes as long as in the run."""
     ways = Counter(tuple(e.phase for e in one) for one in spans.values())
     phases = ways.most_common(1)[0][0]
     alike = [
@@ -164,9 +167,9 @@ def _scalars(record: Record) -> int:
 def message_of(record: Record) -> RecordedMessages:
     """The cost of a message according to the record.
 
-    An all-reduce ends log2 P exchanges after the last rank has begun it. A wait ends L(m) after the last
-    neighbour has sent. Both need the common clock of a record's events. The fastest of each counts, because
-    interruptions only add time.
+    An all-reduce ends log2 P exchanges after the last rank has begun it. A wait ends
+    L(m) after the last neighbour has sent. Both need the common clock of a record's
+    events. The fastest of each counts, because interruptions only add time.
     """
     spans = _spans(record)
     if record.case.placement.ranks == 1:
@@ -190,8 +193,8 @@ def _reductions(spans: list[dict[int, list[Span]]]) -> Iterator[tuple[list[float
 
 
 def _travels(record: Record, spans: list[dict[int, list[Span]]]) -> Iterator[tuple[int, float]]:
-    """(bytes, seconds) of messages that a rank waited for, except those that, owing to misaligned clocks,
-    seem to be sent after the wait has ended."""
+    """(bytes, seconds) of messages that a rank waited for, except those that, owing to
+    misaligned clocks, seem to be sent after the wait has ended."""
     for rank, one in enumerate(spans):
         others = record.partition.neighbours[rank]
         for k in one:

@@ -1,8 +1,9 @@
 """The execution graph of an MPI job: the events of every rank, in order.
 
-After the execution graphs of Calzeta and de Souza (2008), with ranks instead of instructions. The program of
-a rank is a sequence of events; a loop has a body and a number of turns. Durations are those of the rank that
-was recorded, or for which the graph was made. Phases are indices into ExecutionGraph.phases.
+After the execution graphs of Calzeta and de Souza (2008), with ranks instead of
+instructions. The program of a rank is a sequence of events; a loop has a body and a
+number of turns. Durations are those of the rank that was recorded, or for which the
+graph was made. Phases are indices into ExecutionGraph.phases.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,8 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """A message to another rank. If blocking, returns with a free buffer; else a Wait follows."""
+    """A message to another rank. If blocking, returns with a free
+    buffer; else a Wait follows."""
 
     to: int
     m: int  # bytes

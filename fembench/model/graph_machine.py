@@ -19,7 +19,8 @@ def even_machine_for(
     speeds: Sequence[float] = (),
     contention: bool = False,
 ) -> Machine:
-    """Every rank on its own host, with one network for all pairs: `link`, or as observed in the graph's run.
+    """Every rank on its own host, with one network for all pairs: `link`, or as
+    observed in the graph's run.
 
     Raises InputError if neither is known.
     """
@@ -42,7 +43,8 @@ def machine_in_file(
 ) -> Machine:
     """The machine of a profile. Raises InputError.
 
-    If the graph was not recorded on that machine, waiting ranks slow down others on the same core.
+    If the graph was not recorded on that machine, waiting ranks slow
+    down others on the same core.
     """
     profile = load_profile(path)
     slots = chosen(slots_of(profile, "sym"), graph.ranks)

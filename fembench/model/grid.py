@@ -1,4 +1,5 @@
-"""A grid of predictions to score: training runs, held-out runs, and predictions made before these ran.
+"""A grid of predictions to score: training runs, held-out runs, and
+predictions made before these ran.
 
     machine = "machine.json"             profile of the machine
     training = "results/train"           campaign of the training runs; or several: ["train-1", "train-2"]
@@ -73,8 +74,8 @@ def read_grid(path: Path) -> GridFile:
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
-    """The predictor of the profile, corrected by the training runs unless `learn` is off. Raises
-    InputError."""
+    """The predictor of the profile, corrected by the training runs unless `learn`
+    is off. Raises InputError."""
     storages = {storage_of(r.case.method.storage).priced_as for r in training}
     study = open_study(grid.machine, storage=min(storages, default="sym"))
     return taught(study, training) if grid.learn else study
@@ -151,7 +152,8 @@ def all_predictions(folder: Path) -> list[Prediction]:
 def judge_held_out(
     study: Predictor, said: Sequence[Prediction], training: Sequence[Record], held_out: Sequence[Record]
 ) -> Judgement:
-    """Score predictions on the held-out runs, together with the baseline fitted to the training runs.
+    """Score predictions on the held-out runs, together with the baseline
+    fitted to the training runs.
 
     Raises InputError if no run can be compared, or held-out and training runs overlap.
     """

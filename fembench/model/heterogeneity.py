@@ -1,4 +1,5 @@
-"""H(p), the slowness of a rank (Mendes 2004, 3.3): measured by kernels, updated for the load of its host.
+"""H(p), the slowness of a rank (Mendes 2004, 3.3): measured by kernels,
+updated for the load of its host.
 
 Larger is slower. Only ratios are meaningful: a task takes work x H(p).
 """
@@ -37,7 +38,8 @@ def from_kernels(seconds: npt.ArrayLike) -> Array:
 
 
 def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
-    """(n_ranks, n_kernels) seconds of the three kernels (Mendes 2004, 4.2.2); None if not measured.
+    """(n_ranks, n_kernels) seconds of the three kernels (Mendes 2004,
+    4.2.2); None if not measured.
 
     `processor`: processor time instead of elapsed time.
     """
@@ -52,9 +54,9 @@ def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None
 
 
 def slowness_rows(profile: Profile) -> list[list[object]]:
-    """One row per rank: rank, host, H by product, by kernels, and by their processor time (as if the host
-    were idle); then the last H updated by the laws (4.1), (4.2) and (4.3), with queue and load per core. []
-    if no kernels were measured."""
+    """One row per rank: rank, host, H by product, by kernels, and by their processor
+    time (as if the host were idle); then the last H updated by the laws (4.1), (4.2)
+    and (4.3), with queue and load per core. [] if no kernels were measured."""
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []

@@ -1,7 +1,8 @@
 """The best placement of a run's parts on the hosts of a machine profile.
 
-The profile prices each part at its size and storage. Iterations are simulated to compare placements; messages
-and all-reduces have the order and the overlap of the solver."""
+The profile prices each part at its size and storage. Iterations are
+simulated to compare placements; messages and all-reduces have the order
+and the overlap of the solver."""
 
 import dataclasses
 import functools
@@ -39,8 +40,8 @@ TURNS = 20  # iterations to simulate; they repeat after a few
 
 
 def as_own(work: Workload) -> Workload:
-    """The workload for fembench's own solver: PETSc's storages are replaced by the closest ones, and unknown
-    preconditioners by none."""
+    """The workload for fembench's own solver: PETSc's storages are replaced by the
+    closest ones, and unknown preconditioners by none."""
     case = work.case
     if case.method.solver == "own":
         return work
@@ -83,7 +84,8 @@ class Ground:
 
 
 def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
-    """The hosts of a machine profile, with one slot per measured rank, at their speeds for these parts.
+    """The hosts of a machine profile, with one slot per measured rank, at
+    their speeds for these parts.
 
     Raises InputError, which names the profile `where`, if it has no network.
     """

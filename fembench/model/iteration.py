@@ -1,8 +1,10 @@
-"""The events of one rank in one iteration: the declared steps of its method as computing and messages.
+"""The events of one rank in one iteration: the declared steps of its
+method as computing and messages.
 
-A product consists of the interface rows, the messages to all neighbours, the interior rows, the wait, and the
-sum. A product inside a preconditioner sends messages too, and so does each grid of multigrid, whose messages
-are a quarter of those of the grid above; rank 0 receives one sum, works on the small grids, and broadcasts.
+A product consists of the interface rows, the messages to all neighbours, the interior
+rows, the wait, and the sum. A product inside a preconditioner sends messages too, and
+so does each grid of multigrid, whose messages are a quarter of those of the grid above;
+rank 0 receives one sum, works on the small grids, and broadcasts.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def events_of(work: Workload, rank: int, price: Price) -> Program:
 
 
 def coarse_exchanges(work: Workload, rank: int) -> list[list[tuple[int, int]]]:
-    """The neighbour sums on the grids that all ranks have in one application, each as Workload.exchange."""
+    """The neighbour sums on the grids that all ranks have in one application,
+    each as Workload.exchange."""
     grids = range(1, 1 + len(work.grids[0]))
     times = work.recipe.precond_products + 1  # each product, and the restricted residual
     return [exchange for k in grids for exchange in [_on_grid(work.exchange(rank), k)] * times]
@@ -87,8 +90,8 @@ class _Rank:
         yield Compute(CG, self._price.loop)
 
     def _application(self, grid: int = 0) -> Iterator[Event]:
-        """The preconditioner on the mesh, or on a grid below it: its passes over vectors, its products with
-        their messages, its gathering, and the next grid."""
+        """The preconditioner on the mesh, or on a grid below it: its passes over
+        vectors, its products with their messages, its gathering, and the next grid."""
         passes, product = self._levels[grid]
         part = min(1.0, 2**grid * self._outer)
         exchange = _on_grid(self._exchange, grid) if grid else self._exchange
@@ -105,7 +108,8 @@ class _Rank:
                 yield from self._below(grid + 1)
 
     def _below(self, grid: int) -> Iterator[Event]:
-        """The residual and the application on a grid that all ranks have, or on all of those of rank 0."""
+        """The residual and the application on a grid that all ranks have, or
+        on all of those of rank 0."""
         if grid < len(self._levels):
             yield from self._messages([], _on_grid(self._exchange, grid))
             yield from self._application(grid)
@@ -142,8 +146,8 @@ class _Rank:
     def _messages(
         self, meanwhile: list[Event], exchange: list[tuple[int, int]] | None = None
     ) -> Iterator[Event]:
-        """Messages to and from all neighbours (by default those of a product), with the events of `meanwhile`
-        before the wait."""
+        """Messages to and from all neighbours (by default those of a product), with the
+        events of `meanwhile` before the wait."""
         exchange = exchange or self._exchange
         if not exchange:
             yield from meanwhile

@@ -79,9 +79,10 @@ class Machine:
     def beside(
         self, p: int, q: int, m: int, computing: float, computed: Computed = NOTHING
     ) -> tuple[float, float]:
-        """(seconds by which computing on rank q takes longer, Or), if m bytes travel between ranks p and q
-        in both directions while q computes for `computing` seconds. The slowdown is proportional to the part
-        of the message that travels during that time."""
+        """(seconds by which computing on rank q takes longer, Or), if m bytes
+        travel between ranks p and q in both directions while q computes for
+        `computing` seconds. The slowdown is proportional to the part of the message
+        that travels during that time."""
         cost = self.cost(p, q, m, computed)
         longer, left = beside_at(self.pair(q, p), m)
         if not (longer or left) or self.waits(p, q, m):
@@ -95,7 +96,8 @@ class Machine:
         return switch is not None and m >= switch
 
     def gap(self, p: int, q: int, m: int) -> float:
-        """Seconds for which the message blocks the network card or, within a host, the memory."""
+        """Seconds for which the message blocks the network card or,
+        within a host, the memory."""
         share = self.inside if self.host[p] == self.host[q] else self.between
         if share is not None:
             return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)

@@ -26,8 +26,8 @@ class Ends:
 
 
 def matched(sends: Ends, receives: Ends) -> Ints:
-    """(n_receives,) the message of each: the k-th of the same sender, receiver and tag; -1: none. Raises
-    InputError if their sizes differ."""
+    """(n_receives,) the message of each: the k-th of the same sender, receiver and tag;
+    -1: none. Raises InputError if their sizes differ."""
     found = partners(*((ends.source, ends.target, ends.tag) for ends in (sends, receives)))
     there = np.append(sends.m, -1)[found]
     for k in np.flatnonzero((found >= 0) & (there != receives.m))[:1].tolist():
@@ -76,8 +76,9 @@ def _at(number: Ints, values: npt.NDArray, n: int) -> npt.NDArray:
 
 
 def _meeting(machine: Machine, sends: Ends, taken: Ints) -> Array:
-    """(n,) seconds by which a message takes longer because its opposite one travels too: if both ranks send
-    before they wait, at nodes taken (n,). Those of collectives are scaled as a whole."""
+    """(n,) seconds by which a message takes longer because its opposite one travels
+    too: if both ranks send before they wait, at nodes taken (n,). Those of
+    collectives are scaled as a whole."""
     found = np.zeros(len(taken))
     able = (taken >= 0) & (sends.tag >= 0)
     one = np.flatnonzero(able & (sends.source < sends.target))

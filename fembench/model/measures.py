@@ -123,11 +123,13 @@ class RunErrors(NamedTuple):
 def run_errors(
     record: Record, graph: ExecutionGraph, result: SimulationOutcome
 ) -> tuple[RunErrors, RunErrors | None]:
-    """(errors of the simulation, those after correction by the residual of the run that the graph is of).
+    """(errors of the simulation, those after correction by the residual of the
+    run that the graph is of).
 
-    The second is None for a graph without a residual. Against that same run it is near 0 by construction, so
-    only the first one is an error of prediction. Ranks begin CG when the last of them has assembled. Raises
-    InputError if the numbers of ranks differ.
+    The second is None for a graph without a residual. Against that same run it
+    is near 0 by construction, so only the first one is an error of prediction.
+    Ranks begin CG when the last of them has assembled. Raises InputError if
+    the numbers of ranks differ.
     """
     if record.case.placement.ranks != graph.ranks or not graph.iterations:
         raise InputError(

@@ -40,8 +40,8 @@ class Messages:
         return self.each(self._cost, *after).reshape(-1, 3)
 
     def beside(self, computing: Array, receiver: Array) -> Array:
-        """(n, 2) seconds by which the receiver's computing takes longer, and Or, if it computes for
-        `computing` seconds (n,) while the message travels."""
+        """(n, 2) seconds by which the receiver's computing takes longer, and Or, if it
+        computes for `computing` seconds (n,) while the message travels."""
         seconds = np.where(self._beside, computing, 0.0)
         return self.each(self._cost_beside, seconds, np.where(self._cold, receiver, 0.0)).reshape(-1, 2)
 

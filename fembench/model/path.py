@@ -1,7 +1,7 @@
 """Timeline and critical path of a simulation.
 
-The critical path is followed backwards from the end of the last rank: through its work and, where it waited,
-along the message to the sender.
+The critical path is followed backwards from the end of the last rank: through its work
+and, where it waited, along the message to the sender.
 """
 
 from collections import defaultdict

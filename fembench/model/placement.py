@@ -1,8 +1,9 @@
-"""Place parts on hosts: greedy starts, improved by moves and swaps, for a given cost function.
+"""Place parts on hosts: greedy starts, improved by moves and
+swaps, for a given cost function.
 
-The cost is a function of the placement (rank -> host): `iteration_seconds`, or a simulation. Starts: the
-largest part first, on the host where it finishes earliest; hosts filled one after the other; one rank per
-host in turns.
+The cost is a function of the placement (rank -> host): `iteration_seconds`, or a
+simulation. Starts: the largest part first, on the host where it finishes earliest;
+hosts filled one after the other; one rank per host in turns.
 
 Placements as launcher files: Open MPI rankfile, MPICH host file, Slurm task list.
 
@@ -10,9 +11,9 @@ Open MPI: `mpiexec --map-by rankfile:file=FILE`; each rank has its own core if t
 MPICH (hydra): `mpiexec -f FILE`; lines are filled in order, and a host may appear again.
 Slurm: `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`; one line per task.
 
-An iteration in closed form, with HLogP (Mendes 2004): a rank computes, sends to its neighbours, then receives
-in order of arrival; overheads occupy its processor. Ranks on one host share its cores. An iteration ends with
-two all-reduces by recursive doubling.
+An iteration in closed form, with HLogP (Mendes 2004): a rank computes, sends to its
+neighbours, then receives in order of arrival; overheads occupy its processor. Ranks on
+one host share its cores. An iteration ends with two all-reduces by recursive doubling.
 """
 
 from collections import Counter
@@ -105,9 +106,9 @@ def best_placement(
 ) -> Placement:
     """The fastest placement found from greedy starts by moves and swaps.
 
-    A `judge`, which is more accurate and more expensive than `cost` (such as a simulation), chooses among the
-    starts before and after improvement, and improves the best one further. Raises InputError if the ranks do
-    not fit.
+    A `judge`, which is more accurate and more expensive than `cost` (such as a
+    simulation), chooses among the starts before and after improvement, and improves the
+    best one further. Raises InputError if the ranks do not fit.
     """
     room = sum(h.slots for h in hosts)
     if parts.n_ranks > room:
@@ -179,8 +180,8 @@ STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost], Cost], Place]] = {
 
 
 def exchanged(place: Place, hosts: Sequence[CandidateHost], cost: Cost, looks: int) -> Place:
-    """The placement improved by moves to free slots and swaps of two ranks: the best one of each round, until
-    none helps or `looks` placements have been evaluated."""
+    """The placement improved by moves to free slots and swaps of two ranks: the best
+    one of each round, until none helps or `looks` placements have been evaluated."""
     now = cost(place)
     while looks > 0:
         found = []

@@ -1,7 +1,7 @@
 """A graph prepared for simulation on a machine: nodes, messages, and their dependencies.
 
-A node is the part of one rank's program up to and including the next wait. Its work is known in advance; only
-its waiting time has to be simulated:
+A node is the part of one rank's program up to and including the next wait. Its work is
+known in advance; only its waiting time has to be simulated:
 
     begin(node)   = end of the rank's previous node
     ready(msg)    = begin(source node) + offset; if it waits for its receiver, the later of both sides
@@ -9,8 +9,8 @@ its waiting time has to be simulated:
     end(node)     = begin + work, then for each message waited for, in order of arrival:
                     end = max(end, arrival) + Or
 
-A graph is cut into segments, one per loop, if all ranks have loops with the same numbers of turns. No message
-leaves its segment, so a loop is planned only once.
+A graph is cut into segments, one per loop, if all ranks have loops with the same
+numbers of turns. No message leaves its segment, so a loop is planned only once.
 """
 
 import functools

@@ -97,8 +97,8 @@ class _Part:
         return Since(*found)
 
     def segment(self, turns: int, since: Since, phases: int, *, recorded: bool) -> Segment:
-        """The segment; `since`: computing before it. `recorded` computing already contains the slowdown by
-        messages."""
+        """The segment; `since`: computing before it. `recorded` computing already
+        contains the slowdown by messages."""
         ranks = self._events.ranks
         sending, receiving, longer = self._prices(since)
         steps = self._steps(sending, np.zeros(len(longer)) if recorded else longer)
@@ -158,8 +158,9 @@ class _Part:
         )
 
     def _prices(self, since: Since) -> tuple[Array, Array, Array]:
-        """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives, and (n_receives,) seconds by
-        which computing takes longer because these messages travel beside it."""
+        """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives,
+        and (n_receives,) seconds by which computing takes longer because these
+        messages travel beside it."""
         e, receives, computed = self._events, self._receives, self._computed
         sending = self._scaled(self._out, self._sends, self._since(self._sends, since.send), 0.0)
         wait = self._wait[receives]
@@ -177,8 +178,8 @@ class _Part:
         return sending, receiving, longer
 
     def _since(self, events: Ints, before: Array) -> Array:
-        """The computing since the previous one of these events, rank after rank; `before` (n_ranks,) is that
-        before the first one."""
+        """The computing since the previous one of these events, rank after rank;
+        `before` (n_ranks,) is that before the first one."""
         rank, computed = self._rank[events], self._computed[events]
         found = np.diff(computed, prepend=0.0)
         first = np.flatnonzero(np.diff(rank, prepend=-1))
@@ -196,8 +197,8 @@ class _Part:
         return found
 
     def _steps(self, sending: Array, longer: Array) -> _Steps:
-        """The steps of all nodes: computing, sends, receives, which take no time, and the time by which
-        messages prolong computing, just before the wait for them."""
+        """The steps of all nodes: computing, sends, receives, which take no time, and
+        the time by which messages prolong computing, just before the wait for them."""
         e = self._events
         one = np.flatnonzero(e.kind != WAIT)
         seconds = self._seconds.copy()

@@ -197,8 +197,8 @@ def _sealed(study: Predictor, work: Workload, **said: Any) -> Prediction:
 
 
 def observed(prediction: Prediction, record: Record) -> Observed:
-    """The error of a prediction for a run. Raises InputError if the run is INVALID, or not the one that was
-    predicted."""
+    """The error of a prediction for a run. Raises InputError if the run is INVALID, or
+    not the one that was predicted."""
     said = prediction.predicted
     if record.verdict.status == "INVALID":
         raise InputError(f"record {record.id} is INVALID: {record.verdict.reason}")

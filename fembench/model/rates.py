@@ -1,4 +1,5 @@
-"""The profile's speeds as functions of the size of a rank's part and of the number of ranks on its host.
+"""The profile's speeds as functions of the size of a rank's part and of the
+number of ranks on its host.
 
 Speeds are measured at three sizes and with several numbers of ranks at once. Between sizes, the time of a
 call is interpolated linearly: units that no longer fit into a cache come from the next level. Between numbers
@@ -97,8 +98,8 @@ def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
 
 
 def _in_cells(speed: Speed) -> Speed:
-    """The speed of an element-by-element product in cells, because the number of blocks per cell differs
-    between parts; any other speed unchanged."""
+    """The speed of an element-by-element product in cells, because the number of blocks
+    per cell differs between parts; any other speed unchanged."""
     if not speed.storage or storage_of(speed.storage).unit != "cells":
         return speed
     ratio = speed.cells / speed.units

@@ -1,8 +1,10 @@
-"""Score predictions: error, bias, coverage, rank correlation; also for a simpler model on the same runs.
+"""Score predictions: error, bias, coverage, rank correlation; also for a
+simpler model on the same runs.
 
-The error is predicted / measured - 1, for the time of an iteration. A cell is one configuration; its measured
-time is the median of its runs. Coverage counts single runs inside the interval. Cells whose sets have a
-coefficient of variation above NOISY are too noisy to test a prediction; they are counted and left out.
+The error is predicted / measured - 1, for the time of an iteration. A cell is one
+configuration; its measured time is the median of its runs. Coverage counts single runs
+inside the interval. Cells whose sets have a coefficient of variation above NOISY are
+too noisy to test a prediction; they are counted and left out.
 """
 
 import math
@@ -116,8 +118,8 @@ def check_held_out(
     held_out: Sequence[ScoredConfiguration | Case],
     meshes: Sequence[str],
 ) -> None:
-    """Raises InputError if the held-out cells are too few, or share a mesh or number of ranks with the
-    training cells."""
+    """Raises InputError if the held-out cells are too few, or share a mesh or number of
+    ranks with the training cells."""
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:
         raise InputError(f"{len(held_out)} of {total} cells held out; expected at least {HELD_OUT:.0%}")

@@ -1,4 +1,5 @@
-"""The slots for the ranks of a run: hosts of the profile as they are, or edited for what-if questions.
+"""The slots for the ranks of a run: hosts of the profile as they are, or
+edited for what-if questions.
 
 fastest        every host becomes a copy of the one with the fastest rank      slowest      of the slowest
 add:NAME       adds a copy of host NAME                                        add:NAME*3   three copies
@@ -82,9 +83,11 @@ def company(slots: Sequence[Slot]) -> list[int]:
 def machine_of(
     profile: Profile, slots: Sequence[Slot], link: GivenLink | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these slots; `link` replaces the profile's network. Raises InputError.
+    """The machine of a run on these slots; `link` replaces the profile's
+    network. Raises InputError.
 
-    `contention` None: modelled if the profile shows that messages of several pairs delay each other.
+    `contention` None: modelled if the profile shows that messages of
+    several pairs delay each other.
     """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
@@ -113,9 +116,11 @@ def machine_of(
 
 
 def share_of(network: Network, where: str) -> float | None:
-    """The fraction of a message's size-dependent time during which it blocks others; None if not measured.
+    """The fraction of a message's size-dependent time during which it blocks
+    others; None if not measured.
 
-    It follows from the slowdown of k pairs at once, which end after T + (k - 1) share (T - T(8 bytes)).
+    It follows from the slowdown of k pairs at once, which end after T + (k -
+    1) share (T - T(8 bytes)).
     """
     pairs = range(len(network.sites))
     classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
@@ -130,11 +135,11 @@ def share_of(network: Network, where: str) -> float | None:
 
 
 def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
-    """[rank] slowdown of computing by waiting ranks that keep their core, on hosts with more ranks than
-    cores.
+    """[rank] slowdown of computing by waiting ranks that keep their core, on hosts
+    with more ranks than cores.
 
-    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks sleep, or if speeds are
-    emulated.
+    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks
+    sleep, or if speeds are emulated.
     """
     network, hosts = profile.network, profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0

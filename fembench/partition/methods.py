@@ -1,4 +1,5 @@
-"""Partitions by name: `metis` (graph, the default) and `rcb` (coordinates). Both take target shares.
+"""Partitions by name: `metis` (graph, the default) and `rcb`
+(coordinates). Both take target shares.
 
 The result of METIS is always checked: an empty part gets a cell, and if a target is missed by more than MISS,
 METIS' other method is tried and the better partition kept.
@@ -73,8 +74,9 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
 
 
 def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
-    """The same parts, with one cell given to each empty part: from the part most above its target, the cell
-    with the fewest neighbours in that part. (n_cells,) int32, a copy if anything changed."""
+    """The same parts, with one cell given to each empty part: from the part most
+    above its target, the cell with the fewest neighbours in that part. (n_cells,)
+    int32, a copy if anything changed."""
     sizes = np.bincount(part, minlength=len(shares))
     empty = np.flatnonzero(sizes == 0)
     if not len(empty):

@@ -1,8 +1,8 @@
 """The only importer of pymetis: multilevel graph partitioning with target shares.
 
-Recursive bisection meets the shares to a fraction of a percent and is used unless there are many parts and
-cells; then k-way is several times faster. Small graphs are cut several times and the best cut is kept, since
-cutting them is cheap.
+Recursive bisection meets the shares to a fraction of a percent and is used unless there
+are many parts and cells; then k-way is several times faster. Small graphs are cut
+several times and the best cut is kept, since cutting them is cheap.
 """
 
 import math

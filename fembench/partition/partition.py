@@ -1,7 +1,7 @@
 """Partition: the part of each cell, and the interfaces that result.
 
-A part is a set of cells; a node is shared if cells of several parts meet in it. An active node has
-at least one free dof; only active nodes take part in an interface.
+A part is a set of cells; a node is shared if cells of several parts meet in it. An
+active node has at least one free dof; only active nodes take part in an interface.
 """
 
 from dataclasses import dataclass
@@ -102,7 +102,8 @@ def _free_dofs(fixed: np.ndarray | None, n_nodes: int) -> np.ndarray:
 def _neighbours(
     node: np.ndarray, part: np.ndarray, n_parts: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """For each part: the parts that it shares nodes with, ascending, and how many nodes with each.
+    """For each part: the parts that it shares nodes with, ascending,
+    and how many nodes with each.
 
     node, part: (n,) the pairs of shared nodes alone, ascending by node.
     """
@@ -133,8 +134,8 @@ def _edges_of_parts(mesh: Mesh, partition: Partition, active: np.ndarray) -> np.
 
 
 def count_cut(mesh: Mesh, partition: Partition, shared: np.ndarray | None = None) -> int:
-    """Facets between cells of different parts. shared: (n_nodes,) bool, computed if not given; only
-    cells with a facet of shared nodes are examined."""
+    """Facets between cells of different parts. shared: (n_nodes,) bool, computed if not
+    given; only cells with a facet of shared nodes are examined."""
     if shared is None:
         shared = np.bincount(node_parts(mesh.cells, partition.part_of_cell, mesh.n_nodes)[0]) > 1
     corners = element_named(mesh.element).facets.shape[1]

@@ -1,13 +1,16 @@
-"""Recursive coordinate bisection with target shares: no graph, no randomness, positions preserved.
+"""Recursive coordinate bisection with target shares: no graph, no
+randomness, positions preserved.
 
-The parts are halved, and the cells are cut across the longest side of their bounding box in proportion to
-the shares of the two halves. A structured mesh has its cells in layers: a plane through a layer would tear it
-apart and share twice the nodes. So all cells of the layer in which the cut falls, bounded by the widest gaps
-between coordinates within reach, count as equal, and the layer is divided along the next longest side. Every
-part gets its exact number of cells.
+The parts are halved, and the cells are cut across the longest side of their bounding
+box in proportion to the shares of the two halves. A structured mesh has its cells in
+layers: a plane through a layer would tear it apart and share twice the nodes. So all
+cells of the layer in which the cut falls, bounded by the widest gaps between
+coordinates within reach, count as equal, and the layer is divided along the next
+longest side. Every part gets its exact number of cells.
 
-The cells may be spread over ranks in any way: all regions of a level are cut at once, by histograms and
-extremes that are reduced over the ranks. They are whole numbers, so the parts do not depend on the ranks.
+The cells may be spread over ranks in any way: all regions of a level are cut at once,
+by histograms and extremes that are reduced over the ranks. They are whole numbers, so
+the parts do not depend on the ranks.
 """
 
 from collections.abc import Sequence
@@ -32,7 +35,8 @@ def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarra
 
 
 def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: World) -> np.ndarray:
-    """(n,) int32: the parts of this rank's cells, numbered from `first_cell`. steps: (n, 3) int32, centroids.
+    """(n,) int32: the parts of this rank's cells, numbered from `first_cell`.
+    steps: (n, 3) int32, centroids.
 
     Part p gets sizes[p] of all ranks' cells. Collective.
     """
@@ -118,8 +122,8 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
 
 
 def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[np.ndarray, np.ndarray]:
-    """(n_regions,) lowest and highest coordinate of the layer round each pivot: it ends at the widest gap on
-    either side, the nearest of equal ones."""
+    """(n_regions,) lowest and highest coordinate of the layer round each pivot: it ends
+    at the widest gap on either side, the nearest of equal ones."""
     extremes = np.full((len(along), 2, BINS), -FAR)
     for row, values, pivot in zip(extremes, along, pivots):
         near = np.concatenate([v[np.abs(v - pivot) <= reach] for v in _pieces(values)]).astype(np.int64)

@@ -1,5 +1,5 @@
-"""The peers: numpy, scipy and scikit-fem with pyamg on one rank; our own solver and PETSc's, on the same
-subdomains, on any number.
+"""The peers: numpy, scipy and scikit-fem with pyamg on one rank; our own solver and
+PETSc's, on the same subdomains, on any number.
 """
 
 from __future__ import annotations
@@ -244,9 +244,11 @@ class Petsc:
         self.assembly: float | None = time.perf_counter() - begin - self.setup
 
     def solve(self, control: StoppingCriterion) -> Sample:
-        """Collective. The time is that of KSPSolve; copying vectors in and out is not included.
+        """Collective. The time is that of KSPSolve; copying vectors in
+        and out is not included.
 
-        For fixed work, residuals are not checked, so PETSc may use the norm that costs nothing.
+        For fixed work, residuals are not checked, so PETSc may use the
+        norm that costs nothing.
         """
         kinds: Any = petsc.library().KSP.NormType
         plain = self._solver.ksp.getPC().getType() == "none"

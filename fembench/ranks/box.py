@@ -1,7 +1,8 @@
 """A box in parallel: every rank generates only its own cells.
 
-Tags and the boundary come from grid coordinates. The hash is that of the specification, because no rank has
-the whole content; it begins with "box-", so it is never taken for the hash of a mesh's content.
+Tags and the boundary come from grid coordinates. The hash is that of the specification,
+because no rank has the whole content; it begins with "box-", so it is never taken for
+the hash of a mesh's content.
 """
 
 import hashlib

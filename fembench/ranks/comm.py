@@ -1,7 +1,8 @@
 """The only importer of mpi4py. All other modules receive a communicator as an argument.
 
-Functions of every iteration are bound to their arguments here and called from C (`_native.pyx`); if that
-is not built, or MPI's functions cannot be found in the process, mpi4py is used.
+Functions of every iteration are bound to their arguments here and called from
+C (`_native.pyx`); if that is not built, or MPI's functions cannot be found in
+the process, mpi4py is used.
 """
 
 import ctypes
@@ -118,7 +119,8 @@ def library() -> str:
 
 
 def abort_on_exception(comm: Comm, tell: Callable[[str], None]) -> None:
-    """From now on, an uncaught exception ends the whole job and names the rank; `tell` as for `abort`."""
+    """From now on, an uncaught exception ends the whole job and names the
+    rank; `tell` as for `abort`."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)
@@ -128,7 +130,8 @@ def abort_on_exception(comm: Comm, tell: Callable[[str], None]) -> None:
 
 
 def abort(comm: Comm, error: BaseException, tell: Callable[[str], None]) -> None:
-    """End the whole job with one line that names this rank and its error. `tell` gets the line, too."""
+    """End the whole job with one line that names this rank and its error.
+    `tell` gets the line, too."""
     line = f"fembench: rank {comm.rank} on {platform.node()} raised {type(error).__name__}: {error}"
     tell(line)
     sys.stderr.write(f"{line}\n")  # at once

@@ -1,9 +1,10 @@
-"""Interface: the neighbour sum of shared dofs (Ferreira 2006, Fig. 4.5) and the inner product.
+"""Interface: the neighbour sum of shared dofs (Ferreira 2006, Fig.
+4.5) and the inner product.
 
-One message per neighbour and direction, non-blocking and persistent; or, to compare with, blocking sends and
-receives as in Ferreira (2006), ordered so that they cannot deadlock. Every sharer adds the
-contributions in ascending order of rank, its own at its place, so that all copies of a shared
-value are bit-identical.
+One message per neighbour and direction, non-blocking and persistent; or, to compare
+with, blocking sends and receives as in Ferreira (2006), ordered so that they cannot
+deadlock. Every sharer adds the contributions in ascending order of rank, its own at its
+place, so that all copies of a shared value are bit-identical.
 
 Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce. Of an
 all-reduce in two halves the start is cg.send, the wait for it cg.allreduce.
@@ -121,9 +122,9 @@ class Interface:
 class Update:
     """One vector's neighbour sum, with its phases stamped.
 
-    `start()` packs the interface part of the vector and starts the messages; `finish()` waits for the
-    neighbours' values and adds everything in ascending order of rank. The same as steps of a longer chain
-    (timing/tracer.py): `send`, then `receive`.
+    `start()` packs the interface part of the vector and starts the messages; `finish()`
+    waits for the neighbours' values and adds everything in ascending order of rank. The
+    same as steps of a longer chain (timing/tracer.py): `send`, then `receive`.
     """
 
     def __init__(self, interface: Interface, v: F64, tracer: Stamps) -> None:
@@ -145,11 +146,12 @@ class Update:
 
 
 def _one_by_one(interface: Interface) -> Iterator[Step]:
-    """Blocking messages, one neighbour at a time in ascending order; of two ranks, the lower sends first.
+    """Blocking messages, one neighbour at a time in ascending order; of two
+    ranks, the lower sends first.
 
-    No deadlock, even if a send waits for its receive: a rank that waits for q, which is busy with r, has a
-    higher number than r. So in a cycle of ranks that wait for each other, the numbers would have to decrease
-    forever.
+    No deadlock, even if a send waits for its receive: a rank that waits for q, which is
+    busy with r, has a higher number than r. So in a cycle of ranks that wait for each
+    other, the numbers would have to decrease forever.
     """
     comm = interface.comm
     for rank, n_bytes, part in zip(interface.neighbours, interface.message_bytes, interface.slices):
@@ -179,8 +181,9 @@ class AllReduce:
 class PendingAllReduce:
     """The same in two halves, with work between them; stamped as cg.send and cg.allreduce.
 
-    `start()` sends `values` on their way, which are untouched then until `finish()` has waited for their
-    `sums` over all ranks. Persistent where MPI offers it (MPI 4), else a request each time.
+    `start()` sends `values` on their way, which are untouched then until `finish()`
+    has waited for their `sums` over all ranks. Persistent where MPI offers it (MPI
+    4), else a request each time.
     """
 
     def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:

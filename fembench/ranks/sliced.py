@@ -1,8 +1,9 @@
 """A sliced mesh, partitioned and distributed without any rank holding it.
 
-Every rank reads a slice of the centroids, and all cut them together (partition/rcb.py). Then each reads its
-slice of the cells piece by piece and sends every cell to the rank of its part, once. Nodes come from the
-ranks that read them. What a rank holds at any time is its slice or its part, never the mesh.
+Every rank reads a slice of the centroids, and all cut them together (partition/rcb.py).
+Then each reads its slice of the cells piece by piece and sends every cell to the rank
+of its part, once. Nodes come from the ranks that read them. What a rank holds at any
+time is its slice or its part, never the mesh.
 """
 
 from dataclasses import dataclass
@@ -167,7 +168,8 @@ def _numbering(cells: I32) -> tuple[I64, I32]:
 
 
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
-    """Coordinates (n, 3) and marks (n, words) of these nodes, ascending, in batches. Collective."""
+    """Coordinates (n, 3) and marks (n, words) of these nodes,
+    ascending, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):

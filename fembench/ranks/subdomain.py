@@ -66,15 +66,17 @@ def build_subdomain(
     prescribed: NDArray[np.float64],
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
-    """Number the nodes of a piece. Its cells, their numbers, its coordinates, `restrained` and `prescribed`
-    are reordered in place, so that no rank holds them twice; the last two are (n_nodes, 3) in piece order,
-    and `prescribed` is 0 where a dof is not restrained.
+    """Number the nodes of a piece. Its cells, their numbers, its coordinates,
+    `restrained` and `prescribed` are reordered in place, so that no rank holds
+    them twice; the last two are (n_nodes, 3) in piece order, and `prescribed` is 0
+    where a dof is not restrained.
 
-    `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active node, keeping each
-    within its range, so that neighbours come to lie near each other in memory. Interior nodes beside the
-    interface, [n_inside, n_interior), are a range of their own: the product at the interface, which comes
-    first, then does not go through all of memory. The second result is the sharing of the active nodes in
-    the new numbers, each list still ascending by global number.
+    `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active
+    node, keeping each within its range, so that neighbours come to lie near each other
+    in memory. Interior nodes beside the interface, [n_inside, n_interior), are a range
+    of their own: the product at the interface, which comes first, then does not go
+    through all of memory. The second result is the sharing of the active nodes in the
+    new numbers, each list still ascending by global number.
     """
     kind = _kinds(piece.cells, sharing.sharers > 1, restrained)
     order = np.argsort(kind, kind="stable").astype(np.int32)  # new -> old

@@ -2,8 +2,8 @@
 
 Whether ranks take turns on cores: which cores a run really used, whatever its hosts are called.
 
-Hosts of one kernel share its cores, ranks may be bound to the same core, and a quota may leave less than a
-CPU."""
+Hosts of one kernel share its cores, ranks may be bound to the same core, and a
+quota may leave less than a CPU."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -70,7 +70,8 @@ def _too_few(environment: Environment, dilate: float, number: int, host: HostFac
 def bound_apart(record: Record) -> Iterator[Rule]:
     """C5: no two ranks share a core while another core of their host is free.
 
-    Ranks that share cores on purpose are not judged: more ranks than cores, and emulated hosts.
+    Ranks that share cores on purpose are not judged: more ranks than
+    cores, and emulated hosts.
     """
     environment = record.environment
     on_purpose = environment.crowded or environment.synthetic or record.case.synthetic.dilate > 1
@@ -95,8 +96,8 @@ def bound_apart(record: Record) -> Iterator[Rule]:
 def own_cores_of(ranks: Sequence[int], cores: Sequence[Sequence[int]]) -> dict[int, int]:
     """{core: rank} that gives a core of its own to as many of these ranks as possible.
 
-    `cores`: [rank] -> cores that it may run on. By augmenting paths: a rank without a free core takes one
-    whose owner can move.
+    `cores`: [rank] -> cores that it may run on. By augmenting paths: a rank without a
+    free core takes one whose owner can move.
     """
     owners: dict[int, int] = {}
 

@@ -1,4 +1,5 @@
-"""Case: everything that decides what one run computes. Records contain it with every default filled in.
+"""Case: everything that decides what one run computes. Records contain it
+with every default filled in.
 
 Its fields are declared in `case_fields.py`; which values fit together is checked here.
 """
@@ -33,10 +34,11 @@ ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the ca
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of the benchmark. `fembench run` has an option for every field, with the field's name.
+    """One run of the benchmark. `fembench run` has an option for every
+    field, with the field's name.
 
-    A `tolerance_kind` of "" is replaced by the problem's default, so that every record states the kind used.
-    Raises ValueError for values that do not fit together.
+    A `tolerance_kind` of "" is replaced by the problem's default, so that every record
+    states the kind used. Raises ValueError for values that do not fit together.
     """
 
     question: Annotated[CaseQuestion, Group("what is solved", "question")] = CaseQuestion()

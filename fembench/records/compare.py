@@ -1,7 +1,8 @@
 """Which records are of one kind, and which are repetitions that may be pooled.
 
-Times on different hosts, libraries, meshes or clocks are different quantities. Comparability does not depend
-on times; the result is None (comparable) or the name of the first field that differs.
+Times on different hosts, libraries, meshes or clocks are different quantities.
+Comparability does not depend on times; the result is None (comparable) or the name of
+the first field that differs.
 """
 
 import dataclasses
@@ -59,7 +60,8 @@ def cpu_models(record: Record) -> tuple[str, ...]:
 def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     """The first field in which two records are different kinds of measurement, or None.
 
-    Only records without such a field may be pooled (docs/validity.md). `but`: fields that may differ.
+    Only records without such a field may be pooled (docs/validity.md).
+    `but`: fields that may differ.
     """
     for name, facet in _KIND:
         if name not in but and facet(a) != facet(b):
@@ -72,7 +74,8 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
 def pools(records: Iterable[Record]) -> list[Pool]:
     """Pools of repetitions, in the order of their first record; INVALID runs are kept apart.
 
-    Records of one case but of different kinds form several pools; `apart` names the difference.
+    Records of one case but of different kinds form several pools;
+    `apart` names the difference.
     """
     groups: dict[Case, list[list[Record]]] = {}
     for record in sorted(records, key=lambda r: (r.created, r.id)):

@@ -1,8 +1,10 @@
-"""The network part of a machine profile: HLogP for every pair of hosts, and other effects of MPI on time.
+"""The network part of a machine profile: HLogP for every pair of hosts, and
+other effects of MPI on time.
 
-HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) + Or(m). Os occupies the sender's
-processor, Or the receiver's, and L neither. All three are piecewise polynomials in m, one set per class of
-host pairs. Units are seconds and bytes.
+HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) +
+Or(m). Os occupies the sender's processor, Or the receiver's, and L neither.
+All three are piecewise polynomials in m, one set per class of host pairs.
+Units are seconds and bytes.
 """
 
 import bisect
@@ -91,7 +93,8 @@ class Trains(Frozen, frozen=True):
 
 
 class Exchange(Frozen, frozen=True):
-    """Messages of m bytes between two ranks, alternating and both ways at once; seconds, one entry per turn.
+    """Messages of m bytes between two ranks, alternating and both ways at once;
+    seconds, one entry per turn.
 
     The effect of messages with rendezvous on computing is not measured.
     """
@@ -228,7 +231,8 @@ def value_at(pieces: Sequence[CurvePiece], m: float) -> float:
 
 
 def both_ways_at(functions: PairClass, m: float) -> float:
-    """Slowdown of a message of m bytes while another travels the other way; 1 if not measured.
+    """Slowdown of a message of m bytes while another travels the
+    other way; 1 if not measured.
 
     Interpolated over the logarithm of the size, constant outside the measured sizes.
     """
@@ -239,7 +243,8 @@ def both_ways_at(functions: PairClass, m: float) -> float:
 
 
 def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
-    """(seconds by which messages of m bytes prolong computing, seconds of waiting for them afterwards).
+    """(seconds by which messages of m bytes prolong computing, seconds of
+    waiting for them afterwards).
 
     Linear between sizes, proportional beyond the largest; (0, 0) if not measured.
     """
@@ -257,8 +262,9 @@ def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
 def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tuple[float, float, float]:
     """What `computed` seconds of computing before a message of m bytes add to Os, L and Or.
 
-    Linear in the time computed and constant beyond the longest; interpolated over the logarithm of the size,
-    constant below the smallest size and proportional to the size beyond the largest. 0 if not measured.
+    Linear in the time computed and constant beyond the longest; interpolated over the
+    logarithm of the size, constant below the smallest size and proportional to the size
+    beyond the largest. 0 if not measured.
     """
     known: dict[int, list[ColdCost]] = {}
     for one in functions.cold if computed > 0 else ():
@@ -296,8 +302,8 @@ def class_number(network: Network, a: int, b: int, *, apart: bool = False) -> in
 
 
 def check_network(network: Network, hosts: int, ranks: int, where: str) -> None:
-    """Raises InputError if the parts of a network are inconsistent with each other, or with its hosts and
-    ranks."""
+    """Raises InputError if the parts of a network are inconsistent with each other,
+    or with its hosts and ranks."""
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(

@@ -1,7 +1,7 @@
 """Nodes: what `fembench nodes` measured on every host of a job at the same time.
 
-A *node* is a host here, as batch systems call it; with emulated speeds, several nodes share one host. All
-rates are per second of elapsed time.
+A *node* is a host here, as batch systems call it; with emulated speeds, several nodes
+share one host. All rates are per second of elapsed time.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ class NodeFacts(Frozen, frozen=True):
 
 
 class NodeSamples(Frozen, frozen=True):
-    """One node, with one sample per round. *Busy* is the fraction of the elapsed time in which ranks had a
-    processor; 1: nothing else ran there."""
+    """One node, with one sample per round. *Busy* is the fraction of the elapsed time
+    in which ranks had a processor; 1: nothing else ran there."""
 
     name: str  # unique in a launch
     listed: str  # its name in the allocation or host file

@@ -1,9 +1,11 @@
-"""Large arrays of a record, packed: a record of ten thousand ranks stays a file that one can send.
+"""Large arrays of a record, packed: a record of ten thousand ranks
+stays a file that one can send.
 
-Whole numbers are exact. Of other numbers 16 significant bits are kept: a relative error of at most 2**-16
-(0.0015 %), far below the noise of any time. Each number is four bytes: an unsigned integer, or IEEE single
-precision, of which the last byte is left out. All first bytes come first, then all second ones, with the
-first index fastest, so that neighbours resemble each other; zlib compresses them, base64 makes them text.
+Whole numbers are exact. Of other numbers 16 significant bits are kept: a relative error
+of at most 2**-16 (0.0015 %), far below the noise of any time. Each number is four
+bytes: an unsigned integer, or IEEE single precision, of which the last byte is left
+out. All first bytes come first, then all second ones, with the first index fastest, so
+that neighbours resemble each other; zlib compresses them, base64 makes them text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The list of phases, the only place that spells their names.
 
-A phase is a named, timed region of a run; its number is the index into every array "by phase". No moment of
-a run belongs to two phases, except for `CG`, which contains its parts; the remainder is the cost of the loop.
+A phase is a named, timed region of a run; its number is the index into every array "by
+phase". No moment of a run belongs to two phases, except for `CG`, which contains its
+parts; the remainder is the cost of the loop.
 
 New phases go to the end, so that the numbers in older records remain valid.
 """

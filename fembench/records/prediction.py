@@ -1,7 +1,7 @@
 """Prediction of a run, made before it, and its error, added afterwards.
 
-Outcomes are added to the file later, but the prediction itself never changes: its hash, the seal, would
-reveal it. Times are in seconds.
+Outcomes are added to the file later, but the prediction itself never changes: its hash,
+the seal, would reveal it. Times are in seconds.
 """
 
 import datetime

@@ -1,7 +1,8 @@
 """What quotas withhold from the ranks of a host: a property of the machine, and no noise.
 
-A quota of control groups grants the ranks of a host some CPUs of time. If that is less than one per rank, the
-host is slow. The runs on it are as valid as on any slow host; their efficiency is E_het.
+A quota of control groups grants the ranks of a host some CPUs of time. If that is
+less than one per rank, the host is slow. The runs on it are as valid as on any slow
+host; their efficiency is E_het.
 
 Whether the hosts were quiet: rules D6, and D3 for hypervisors. Quotas are no noise (quota.py)."""
 

@@ -1,7 +1,7 @@
 """Record: the raw result of one run. Statistics are computed on reading.
 
-Arrays are nested tuples, large ones packed; comments give their indices, outermost first. Times are in
-seconds unless the name ends in `_ns`."""
+Arrays are nested tuples, large ones packed; comments give their indices, outermost
+first. Times are in seconds unless the name ends in `_ns`."""
 
 import datetime
 import re
@@ -217,9 +217,11 @@ class Event(Frozen, frozen=True, array_like=True):
 
 
 class ClockOffset(Frozen, frozen=True):
-    """A host's clock relative to that of rank 0's host, by ping-pong before and after the sets.
+    """A host's clock relative to that of rank 0's host, by ping-pong
+    before and after the sets.
 
-    The host's times in `Record.events` have been corrected by this offset, interpolated over the run.
+    The host's times in `Record.events` have been corrected by this offset,
+    interpolated over the run.
     """
 
     host: int  # index into Environment.hosts

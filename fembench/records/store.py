@@ -1,7 +1,7 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}.
 
-A record is read only if its arrays have one entry per rank and phase, and name no rank or host that does not
-exist.
+A record is read only if its arrays have one entry per rank and phase, and name no rank
+or host that does not exist.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,8 @@ def save(item: Record | Failure, folder: Path) -> Path:
 def load(path: Path | str) -> Record:
     """The record in a file, judged by the rules as they are now.
 
-    The verdict that the file holds is not believed: it may be older than the rules, or edited. Raises
-    InputError for anything but a record.
+    The verdict that the file holds is not believed: it may be older than the rules, or
+    edited. Raises InputError for anything but a record.
     """
     record = written(path)
     return msgspec.structs.replace(record, verdict=judge(record))

@@ -1,7 +1,8 @@
 """The verdict on a record: every rule of docs/validity.md, its value and its threshold.
 
-A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be evaluated, makes it
-PROVISIONAL. All rules are pure functions of the record, so `fembench check` reproduces the run's verdict.
+A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be
+evaluated, makes it PROVISIONAL. All rules are pure functions of the record, so
+`fembench check` reproduces the run's verdict.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,8 @@ Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """The verdict, with the rules that are not met; those that make the run INVALID come first.
+    """The verdict, with the rules that are not met; those that make
+    the run INVALID come first.
 
     A record whose times this version cannot read is INVALID.
     """
@@ -133,8 +135,8 @@ def _timing(record: Record) -> Iterator[Rule]:
 def _shortest_phase(record: Record) -> Rule:
     """C3: the shortest phase over all sets, relative to the clock's reading cost and quantum.
 
-    Excludes barriers, parts of CG that are so small that an error of theirs changes no other number, and, if
-    one rank has all cells, the phases of communication.
+    Excludes barriers, parts of CG that are so small that an error of theirs changes no
+    other number, and, if one rank has all cells, the phases of communication.
     """
     silent = set(BARRIERS)
     ledgers = record.balance.ledgers if record.balance else ()

@@ -1,8 +1,9 @@
 """Whether the ranks of a run are equally fast, according to triads repeated in many runs.
 
-A run is one sample, however many triads it has: a core may run at two thirds of its speed for some seconds.
-Runs on the same cores are pooled, whatever they solve. If ranks are on several hosts, the hosts are compared,
-by the one statement of their speed (`weights.host_speed`).
+A run is one sample, however many triads it has: a core may run at two thirds of its
+speed for some seconds. Runs on the same cores are pooled, whatever they solve. If
+ranks are on several hosts, the hosts are compared, by the one statement of their
+speed (`weights.host_speed`).
 """
 
 import dataclasses

@@ -1,4 +1,5 @@
-"""Efficiency factors of the POP methodology: where the time of all ranks goes, as a product of factors.
+"""Efficiency factors of the POP methodology: where the time of all ranks
+goes, as a product of factors.
 
     T      seconds of assembly and CG on the slowest rank
     u_p    seconds that rank p spends outside of messages (sending, waiting, unpacking, all-reduce)
@@ -12,11 +13,12 @@
     computation scaling      sum(u) of the base / sum(u)
     global efficiency        = parallel efficiency x computation scaling
 
-On unequal ranks the mean of u is not what a better partition would reach. There, E_het takes the place of the
-parallel efficiency, with the same communication: E_het = weighted load balance x communication. Their
-computation scaling is that of the ranks on hosts like those of the base, per cell. If the mesh grows with the
-ranks, the base is that of the weak scaling, and computation scaling compares assembly per cell, and CG per
-equation and iteration.
+On unequal ranks the mean of u is not what a better partition would reach. There, E_het
+takes the place of the parallel efficiency, with the same communication: E_het =
+weighted load balance x communication. Their computation scaling is that of the ranks
+on hosts like those of the base, per cell. If the mesh grows with the ranks, the base
+is that of the weak scaling, and computation scaling compares assembly per cell, and CG
+per equation and iteration.
 
 Source: M. Wagner, B. Mohr, J. Giménez and J. Labarta, A structured approach to performance analysis, in Tools
 for High Performance Computing 2017, Springer 2019, pages 1-15 (the metrics of the POP Centre of Excellence,

@@ -1,4 +1,5 @@
-"""The headline of a campaign: what the machine is worth, in a few numbers that two campaigns have in common.
+"""The headline of a campaign: what the machine is worth, in a few numbers that
+two campaigns have in common.
 
 figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks; of a
                    solution by multigrid: equations / seconds of assembly, set-up and CG
@@ -202,7 +203,8 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
-    """Of weighted shares, on several hosts or unequal ranks: equal shares over the fastest weighted run.
+    """Of weighted shares, on several hosts or unequal ranks: equal shares
+    over the fastest weighted run.
 
     Two hosts are shown to be unequal by six or more runs; a gain needs only one of each kind.
     """

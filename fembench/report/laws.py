@@ -1,7 +1,9 @@
-"""Laws of speedup: Amdahl's for a problem of fixed size, Gustafson's for problems that grow with the ranks.
+"""Laws of speedup: Amdahl's for a problem of fixed size, Gustafson's for
+problems that grow with the ranks.
 
-Both use the best speedup over one rank (times of assembly and CG) for each P, and need three different P,
-including one rank. For unequal ranks, P is P_eq, their number in units of the fastest rank.
+Both use the best speedup over one rank (times of assembly and CG) for each P, and
+need three different P, including one rank. For unequal ranks, P is P_eq, their number
+in units of the fastest rank.
 """
 
 import dataclasses

@@ -1,9 +1,10 @@
 """The times in tables and plots.
 
-A sample is one timed set (or, for phases outside the sets, one run): an array over ranks. The time of a phase
-is the maximum over ranks of each sample, the median over the samples of a run, then the median over runs
-(rules C1, D1). Runs are the unit because the sets of one run share the state of the hosts. Ferreira (2006)
-gives the mean over ranks instead ("mean over tasks").
+A sample is one timed set (or, for phases outside the sets, one run): an array over
+ranks. The time of a phase is the maximum over ranks of each sample, the median over the
+samples of a run, then the median over runs (rules C1, D1). Runs are the unit because
+the sets of one run share the state of the hosts. Ferreira (2006) gives the mean over
+ranks instead ("mean over tasks").
 """
 
 import dataclasses

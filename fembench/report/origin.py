@@ -1,4 +1,5 @@
-"""Tables of provenance: hosts, meshes, clocks, software, and kinds of measurement that must not be mixed.
+"""Tables of provenance: hosts, meshes, clocks, software, and kinds of
+measurement that must not be mixed.
 
 Table of rank placement: the host of every rank, and the CPUs that it was allowed to use there."""
 

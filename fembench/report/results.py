@@ -1,7 +1,9 @@
-"""The results of a campaign: pools of repeated runs, with their times and short names for tables.
+"""The results of a campaign: pools of repeated runs, with their times
+and short names for tables.
 
-A result is named by `mesh`, `variant` (what is computed and how: storage, preconditioner, …) and
-`setting` (ranks and how they share the mesh). Results of one mesh and variant form a series.
+A result is named by `mesh`, `variant` (what is computed and how: storage,
+preconditioner, …) and `setting` (ranks and how they share the mesh). Results of one
+mesh and variant form a series.
 """
 
 import dataclasses

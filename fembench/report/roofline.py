@@ -1,4 +1,5 @@
-"""Roofline of the phases: flops per second against flops per byte, below the bandwidth of the same run.
+"""Roofline of the phases: flops per second against flops per byte, below
+the bandwidth of the same run.
 
     I      flops / bytes of a phase, both counted, from the arrays that it touches
     F      flops per second while the phase runs, sum over ranks
@@ -94,8 +95,9 @@ def _seconds(result: Result, name: str) -> Floats:
 def _roof(result: Result) -> tuple[float, str]:
     """(bytes per second of all ranks together, median over runs; why there is none).
 
-    A rank's bandwidth is that of its core while it has it. It counts once per core, for the time that a quota
-    leaves; where ranks take turns, it says nothing about the time that a product took.
+    A rank's bandwidth is that of its core while it has it. It counts once per core,
+    for the time that a quota leaves; where ranks take turns, it says nothing about
+    the time that a product took.
     """
     environment = result.record.environment
     if oversubscribed(environment) or taking_turns(environment):
@@ -138,10 +140,12 @@ def _share_in_l3(record: Record) -> float:
 
 
 def phase_works(record: Record) -> dict[str, Floats]:
-    """phase -> (2, P) flops and bytes of one iteration; {} where the method does not say how they divide.
+    """phase -> (2, P) flops and bytes of one iteration; {} where the method
+    does not say how they divide.
 
-    The passes over vectors follow from the method and the number of unknowns; the rest is the product. The
-    products of a preconditioner are timed, and counted, with the vectors.
+    The passes over vectors follow from the method and the number of unknowns;
+    the rest is the product. The products of a preconditioner are timed, and
+    counted, with the vectors.
     """
     one = _recipe(record)
     if one is None:

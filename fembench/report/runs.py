@@ -1,4 +1,5 @@
-"""Tables of runs: overview with verdicts, reasons why they are not VALID, every rule, failures.
+"""Tables of runs: overview with verdicts, reasons why they are not
+VALID, every rule, failures.
 
 The line that summarises a run in the progress of a campaign."""
 

@@ -1,8 +1,10 @@
-"""What to do with slow hosts, from the runs of a campaign: give them smaller shares, or leave them out.
+"""What to do with slow hosts, from the runs of a campaign: give them
+smaller shares, or leave them out.
 
-A host is slow if that is stated of its speed (`weights.host_speed`), and if it has less than FAST of that of
-the typical host. Two other runs of the same work show what that costs: on the same ranks with shares by
-speed, and on all ranks of the other hosts. Times are those of one set (assembly and CG).
+A host is slow if that is stated of its speed (`weights.host_speed`), and if it has less
+than FAST of that of the typical host. Two other runs of the same work show what that
+costs: on the same ranks with shares by speed, and on all ranks of the other hosts.
+Times are those of one set (assembly and CG).
 """
 
 import dataclasses

@@ -4,8 +4,8 @@
     P0     ranks of the base: the fewest of the series, or what the user asked for
     E      t(P0) / t(P) x n(P) / n(P0), of one time on the slowest rank; 1 is perfect
 
-CG needs more iterations for more equations, so the time to a solution grows even on a perfect machine. The
-time of one iteration shows the machine alone.
+CG needs more iterations for more equations, so the time to a solution grows even on a
+perfect machine. The time of one iteration shows the machine alone.
 """
 
 import dataclasses

@@ -11,10 +11,11 @@ Symbols
 Arrays are flat (3 * n_active,), interior nodes first, interface nodes last. A shared dof has the same bits on
 every rank that shares it.
 
-Ferreira's modules and their phases: M1 cg.spmv_interior, M2 cg.spmv_interface, M3 cg.send cg.wait cg.unpack,
-M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the local part of M9, M9 cg.allreduce, M12 cg.axpy (it opens the
-next iteration). M5 M8 M10 M11 are scalars: with the cost of the loop itself, they are the time of cg that no
-part of it accounts for.
+Ferreira's modules and their phases: M1 cg.spmv_interior, M2 cg.spmv_interface,
+M3 cg.send cg.wait cg.unpack, M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the
+local part of M9, M9 cg.allreduce, M12 cg.axpy (it opens the next iteration). M5
+M8 M10 M11 are scalars: with the cost of the loop itself, they are the time of cg
+that no part of it accounts for.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,7 +75,8 @@ class ConjugateGradients:
         return iterate(self, self._tracer, f, control, record)
 
     def iterations(self, f: F64) -> Iterator[float]:
-        """Yield <r, r> for x = 0, then after each iteration; the loop's calls are bound first."""
+        """Yield <r, r> for x = 0, then after each iteration; the
+        loop's calls are bound first."""
         begin, end = self._tracer.begin, self._tracer.end
         multiply, direction, dot_dq = self._multiply, self._vectors.direction, self._vectors.dot_dq
         dq, sum_dq, step = self._tau.values, self._tau.run, self._bind_step()

@@ -1,20 +1,21 @@
 """The coarse space of the two-level preconditioner: six rigid-body modes of each part.
 
-Z holds, for every part p, its six rigid motions (three translations, three rotations about the part's
-centre), weighted by 1 / multiplicity on shared nodes and zero on restrained dofs, so that the motions of
-all parts add up to those of the body. E = Z^T A Z is (6 P, 6 P). Source: Nicolaides, Deflation of
-conjugate gradients with applications to boundary value problems, SIAM J. Numer. Anal. 24 (1987) 355.
+Z holds, for every part p, its six rigid motions (three translations, three rotations
+about the part's centre), weighted by 1 / multiplicity on shared nodes and zero on
+restrained dofs, so that the motions of all parts add up to those of the body. E = Z^T A
+Z is (6 P, 6 P). Source: Nicolaides, Deflation of conjugate gradients with applications
+to boundary value problems, SIAM J. Numer. Anal. 24 (1987) 355.
 
-Only cells that touch the interface or a restrained node contribute to E: in every other cell the modes are
-rigid and store no energy.
+Only cells that touch the interface or a restrained node contribute to E: in every other
+cell the modes are rigid and store no energy.
 
 The two-level preconditioner: Jacobi plus a correction by the rigid motions of all parts.
 
     z = D^-1 r + Z E^-1 Z^T r              (additive; Z and E as in coarse.py)
 
-Z^T r of a part needs only the part's own nodes, so an application costs one all-gather of six numbers per
-rank and no message to neighbours. Every sharer of a node computes its correction from the same numbers in the
-same order, so copies stay bit-identical."""
+Z^T r of a part needs only the part's own nodes, so an application costs one all-gather
+of six numbers per rank and no message to neighbours. Every sharer of a node computes
+its correction from the same numbers in the same order, so copies stay bit-identical."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def find_sharers(interface: Interface) -> Sharers:
 
 
 def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
-    """Coefficients (6, n) of motions about `centre` as those about `origin`: t - w x (centre - origin)."""
+    """Coefficients (6, n) of motions about `centre` as those about `origin`:
+    t - w x (centre - origin)."""
     out = rows.copy()
     t, w, c = out[:3], out[3:], centre - origin
     t[0] -= w[1] * c[2] - w[2] * c[1]
@@ -115,8 +117,8 @@ def _modes(sub: Subdomain, kind: I32, sharers: Sharers, parts: list[int], centre
 
 
 def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
-    """(6 P, 6 P) inverse of the sum over ranks; computed on rank 0, so that all ranks have the same bits.
-    Collective.
+    """(6 P, 6 P) inverse of the sum over ranks; computed on rank 0, so that all ranks
+    have the same bits. Collective.
     """
     comm = interface.comm
     shares = comm.gather((parts, E))
@@ -198,7 +200,8 @@ class TwoLevel:
 
 
 def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
-    """(6 n_kinds, 6 P): from all moments to the motion of each kind of node, about the common origin.
+    """(6 n_kinds, 6 P): from all moments to the motion of each kind of
+    node, about the common origin.
 
     Sums over sharers run in ascending order of rank, so that every sharer gets the same bits.
     """

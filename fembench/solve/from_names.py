@@ -1,6 +1,8 @@
-"""Build one rank's solver from the names of its methods, and count its work from their declarations.
+"""Build one rank's solver from the names of its methods, and count its
+work from their declarations.
 
-The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's is reached through petsc.py.
+The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's
+is reached through petsc.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Background grids: the coarse levels of multigrid, for any mesh.
 
-A Cartesian grid covers the body. A coarse node is a grid node with a fine node in one of the eight grid
-cells around it. The prolongator P holds the trilinear weights of each fine node, from its coordinates alone,
-for all three displacement components, so it reproduces all linear displacements, rigid motions among them,
-to single precision.
+A Cartesian grid covers the body. A coarse node is a grid node with a fine node in one
+of the eight grid cells around it. The prolongator P holds the trilinear weights of each
+fine node, from its coordinates alone, for all three displacement components, so it
+reproduces all linear displacements, rigid motions among them, to single precision.
 The next grid coarsens the one before in the same way.
 
 A slit or a soft layer may divide the body around a grid node. If one node served both sides, each would move
@@ -11,8 +11,8 @@ with the other. So a grid node is there once for each piece of the body around i
 are connected within the grid cells around it. A piece has the least name of its nodes, which is the same
 for every partition: KINDS times the least global number, plus the kind.
 
-Spacings are doubled per direction, short ones first: a mesh of cells stretched 10 : 1 is coarsened in the
-short directions alone until grid cells are about cubes.
+Spacings are doubled per direction, short ones first: a mesh of cells stretched 10 : 1
+is coarsened in the short directions alone until grid cells are about cubes.
 """
 
 from __future__ import annotations
@@ -62,14 +62,16 @@ class BackgroundGrid:
         return self.origin + self.spacing * index
 
     def coarser(self, factor: float = 2.0) -> BackgroundGrid:
-        """The next grid: the spacing times `factor` wherever it is less than `factor` times the smallest."""
+        """The next grid: the spacing times `factor` wherever it is less than
+        `factor` times the smallest."""
         short = self.spacing < factor * (1 - ON_NODE) * self.spacing.min()
         return grid_over(
             self.origin, self.spacing * (self.counts - 1), self.spacing * np.where(short, factor, 1)
         )
 
     def weights(self, x: F64) -> tuple[I64, F64]:
-        """(numbers (n, 8), weights (n, 8)) of the corners of each point's grid cell, zero weights last."""
+        """(numbers (n, 8), weights (n, 8)) of the corners of each point's grid
+        cell, zero weights last."""
         places = (x - self.origin) / self.spacing
         nearest = np.rint(places)
         s = np.where(np.abs(places - nearest) < ON_NODE, nearest, places)
@@ -109,7 +111,8 @@ class Prolongator:
 def prolongator(
     interface: Interface, grid: BackgroundGrid, x: F64, name: I64, pattern: tuple[I64, I32, I32]
 ) -> Prolongator:
-    """From a grid to the nodes at x (n, 3) with these names, connected by a matrix's pattern. Collective."""
+    """From a grid to the nodes at x (n, 3) with these names, connected by a
+    matrix's pattern. Collective."""
     corner, exact = grid.weights(x)
     weight = kernels.empty(exact.shape, "float32")
     weight[:] = exact
@@ -138,7 +141,8 @@ def prolongator(
 def _join(interface: Interface, root: I32, least: I64) -> None:
     """Lower, in place, the least names of pieces to those of all ranks. Collective.
 
-    Pieces apart on this rank may be connected through others, so a lower name may come in several steps.
+    Pieces apart on this rank may be connected through others, so a lower name
+    may come in several steps.
     """
     comm = interface.comm
     while comm.size > 1:

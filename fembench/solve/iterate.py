@@ -1,8 +1,8 @@
 """What all variants share: stopping rule, result, driver, and the distributed product.
 
-A variant (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it until the residual
-is small enough. It reads like its paper, and every name is bound before the loop: looking up attributes would
-cost half a microsecond per iteration.
+A variant (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it
+until the residual is small enough. It reads like its paper, and every name is bound
+before the loop: looking up attributes would cost half a microsecond per iteration.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -101,9 +101,10 @@ def iterate(
 ) -> CGResult:
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
-    Fixed work ends early when the residual is zero or rounding leaves no further step. A recording tracer
-    records `record` iterations and is then switched off. Raises BreakdownError on every rank alike (all
-    scalars come from all-reduces) if A or M is not positive definite.
+    Fixed work ends early when the residual is zero or rounding leaves no further
+    step. A recording tracer records `record` iterations and is then switched off.
+    Raises BreakdownError on every rank alike (all scalars come from all-reduces) if A
+    or M is not positive definite.
     """
     tracer.iteration = -1
     tracer.begin(CG)
@@ -157,10 +158,11 @@ def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
 def bind_product(
     A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
 ) -> Callable[[], float | None]:
-    """A call that computes q = A d, summed over sharers; with `overlap`, messages travel meanwhile.
+    """A call that computes q = A d, summed over sharers; with `overlap`,
+    messages travel meanwhile.
 
-    It returns d . (A_local d) if the product is fused, else None. The sum of these over ranks is <d, q>, so
-    shared dofs need no weights. Collective.
+    It returns d . (A_local d) if the product is fused, else None. The sum of these over
+    ranks is <d, q>, so shared dofs need no weights. Collective.
     """
     product, update = A.bind(d, q), interface.bind(q, tracer)
     at_interface, inside = (SPMV_INTERFACE, product.interface), (SPMV_INTERIOR, product.interior)  # M2, M1

@@ -153,9 +153,11 @@ def summed_blocks(blocks: F64, interface: Interface) -> F64:
 
 
 def inverse_of(blocks: F64) -> F64:
-    """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx; pseudo-inverses of singular ones.
+    """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx;
+    pseudo-inverses of singular ones.
 
-    A grid node all of whose fine nodes are restrained in one direction has a block without full rank.
+    A grid node all of whose fine nodes are restrained in one direction has
+    a block without full rank.
     """
     (xx, xy, zx), (_, yy, yz), (_, _, zz) = blocks.transpose(1, 2, 0)
     minors = [yy * zz - yz**2, xx * zz - zx**2, xx * yy - xy**2]
@@ -194,7 +196,8 @@ class BoundTransfer:
 
 @dataclass(frozen=True)
 class Cycle:
-    """The levels of one communicator, finest first, and what solves on the grid below the last of them."""
+    """The levels of one communicator, finest first, and what solves on the
+    grid below the last of them."""
 
     levels: tuple[Level, ...]
     transfers: tuple[BoundTransfer, ...]
@@ -236,7 +239,8 @@ def build_cycle(
 ) -> Cycle:
     """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
 
-    solve(matrix, grid, residual, correction) returns what computes the correction on that grid.
+    solve(matrix, grid, residual, correction) returns what computes
+    the correction on that grid.
     """
     comm = level.interface.comm
     levels, transfers, read, held = [level], [], NO_WORK, 0

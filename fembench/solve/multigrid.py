@@ -5,15 +5,17 @@ level a rank keeps the operator of its own cells, unassembled; only results of p
 at most SMALL nodes live on rank 0: one sum over ranks brings the residual there, one broadcast returns the
 correction.
 
-Products and vectors are in double precision. Weights, inverse blocks and the matrices of all grids are stored
-in single precision, which halves their memory and what an application reads of them.
+Products and vectors are in double precision. Weights, inverse blocks and the
+matrices of all grids are stored in single precision, which halves their memory and
+what an application reads of them.
 
 Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the assembled 3x3 diagonal
 blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
 coarsest level is solved with a dense pseudo-inverse.
 
-Every sharer of a value computes it from the same numbers in the same order, so copies stay bit-identical. But
-for rounding, the cycle depends neither on the number of ranks nor on their shares.
+Every sharer of a value computes it from the same numbers in the same order, so
+copies stay bit-identical. But for rounding, the cycle depends neither on the number
+of ranks nor on their shares.
 
 apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates. The
 tracer also sums the phases of each level: the mesh is 1, the small levels on rank 0 together are the last.
@@ -108,7 +110,8 @@ class OnOneRank:
 
 
 def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
-    """The sum of the matrices of all ranks, in ascending order of rank, with all nodes interior."""
+    """The sum of the matrices of all ranks, in ascending order of
+    rank, with all nodes interior."""
     numbers = np.unique(np.concatenate([piece for piece, _ in pieces]))
     n, keys, blocks = len(numbers), [], []
     for piece, (indptr, rows, columns, values) in pieces:
@@ -126,8 +129,8 @@ def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
 
 
 def _small_cycle(matrix: LevelMatrix, bind: Bind, grid: BackgroundGrid) -> Cycle:
-    """The levels of one rank down to a direct solution, the first multiplied by `bind`; not traced level by
-    level."""
+    """The levels of one rank down to a direct solution, the first multiplied by `bind`;
+    not traced level by level."""
     comm, one = alone(), np.ones(matrix.n, np.int32)
     tracer = NullTracer()
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
@@ -187,7 +190,8 @@ class Multigrid:
 
 
 def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
-    """(n_active,) decades, below KINDS, by which its stiffest cell is softer than the body. Collective."""
+    """(n_active,) decades, below KINDS, by which its stiffest cell is softer
+    than the body. Collective."""
     if isinstance(A.mu, float):
         return np.zeros(sub.n_active, np.int64)
     stiffest = np.zeros(sub.n_nodes)
@@ -202,9 +206,11 @@ def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
 
 
 def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
-    """The grid below the mesh: twice the size of its cells, or three times where they differ. Collective.
+    """The grid below the mesh: twice the size of its cells, or three times
+    where they differ. Collective.
 
-    Sizes are those of the cells whose global numbers are multiples of a stride: the same for every partition.
+    Sizes are those of the cells whose global numbers are multiples of a stride:
+    the same for every partition.
     """
     stride = max(comm.allreduce(sub.n_cells) // SAMPLE, 1)
     corners = sub.x[sub.cells[sub.global_cells % stride == 0]]

@@ -6,9 +6,10 @@
     sym    3x3 blocks, every pair of nodes once                  fused with d . q
     ebe    element by element, no matrix                         fused with d . q
 
-Rows and columns of restrained dofs are zero, with a diagonal of one. Nothing here communicates: shared rows
-are partial, and their sum over the sharers is the row of the assembled matrix. methods/storages.py declares
-what each storage costs and names its builder below.
+Rows and columns of restrained dofs are zero, with a diagonal of one. Nothing
+here communicates: shared rows are partial, and their sum over the sharers is the
+row of the assembled matrix. methods/storages.py declares what each storage costs
+and names its builder below.
 
 Products rebuilt from a matrix's arrays, so that the matrix can move to another rank.
 
@@ -184,7 +185,8 @@ def scalar_rows(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
 
 
 def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, NDArray, F64]:
-    """Blocks as scalar compressed rows (indptr int64, columns int32, entries), columns ascending."""
+    """Blocks as scalar compressed rows (indptr int64, columns int32,
+    entries), columns ascending."""
     length = np.diff(indptr)
     scalar_indptr = np.zeros(3 * length.size + 1, np.int64)
     np.cumsum(np.repeat(3 * length, 3), out=scalar_indptr[1:])

@@ -2,13 +2,15 @@
 
 `solve.petsc_matrix` builds the matrix; this module holds the library, KSP and its times.
 
-Residuals are |r|_2, unpreconditioned, as in `solve.cg`. Without a preconditioner PETSc is asked for its
-"natural" norm, sqrt(<r, r>), which is the same number with one pass and one reduction less.
+Residuals are |r|_2, unpreconditioned, as in `solve.cg`. Without a preconditioner
+PETSc is asked for its "natural" norm, sqrt(<r, r>), which is the same number with one
+pass and one reduction less.
 
-Phases, from PETSc's log: MatMult without its scatters -> cg.spmv_interior, VecScatterBegin -> cg.send,
-VecScatterEnd -> cg.wait, dots and norms with their reductions -> cg.dot, vector updates -> cg.axpy,
-PCApply -> cg.precond. Preconditioners other than none and jacobi multiply inside PCApply: for those, only
-PCApply is separated and the rest is left in cg.
+Phases, from PETSc's log: MatMult without its scatters -> cg.spmv_interior,
+VecScatterBegin -> cg.send, VecScatterEnd -> cg.wait, dots and norms with their
+reductions -> cg.dot, vector updates -> cg.axpy, PCApply -> cg.precond. Preconditioners
+other than none and jacobi multiply inside PCApply: for those, only PCApply is separated
+and the rest is left in cg.
 """
 
 from __future__ import annotations
@@ -75,9 +77,9 @@ def version() -> str:
 class PetscSolver:
     """One rank's PETSc matrix and KSP, built once and reused by every solve.
 
-    `precond` is none, jacobi or gamg (with the rigid-body modes as near-null space); `options` are
-    PETSc's own ("-ksp_type", "pipecg", …) and override everything else. Collective. Raises InputError for
-    names and options that PETSc does not know.
+    `precond` is none, jacobi or gamg (with the rigid-body modes as near-null space);
+    `options` are PETSc's own ("-ksp_type", "pipecg", …) and override everything else.
+    Collective. Raises InputError for names and options that PETSc does not know.
     """
 
     def __init__(
@@ -105,7 +107,8 @@ class PetscSolver:
         self._split = self.ksp.getPC().getType() in _priced()
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's unsummed load. Collective.
+        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's
+        unsummed load. Collective.
 
         `record` has no effect: spans of single iterations are not known inside PETSc. Raises
         BreakdownError on every rank alike if A or M is not positive definite.

@@ -1,4 +1,5 @@
-"""Conjugate gradients with one non-blocking all-reduce, hidden behind product and preconditioner.
+"""Conjugate gradients with one non-blocking all-reduce, hidden behind
+product and preconditioner.
 
 Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
 Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4.
@@ -9,12 +10,13 @@ Symbols (x r alpha beta gamma as in cg.py)
     m = M^-1 w             q = M^-1 s
     n = A m                z = A q                      only m and n are computed, the others recur
 
-Rounding. Recurrences instead of products let r drift away from f - A x. On a solid clamped at one face and
-solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| with 30 k equations and 14 |r| with 150 k; |r| never reaches
-1e-11 |f|. The remedy is residual replacement (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose, SIAM
-J. Matrix Anal. Appl. 39 (2018) 426-450), here at fixed intervals: every REPLACE iterations, four products
-recompute r w s z from x and p, which is 8 % more products. Then |f - A x| = |r|, and 1e-11 |f| takes one
-iteration more than the standard variant.
+Rounding. Recurrences instead of products let r drift away from f - A x. On a solid
+clamped at one face and solved to |r| = 2e-9 |f|, |f - A x| is 4 |r| with 30 k equations
+and 14 |r| with 150 k; |r| never reaches 1e-11 |f|. The remedy is residual replacement
+(S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose, SIAM J. Matrix Anal. Appl.
+39 (2018) 426-450), here at fixed intervals: every REPLACE iterations, four products
+recompute r w s z from x and p, which is 8 % more products. Then |f - A x| = |r|, and
+1e-11 |f| takes one iteration more than the standard variant.
 
 Phases as in cg.py; starting the all-reduce is cg.send, waiting for it cg.allreduce.
 """
@@ -41,7 +43,8 @@ REPLACE = variant_of("pipelined").replace  # iterations between two residual rep
 
 
 class PipelinedCG:
-    """Ghysels and Vanroose: the all-reduce of an iteration travels while n = A M^-1 w is computed.
+    """Ghysels and Vanroose: the all-reduce of an iteration travels
+    while n = A M^-1 w is computed.
 
     `replace`: iterations between two residual replacements, 0 for none.
     """

@@ -1,4 +1,5 @@
-"""Preconditioners M^-1 of conjugate gradients: symmetric, positive definite, consistent on shared dofs.
+"""Preconditioners M^-1 of conjugate gradients: symmetric, positive
+definite, consistent on shared dofs.
 
     none          M = I
     jacobi        the diagonal of the assembled A
@@ -8,9 +9,11 @@
     two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
     multigrid     a V-cycle on background grids (multigrid.py)
 
-`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own passes. The cost of
-each is declared in methods/preconditioners.py, which also names the function that builds it.
-apply() runs inside the phase cg.precond, and leaves that phase for the interface's own where it communicates.
+`inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own
+passes. The cost of each is declared in methods/preconditioners.py, which also names
+the function that builds it.
+apply() runs inside the phase cg.precond, and leaves that phase for the
+interface's own where it communicates.
 """
 
 from __future__ import annotations
@@ -74,7 +77,8 @@ class Diagonal:
 
 
 class ChebyshevPreconditioner:
-    """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of `degree` - 1 on [largest / RATIO, largest]."""
+    """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of `degree` - 1 on
+    [largest / RATIO, largest]."""
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
@@ -142,7 +146,8 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
 
 
 def inverted(blocks: F64) -> F64:
-    """(n, 6) inverses of assembled blocks (n, 3, 3), as xx yy zz xy yz zx. Raises BreakdownError."""
+    """(n, 6) inverses of assembled blocks (n, 3, 3), as xx yy zz xy yz
+    zx. Raises BreakdownError."""
     inverse = np.linalg.inv(blocks)[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
     if not (inverse[:, :3] > 0).all():
         raise BreakdownError("a diagonal block of A is not positive definite: is the mesh inverted?")
@@ -150,7 +155,8 @@ def inverted(blocks: F64) -> F64:
 
 
 def reciprocals(blocks: F64) -> F64:
-    """(3 n,) reciprocals of the diagonal of assembled blocks (n, 3, 3). Raises BreakdownError."""
+    """(3 n,) reciprocals of the diagonal of assembled blocks (n, 3,
+    3). Raises BreakdownError."""
     entries = blocks.diagonal(axis1=1, axis2=2).reshape(-1)
     if not (entries > 0).all():
         raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")

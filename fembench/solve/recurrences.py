@@ -12,10 +12,12 @@ F64 = NDArray[np.float64]
 
 
 def staggered(n: int, count: int) -> list[F64]:
-    """`count` vectors (n,), each beginning nine cache lines further into its page than the last.
+    """`count` vectors (n,), each beginning nine cache lines further
+    into its page than the last.
 
-    A pass walks up to eleven vectors in step. If all begin at the same offset of a huge page, they compete
-    for the same cache sets; measured cost: 20 % (nine vectors) to 40 % (eleven) of a pass.
+    A pass walks up to eleven vectors in step. If all begin at the same offset of a
+    huge page, they compete for the same cache sets; measured cost: 20 % (nine vectors)
+    to 40 % (eleven) of a pass.
     """
     line, page = 8, 512  # doubles
     stride = -(-n // page) * page + 9 * line

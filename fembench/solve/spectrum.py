@@ -1,4 +1,5 @@
-"""The largest eigenvalue of D^-1 A, from the Lanczos matrix of a few conjugate-gradient steps.
+"""The largest eigenvalue of D^-1 A, from the Lanczos matrix of a
+few conjugate-gradient steps.
 
 Source: Saad, Iterative Methods, 2nd ed., section 6.7.3: alpha and beta of CG are the entries of the
 Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A from inside, extremes first.
@@ -27,8 +28,9 @@ def largest_eigenvalue(
 ) -> float:
     """A lower bound, close after 12 steps. Collective.
 
-    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start (n,) is consistent. If A
-    is singular, the search ends where a direction stores no energy. 1 if A is zero.
+    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start
+    (n,) is consistent. If A is singular, the search ends where a direction stores
+    no energy. 1 if A is zero.
     """
     r, d = start.copy(), precondition(start)
     alphas: list[float] = []
@@ -50,7 +52,8 @@ def largest_eigenvalue(
 
 
 def hashed(numbers: NDArray[np.int64]) -> F64:
-    """(3 n,) noise in [-1, 1) by global number of a node: the same on all sharers, for every partition.
+    """(3 n,) noise in [-1, 1) by global number of a node: the same on all
+    sharers, for every partition.
 
     The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
     """

@@ -1,13 +1,14 @@
 """Is one configuration faster than another?
 
-Only if the interval of the ratio excludes 1 and the gain exceeds the A/A noise: the difference found when a
-configuration is compared with itself in the same session.
+Only if the interval of the ratio excludes 1 and the gain exceeds the A/A noise: the
+difference found when a configuration is compared with itself in the same session.
 
 The captured gain, (e - w) / (e - i), and its interval by Fieller's theorem.
 
-E. C. Fieller, Some problems in interval estimation, J. Roy. Statist. Soc. B 16 (1954) 175-185. The interval
-contains every g for which Student's test does not reject a mean of zero for (e - w) - g (e - i). If it does
-not reject a denominator of zero either, the interval is unbounded: there is nothing to capture."""
+E. C. Fieller, Some problems in interval estimation, J. Roy. Statist. Soc. B 16 (1954)
+175-185. The interval contains every g for which Student's test does not reject a mean
+of zero for (e - w) - g (e - i). If it does not reject a denominator of zero either, the
+interval is unbounded: there is nothing to capture."""
 
 import math
 from typing import NamedTuple
@@ -34,8 +35,9 @@ class Comparison(NamedTuple):
     def half_width(self) -> float:
         """Half the width of the interval, divided by the ratio; inf without an interval.
 
-        Measuring until this is small enough, whatever the ratio, keeps the rate of false alarms
-        (docs/statistics.md); stopping at the first favourable verdict does not.
+        Measuring until this is small enough, whatever the ratio, keeps the
+        rate of false alarms (docs/statistics.md); stopping at the first
+        favourable verdict does not.
         """
         return (self.interval.high - self.interval.low) / 2 / self.ratio if self.interval else math.inf
 
@@ -52,13 +54,14 @@ class Comparison(NamedTuple):
 def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
     """Compare times that were measured in turns: a[i] just before or after b[i].
 
-    The ratio is the median of a[i] / b[i]; its interval comes from order statistics. A disturbance that hits
-    both members of a pair cancels. The only assumptions are that pairs are independent of each other and
-    that, in the median, the order within a pair favours neither. Reverse the order in every second pair;
-    otherwise a host that slows down steadily favours whichever runs first. There is no interval for fewer
-    than six pairs or if a sample is nan. Without `noise`, nothing is called faster. With a noise of 0 and
-    identical ratios, a difference in the last digit of the clock counts. Raises ValueError if the numbers of
-    samples differ or if a sample is not positive.
+    The ratio is the median of a[i] / b[i]; its interval comes from order statistics. A
+    disturbance that hits both members of a pair cancels. The only assumptions are that
+    pairs are independent of each other and that, in the median, the order within a pair
+    favours neither. Reverse the order in every second pair; otherwise a host that slows
+    down steadily favours whichever runs first. There is no interval for fewer than six
+    pairs or if a sample is nan. Without `noise`, nothing is called faster. With a noise
+    of 0 and identical ratios, a difference in the last digit of the clock counts.
+    Raises ValueError if the numbers of samples differ or if a sample is not positive.
     """
     if len(a) != len(b):
         raise ValueError(f"paired samples differ in number: {len(a)} and {len(b)}")
@@ -69,20 +72,23 @@ def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: fl
 
 
 def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
-    """Compare times that were not measured in turns: the ratio of medians, Welch's interval on logarithms.
+    """Compare times that were not measured in turns: the ratio of medians,
+    Welch's interval on logarithms.
 
-    Assumes independent, approximately lognormal samples, at least three of each (`ratio_unpaired`). Changes
-    of the host over time count as noise here; if turns are possible, pairs need fewer samples.
+    Assumes independent, approximately lognormal samples, at least three of each
+    (`ratio_unpaired`). Changes of the host over time count as noise here; if turns are
+    possible, pairs need fewer samples.
     """
     ratio = ratio_unpaired(a, b, level)
     return Comparison(ratio.value, ratio.interval, min(len(a), len(b)), noise)
 
 
 def noise_of_series(samples: Samples) -> float:
-    """A/A noise within one series: |median ratio of neighbours - 1|; inf for fewer than FEWEST_NOISE.
+    """A/A noise within one series: |median ratio of neighbours - 1|; inf
+    for fewer than FEWEST_NOISE.
 
-    Neighbours are compared in pairs, like two configurations measured in turns. Raises ValueError if a
-    sample is not positive.
+    Neighbours are compared in pairs, like two configurations measured in turns. Raises
+    ValueError if a sample is not positive.
     """
     x = np.asarray(samples, dtype=float)
     half = len(x) // 2
@@ -92,8 +98,9 @@ def noise_of_series(samples: Samples) -> float:
 def median_ratio(a: Samples, b: Samples) -> float:
     """The median of a[i] / b[i]; for an even number, the geometric mean of the middle two.
 
-    The ratio of b to a is thus the inverse of that of a to b. The arithmetic mean of 1/2 and 2 is above 1
-    and would favour b. The result is nan if a sample is nan. Raises ValueError if one is not positive.
+    The ratio of b to a is thus the inverse of that of a to b. The arithmetic mean of
+    1/2 and 2 is above 1 and would favour b. The result is nan if a sample is nan.
+    Raises ValueError if one is not positive.
     """
     x, y = _positive(a), _positive(b)
     return math.exp(median(np.log(x / y))) if len(x) else math.nan
@@ -121,9 +128,9 @@ class Moments(NamedTuple):
 def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
     """The moments along the last axis of three series of samples.
 
-    `equal` and `weighted` of the same length count as pairs; otherwise as independent series. `ideal` is
-    independent of both, and exact if it is a single number. The degrees of freedom are those of the shortest
-    series, which is conservative.
+    `equal` and `weighted` of the same length count as pairs; otherwise as independent
+    series. `ideal` is independent of both, and exact if it is a single number. The
+    degrees of freedom are those of the shortest series, which is conservative.
     """
     e, w, i = equal, weighted, ideal
     n = e.shape[-1]

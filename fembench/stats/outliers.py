@@ -1,7 +1,7 @@
 """Which of several equal things is slow: rates of all of them, measured in the same rounds.
 
-Rates are divided by the typical rate of their round, so that whatever hits all things alike cancels. A thing
-is slow if both statements hold:
+Rates are divided by the typical rate of their round, so that whatever hits all things
+alike cancels. A thing is slow if both statements hold:
 
     relevant   the interval of its ratio to the typical thing ends below 1 - RELEVANT. All intervals hold
                together with probability LEVEL (Sidak's correction for the number of tests); therefore a set
@@ -46,10 +46,12 @@ class Ratios(NamedTuple):
 
 
 def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> Ratios:
-    """Compare (n, rounds) positive rates of n things of one kind; column r is round r of all of them.
+    """Compare (n, rounds) positive rates of n things of one kind; column r
+    is round r of all of them.
 
-    `tests`: number of ratios whose intervals hold together, these and others (default: n). Raises ValueError
-    for fewer than FEWEST_ALIKE things or FEWEST_ROUNDS rounds, or a rate that is not positive.
+    `tests`: number of ratios whose intervals hold together, these and others (default:
+    n). Raises ValueError for fewer than FEWEST_ALIKE things or FEWEST_ROUNDS rounds, or
+    a rate that is not positive.
     """
     x = np.asarray(rates, dtype=float)
     if x.ndim != 2 or x.shape[0] < FEWEST_ALIKE or x.shape[1] < FEWEST_ROUNDS:

@@ -8,9 +8,10 @@ assumptions.
 
 Samples grouped in runs: the run is the unit of the statistics.
 
-The sets of one run share a processor speed, a placement in memory and other load on the host. They show how
-precisely the time of that run is known, but not how much the next run will differ. An interval over pooled
-sets misses the true value in half of all cases (docs/statistics.md)."""
+The sets of one run share a processor speed, a placement in memory and other load on
+the host. They show how precisely the time of that run is known, but not how much the
+next run will differ. An interval over pooled sets misses the true value in half of all
+cases (docs/statistics.md)."""
 
 import functools
 import math
@@ -34,7 +35,8 @@ class Ratio(NamedTuple):
 
 
 def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median of independent samples, such as runs, or ratios within pairs.
+    """The interval of the median of independent samples, such as
+    runs, or ratios within pairs.
 
     Six or more samples: order statistics, which assume nothing about the distribution and cover with
     probability `level` or more. Three to five: Student's t on logarithms, which assumes approximately
@@ -50,10 +52,11 @@ def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """Student's interval of the geometric mean, on logarithms; None for fewer than three samples.
+    """Student's interval of the geometric mean, on logarithms; None
+    for fewer than three samples.
 
-    Assumes independent, approximately lognormal samples, whose geometric mean is their median. None if one
-    is not positive or is nan, or if all are identical.
+    Assumes independent, approximately lognormal samples, whose geometric mean is their
+    median. None if one is not positive or is nan, or if all are identical.
     """
     return _by_student(samples, level, 0)
 
@@ -61,8 +64,8 @@ def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 def next_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     """Student's prediction interval for one more sample, on logarithms.
 
-    Assumes independent, approximately lognormal samples, and that the next one has the same distribution.
-    None in the same cases as `log_interval`.
+    Assumes independent, approximately lognormal samples, and that the next one has the
+    same distribution. None in the same cases as `log_interval`.
     """
     return _by_student(samples, level, 1)
 
@@ -86,8 +89,8 @@ def _spread(x: Array) -> bool:
 
 
 def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Array]:
-    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2; for one sample more,
-    those of `next_interval`."""
+    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >=
+    2; for one sample more, those of `next_interval`."""
     logs = np.log(x)
     n = logs.shape[-1]
     half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) * math.sqrt(more + 1 / n)
@@ -95,12 +98,13 @@ def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Arra
 
 
 def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
-    """Ratio of medians of samples that were not measured in turns; Welch's interval, on logarithms.
+    """Ratio of medians of samples that were not measured in turns;
+    Welch's interval, on logarithms.
 
-    Assumes approximately lognormal samples, independent within and between a and b; the two spreads may
-    differ. There is no interval if a or b has fewer than three samples, if a sample is not positive or is
-    nan, or if neither a nor b has a spread. Give one sample per run (its median): the sets of one run are not
-    independent.
+    Assumes approximately lognormal samples, independent within and between a and b; the
+    two spreads may differ. There is no interval if a or b has fewer than three samples,
+    if a sample is not positive or is nan, or if neither a nor b has a spread. Give one
+    sample per run (its median): the sets of one run are not independent.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     value = median(x) / median(y) if len(x) and len(y) and median(y) else math.nan
@@ -111,10 +115,12 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 
 
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of the ratio of geometric means, along the last axes of a (..., n) and b (..., m).
+    """(low, high) of the ratio of geometric means, along the last axes of
+    a (..., n) and b (..., m).
 
-    Welch's degrees of freedom, capped at those of two equal series of the shorter length: if one series is
-    much shorter, its spread is known too poorly to justify the value of the formula.
+    Welch's degrees of freedom, capped at those of two equal series of the shorter
+    length: if one series is much shorter, its spread is known too poorly to
+    justify the value of the formula.
     """
     x, y = np.log(a), np.log(b)
     u, v = (z.var(axis=-1, ddof=1) / z.shape[-1] for z in (x, y))
@@ -127,10 +133,12 @@ def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
-    """(P,) intervals of the ranks' shares from (n, P) shares, each row measured on all ranks at once.
+    """(P,) intervals of the ranks' shares from (n, P) shares, each row
+    measured on all ranks at once.
 
-    `typical_interval` of each column: it assumes independent rows and, for fewer than six, an approximately
-    lognormal share of each rank. None for fewer than three rows. No share exceeds 1, hence no interval does.
+    `typical_interval` of each column: it assumes independent rows and, for fewer than
+    six, an approximately lognormal share of each rank. None for fewer than three rows.
+    No share exceeds 1, hence no interval does.
     """
     found = (typical_interval(column, level) for column in np.asarray(shares, dtype=float).T)
     return tuple(each and each._replace(high=min(each.high, 1.0)) for each in found)
@@ -162,11 +170,12 @@ class ByRun(NamedTuple):
 def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
     """The typical time from n_runs series of sets, one series per run.
 
-    `interval` is `typical_interval` of the runs' medians: it assumes independent runs, and an approximately
-    lognormal distribution if there are only three to five. `within` assumes that the sets of a run are
-    independent given the run, and needs six of them. `apart`: the intervals of two runs are disjoint at the
-    level of `range_level`, so that equal runs are called apart in less than one case in twenty, however many
-    runs there are.
+    `interval` is `typical_interval` of the runs' medians: it assumes independent runs,
+    and an approximately lognormal distribution if there are only three to five.
+    `within` assumes that the sets of a run are independent given the run, and needs six
+    of them. `apart`: the intervals of two runs are disjoint at the level of
+    `range_level`, so that equal runs are called apart in less than one case in twenty,
+    however many runs there are.
     """
     medians = tuple(median(run) for run in runs)
     joint = [found for run in runs if (found := median_interval(run, range_level(len(runs), level)))]
@@ -180,10 +189,11 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
 
 
 def range_level(n: int, level: float = LEVEL) -> float:
-    """The level for each of n intervals such that, for equal runs, all overlap with probability `level`.
+    """The level for each of n intervals such that, for equal runs, all
+    overlap with probability `level`.
 
-    Two intervals are disjoint only if their centres differ by more than the sum of their half-widths.
-    Therefore `level` itself suffices for up to five intervals; for more, 1 - 5 (1 - level) / n follows
-    Tukey's studentized range.
+    Two intervals are disjoint only if their centres differ by more than the sum of
+    their half-widths. Therefore `level` itself suffices for up to five intervals; for
+    more, 1 - 5 (1 - level) / n follows Tukey's studentized range.
     """
     return 1 - (1 - level) * min(1.0, 5 / max(n, 1))

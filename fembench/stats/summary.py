@@ -35,12 +35,14 @@ def median(samples: Samples) -> float:
 
 
 def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median between two order statistics; None for fewer than six samples (at 95 %).
+    """The interval of the median between two order statistics; None for fewer
+    than six samples (at 95 %).
 
-    Assumes independent samples of one distribution, of whatever kind. Conservative: it covers with
-    probability `level` or more (96.9 % for six samples, 99.2 % for eight), and its own `level` says which.
-    Samples that depend on their neighbours, or that are grouped in runs, are not independent: see
-    `runs.by_run`. None if a sample is nan, which cannot be ordered.
+    Assumes independent samples of one distribution, of whatever kind. Conservative: it
+    covers with probability `level` or more (96.9 % for six samples, 99.2 % for eight),
+    and its own `level` says which. Samples that depend on their neighbours, or that
+    are grouped in runs, are not independent: see `runs.by_run`. None if a sample is
+    nan, which cannot be ordered.
     """
     k, covered = order_statistics(len(samples), level)
     x = np.sort(np.asarray(samples, dtype=float))
@@ -58,7 +60,8 @@ def fewest_for(level: float = LEVEL) -> int:
 
 @functools.lru_cache(maxsize=256)
 def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median with probability >= `level`.
+    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median
+    with probability >= `level`.
 
     k is the largest such number, counted from 1; 0 if even the extremes do not reach `level`.
     """
@@ -73,9 +76,11 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
 
 
 def precision(samples: Samples, level: float = LEVEL) -> float:
-    """How far the interval of the median reaches from it, relative to the median; inf without an interval.
+    """How far the interval of the median reaches from it, relative to the
+    median; inf without an interval.
 
-    0.02 means that both ends of `median_interval` lie within 2 % of the median, with its assumptions.
+    0.02 means that both ends of `median_interval` lie within 2 % of the
+    median, with its assumptions.
     """
     middle, ends = median(samples), median_interval(samples, level)
     if ends is None or not middle > 0:
@@ -90,7 +95,8 @@ def quartile_spread(samples: Samples) -> float:
 
 
 def drift(samples: Samples) -> float:
-    """Median of the last third over that of the first, minus 1; nan for fewer than three samples.
+    """Median of the last third over that of the first, minus 1; nan
+    for fewer than three samples.
 
     The samples are in the order in which they were measured; a positive drift means that times grew. This is
     an estimate without an interval: in 18 % of all series of twelve steady samples that scatter by 5 %, it

@@ -15,9 +15,9 @@ def _inner(name: str) -> Any:
 
 
 class HeardTracer:
-    """`tracer`, calling `begun(phase)` after the stamp that opens a span, `ending(phase)` before the stamp
-    that closes it, and `reached(iteration)` when the iteration is set. What these calls take belongs to the
-    span."""
+    """`tracer`, calling `begun(phase)` after the stamp that opens a span,
+    `ending(phase)` before the stamp that closes it, and `reached(iteration)` when the
+    iteration is set. What these calls take belongs to the span."""
 
     def __init__(self, tracer: TracerLike, begun: Hear, ending: Hear, reached: Hear) -> None:
         self._tracer, self._begun, self._ending, self._reached = tracer, begun, ending, reached

@@ -1,16 +1,18 @@
 """A lab: separate hosts on one Linux machine, to measure on unequal hosts without having any.
 
-Each host is a network namespace, a control group (CPUs, CPU time), a host name and an /etc/hosts. MPI starts
-its daemons on them through an agent in place of ssh and talks TCP. Everything carries the prefix of labs,
-and a state file lists it before it is made, so that `down` finds all of it also after a kill.
+Each host is a network namespace, a control group (CPUs, CPU time), a host name and an
+/etc/hosts. MPI starts its daemons on them through an agent in place of ssh and talks
+TCP. Everything carries the prefix of labs, and a state file lists it before it is made,
+so that `down` finds all of it also after a kill.
 
-A slow host gets its fraction of each millisecond of its CPUs; a tenant gets the rest (lab_tenant.py). So it
-is slow regardless of how ranks wait. A kernel quota replaces the tenant if the host shares its CPUs with
-another one, or if the cluster file asks for it. The kernel grants quotas in periods of 5 ms and checks them
-every 4 ms. Therefore work shorter than about 20 ms is not slowed evenly, and the result depends on how ranks
-wait. If they sleep (Open MPI 5), they save quota: total times are right, but a host that waits a lot looks
-faster than it is. If they spin, they use up their quota: times per unit of work are right, but total times
-are too long.
+A slow host gets its fraction of each millisecond of its CPUs; a tenant gets the rest
+(lab_tenant.py). So it is slow regardless of how ranks wait. A kernel quota replaces the
+tenant if the host shares its CPUs with another one, or if the cluster file asks for it.
+The kernel grants quotas in periods of 5 ms and checks them every 4 ms. Therefore work
+shorter than about 20 ms is not slowed evenly, and the result depends on how ranks wait.
+If they sleep (Open MPI 5), they save quota: total times are right, but a host that
+waits a lot looks faster than it is. If they spin, they use up their quota: times per
+unit of work are right, but total times are too long.
 
     /run/fembench-labs/NAME/state.json   what there is       …/hosts   MPI host file
     /run/fembench-labs/NAME/agent        AGENT HOST COMMAND: runs COMMAND on HOST, as ssh does

@@ -1,7 +1,9 @@
-"""The control groups of a lab: CPUs and CPU time of each host and its tenant (Linux, versions 1 and 2).
+"""The control groups of a lab: CPUs and CPU time of each host and its
+tenant (Linux, versions 1 and 2).
 
-One group per host below one group per lab, in every hierarchy that holds the controllers cpu and cpuset.
-Only groups whose names begin with the prefix of labs are made, entered or removed.
+One group per host below one group per lab, in every hierarchy that holds the
+controllers cpu and cpuset. Only groups whose names begin with the prefix of labs
+are made, entered or removed.
 
 The network of a lab, as commands: one namespace per host, joined by a bridge in the head's namespace.
 

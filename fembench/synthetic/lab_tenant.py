@@ -1,9 +1,11 @@
-"""The tenant of a slow host: a process that takes the rest of a CPU's time, in turns of one millisecond.
+"""The tenant of a slow host: a process that takes the rest of a CPU's time,
+in turns of one millisecond.
 
-A CFS quota would do the same on average, but not within an iteration. The kernel checks it once per tick
-(4 ms), so a rank at a quarter of the time computes in bursts of 4 ms every 16 ms. Between them the CPU is
-idle and its caches are lost, and the host may be up to eight times as slow (docs/decisions/0007). A tenant in
-a real-time class follows the clock and keeps the CPU awake.
+A CFS quota would do the same on average, but not within an iteration. The kernel checks
+it once per tick (4 ms), so a rank at a quarter of the time computes in bursts of 4 ms
+every 16 ms. Between them the CPU is idle and its caches are lost, and the host may be
+up to eight times as slow (docs/decisions/0007). A tenant in a real-time class follows
+the clock and keeps the CPU awake.
 
 `lab` starts it as a script: python lab_tenant.py SPEED CPU GROUP..., with the groups to join.
 """
@@ -20,7 +22,8 @@ LEAST = 0.06  # smallest speed of a host: the kernel reserves 5 % of each CPU fo
 
 
 def start(speed: float, cpu: int, groups: Sequence[Path]) -> bool:
-    """Start a tenant on one CPU in these control groups; False if the system refuses its scheduling class.
+    """Start a tenant on one CPU in these control groups; False if the system
+    refuses its scheduling class.
 
     It outlives this process and ends when its groups are removed.
     """

@@ -1,10 +1,13 @@
-"""Emulated slowness: a rank of speed s takes 1/s of the time for all it computes (SYNTHETIC, rule E8).
+"""Emulated slowness: a rank of speed s takes 1/s of the time for all it
+computes (SYNTHETIC, rule E8).
 
-Every job has one `Slowness` per rank, made by `slowness_of`. If nothing is emulated, it is `FULL_SPEED`: its
-methods do nothing, and it leaves the tracer alone, so no iteration pays for it. Otherwise the rank waits
-after each compute phase until the phase has lasted (its processor time) x dilation / s. The work is real;
-only its duration is stretched. Messages are not stretched. Dilation slows all ranks alike, so that several
-ranks can share a core and still run side by side: with a dilation of F each computes for 1/F of the time.
+Every job has one `Slowness` per rank, made by `slowness_of`. If nothing is emulated,
+it is `FULL_SPEED`: its methods do nothing, and it leaves the tracer alone, so no
+iteration pays for it. Otherwise the rank waits after each compute phase until the
+phase has lasted (its processor time) x dilation / s. The work is real; only its
+duration is stretched. Messages are not stretched. Dilation slows all ranks alike, so
+that several ranks can share a core and still run side by side: with a dilation of F
+each computes for 1/F of the time.
 
 The processor time of a phase is the least that the same work has taken on this rank so far. A single
 measurement also contains cold caches, other ranks that compute at that moment and other users of the core. An
@@ -19,10 +22,11 @@ Ranks of a host take turns: if there is time to spare, a rank computes at the be
 the end of its phase. All ranks begin a phase together, and would slow each other down if they computed at the
 same time.
 
-While they wait, ranks that share a core sleep, to make room for each other; ranks with a core each spin,
-which keeps the core warm. A phase cannot last less than its work takes. What exceeds its time, or a sleep
-that ends late because all cores are busy, is made up for in the next phases, which wait less. At dilation 1
-the fastest ranks never wait, and so show the noise of the machine.
+While they wait, ranks that share a core sleep, to make room for each other; ranks with
+a core each spin, which keeps the core warm. A phase cannot last less than its work
+takes. What exceeds its time, or a sleep that ends late because all cores are busy, is
+made up for in the next phases, which wait less. At dilation 1 the fastest ranks never
+wait, and so show the noise of the machine.
 """
 
 from __future__ import annotations
@@ -84,11 +88,12 @@ FULL_SPEED = FullSpeed()
 
 
 class EmulatedSlowness:
-    """The slowdown of this rank's computing: compute phases last `factor` times the least processor time of
-    their work so far.
+    """The slowdown of this rank's computing: compute phases last `factor` times the
+    least processor time of their work so far.
 
-    `turn` in [0, 1) says when in a phase the rank computes: at its begin, or later by that part of the time
-    to spare. `changes` maps iterations to the factor from there on.
+    `turn` in [0, 1) says when in a phase the rank computes: at its begin,
+    or later by that part of the time to spare. `changes` maps iterations
+    to the factor from there on.
     """
 
     def __init__(
@@ -116,15 +121,16 @@ class EmulatedSlowness:
         self._count: Counter[Same] = Counter()
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
-        """The tracer to measure with, in which compute phases last as long as they must. Ranks at full speed
-        among slower ones keep theirs."""
+        """The tracer to measure with, in which compute phases last as long as they
+        must. Ranks at full speed among slower ones keep theirs."""
         if self.factor == 1 and not self._changes:
             return tracer
         return HeardTracer(tracer, self.begin, self.end, self.follow)
 
     def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
-        """From now on phases do other work than before, known by this name, or other amounts of the same work
-        (1 if not given): half of it takes half the time. All of it takes `heavier` times as long."""
+        """From now on phases do other work than before, known by this name, or other
+        amounts of the same work (1 if not given): half of it takes half the time. All
+        of it takes `heavier` times as long."""
         self._work, self._amounts, self._heavier, self._before = work, amounts, heavier, (-1, -1)
 
     def follow(self, iteration: int) -> None:
@@ -142,8 +148,9 @@ class EmulatedSlowness:
         self._learning, self._taught, self._late = on, not on, 0
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
-        """Turns of unstretched work, for up to `seconds` on rank 0 and up to `most` turns; no turns at
-        full speed. The least times that are found hold afterwards. Collective."""
+        """Turns of unstretched work, for up to `seconds` on rank 0 and up to
+        `most` turns; no turns at full speed. The least times that are found
+        hold afterwards. Collective."""
         begin, done = time.perf_counter(), 0
         self._learn(True)
         while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
@@ -154,11 +161,11 @@ class EmulatedSlowness:
     def agree(
         self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
     ) -> None:
-        """Let the ranks of a host go by one time per unit of work, the least or the median of those that they
-        have found. Collective.
+        """Let the ranks of a host go by one time per unit of work, the least or the
+        median of those that they have found. Collective.
 
-        `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which it has none is not
-        compared. All ranks have made as many iterations.
+        `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which
+        it has none is not compared. All ranks have made as many iterations.
         """
         here, mine = host_key(), self.spent(units)
         found = [other for name, other in comm.allgather((here, mine)) if name == here]
@@ -168,16 +175,16 @@ class EmulatedSlowness:
             self._least[same] *= scale.get(ALIKE.get(same[-1], REST), 1.0)
 
     def share(self, comm: Comm) -> None:
-        """From now on the ranks of a host go by the least time that any of them has found for work of that
-        name. Collective."""
+        """From now on the ranks of a host go by the least time that any of them has
+        found for work of that name. Collective."""
         here = host_key()
         everyone = comm.allgather((here, self._least))
         keep_least(self._least, [other for name, other in everyone if name == here])
         self._taught = True
 
     def spent(self, units: Mapping[str, float]) -> dict[str, float]:
-        """Kind of work -> least time per unit of what was done since the last call; the same kinds on all
-        ranks. Kinds of which there are no units are left out."""
+        """Kind of work -> least time per unit of what was done since the last call; the
+        same kinds on all ranks. Kinds of which there are no units are left out."""
         found: dict[str, float] = {}
         for same, times in self._count.items():
             kind, amount = ALIKE.get(same[-1], REST), self._amounts.get(same[-1], 1.0)
@@ -239,10 +246,11 @@ def slowness_of(
     turn: float = 0.0,
     wait_until: Callable[[int], None] | None = None,
 ) -> Slowness:
-    """The slowness of one rank in a job of these speeds; `FULL_SPEED` on every rank if nothing is emulated.
+    """The slowness of one rank in a job of these speeds; `FULL_SPEED` on every
+    rank if nothing is emulated.
 
-    `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until` replaces sleeping or
-    spinning.
+    `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`
+    replaces sleeping or spinning.
     """
     if dilate == 1 and not changes and all(speed == 1 for speed in speeds):
         return FULL_SPEED

@@ -1,5 +1,5 @@
-"""Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change; "1,0.85,1:0.7" for
-nodes (SYNTHETIC)."""
+"""Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change;
+"1,0.85,1:0.7" for nodes (SYNTHETIC)."""
 
 import math
 import re
@@ -35,7 +35,8 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
 
 
 def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
-    """The changes in order of iteration, the first one being `start` at 0; () if the text is empty.
+    """The changes in order of iteration, the first one being `start` at
+    0; () if the text is empty.
 
     Raises InputError.
     """
@@ -66,7 +67,8 @@ class NodeSpeed(NamedTuple):
 
 
 def parse_nodes(text: str) -> tuple[NodeSpeed, ...]:
-    """The emulated nodes in "1,0.85,1:0.7,1:1:0.3": SPEED, SPEED:MEMORY or SPEED:MEMORY:LOAD for each.
+    """The emulated nodes in "1,0.85,1:0.7,1:1:0.3": SPEED, SPEED:MEMORY or
+    SPEED:MEMORY:LOAD for each.
 
     MEMORY is the speed of the cores if it is not given. Raises InputError.
     """

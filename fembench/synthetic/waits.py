@@ -23,7 +23,8 @@ def glance_at_clock() -> int:
 
 
 def timer_slack(slack: int) -> int:
-    """Let this thread's sleeps end up to `slack` ns late; returns the slack before, 0 outside Linux.
+    """Let this thread's sleeps end up to `slack` ns late; returns the
+    slack before, 0 outside Linux.
 
     Linux's default is 50 microseconds, to save power.
     """
@@ -37,8 +38,8 @@ def timer_slack(slack: int) -> int:
 def sleep_until(moment: int) -> None:
     """Give the processor away until `moment`, spinning over the last 30 microseconds.
 
-    The thread's other sleeps stay as coarse as they are: ranks that wait for messages take naps, and more
-    frequent naps take more processor time from ranks that compute.
+    The thread's other sleeps stay as coarse as they are: ranks that wait for messages
+    take naps, and more frequent naps take more processor time from ranks that compute.
     """
     left = moment - time.perf_counter_ns()
     if left > SPIN:

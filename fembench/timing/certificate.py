@@ -1,8 +1,10 @@
-"""The clock certificate (rule C2): which clock a run may use, checked before and after the run.
+"""The clock certificate (rule C2): which clock a run may use,
+checked before and after the run.
 
-The processor's counter may be used if it ticks at a constant rate, also in sleep states (`constant_tsc`,
-`nonstop_tsc`; guaranteed on AArch64), if the kernel has not rejected it, and if repeated calibrations against
-CLOCK_MONOTONIC_RAW agree within 1e-4. A run uses the cheapest clock that may be used and records why.
+The processor's counter may be used if it ticks at a constant rate, also in sleep states
+(`constant_tsc`, `nonstop_tsc`; guaranteed on AArch64), if the kernel has not rejected
+it, and if repeated calibrations against CLOCK_MONOTONIC_RAW agree within 1e-4. A run
+uses the cheapest clock that may be used and records why.
 """
 
 import platform
@@ -76,7 +78,8 @@ class Certifier:
         self._agree = agree
 
     def start(self) -> ClockCertificate:
-        """The clock to use, its rate and its costs. Takes about 25 ms; `finish` decides on `certified`.
+        """The clock to use, its rate and its costs. Takes about 25 ms;
+        `finish` decides on `certified`.
 
         `tsc` falls back to the system's clock and gives the reason. Collective.
         """
@@ -132,8 +135,9 @@ class Certifier:
         )
 
     def finish(self) -> ClockCertificate:
-        """The certificate of the whole run. It has the counter's rate over the whole run: pass that rate to
-        the tracer before reading times. Takes 10 ms with the counter."""
+        """The certificate of the whole run. It has the counter's rate over
+        the whole run: pass that rate to the tracer before reading times.
+        Takes 10 ms with the counter."""
         begin, end = self._begin, _stamp(self.clock)
         whole = clocks.rate_between(begin, end)
         if self.clock.name != "tsc":

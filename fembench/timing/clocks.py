@@ -1,7 +1,7 @@
 """The clocks of runs by name: how each is read, its rate, and the cost of one reading.
 
-`tsc` is the processor's counter (x86-64 TSC, AArch64 CNTVCT): reference time, not core cycles. Its
-rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
+`tsc` is the processor's counter (x86-64 TSC, AArch64 CNTVCT): reference time, not core
+cycles. Its rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
 """
 
 import difflib
@@ -60,7 +60,8 @@ def check_name(name: str) -> None:
 
 
 def open_clock(name: str, *, ticks_per_second: float | None = None) -> Clock:
-    """The named clock. Without `ticks_per_second` the counter is calibrated now, which takes 10 ms.
+    """The named clock. Without `ticks_per_second` the counter is
+    calibrated now, which takes 10 ms.
 
     Raises InputError for an unknown name, and for the counter if it cannot be read here.
     """
@@ -110,8 +111,9 @@ def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
 def quantum_ns(clock: Clock) -> float:
     """The resolution of the clock: its smallest common step, or infinity if it never moved.
 
-    A step is common if it makes up at least a tenth of all non-zero differences. Some processors add 1 to a
-    counter that is read twice within one step; that is not its resolution.
+    A step is common if it makes up at least a tenth of all non-zero
+    differences. Some processors add 1 to a counter that is read twice within
+    one step; that is not its resolution.
     """
     return smallest_usual_step(differences(clock)) / clock.ticks_per_second * 1e9
 

@@ -1,8 +1,9 @@
 """The cost of reading each clock, measured as in Ferreira (2006), Section 5.2.
 
-Each timer is called 100 times, each call between two readings of the processor's counter. The table shows the
-best, worst and mean difference. The cost of the counter's own reading is not subtracted; the row `rdtsc`
-shows it. Rows `C` call the timers from C, as Ferreira did; rows `Python` call them from Python.
+Each timer is called 100 times, each call between two readings of the processor's
+counter. The table shows the best, worst and mean difference. The cost of the counter's
+own reading is not subtracted; the row `rdtsc` shows it. Rows `C` call the timers from
+C, as Ferreira did; rows `Python` call them from Python.
 """
 
 import time
@@ -58,8 +59,9 @@ def run_experiment(
 ) -> Experiment:
     """Time `calls` calls of every available timer.
 
-    `wtime` is MPI's clock as a Python function, `wtime_address` the address of its C function; without them,
-    their rows are left out. Without the compiled module, `perf_counter_ns` is the reference.
+    `wtime` is MPI's clock as a Python function, `wtime_address` the address of its C
+    function; without them, their rows are left out. Without the compiled module,
+    `perf_counter_ns` is the reference.
     """
     if not clocks.has_tsc():
         rows = [

@@ -1,7 +1,7 @@
 """The tracer: time per phase, and the individual spans of selected iterations.
 
-`make_tracer` returns the compiled tracer (`_tracer.pyx`), which stamps in C. `NullTracer` has the same
-interface and does nothing.
+`make_tracer` returns the compiled tracer (`_tracer.pyx`), which stamps in C.
+`NullTracer` has the same interface and does nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -112,11 +112,12 @@ class NullTracer:
 
 
 def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
-    """One call that runs many. Each step is (phase, call, …); its calls together form one span of the phase.
-    A phase given as `Traffic` adds the messages to the span.
+    """One call that runs many. Each step is (phase, call, …); its calls together form
+    one span of the phase. A phase given as `Traffic` adds the messages to the span.
 
-    The call returns the sum of the numbers that its calls return, or None if none returns a number. The
-    compiled tracer stamps and calls from C, at half the cost of the same lines in Python.
+    The call returns the sum of the numbers that its calls return, or None if none
+    returns a number. The compiled tracer stamps and calls from C, at half the cost
+    of the same lines in Python.
     """
     carry = getattr(tracer, "carry", NullTracer().carry)
     messages = [carry(*head[1:]) if isinstance(head, Traffic) else 0 for head, *_ in steps]
@@ -145,8 +146,9 @@ def make_tracer(
 ) -> TracerLike:
     """A tracer on the named clock, for up to `capacity` stored spans.
 
-    `ticks_per_second` is 1e9 for every clock except `tsc`, whose rate comes from its certificate. Raises
-    InputError if the tracer is not compiled, ValueError for a clock that cannot be read here.
+    `ticks_per_second` is 1e9 for every clock except `tsc`, whose rate comes from its
+    certificate. Raises InputError if the tracer is not compiled, ValueError for a
+    clock that cannot be read here.
     """
     if compiled is None:
         raise InputError(
@@ -158,7 +160,8 @@ def make_tracer(
 class span:
     """`with span(tracer, READ): …` for set-up code; loops call begin and end.
 
-    It is a class because a generator-based context manager adds 10 microseconds outside any phase.
+    It is a class because a generator-based context manager adds 10
+    microseconds outside any phase.
     """
 
     __slots__ = ("_phase", "_tracer")

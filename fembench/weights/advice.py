@@ -23,7 +23,8 @@ class Advice(NamedTuple):
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """owner (host or rank) -> its ideal share: the largest fraction of the others' time that it can save.
+    """owner (host or rank) -> its ideal share: the largest fraction of the
+    others' time that it can save.
 
     Without X, T = W / (S - s_X); with it, T = W / S at best. The gain is s_X / S.
     """
@@ -52,17 +53,18 @@ def advise(
 ) -> Advice:
     """The verdict on weights, from the same number of equal and weighted runs timed in turns.
 
-    "no gain": the interval does not show a gain, or the noise exceeds it. "none": a single turn, whose noise
-    is unknown. "not proven": too few turns for an interval; the text says what was observed and what to do
-    next. It names `captured`, the captured gain, only if that is positive: it is computed at the speeds of
-    each run, so it may be negative although the time is less.
+    "no gain": the interval does not show a gain, or the noise exceeds it. "none": a
+    single turn, whose noise is unknown. "not proven": too few turns for an interval;
+    the text says what was observed and what to do next. It names `captured`, the
+    captured gain, only if that is positive: it is computed at the speeds of each run,
+    so it may be negative although the time is less.
 
     "disturbed": nothing follows from runs beside foreign work, if `disturbed` says by what.
 
-    `shares` follow from the speeds of the ranks. `owners` names for each rank what could be left out: its
-    host, or the rank itself if all are on one host. `noise` is the A/A noise of the session (default: that of
-    the two series). `without` maps an owner to the times of runs without it. Raises InputError if that owner
-    has no rank.
+    `shares` follow from the speeds of the ranks. `owners` names for each rank what
+    could be left out: its host, or the rank itself if all are on one host. `noise` is
+    the A/A noise of the session (default: that of the two series). `without` maps an
+    owner to the times of runs without it. Raises InputError if that owner has no rank.
     """
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)

@@ -1,6 +1,7 @@
 """Shares in the formats of other programs: METIS, MPI host files.
 
-The format of METIS follows the source code that reads it (METIS 5, gpmetis -tpwgts: 'part = share').
+The format of METIS follows the source code that reads it (METIS 5,
+gpmetis -tpwgts: 'part = share').
 """
 
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from fembench.records.weights import Weights, shares_of
 
 
 def metis(weights: Weights) -> str:
-    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line per part; the shares sum to 1."""
+    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line per
+    part; the shares sum to 1."""
     return "".join(f"{part} = {share:.9f}\n" for part, share in enumerate(shares_of(weights)))
 
 

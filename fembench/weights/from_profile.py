@@ -1,13 +1,16 @@
-"""Rule `rate` from a machine profile: it needs no run, and mixes the phases as a CG solve does.
+"""Rule `rate` from a machine profile: it needs no run, and mixes
+the phases as a CG solve does.
 
     c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
 
-with the speeds S in cells per second of a rank, for the largest part that was measured, while all ranks of
-its host compute.
+with the speeds S in cells per second of a rank, for the largest part that was measured,
+while all ranks of its host compute.
 
-The ranks of one host were measured in the same visits, and most disturbances affect them all;
-therefore they are compared visit by visit. S_p is the median over visits of the geometric mean of the host's
-ranks, times the median ratio of the rank's speed to that mean.
+The ranks of one host were measured in the same visits, and most
+disturbances affect them all;
+therefore they are compared visit by visit. S_p is the median over
+visits of the geometric mean of the host's ranks, times the median ratio
+of the rank's speed to that mean.
 """
 
 from collections.abc import Sequence
@@ -119,8 +122,8 @@ def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list
 def _intervals(phases: Sequence[Sequence[Array]], repeats: Array) -> tuple[Interval | None, ...]:
     """95 % intervals of the shares, from one vector of shares per visit.
 
-    Visit k of every phase gives vector k, as far as the phase with the fewest visits goes. The assumptions
-    are those of `share_intervals`.
+    Visit k of every phase gives vector k, as far as the phase with the fewest visits
+    goes. The assumptions are those of `share_intervals`.
     """
     n = min(len(s) for samples in phases for s in samples)
     cost = sum(

@@ -4,10 +4,11 @@
     interval   95 %, for all hosts together
     cause      of a slow host: its quota, another load, a core, its memory, its processor; "" if none is known
 
-The statement is that of `fembench nodes` if it measured the hosts, else that of three or more runs on the
-same hosts, one sample per run. Runs whose ranks take turns on cores, or beside foreign work, say nothing
-about hosts. A host is slow only if its whole interval lies below 1 - RELEVANT: no other host is named.
-Nothing is planned from a disturbed measurement.
+The statement is that of `fembench nodes` if it measured the hosts, else that of three
+or more runs on the same hosts, one sample per run. Runs whose ranks take turns on
+cores, or beside foreign work, say nothing about hosts. A host is slow only if its
+whole interval lies below 1 - RELEVANT: no other host is named. Nothing is planned
+from a disturbed measurement.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +58,11 @@ class HostSpeeds:
 
     @property
     def planned(self) -> dict[str, float]:
-        """{host: speed} to give work by; {} if none is slow enough to matter, or nothing may be planned.
+        """{host: speed} to give work by; {} if none is slow enough to matter,
+        or nothing may be planned.
 
-        A host that is not shown to be slow counts as typical; so does one that another load keeps busy now.
+        A host that is not shown to be slow counts as typical; so does one that
+        another load keeps busy now.
         """
         found = {h.name: h.speed if h.slow and not by_load(h.cause) else 1.0 for h in self.hosts}
         return found if not self.disturbed and min(found.values(), default=1.0) < FAST else {}

@@ -2,9 +2,9 @@
 
 Equal tasks per host, from the time of each host alone (Ferreira 2006, Section 5.7).
 
-Ferreira measured how many times slower one host is than another, and gave the faster one that many times
-the equal tasks. Alone, each host must run as many tasks as in the run on all hosts; otherwise the times are
-not comparable.
+Ferreira measured how many times slower one host is than another, and gave the faster
+one that many times the equal tasks. Alone, each host must run as many tasks as in the
+run on all hosts; otherwise the times are not comparable.
 
 Target shares from measured times: the rules `time` and `comm`; `rate` is in from_profile.py.
 
@@ -57,11 +57,13 @@ class EqualFinish(NamedTuple):
 def time_shares(cost: npt.ArrayLike) -> Shares:
     """Rule `time`: shares ~ 1 / cost, from (n, P) costs of any run, equal or not.
 
-    Each row (a set, or the median of a run) was measured on all ranks at once and gives one vector of shares:
-    a disturbance that slows all ranks alike cancels. The result is the median over rows, with the interval of
-    `share_intervals`, which assumes independent rows; None for fewer than three. The returned costs are
-    inversely proportional to these shares, so that shares and costs give the same ratio of two ranks; their
-    geometric mean is that of the ranks' median costs. Raises InputError if a cost is not positive.
+    Each row (a set, or the median of a run) was measured on all ranks at once and
+    gives one vector of shares: a disturbance that slows all ranks alike cancels. The
+    result is the median over rows, with the interval of `share_intervals`, which
+    assumes independent rows; None for fewer than three. The returned costs are
+    inversely proportional to these shares, so that shares and costs give the same
+    ratio of two ranks; their geometric mean is that of the ranks' median costs. Raises
+    InputError if a cost is not positive.
     """
     c = np.atleast_2d(np.asarray(cost, float))
     if c.ndim != 2 or not c.size or not np.all(np.isfinite(c) & (c > 0)):
@@ -93,11 +95,12 @@ def comm_shares(
     cells: int,
     rounds: int = 20,
 ) -> EqualFinish:
-    """Rule `comm`: all ranks finish together, including communication, which depends on the partition.
+    """Rule `comm`: all ranks finish together, including communication,
+    which depends on the partition.
 
-    `communication(shares)` gives the (P,) seconds C_p of a partition with these shares. The result is the
-    round with the least predicted time, since interface sizes may jump between rounds and prevent
-    convergence.
+    `communication(shares)` gives the (P,) seconds C_p of a partition with these shares.
+    The result is the round with the least predicted time, since interface sizes may
+    jump between rounds and prevent convergence.
     """
     c = np.asarray(cost, float)
     if not c.size or not np.all(np.isfinite(c) & (c > 0)):
@@ -133,8 +136,9 @@ ONE_KIND = "all cells count as equally expensive; a part of expensive cells woul
 def by_time(records: Sequence[Record]) -> Weights:
     """Rule `time`: each rank's cells per second in any runs of the same ranks.
 
-    The sets of one run are not independent. With several records, each run is therefore one sample (an
-    interval needs three). With one record, its sets are the samples, and a note says so.
+    The sets of one run are not independent. With several records, each run is
+    therefore one sample (an interval needs three). With one record, its sets are the
+    samples, and a note says so.
     """
     check_same(records)
     seen = pooled(records)
@@ -158,9 +162,11 @@ def by_finish(records: Sequence[Record], communication: Communication) -> Weight
 
 
 def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
-    """Rule `tasks`: runs on each host alone -> slowness -> a number of equal tasks per host, `ranks` in all.
+    """Rule `tasks`: runs on each host alone -> slowness -> a number of equal
+    tasks per host, `ranks` in all.
 
-    Without `ranks`, the slowest host gets one task. Records of one host are pooled by their median.
+    Without `ranks`, the slowest host gets one task. Records of one host
+    are pooled by their median.
     """
     check_same(records, but=("host set", "CPU model"))
     alone: dict[str, list[float]] = {}
@@ -237,10 +243,11 @@ def _rank(host: str, share: float, interval: Interval | None, cost: float) -> Ra
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
-    """How many of `total` equal tasks each host gets (at least one), to minimise max(tasks x time).
+    """How many of `total` equal tasks each host gets (at least one), to
+    minimise max(tasks x time).
 
-    Each further task goes to the host that would finish all of its tasks soonest. 8 tasks at 7.7 : 1 become
-    7 and 1.
+    Each further task goes to the host that would finish all of its tasks soonest. 8
+    tasks at 7.7 : 1 become 7 and 1.
     """
     t = _positive(times)
     if total < len(t):

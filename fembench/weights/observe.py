@@ -1,8 +1,8 @@
 """What each rank of a record did: cells, computing, communicating, waiting.
 
-Computing is assembly and the compute phases of CG. A rank's own cost of communication is packing, sending and
-unpacking messages. Waiting is the time in the waits and all-reduces of CG. One set is one sample of all ranks
-at once.
+Computing is assembly and the compute phases of CG. A rank's own cost of communication
+is packing, sending and unpacking messages. Waiting is the time in the waits and
+all-reduces of CG. One set is one sample of all ranks at once.
 """
 
 from collections.abc import Sequence

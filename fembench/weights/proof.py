@@ -116,11 +116,12 @@ def too_short(records: Sequence[Record]) -> str:
 
 
 def over_own_ideal(records: Sequence[Record]) -> Array:
-    """(n,) time of each run over its ideal: no rank waits, and all compute at their speeds in that run.
+    """(n,) time of each run over its ideal: no rank waits, and all compute
+    at their speeds in that run.
 
-    Drift between runs cancels, and so does the dependence of a rank's speed on the size of its part. What
-    remains is waiting and communicating, which depend on the shares. The gain, not this ratio, says whether
-    the run as a whole takes less time.
+    Drift between runs cancels, and so does the dependence of a rank's speed on the size
+    of its part. What remains is waiting and communicating, which depend on the shares.
+    The gain, not this ratio, says whether the run as a whole takes less time.
     """
     ideals = [ideal_seconds(r.mesh.n_cells, 1.0 / np.median(observe(r).cost, axis=0)) for r in records]
     return np.divide(run_seconds(records), ideals)

@@ -1,4 +1,5 @@
-"""How time falls as processors are added: speedup, efficiency, the laws of Amdahl and Gustafson, bounds.
+"""How time falls as processors are added: speedup, efficiency, the laws of
+Amdahl and Gustafson, bounds.
 
     T   time                     S   speedup          E   efficiency = S / P
     f   sequential fraction of the one-processor time (Amdahl)
@@ -28,7 +29,8 @@ Array = npt.NDArray[np.float64]
 
 
 class CapturedGain(NamedTuple):
-    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is the whole possible gain, 0 none of it."""
+    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is the whole
+    possible gain, 0 none of it."""
 
     value: float  # nan if there is nothing to capture
     interval: Interval | None  # None: too few samples, or nothing to capture
@@ -61,12 +63,14 @@ def imbalance(busy: npt.ArrayLike) -> Array:
 
 
 def captured_gain(equal: Samples, weighted: Samples, ideal: float | Samples) -> CapturedGain:
-    """Captured gain of mean times, with Fieller's interval; `ideal` is one number or a series of samples.
+    """Captured gain of mean times, with Fieller's interval; `ideal` is one
+    number or a series of samples.
 
-    If there are as many equal as weighted runs, they count as pairs measured in turns. Pairs (or runs) are
-    assumed independent and approximately normal. The interval is None for fewer than three, or if no series
-    has any spread (the clock did not resolve it). If six or more do not show that equal runs are slower than
-    the ideal, there is nothing to capture.
+    If there are as many equal as weighted runs, they count as pairs measured in turns.
+    Pairs (or runs) are assumed independent and approximately normal. The interval is
+    None for fewer than three, or if no series has any spread (the clock did not
+    resolve it). If six or more do not show that equal runs are slower than the ideal,
+    there is nothing to capture.
     """
     e, w, i = (np.atleast_1d(np.asarray(v, float)) for v in (equal, weighted, ideal))
     if not (len(e) and len(w) and len(i)):
@@ -125,9 +129,11 @@ def amdahl_fraction(g: float, processors: float) -> float:
 
 
 def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
-    """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups of a problem of fixed size.
+    """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups
+    of a problem of fixed size.
 
-    Raises InputError for fewer than three different P, including the base P = 1: fewer cannot test a law.
+    Raises InputError for fewer than three different P, including the base P =
+    1: fewer cannot test a law.
     """
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p
@@ -136,7 +142,8 @@ def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
 
 
 def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
-    """g by least squares in P - S = g (P - 1), from scaled speedups of problems that grow with P.
+    """g by least squares in P - S = g (P - 1), from scaled speedups of
+    problems that grow with P.
 
     Raises InputError as `fit_amdahl` does.
     """

@@ -89,8 +89,9 @@ def _foreign_share(launch: NodesLaunch) -> float:
 
 
 def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
-    """The verdict beside foreign work on all nodes: a node is slow if that cannot be all that it lacks, or if
-    a quota of its own is the cause; of the others, nothing is said."""
+    """The verdict beside foreign work on all nodes: a node is slow if that
+    cannot be all that it lacks, or if a quota of its own is the cause; of
+    the others, nothing is said."""
     if not share or verdict.verdict == "not compared":
         return verdict
     slow = [one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]
@@ -137,7 +138,8 @@ def _compare_nodes(nodes: Sequence[NodeSamples], quantity: Quantity, tests: int)
 
 
 def _compare_cores(nodes: Sequence[NodeSamples], tests: int) -> _Compared | None:
-    """Every core against the same one of other nodes, or, with too few of them, against its node's cores.
+    """Every core against the same one of other nodes, or, with too few of
+    them, against its node's cores.
 
     Entries are [node * ranks + core]. None: nothing to compare with.
     """

@@ -47,7 +47,8 @@ def run(
     timeout: seconds; 0: none
     tell: called with each line of progress
 
-    Raises InputError for a case that cannot run, and RunFailedError if it fails. Ctrl-C ends the job.
+    Raises InputError for a case that cannot run, and RunFailedError if it
+    fails. Ctrl-C ends the job.
     """
     _check_least(0, timeout=timeout)
     case = case_of(mesh, fields)
@@ -151,7 +152,8 @@ def machine(
     hostfile: str = "",
     tell: Tell | None = None,
 ) -> Profile:
-    """Measure the speeds of the ranks and, with `network`, the messages between them; write the profile.
+    """Measure the speeds of the ranks and, with `network`, the messages
+    between them; write the profile.
 
     ranks: 0: one per slot of the hosts
     path: file of the profile, which `predict` reads

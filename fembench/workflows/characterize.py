@@ -52,7 +52,8 @@ def characterized(
     settings: NetworkSettings = USUAL,
     command: str,
 ) -> Profile:
-    """The speeds of the ranks and, with `network`, the messages between them; written to `output`, if given.
+    """The speeds of the ranks and, with `network`, the messages between them;
+    written to `output`, if given.
 
     ranks: 0: one per slot of the hosts
     add_to: file of a profile of the same ranks, of which only the network is measured; also the output
@@ -158,11 +159,13 @@ def measured_profile(
     scratch: Path,
     what: str = "characterize",
 ) -> Profile:
-    """The profile of the hosts of these ranks, perhaps with their network; arguments as of `characterized`.
+    """The profile of the hosts of these ranks, perhaps with their network;
+    arguments as of `characterized`.
 
     known: the profile, if its speeds are measured. what: begins each line of progress about speeds
 
-    Raises InputError, also if the ranks of the network are not those of the profile, or RunFailedError.
+    Raises InputError, also if the ranks of the network are not those of the
+    profile, or RunFailedError.
     """
     if known is None:
         job = speeds_job(ranks, quick=quick, emulate=emulate, dilate=dilate, command=command)

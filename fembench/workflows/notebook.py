@@ -74,7 +74,8 @@ class Runs(Sequence[Record]):
         return f"<p>{self!r}</p>{self.overview()._repr_html_()}"
 
     def where(self, condition: Callable[[Record], bool]) -> Runs:
-        """The runs that meet a condition: `runs.where(lambda r: r.verdict.status == "VALID")`."""
+        """The runs that meet a condition: `runs.where(lambda r:
+        r.verdict.status == "VALID")`."""
         return Runs(filter(condition, self), self.source)
 
     @cached_property
@@ -97,9 +98,9 @@ class Runs(Sequence[Record]):
     def speedup(self, quantity: str = "cg", base: int = 0) -> Table:
         """Speedup and efficiency of one time, with the base of every row.
 
-        `quantity` is a phase or a sum of the report ("cg", "assembly", "assembly + cg", "run", …); `base` is
-        the number of ranks of the base, 0 for the fewest. Raises InputError for an unknown quantity, or if
-        nothing ran on `base` ranks.
+        `quantity` is a phase or a sum of the report ("cg", "assembly", "assembly + cg",
+        "run", …); `base` is the number of ranks of the base, 0 for the fewest. Raises
+        InputError for an unknown quantity, or if nothing ran on `base` ranks.
         """
         known = list(dict.fromkeys(name for r in self.results for name in r.times))
         if known and quantity not in known:
@@ -111,8 +112,8 @@ class Runs(Sequence[Record]):
         return weights_table(self.results)
 
     def plot(self, name: str) -> Plot:
-        """A plot of the report by its name, which a notebook shows. Raises InputError, with the names of all
-        plots, for another one."""
+        """A plot of the report by its name, which a notebook shows. Raises InputError,
+        with the names of all plots, for another one."""
         from fembench.report.plots.gallery import gallery
 
         found = {plot.name: plot for plot in gallery(self.results)}

@@ -50,7 +50,8 @@ class Placed:
 
 
 def placed(record: Path | str, *, machine: Path | str) -> Placed:
-    """The best placement of the parts of a run on the hosts of a machine profile with a network.
+    """The best placement of the parts of a run on the hosts of a
+    machine profile with a network.
 
     Raises InputError.
     """

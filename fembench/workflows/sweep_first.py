@@ -41,9 +41,11 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
 
 
 def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
-    """Find the slow hosts, as `fembench nodes` does, unless the campaign has begun or they are known.
+    """Find the slow hosts, as `fembench nodes` does, unless the campaign
+    has begun or they are known.
 
-    The slow ones are named with the cause. A failure is said, and the campaign goes on without.
+    The slow ones are named with the cause. A failure is said, and
+    the campaign goes on without.
     """
     if not _wants_nodes(there, folder):
         return

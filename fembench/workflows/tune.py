@@ -1,12 +1,13 @@
 """The closed loop: speeds -> weights -> partition -> gain.
 
-An equal run shows the speeds of the ranks, from which weights are computed; the mesh of the next run is
-partitioned by them. A further round is not always better: a rank with less work may seem faster than it is
-(its part fits into a cache, or it saves its CPU quota while it waits). Therefore the weights whose own run
-was fastest are compared with equal shares.
+An equal run shows the speeds of the ranks, from which weights are computed; the mesh
+of the next run is partitioned by them. A further round is not always better: a rank
+with less work may seem faster than it is (its part fits into a cache, or it saves its
+CPU quota while it waits). Therefore the weights whose own run was fastest are
+compared with equal shares.
 
-If the slowest host (or emulated rank) can contribute little, the others also run without it, so that its
-benefit is measured and not only computed.
+If the slowest host (or emulated rank) can contribute little, the others also run
+without it, so that its benefit is measured and not only computed.
 """
 
 from collections.abc import Callable
@@ -70,7 +71,8 @@ def tune_case(
     timeout: float = 600.0,
     command: str,
 ) -> Tuned:
-    """Run with equal shares, derive weights from the speeds, run with them; then prove the gain in pairs.
+    """Run with equal shares, derive weights from the speeds, run with them;
+    then prove the gain in pairs.
 
     results: folder; by default results/tune-MESH. output: file for the weights; by default in that folder
     rounds: at most, each deriving weights. pairs: of equal and weighted runs, at least six to prove a gain
@@ -111,7 +113,8 @@ def close_the_loop(
     pairs: int = 6,
     can_do_without: Callable[[str], bool] = lambda host: True,
 ) -> Trail:
-    """Measure and compute weights in up to `rounds` rounds, then time equal and weighted runs in turns.
+    """Measure and compute weights in up to `rounds` rounds, then time equal
+    and weighted runs in turns.
 
     The timings of the comparison are not those from which the weights were computed.
     can_do_without: whether ranks can be started on all hosts except this one.
@@ -144,7 +147,8 @@ def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
 def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Trail, pairs: int) -> None:
     """Run with equal shares, with the weights, and without the weakest, in turns.
 
-    The order is reversed in every second turn, so that a host that slows down steadily favours none.
+    The order is reversed in every second turn, so that a host that slows
+    down steadily favours none.
     """
     weighted = equal.with_(shares=as_text(trail.weights))
     contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]

@@ -1,1 +1,2 @@
-"""The measurements of the five source theses, repeated, and the methods that nothing else needs."""
+"""The measurements of the five source theses, repeated, and the
+methods that nothing else needs."""

@@ -34,7 +34,8 @@ class Attempts:
     def each(
         self, wanted: Sequence[tuple[str, Callable[[], Made | None]]], line: Callable[[Made], str]
     ) -> list[Made]:
-        """Results of all (name, function to measure it); a failure is reported, and the next one runs.
+        """Results of all (name, function to measure it); a failure is
+        reported, and the next one runs.
 
         Raises AllocationLostError.
         """

@@ -73,7 +73,8 @@ def listing(study: Study) -> str:
 
 
 def explanation(study: Study, only: tuple[str, ...] = ()) -> str:
-    """A study on one screen; with `only`, just what these experiments measure and what to look at."""
+    """A study on one screen; with `only`, just what these experiments
+    measure and what to look at."""
     head = [f"{study.name}: {study.sentence}", f"Source: {study.source}.", ""]
     about = {
         "What the source did": study.did,

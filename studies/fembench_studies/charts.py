@@ -35,7 +35,8 @@ def grouped(
     columns: int = 3,
     height: float = 3.2,
 ) -> Plot:
-    """Bars side by side, one group per category. `line`: dashed line at this height; `top`: end of all y."""
+    """Bars side by side, one group per category. `line`: dashed line at this
+    height; `top`: end of all y."""
     with canvas.figure(len(panels), columns=columns, height=height) as (drawn, axes_of):
         for axes, panel in zip(axes_of, panels):
             width = 0.84 / len(panel.series)

@@ -1,4 +1,5 @@
-"""The claims of a study, judged: what was found beside the limit, with an interval over repetitions.
+"""The claims of a study, judged: what was found beside the limit, with
+an interval over repetitions.
 
 A claim limits an error, or asks for a quantity of at least some size. The median repetition is judged. Its
 interval is that of the median (order statistics for six or more repetitions, Student's for three to five).
@@ -53,7 +54,8 @@ class StudyClaim:
 def ratio_claim(
     what: str, limit: float, predicted: float, measured: Sequence[float], reason: str = ""
 ) -> StudyClaim:
-    """The claim that a predicted time is within `limit` per cent of the measured ones (repetitions)."""
+    """The claim that a predicted time is within `limit` per cent of the
+    measured ones (repetitions)."""
     middle, ends = float(np.median(measured)), typical_interval(measured)
     low, high = (ends.low, ends.high) if ends else (math.nan, math.nan)
     found, least, most = (100 * (predicted / t - 1) for t in (middle, high, low))
@@ -61,7 +63,8 @@ def ratio_claim(
 
 
 def error_claim(what: str, limit: float, errors: Sequence[float], reason: str = "") -> StudyClaim:
-    """The claim that an error without a sign, in per cent, is at most `limit`; one error per repetition."""
+    """The claim that an error without a sign, in per cent, is at most
+    `limit`; one error per repetition."""
     return StudyClaim(what, limit, *_typical(errors), reason)
 
 

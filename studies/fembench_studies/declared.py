@@ -62,7 +62,8 @@ class DeclaredPage(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our side and the source's, which an expression calls `side`, and other names that it may use."""
+    """Our side and the source's, which an expression calls `side`, and
+    other names that it may use."""
 
     here: object
     thesis: object
@@ -181,5 +182,6 @@ class Captions(Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def captions(study: str) -> Captions:
-    """The texts in captions.toml of a study's package such as 'thesis_000'. Raises InputError."""
+    """The texts in captions.toml of a study's package such as
+    'thesis_000'. Raises InputError."""
     return read_toml(Path(__file__).parent / study / "captions.toml", Captions)

@@ -1,4 +1,5 @@
-"""A study run: what is missing is measured, then its page is written, with all tables, plots and exports."""
+"""A study run: what is missing is measured, then its page is written, with
+all tables, plots and exports."""
 
 import contextlib
 from collections.abc import Sequence
@@ -47,7 +48,8 @@ def _nothing(request: StudyRequest, attempts: Attempts) -> str:
 
 
 def publish(folder: Path, title: str, outcome: StudyOutcome, only: Sequence[str] = ()) -> Path:
-    """Write the page into the study's folder; returns index.html. `only`: its experiments; () means all."""
+    """Write the page into the study's folder; returns index.html. `only`: its
+    experiments; () means all."""
     target = folder / report_name(only)
     judged = [Section("Claims", [], outcome.judged)]
     sections = [s for s in (*judged, *outcome.sections) if s.plots or any(t.rows for t in s.tables)]

@@ -1,4 +1,5 @@
-"""Every study in one sentence, in a module of its own: help pages import nothing else of the studies."""
+"""Every study in one sentence, in a module of its own: help pages import
+nothing else of the studies."""
 
 SENTENCES = {
     "thesis-000": "run times of farm programs as intervals, in closed form, on a park of 32 machines",

@@ -107,7 +107,8 @@ class Study(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(e.name for e in self.experiments)
 
     def chosen(self, text: str) -> tuple[str, ...]:
-        """The experiments in 'E7,E9', in the study's order; () for '', which means all. Raises InputError."""
+        """The experiments in 'E7,E9', in the study's order; () for '', which
+        means all. Raises InputError."""
         asked = [name.strip() for name in text.split(",") if name.strip()]
         unknown = next((name for name in asked if name not in self.names), None)
         if unknown is not None or bool(text) != bool(asked):

@@ -1,8 +1,9 @@
 """The one door to matplotlib: figures, axes and SVG in one style.
 
-Figures are made without pyplot, so there is no global state, and no window opens. SVG keeps text as text.
-Identifiers are salted with the plot's name, so that several plots fit into one page and equal records give
-equal files. Colours are those of Okabe and Ito, which colour-blind readers can distinguish.
+Figures are made without pyplot, so there is no global state, and no window opens. SVG
+keeps text as text. Identifiers are salted with the plot's name, so that several plots
+fit into one page and equal records give equal files. Colours are those of Okabe and
+Ito, which colour-blind readers can distinguish.
 """
 
 import contextlib

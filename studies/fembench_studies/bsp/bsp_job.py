@@ -20,7 +20,8 @@ class PolicyRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ProgramJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The input of the ranks: one program, the runs to make of it, and the number of repetitions."""
+    """The input of the ranks: one program, the runs to make of it, and
+    the number of repetitions."""
 
     program: Literal["shear-sort", "fractal"]
     size: tuple[int, ...]  # (N,), or (height, width, r)

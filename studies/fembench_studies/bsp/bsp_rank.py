@@ -29,7 +29,8 @@ def program_of(job: ProgramJob) -> BspProgram:
 
 
 def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
-    """The result on rank 0, None elsewhere; runs are interleaved over the repetitions. Collective."""
+    """The result on rank 0, None elsewhere; runs are interleaved over
+    the repetitions. Collective."""
     timer_slack(FINE)
     others = others_meter(comm)
     pairs = probe(comm)

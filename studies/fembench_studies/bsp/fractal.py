@@ -1,10 +1,12 @@
-"""Fractal image compression on a ring (Gomes 2014, algorithms 9 and 10; after Jackson and Mahmoud 1996).
+"""Fractal image compression on a ring (Gomes 2014, algorithms 9 and 10;
+after Jackson and Mahmoud 1996).
 
-The image is cut into ranges of r x r pixels and overlapping domains of 2r x 2r with stride r; every block
-owns some of each. In a superstep a block matches its guest ranges against its own domains, shrunk to r x r
-and in eight orientations, with the best contrast s and brightness o. Then the guests move on to the next
-block of the ring. After V supersteps, V being the number of blocks, all ranges have met all domains and are
-home.
+The image is cut into ranges of r x r pixels and overlapping domains of 2r x 2r
+with stride r; every block owns some of each. In a superstep a block matches its
+guest ranges against its own domains, shrunk to r x r and in eight orientations,
+with the best contrast s and brightness o. Then the guests move on to the next
+block of the ring. After V supersteps, V being the number of blocks, all ranges
+have met all domains and are home.
 
 Error of a range R and a domain D of N = r^2 pixels each (5.1 to 5.3; o by least squares, since 5.4 is
 misprinted):
@@ -40,7 +42,8 @@ def ranges_of(image: F64, r: int) -> F64:
 
 
 def domains_of(image: F64, r: int) -> F64:
-    """(n, r^2) domains with stride r, row by row, each shrunk to r x r by averaging 2 x 2 pixels."""
+    """(n, r^2) domains with stride r, row by row, each shrunk to r x r
+    by averaging 2 x 2 pixels."""
     h, w = image.shape[0] // r - 1, image.shape[1] // r - 1
     found = np.empty((h * w, r, r))
     for k in range(h * w):
@@ -58,7 +61,8 @@ def oriented(domains: F64, r: int) -> F64:
 
 
 def match(ranges: F64, domains: F64, best: F64, first: int) -> None:
-    """Update `best` (n, 4) in place with better matches in domains (8 m, r^2), numbered from `first`."""
+    """Update `best` (n, 4) in place with better matches in domains (8 m,
+    r^2), numbered from `first`."""
     n = ranges.shape[1]
     sum_d, sum_r = domains.sum(axis=1), ranges.sum(axis=1)
     square_d, square_r = (domains**2).sum(axis=1), (ranges**2).sum(axis=1)

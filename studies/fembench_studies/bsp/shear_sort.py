@@ -1,8 +1,10 @@
-"""Shear-Sort of an N x N matrix (Gomes 2014, algorithms 7 and 8): columns and rows in turn, rows as a snake.
+"""Shear-Sort of an N x N matrix (Gomes 2014, algorithms 7 and 8): columns and
+rows in turn, rows as a snake.
 
-A block sorts n = N / V columns in even supersteps and n rows in odd ones; then all lines are all-gathered, as
-in the thesis. 2 log2 N + 1 supersteps suffice to sort; the thesis runs N, to get long runs. Its local sort is
-quicksort in the worst case; ours is odd-even transposition, which takes N^2 on any data.
+A block sorts n = N / V columns in even supersteps and n rows in odd ones; then all
+lines are all-gathered, as in the thesis. 2 log2 N + 1 supersteps suffice to sort; the
+thesis runs N, to get long runs. Its local sort is quicksort in the worst case; ours is
+odd-even transposition, which takes N^2 on any data.
 """
 
 from math import ceil, log2
@@ -74,6 +76,7 @@ class ShearSort:
         return matrix
 
     def result(self, comm: Comm, blocks: dict[int, Arrays]) -> NDArray | None:
-        """The sorted matrix. Blocks hold its columns after an even number of supersteps, else its rows."""
+        """The sorted matrix. Blocks hold its columns after an even number of
+        supersteps, else its rows."""
         lines = gathered(comm, {i: arrays["lines"] for i, arrays in blocks.items()})
         return lines if lines is None or self.supersteps % 2 else lines.T

@@ -1,8 +1,10 @@
-"""Bulk-synchronous programs over migratable blocks, balanced by the solver's balancer (balance/driver.py).
+"""Bulk-synchronous programs over migratable blocks, balanced by the solver's
+balancer (balance/driver.py).
 
-In each superstep all blocks compute, then communicate, then meet at a barrier. A block is a dictionary of
-arrays, all of which move with it. Computing is slowed to emulated speeds (SYNTHETIC, synthetic/slowness.py);
-the balancer knows only the elapsed time of each block, not the speeds.
+In each superstep all blocks compute, then communicate, then meet at a barrier. A block
+is a dictionary of arrays, all of which move with it. Computing is slowed to emulated
+speeds (SYNTHETIC, synthetic/slowness.py); the balancer knows only the elapsed time of
+each block, not the speeds.
 """
 
 import time
@@ -60,7 +62,8 @@ def run_program(
     slowness: Slowness = FULL_SPEED,
     pairs: PairCosts | None = None,
 ) -> Ran:
-    """Run a program to its end, with balancing; `pairs` are measured if not given. Collective."""
+    """Run a program to its end, with balancing; `pairs` are
+    measured if not given. Collective."""
     blocks, steps = ArrayBlocks(comm, program, slowness), program.supersteps
     facts = _facts(program, pairs or probe(comm))
     balancer = Balancer(comm, blocks, facts, settings, lambda done, rr: steps - done)
@@ -76,7 +79,8 @@ def run_program(
 
 
 class ArrayBlocks:
-    """The program's blocks currently on this rank: dictionaries of arrays, timed individually."""
+    """The program's blocks currently on this rank: dictionaries of
+    arrays, timed individually."""
 
     per_move = 0.0
 

@@ -1,1 +1,2 @@
-"""Execution graphs as the sources used them: measured, exported, on the machine of a modeller."""
+"""Execution graphs as the sources used them: measured, exported,
+on the machine of a modeller."""

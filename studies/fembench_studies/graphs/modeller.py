@@ -1,7 +1,8 @@
-"""Files of the HLogP modeller of Mendes (2004, Fig. 4.2), from a profile, and such a file as a machine.
+"""Files of the HLogP modeller of Mendes (2004, Fig. 4.2), from a profile,
+and such a file as a machine.
 
-n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies: one Os and one Or per host, one
-L per ordered pair of hosts, for messages of one size.
+n, then n lines `H name Os Or OS [folder]`, then an n x n matrix of latencies: one Os
+and one Or per host, one L per ordered pair of hosts, for messages of one size.
 """
 
 import math
@@ -137,8 +138,8 @@ def _middle(values: list[float], own: int) -> float:
 
 
 def machine_for(graph: ExecutionGraph, path: str, link: str) -> Machine:
-    """The machine of a graph: that of a profile or of a modeller's file, or of a link in their place. Raises
-    InputError."""
+    """The machine of a graph: that of a profile or of a modeller's file, or of a link
+    in their place. Raises InputError."""
     if not path:
         return even_machine_for(graph, parse_link(link, overhead=True) if link else None)
     if read_text(path).lstrip().startswith("{"):
@@ -147,8 +148,8 @@ def machine_for(graph: ExecutionGraph, path: str, link: str) -> Machine:
 
 
 def machine_of_model(model: ModellerFile, ranks: int) -> Machine:
-    """The machine with ranks placed on the hosts in turn. Speeds are 1 / H, 1 for the fastest host. Messages
-    of all sizes have the costs in the file. Raises InputError."""
+    """The machine with ranks placed on the hosts in turn. Speeds are 1 / H, 1 for the
+    fastest host. Messages of all sizes have the costs in the file. Raises InputError."""
     n = len(model.hosts)
     if ranks < 1 or n < 1:
         raise InputError(f"{plural(ranks, 'rank')} on {plural(n, 'host')}; expected at least one of each")

@@ -32,11 +32,12 @@ INSTANT = 1e-12  # seconds: SimGrid's model divides by the latency of a link
 
 
 def write_smpi(graph: ExecutionGraph, machine: Machine, folder: Path | str) -> str:
-    """Write traces of all ranks, their index, platform.xml and hosts; return the command that replays them.
+    """Write traces of all ranks, their index, platform.xml and hosts; return the
+    command that replays them.
 
-    Every pair of ranks has its own link, so nothing is shared. Its latency and bandwidth are those of the
-    straight line through L at the smallest and the largest message. Raises InputError for graphs that are too
-    long.
+    Every pair of ranks has its own link, so nothing is shared. Its latency and
+    bandwidth are those of the straight line through L at the smallest and the largest
+    message. Raises InputError for graphs that are too long.
     """
     _check_length(graph)
     place = Path(folder)
@@ -50,7 +51,8 @@ def write_smpi(graph: ExecutionGraph, machine: Machine, folder: Path | str) -> s
 
 
 def smpi_command(folder: Path, graph: ExecutionGraph, machine: Machine) -> list[str]:
-    """The command of a replay with the same algorithms, and a network model without correction factors."""
+    """The command of a replay with the same algorithms, and a network model
+    without correction factors."""
     other = min(1, machine.ranks - 1)
     cost, switch = machine.cost(0, other, 8), machine.pair(0, other).switch
     return [
@@ -145,7 +147,8 @@ def write_goal(graph: ExecutionGraph, machine: Machine, path: Path | str) -> Non
 
 
 def _goal(graph: ExecutionGraph, machine: Machine, rank: int) -> Iterator[str]:
-    """Every operation requires the one before it; the one after a wait requires all pending ones."""
+    """Every operation requires the one before it; the one after a wait
+    requires all pending ones."""
     number = 0
     needs: list[int] = []  # of the next operation
     pending: list[int] = []

@@ -1,8 +1,10 @@
-"""Measures of a simulated program relative to the same job on one rank (Calzeta and de Souza 2008, 2.3).
+"""Measures of a simulated program relative to the same job on one rank
+(Calzeta and de Souza 2008, 2.3).
 
     S = T(1) / T(n)     E = S / n     R = O(n) / O(1)     U = R E     Q = S E / R
 
-O is the work of all processors (computing and message overheads), in seconds of a rank of speed 1.
+O is the work of all processors (computing and message overheads), in
+seconds of a rank of speed 1.
 """
 
 from collections.abc import Sequence
@@ -40,7 +42,8 @@ def operations(result: SimulationOutcome, speeds: Sequence[float]) -> float:
 
 
 def against_one_rank(base: ExecutionGraph, machine: Machine, result: SimulationOutcome) -> ParallelMeasures:
-    """Measures of a simulation relative to the same job on one rank of speed 1. Raises InputError."""
+    """Measures of a simulation relative to the same job on one rank of
+    speed 1. Raises InputError."""
     if base.ranks != 1:
         raise InputError(f"{base.source}: a graph of {base.ranks} ranks; expected one rank")
     alone = simulate(make_plan(base, even_machine(1, latency=0.0, per_byte=0.0, overhead=0.0)))

@@ -1,1 +1,2 @@
-"""PASL and PAMELA: task graphs, operation counts, bounds by resource, and a park of virtual machines."""
+"""PASL and PAMELA: task graphs, operation counts, bounds by resource, and
+a park of virtual machines."""

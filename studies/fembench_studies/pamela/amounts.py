@@ -1,7 +1,9 @@
-"""Amounts: the arithmetic inside a model, such as 100*W[p]-1 or send[COORD,p](dataSizeIn(task[1,id])).
+"""Amounts: the arithmetic inside a model, such as 100*W[p]-1 or
+send[COORD,p](dataSizeIn(task[1,id])).
 
-They are written, parsed and printed as Python expressions. The value of a name with brackets or parentheses,
-a *term*, is looked up; everything else is computed in interval arithmetic.
+They are written, parsed and printed as Python expressions. The value of a name
+with brackets or parentheses, a *term*, is looked up; everything else is
+computed in interval arithmetic.
 """
 
 import ast
@@ -43,7 +45,8 @@ def evaluate(text: str, environment: Environment, term: Term) -> Value:
 
 
 def number(text: str, environment: Environment, term: Term) -> float:
-    """The value of an amount that must be a plain number: an index or a loop bound. Raises InputError."""
+    """The value of an amount that must be a plain number: an index or a
+    loop bound. Raises InputError."""
     return _number(tree(text), environment, term, text)
 
 

@@ -1,13 +1,14 @@
-"""Bounds on the time of an application: critical path, and demand on each resource (Herai 2005, 3.2.3).
+"""Bounds on the time of an application: critical path, and demand on each
+resource (Herai 2005, 3.2.3).
 
     T_0   critical path without contention: branches and par loops take their maximum
     T_r   all uses of resource r in sequence
     T     max(T_0, T_r …), of the whole program (`global`, Eq. 3.4)
           or of each phase, summed over phases (`phase`)
 
-All processes wait for each other between two phases, so no resource starts the next phase early. The global
-bound ignores that and can be too low by a factor of two: ten seconds of computing followed by ten seconds of
-sending count as 10.
+All processes wait for each other between two phases, so no resource starts the next
+phase early. The global bound ignores that and can be too low by a factor of two: ten
+seconds of computing followed by ten seconds of sending count as 10.
 """
 
 import ast
@@ -98,8 +99,9 @@ class Setting:
 def predict(setting: Setting, compose: Compose = "global") -> TimeBounds:
     """The interval of the application L. Raises InputError if something is undefined.
 
-    If L is not series-parallel, the critical path is that of its exact form, and every use of a resource
-    counts once. By phase, the upper end is that of the graph with levels, which is slower.
+    If L is not series-parallel, the critical path is that of its exact form, and
+    every use of a resource counts once. By phase, the upper end is that of the graph
+    with levels, which is slower.
     """
     parts = setting.model.parts
     whole = bound(expand(parts["L"], setting.model), setting, setting.environment())
@@ -208,7 +210,8 @@ def _summed(bounds: list[Bound]) -> dict[str, TimeRange]:
 
 
 def resource_name(text: str, setting: Setting, environment: Environment) -> str:
-    """'net', 'COORD', 'comp_3', 'net_3'; a loop variable alone means the processor of that machine."""
+    """'net', 'COORD', 'comp_3', 'net_3'; a loop variable alone means the
+    processor of that machine."""
     node = tree(text)
     word = getattr(node, "id", None)
     if word is not None:
@@ -253,7 +256,8 @@ def _size(name: str, argument: ast.expr, setting: Setting, environment: Environm
 
 
 def _dealt(name: str, indices: tuple[float, ...], setting: Setting) -> float:
-    """S[batch,p]: tasks of a batch on machine p; W[p]: share of machine p in the only dealt batch."""
+    """S[batch,p]: tasks of a batch on machine p; W[p]: share of machine
+    p in the only dealt batch."""
     if name == "S" and len(indices) == 2:
         batch, machine = (int(i) for i in indices)
     elif len(setting.tasks) == 1 and len(indices) == 1:

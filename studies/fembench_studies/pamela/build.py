@@ -1,18 +1,22 @@
-"""Task graph to PAMELA model: its series-parallel form, where tasks compute, and the messages.
+"""Task graph to PAMELA model: its series-parallel form, where
+tasks compute, and the messages.
 
 The form is found step by step, as in Herai 2005, Fig. 4.12. 𝔹i is batch i alone, 𝕃i everything from batch i
 to the end: 𝕃i = 𝔹i, or 𝔹i;𝕃j, or 𝔹i;(𝕃j‖𝕃k). Substitution from 𝕃1 on repeats the batches after a join; the
 rule (X;Z)‖(Y;Z) = (X‖Y);Z removes the repetitions.
 
-If repetitions remain, the graph is not series-parallel. Its critical path is still exact, because a
-repeated Z does not change a maximum of sums. Demand on resources and phases would count Z repeatedly; they
-are taken from a graph with levels instead: every batch is in the first level after all its predecessors,
-and each level waits for the one before. That series-parallel graph has more constraints, so its time is an
-upper bound (Gonzalez-Escribano, van Gemund, Cardenoso-Payo, Mapping unstructured applications into nested
-parallelism, VECPAR 2002; for its slowdown see Bounds on series-parallel slowdown, arXiv:0904.4512).
+If repetitions remain, the graph is not series-parallel. Its critical path is still
+exact, because a repeated Z does not change a maximum of sums. Demand on resources and
+phases would count Z repeatedly; they are taken from a graph with levels instead: every
+batch is in the first level after all its predecessors, and each level waits for the one
+before. That series-parallel graph has more constraints, so its time is an upper bound
+(Gonzalez-Escribano, van Gemund, Cardenoso-Payo, Mapping unstructured applications into
+nested parallelism, VECPAR 2002; for its slowdown see Bounds on series-parallel
+slowdown, arXiv:0904.4512).
 
-Batches of one task run on the coordinator. Others are dealt to the workers: S[k,p] tasks of batch k on
-machine p (4.4.3, Figs 4.13 to 4.16). The network is one bus (App. A) or one link per machine (4.4.3).
+Batches of one task run on the coordinator. Others are dealt to the workers: S[k,p]
+tasks of batch k on machine p (4.4.3, Figs 4.13 to 4.16). The network is one bus (App.
+A) or one link per machine (4.4.3).
 """
 
 from collections import Counter
@@ -52,7 +56,8 @@ def repeated(expression: Node) -> tuple[int, ...]:
 
 
 def layered(graph: BatchGraph) -> Node:
-    """The graph as a sequence of levels, with each batch once: at least as slow as the graph itself."""
+    """The graph as a sequence of levels, with each batch once: at least
+    as slow as the graph itself."""
     level: dict[int, int] = {}
     for batch in graph.batches:  # in topological order
         level[batch.number] = 1 + max((level[k] for k in batch.inputs), default=-1)
@@ -63,7 +68,8 @@ def layered(graph: BatchGraph) -> Node:
 
 
 def steps(graph: BatchGraph) -> tuple[list[str], Node]:
-    """(the lines of Fig. 4.12, the last expression). Raises InputError for a graph with too many paths."""
+    """(the lines of Fig. 4.12, the last expression). Raises InputError for a
+    graph with too many paths."""
     now: Node = Operation(f"rest_{graph.batches[0].number}")
     own = {f"rest_{b.number}": definition(graph, b.number) for b in graph.batches}
     lines = [f"L = {text(now)}", *(f"{text(Operation(name))} = {text(e)}" for name, e in own.items())]
@@ -137,8 +143,8 @@ def build(
 ) -> PamelaModel:
     """The model of an application. Raises InputError.
 
-    `bodies`: code or function called by it -> its body; `sizes`: ("codeSize" | "dataSizeIn" | "dataSizeOut",
-    batch from 0) -> bytes.
+    `bodies`: code or function called by it -> its body; `sizes`: ("codeSize" |
+    "dataSizeIn" | "dataSizeOut", batch from 0) -> bytes.
     """
     missing = [b.code for b in graph.batches if b.code not in bodies]
     if missing:

@@ -1,7 +1,9 @@
-"""The cost of a task: count the operations of its body, decide conditionals, sum up for one machine.
+"""The cost of a task: count the operations of its body, decide
+conditionals, sum up for one machine.
 
-Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the more expensive branch (default), `best` the
-cheaper one, `mean` their mean, `q` their mean weighted by the probability Q of the first.
+Conditionals (Herai 2005, 4.5.1, 5.4.3): `worst` takes the more expensive branch
+(default), `best` the cheaper one, `mean` their mean, `q` their mean weighted by the
+probability Q of the first.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +51,8 @@ class OperationCost:
 
 @dataclass(frozen=True)
 class Conditionals:
-    """The policy for conditionals; `q`: name -> probability of the first branch ("": all others)."""
+    """The policy for conditionals; `q`: name -> probability of the
+    first branch ("": all others)."""
 
     policy: Policy = "worst"
     q: Mapping[str, float] = field(default_factory=dict)
@@ -142,7 +145,8 @@ def _number(text: str, known: Mapping[str, float]) -> float:
 
 
 def depends(node: Node, name: str) -> bool:
-    """Whether a node reads the loop variable or sets a counter, so that iterations may differ."""
+    """Whether a node reads the loop variable or sets a counter, so
+    that iterations may differ."""
     if isinstance(node, Set) or any(name in names_in(text) for text in amounts_of(node)):
         return True
     return any(depends(inner, name) for inner in children(node))

@@ -1,4 +1,5 @@
-"""Operations of an expression: accesses, arithmetic by type, calls (Herai 2005, 4.4.3, Figs 4.17, 4.18).
+"""Operations of an expression: accesses, arithmetic by type, calls (Herai
+2005, 4.4.3, Figs 4.17, 4.18).
 
 Operands that `and` and `or` may skip count as conditionals. A part of a statement that
 matches no template is an error, unless it is a name or a literal.
@@ -92,7 +93,8 @@ class Expressions:
         raise self.source.fail(node, f"cannot count the operations of '{ast.unparse(node)}'")
 
     def until_decided(self, operands: Sequence[ast.expr]) -> list[Node]:
-        """`a and b`, `a or b`: later operands are evaluated only if the earlier ones leave it open."""
+        """`a and b`, `a or b`: later operands are evaluated only if the
+        earlier ones leave it open."""
         nodes = self.expression(operands[0])[0]
         if len(operands) == 1:
             return nodes
@@ -162,12 +164,14 @@ class Expressions:
         raise self.source.fail(node, f"call of '{name}': not registered, so its cost is unknown")
 
     def handed(self, arguments: list[ast.expr]) -> list[Node]:
-        """Operations of the arguments of a registered call; plain names are part of the cost of the call."""
+        """Operations of the arguments of a registered call; plain names are part
+        of the cost of the call."""
         made = [a for a in arguments if not isinstance(a, (ast.Name, ast.Attribute))]
         return list(chain.from_iterable(self.expression(a)[0] for a in made))
 
     def called(self, name: str, node: ast.Call) -> tuple[list[Node], str]:
-        """A call of a function of the file: one assignment per parameter, with known values passed on."""
+        """A call of a function of the file: one assignment per parameter,
+        with known values passed on."""
         function = self.source.functions[name]
         names = [parameter.arg for parameter in function.args.args]
         if name in self.source.open:

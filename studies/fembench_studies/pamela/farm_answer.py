@@ -1,4 +1,5 @@
-"""The predicted run time of a farm, from a PASL file, the source of its kernels and a machine model."""
+"""The predicted run time of a farm, from a PASL file, the source of its
+kernels and a machine model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,7 +48,8 @@ def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
 
 
 def expanded(graph: BatchGraph) -> str:
-    """The graph of all tasks in the language of Graphviz; a task may use the results of all that feed it."""
+    """The graph of all tasks in the language of Graphviz; a task may use the
+    results of all that feed it."""
     tasks = {b.number: [f"tk{b.number}_{k}" for k in range(1, b.cardinality + 1)] for b in graph.batches}
     nodes = [f"  {name};" for each in tasks.values() for name in each]
     edges = [
@@ -75,7 +77,8 @@ def model_of(
     loops: Loops,
     network: Network,
 ) -> PamelaModel:
-    """The PAMELA model of a graph whose kernels are in the file `source`; `free`: calls without cost.
+    """The PAMELA model of a graph whose kernels are in the file `source`;
+    `free`: calls without cost.
 
     Raises InputError.
     """
@@ -106,7 +109,8 @@ def predicted(
     conditionals: Conditionals,
     compose: Compose,
 ) -> FarmAnswer:
-    """The run time on the `count` fastest workers or, with `like`, on as many as that machine.
+    """The run time on the `count` fastest workers or, with `like`,
+    on as many as that machine.
 
     The tasks of each batch are dealt in proportion to the workers' speeds. Raises InputError.
     """
@@ -140,7 +144,8 @@ def as_text(answer: FarmAnswer) -> str:
 
 
 def side_by_side(answers: Sequence[FarmAnswer]) -> str:
-    """Run times on different numbers of machines, with the speedup of their middles over the first.
+    """Run times on different numbers of machines, with the speedup of
+    their middles over the first.
 
     The efficiency is the speedup relative to that of the number of machines.
     """

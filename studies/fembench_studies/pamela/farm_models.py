@@ -1,10 +1,12 @@
-"""The four farm applications of Herai 2005 as models: kernels, PASL and sizes of messages (Tabs 5.2 to 5.6).
+"""The four farm applications of Herai 2005 as models: kernels, PASL and sizes of
+messages (Tabs 5.2 to 5.6).
 
-The thesis prints only the kernel of π (App. A). The others follow its descriptions: for the primes, each task
-has an equal part of the numbers, with a block that runs only for primes; for the matrices, each task squares
-one matrix, then applies + - * / to every element or to randomly selected ones. Loop lengths are chosen so
-that two machines take about as long as in the thesis, and so that the conditional block has about the share
-of the worst case that the thesis' estimates imply.
+The thesis prints only the kernel of π (App. A). The others follow its descriptions: for
+the primes, each task has an equal part of the numbers, with a block that runs only for
+primes; for the matrices, each task squares one matrix, then applies + - * / to every
+element or to randomly selected ones. Loop lengths are chosen so that two machines take
+about as long as in the thesis, and so that the conditional block has about the share of
+the worst case that the thesis' estimates imply.
 """
 
 import math
@@ -64,7 +66,8 @@ def program(app: App, version: str) -> FarmApplication:
 
 
 def true_share(app: App, size: int) -> float:
-    """Probability that the conditional is true: points in the circle, primes, selected elements."""
+    """Probability that the conditional is true: points in the circle,
+    primes, selected elements."""
     if app == "prim":
         return share_of_primes(size)
     return {"pi": 0.7853981633974483, "rand": SELECTED}.get(app, 0.0)

@@ -1,7 +1,9 @@
-"""History: the latest samples of every operation on every machine, and the machine model that follows.
+"""History: the latest samples of every operation on every machine, and the
+machine model that follows.
 
-The thesis keeps a bounded first-in-first-out list of samples and the interval that contains most of them
-(Herai 2005, 2.2 and Eqs 2.2, 2.3). It does not give the numbers; here they are 50 samples and 90 per cent.
+The thesis keeps a bounded first-in-first-out list of samples and the interval that
+contains most of them (Herai 2005, 2.2 and Eqs 2.2, 2.3). It does not give the numbers;
+here they are 50 samples and 90 per cent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,8 @@ class History(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def add(history: History, new: SampleSeries) -> History:
-    """The history with samples appended to one series, and its oldest dropped. Raises InputError."""
+    """The history with samples appended to one series, and its oldest
+    dropped. Raises InputError."""
     if not all(s > 0 for s in new.samples):
         raise InputError(f"samples of {new.operation or 'a message'}: expected seconds above 0")
     key = (new.machine, new.operation, new.target, new.n_bytes)
@@ -54,7 +57,8 @@ def add(history: History, new: SampleSeries) -> History:
 def of_ranks(
     history: History, operations: Mapping[str, Sequence], messages: Mapping[Any, Sequence]
 ) -> History:
-    """The history with samples of ranks: operation -> [rank] samples, bytes -> [rank] samples to rank 0."""
+    """The history with samples of ranks: operation -> [rank] samples, bytes
+    -> [rank] samples to rank 0."""
     for name, rows in operations.items():
         for p, row in enumerate(rows):
             history = add(history, SampleSeries(machine=p, operation=name, samples=row))
@@ -78,7 +82,8 @@ def machine_model(history: History) -> MachineModel:
 
 
 def with_samples(history: History, found: OperationsFound) -> History:
-    """The history with new samples, if any, of the same machines; machine p is rank p. Raises InputError."""
+    """The history with new samples, if any, of the same machines; machine p is
+    rank p. Raises InputError."""
     if not any(rows[0] for rows in found.operations.values()):
         return history
     now = found.machines, found.synthetic
@@ -124,7 +129,8 @@ def summary(history: History) -> str:
 
 
 def relative_speeds(history: History) -> dict[int, float]:
-    """W of each worker: its speed relative to the fastest, from the medians of all operations (Eq. 3.5)."""
+    """W of each worker: its speed relative to the fastest, from the medians
+    of all operations (Eq. 3.5)."""
     took = {(s.machine, s.operation): median(s.samples) for s in history.series if s.target < 0}
     workers = {p for p, _ in took if p} or {0}
     names = {name for _, name in took}

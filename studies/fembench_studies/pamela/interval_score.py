@@ -9,7 +9,8 @@ from fembench.model.interval import TimeRange
 
 
 def error(measured: float, predicted: TimeRange) -> float:
-    """0 inside the interval; outside, the distance divided by its midpoint, negative below it (Eq. 5.2)."""
+    """0 inside the interval; outside, the distance divided by its midpoint,
+    negative below it (Eq. 5.2)."""
     if measured in predicted:
         return 0.0
     end = predicted.high if measured > predicted.high else predicted.low

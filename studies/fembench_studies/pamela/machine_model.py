@@ -42,7 +42,8 @@ class MachineModel:
         return tuple(sorted((p for p in self.operations if p), key=lambda p: (-self.factors.get(p, 1.0), p)))
 
     def cost(self, operation: str, machine: int) -> TimeRange:
-        """Seconds of one operation. Raises InputError if the model lacks it: it never counts as 0."""
+        """Seconds of one operation. Raises InputError if the model lacks
+        it: it never counts as 0."""
         if operation in self.free:
             return TimeRange(0.0, 0.0)
         known = self.operations.get(machine)
@@ -72,7 +73,8 @@ class MachineModel:
 
 
 def parse(text: str, where: str = "machine model", send_unit: float = 1.0) -> MachineModel:
-    """The model that a text describes; messages in units of `send_unit` seconds. Raises InputError."""
+    """The model that a text describes; messages in units of `send_unit`
+    seconds. Raises InputError."""
     operations: dict[int, dict[str, TimeRange]] = {}
     sends: dict[Pair, dict[int, TimeRange]] = {}
     factors: dict[int, float] = {}
@@ -103,7 +105,8 @@ SLOWEST = 0.1  # seconds of the smallest message between two machines, on any ne
 
 
 def implausible(model: MachineModel) -> str:
-    """The slowest of the smallest messages, if no network is as slow: it may have another unit; else ""."""
+    """The slowest of the smallest messages, if no network is as slow: it may
+    have another unit; else ""."""
     least = {pair: min(sizes) for pair, sizes in model.sends.items() if sizes}
     pair = max(least, key=lambda p: model.sends[p][least[p]].low, default=None)
     if pair is None or model.sends[pair][least[pair]].low <= SLOWEST:
@@ -120,7 +123,8 @@ def load(path: Path | str, send_unit: float = 1.0) -> MachineModel:
 
 
 def as_text(model: MachineModel, names: Sequence[str], head: str) -> str:
-    """The model as `parse` reads it. names: [machine], in comments; `head`: what its first line says."""
+    """The model as `parse` reads it. names: [machine], in comments;
+    `head`: what its first line says."""
     lines = [f"// {head}"]
     for p, operations in sorted(model.operations.items()):
         lines.append(f"// machine {p}: {names[p]}")
@@ -146,7 +150,8 @@ def fastest(model: MachineModel, count: int) -> MachineModel:
 
 
 def homogeneous(model: MachineModel, like: int, count: int) -> MachineModel:
-    """A hypothetical park of `count` workers, all equal to one of the model. Raises InputError."""
+    """A hypothetical park of `count` workers, all equal to one of
+    the model. Raises InputError."""
     if like not in model.workers:
         raise InputError(
             f"machine {like}: not a worker of the machine model; expected one of {model.workers}"

@@ -1,7 +1,9 @@
-"""What is known of names before a kernel runs: constants and functions of its file, and values that follow.
+"""What is known of names before a kernel runs: constants and functions of its
+file, and values that follow.
 
-A name is known if the file binds it once, at its top level, to a literal, to an expression of known names, or
-to a function. A name that a function binds is local to it, as in Python.
+A name is known if the file binds it once, at its top level, to a literal, to
+an expression of known names, or to a function. A name that a function binds
+is local to it, as in Python.
 """
 
 import ast
@@ -76,7 +78,8 @@ def own_names(function: ast.FunctionDef) -> set[str]:
 
 
 def bindings(module: ast.Module) -> Counter[str]:
-    """Name -> how often a file binds it at its top level; those that a function changes count twice."""
+    """Name -> how often a file binds it at its top level; those that a
+    function changes count twice."""
     made = Counter[str]()
     for line in module.body:
         made.update({line.name} if isinstance(line, Definition) else bound(line))

@@ -1,4 +1,5 @@
-"""Samples of single operations and of messages to rank 0: input and output of a job of its own."""
+"""Samples of single operations and of messages to rank 0: input and
+output of a job of its own."""
 
 import os
 from collections.abc import Callable
@@ -21,7 +22,8 @@ class OperationsJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class OperationsFound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Samples of single operations and messages. Each sample is the mean of many in succession."""
+    """Samples of single operations and messages. Each sample is the
+    mean of many in succession."""
 
     machines: tuple[str, ...]  # [rank] its host, numbered where a host has several ranks
     operations: dict[str, tuple[tuple[float, ...], ...]]  # name -> [rank][sample] seconds
@@ -40,11 +42,12 @@ def measure_operations(
     scratch: Path,
     tell: Callable[[str], None] = lambda text: None,
 ) -> OperationsFound:
-    """`rounds` samples of each operation on each rank, and of messages to rank 0. `scratch`: a folder that
-    rank 0's host can also access.
+    """`rounds` samples of each operation on each rank, and of messages to rank 0.
+    `scratch`: a folder that rank 0's host can also access.
 
-    With `idle`, rounds disturbed by other processes are repeated for `patience` seconds. There may be no
-    samples then. Raises InputError, or RunFailedError if the job ended without a result.
+    With `idle`, rounds disturbed by other processes are repeated for `patience`
+    seconds. There may be no samples then. Raises InputError, or RunFailedError if the
+    job ended without a result.
     """
     needs_two(ranks)
     found = measure(

@@ -1,7 +1,8 @@
 """Times of single operations by type, and of messages to rank 0 (Herai 2005, 4.2).
 
-Every rank repeats chains of one operation (kernels/operations.c) at the same time as all others, as in a run.
-Then rank 0 exchanges messages with one rank after the other. A round yields one sample of everything.
+Every rank repeats chains of one operation (kernels/operations.c) at the same time as
+all others, as in a run. Then rank 0 exchanges messages with one rank after the other. A
+round yields one sample of everything.
 """
 
 import time
@@ -63,7 +64,8 @@ def operations(comm: Comm, job: OperationsJob, tell: Tell) -> OperationsFound | 
 
 
 def disturbed(shares: Sequence[OthersShare]) -> bool:
-    """Whether other processes used one of the hosts. Raises InputError if the system does not report it."""
+    """Whether other processes used one of the hosts. Raises InputError if the
+    system does not report it."""
     if any(share.others_percent < 0 for share in shares):
         raise InputError("idle hosts: the system does not report the CPU time that other processes use")
     return any(share.others_percent - share.others_resolution > IDLE for share in shares)

@@ -1,9 +1,10 @@
-"""Extended PAMELA: sequences, branches, loops, conditionals, the use of resources (Herai 2005, 3.2).
+"""Extended PAMELA: sequences, branches, loops, conditionals, the use of
+resources (Herai 2005, 3.2).
 
     a;b   a||b   seq(i=1,10){…}   par(p=1,P){…}   if{…}else{…}   use(net,send[0,p](64))   delay(τ)   id=id+1
 
-Operations of a task's body are plain names (`sum_int;`), possibly with a factor (`100*assign_int;`). Amounts
-are texts, evaluated by `amounts`.
+Operations of a task's body are plain names (`sum_int;`), possibly with a factor
+(`100*assign_int;`). Amounts are texts, evaluated by `amounts`.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,8 @@ class PamelaLoop:
 
 @dataclass(frozen=True)
 class Choice:
-    """if{then}else{other}: a branch without its condition; `name` identifies its probability Q."""
+    """if{then}else{other}: a branch without its condition; `name`
+    identifies its probability Q."""
 
     then: "Node"
     other: "Node"
@@ -85,7 +87,8 @@ NOTHING = Sequence(())
 
 @dataclass(frozen=True)
 class PamelaModel:
-    """Definitions by name. `L` is the application; if that is an upper bound, `L_path` is the exact form."""
+    """Definitions by name. `L` is the application; if that is an upper bound,
+    `L_path` is the exact form."""
 
     parts: Mapping[str, Node]  # "L", "L_0", and bodies of tasks: "ProcessData"
     tasks: Mapping[int, str] = field(default_factory=dict)  # batch (from 0) -> name of its body

@@ -1,9 +1,11 @@
 """Predictions tested on a virtual park of 32 unequal machines; its truth is in true_park.py.
 
-The park is sampled as `characterize` would: each sample is the cost of one operation or message, slowed by an
-exponentially distributed time of other processes (NOISE of the mean) and, in one of fifty, by a spell of
-another user. The machine model, the speeds W (Eq. 3.5) and the deal of tasks follow from the samples alone.
-Samples come from Python's generator, runs from numpy's. Nothing here is measured: its tables are SYNTHETIC.
+The park is sampled as `characterize` would: each sample is the cost of one
+operation or message, slowed by an exponentially distributed time of other
+processes (NOISE of the mean) and, in one of fifty, by a spell of another user. The
+machine model, the speeds W (Eq. 3.5) and the deal of tasks follow from the samples
+alone. Samples come from Python's generator, runs from numpy's. Nothing here is
+measured: its tables are SYNTHETIC.
 """
 
 import functools
@@ -85,7 +87,8 @@ class ParkOutcome:
 
 
 def experiment(app: App, *, with_q: bool = False, compose: Compose = "global") -> list[ParkOutcome]:
-    """Four runs of every version on 2 to 32 machines, and predictions from the park's samples."""
+    """Four runs of every version on 2 to 32 machines, and
+    predictions from the park's samples."""
     machine = machine_model(sampled())
     found = []
     for version in VERSIONS:
@@ -99,7 +102,8 @@ def experiment(app: App, *, with_q: bool = False, compose: Compose = "global") -
 
 @functools.cache
 def runs(app: App, version: str) -> tuple[tuple[float, ...], ...]:
-    """Seconds of four runs on each number of machines; the same for every method of prediction."""
+    """Seconds of four runs on each number of machines; the same for
+    every method of prediction."""
     tasks, which = VERSIONS[version]
     farm, machine = TrueFarm(app, tasks, SIZES[app][which]), machine_model(sampled())
     found = []

@@ -1,4 +1,5 @@
-"""PASL: batches of tasks of a farm application, their cardinalities and links (Herai 2005, 2.1).
+"""PASL: batches of tasks of a farm application, their cardinalities
+and links (Herai 2005, 2.1).
 
 path = "PIMonteCarlo";
 B1 = "DistributeData.class";
@@ -34,7 +35,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchGraph:
-    """A task graph: batches in ascending order of their numbers, which is a topological order."""
+    """A task graph: batches in ascending order of their numbers,
+    which is a topological order."""
 
     batches: tuple[Batch, ...]
 
@@ -89,7 +91,8 @@ def _link(link: re.Match[str], code: dict[str, str], batches: dict[int, Batch], 
 
 
 def _check(graph: BatchGraph, where: str) -> None:
-    """Raises InputError unless first and last batch have one task, and all others have input and output."""
+    """Raises InputError unless first and last batch have one task, and all
+    others have input and output."""
     if not graph.batches:
         raise InputError(f"{where}: no links; expected lines such as T1 = B1(1) << NULL")
     first, last = graph.batches[0], graph.batches[-1]

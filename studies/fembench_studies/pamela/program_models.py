@@ -1,8 +1,10 @@
-"""Predictions of the small programs: the machine model of a calibration, and the model of a farm.
+"""Predictions of the small programs: the machine model of a
+calibration, and the model of a farm.
 
-A worker computes its tasks in sequence and sends each result. Ranks poll for messages: the first task and the
-last result wait to be noticed (`notice`), all others arrive while their receivers compute. Receivers fetch
-messages longer than a few kilobytes, so taking a task and answering occupy the worker (`kept`).
+A worker computes its tasks in sequence and sends each result. Ranks poll for messages:
+the first task and the last result wait to be noticed (`notice`), all others arrive
+while their receivers compute. Receivers fetch messages longer than a few kilobytes, so
+taking a task and answering occupy the worker (`kept`).
 """
 
 from collections.abc import Mapping
@@ -45,7 +47,8 @@ class Farm:
 
 
 def machine_of(record: AppRecord) -> MachineModel:
-    """The machine model of a calibration; machine p is rank p. Raises InputError for any other record."""
+    """The machine model of a calibration; machine p is rank p. Raises
+    InputError for any other record."""
     if not record.samples:
         raise InputError(
             f"{record.id}: not a calibration; expected a record of `fembench study app … --calibrate`"
@@ -55,7 +58,8 @@ def machine_of(record: AppRecord) -> MachineModel:
 
 
 def keeping(samples: Samples, ranks: int) -> MachineModel:
-    """Times for which messages occupy workers (`taking` or `answering`) as messages; 0 if not sampled."""
+    """Times for which messages occupy workers (`taking` or `answering`) as
+    messages; 0 if not sampled."""
     if samples:
         return machine_model(of_ranks(History(), {}, samples))
     return MachineModel({}, {(p, 0): {0: ZERO} for p in range(1, ranks)})
@@ -72,7 +76,8 @@ def model_text(farm: Farm) -> str:
 
 
 def predict_farm(farm: Farm, machine: MachineModel) -> AppPrediction:
-    """The prediction for the record, bounded phase by phase, conditionals by their Q. Raises InputError."""
+    """The prediction for the record, bounded phase by phase, conditionals by
+    their Q. Raises InputError."""
     workers = len(farm.dealt)
     decided = Conditionals("q", {farm.chance[0]: farm.chance[2]}) if farm.chance else Conditionals()
     setting = Setting(

@@ -1,10 +1,12 @@
-"""Operations of a kernel, counted in its source: Python restricted to loops, arithmetic and conditionals.
+"""Operations of a kernel, counted in its source: Python restricted to loops,
+arithmetic and conditionals.
 
-The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y counts as access, access, sum_int,
-assign_int. Types follow from annotations (`x: int`, `double`, `"double[3000]"`) and literals. Loop bounds
-must follow from constants of the file, which are propagated into calls (names.py). Arguments are matched by
-position. Calls of anything that is neither a function of the file nor registered are errors, so that no call
-is free by accident.
+The templates are those of Herai 2005, 4.4.3 (Figs 4.17 to 4.20): z = x + y counts as
+access, access, sum_int, assign_int. Types follow from annotations (`x: int`,
+`double`, `"double[3000]"`) and literals. Loop bounds must follow from constants of
+the file, which are propagated into calls (names.py). Arguments are matched by
+position. Calls of anything that is neither a function of the file nor registered are
+errors, so that no call is free by accident.
 """
 
 import ast
@@ -102,7 +104,8 @@ class Source:
         return body
 
     def declare(self, name: str, annotation: ast.expr | None, scope: Scope) -> None:
-        """Record the type from an annotation; the length of an array is for the reader. Raises InputError."""
+        """Record the type from an annotation; the length of an array is for the
+        reader. Raises InputError."""
         if annotation is None:
             return
         word = ast.unparse(annotation).strip("'\"")
@@ -117,7 +120,8 @@ class FunctionBody(Expressions):
     """The statements of one function, in order."""
 
     def block(self, lines: list[ast.stmt]) -> Node:
-        """Operations of statements; those after a conditional return belong to its other branch."""
+        """Operations of statements; those after a conditional return
+        belong to its other branch."""
         nodes: list[Node] = []
         for k, line in enumerate(map(self.as_conditional, lines)):
             if isinstance(line, ast.If) and _returns(line):
@@ -130,7 +134,8 @@ class FunctionBody(Expressions):
         return sequence(*nodes)
 
     def as_conditional(self, line: ast.stmt) -> ast.stmt:
-        """A `match` of a name with constants as the conditionals that it stands for; others as they are."""
+        """A `match` of a name with constants as the conditionals that it stands
+        for; others as they are."""
         if not isinstance(line, ast.Match):
             return line
         if not isinstance(line.subject, ast.Name):
@@ -223,7 +228,8 @@ class FunctionBody(Expressions):
         return [Operation("assign_int"), PamelaLoop("seq", variable, low, last, sequence(*first, body))]
 
     def bound(self, node: ast.expr) -> str:
-        """A loop bound as text, of known values and variables of enclosing loops. Raises InputError."""
+        """A loop bound as text, of known values and variables of enclosing
+        loops. Raises InputError."""
         value = value_of(node, self.scope.values)
         if value is not None:
             return f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}"

@@ -1,8 +1,9 @@
 """The truth of the virtual park: 32 unequal machines, and runs of farms on them.
 
-Nothing here uses the model that predicts. Operations of a task are counted by hand (not by source.py), its
-conditionals come out as they do in a run (points and elements are drawn, primes are those of its range), and
-the farm is executed task by task (not as PAMELA text). All parameters are stated here:
+Nothing here uses the model that predicts. Operations of a task are counted by hand (not
+by source.py), its conditionals come out as they do in a run (points and elements are
+drawn, primes are those of its range), and the farm is executed task by task (not as
+PAMELA text). All parameters are stated here:
 
     speed       Herai 2005, Table 5.1: nine machines of speed 1, eleven of 0.86, twelve of 0.635
     operation   App. B, machine 1, over the speed, times a factor of each machine and operation (SPREAD)
@@ -11,7 +12,8 @@ the farm is executed task by task (not as PAMELA text). All parameters are state
     others      quiet times of 1000 s and spells of 30 s on average, exponential; a spell slows by 5 to 20 %
     message     one at a time on a bus: a gamma-distributed latency, and a lognormal time per byte
 
-Factors are lognormal. All randomness comes from numpy's generators; samples (park.py) have another one.
+Factors are lognormal. All randomness comes from numpy's generators; samples
+(park.py) have another one.
 """
 
 import functools
@@ -59,7 +61,8 @@ CHAIN: Counts = {  # a[i] = (a[i] + 1) * 2 / 3 - 4
 
 @dataclass(frozen=True)
 class TrueFarm:
-    """A program of Herai (2005): `size` is that of all tasks of pi and prim, else the rows of a matrix."""
+    """A program of Herai (2005): `size` is that of all tasks of pi and prim,
+    else the rows of a matrix."""
 
     app: str
     tasks: int
@@ -108,8 +111,8 @@ def counts(farm: TrueFarm, task: int, rng: np.random.Generator) -> Counts:
 
 
 def run(farm: TrueFarm, machines: Sequence[int], dealt: Sequence[int], seed: int) -> float:
-    """Seconds of a run: the coordinator sends the code and then the inputs in turn, workers compute their
-    tasks in the order of arrival, results return as they come."""
+    """Seconds of a run: the coordinator sends the code and then the inputs in turn,
+    workers compute their tasks in the order of arrival, results return as they come."""
     rng = np.random.default_rng([SEED, seed, farm.tasks, farm.size, len(machines)])
     bus = _Bus(rng)
     for _ in machines:

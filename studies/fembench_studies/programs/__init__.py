@@ -1,1 +1,2 @@
-"""Small parallel programs under MPI: farms and task graphs, their calibration and predictions."""
+"""Small parallel programs under MPI: farms and task graphs, their
+calibration and predictions."""

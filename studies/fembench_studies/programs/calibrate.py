@@ -1,7 +1,8 @@
-"""Calibration of programs: times of operations, messages to rank 0, and a farm's tasks and results.
+"""Calibration of programs: times of operations, messages to rank 0, and
+a farm's tasks and results.
 
-Ranks that compute at the same time in a run do so here, too. Messages are exchanged by one pair at a time,
-while all other ranks sleep.
+Ranks that compute at the same time in a run do so here, too. Messages are exchanged by
+one pair at a time, while all other ranks sleep.
 """
 
 import time
@@ -42,8 +43,8 @@ def calibrate(
 ) -> Calibrated:
     """`count` samples of every operation and message of the program. Collective.
 
-    `calls`: the program is a ring, fork or join with real messages: a task has `size` rounds instead of
-    units, and ranks never compute at the same time.
+    `calls`: the program is a ring, fork or join with real messages: a task has `size`
+    rounds instead of units, and ranks never compute at the same time.
     """
     found = samples(worker, program, tasks, size, count, calls=calls)
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
@@ -53,9 +54,11 @@ def calibrate(
 def samples(
     worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
 ) -> Samples:
-    """`count` samples of every operation on this rank, each the mean over consecutive tasks. Collective.
+    """`count` samples of every operation on this rank, each the mean over
+    consecutive tasks. Collective.
 
-    The coordinator of a farm does not compute at the same time as its workers, so it is sampled alone.
+    The coordinator of a farm does not compute at the same time as its
+    workers, so it is sampled alone.
     """
     found: Samples = {}
     last = worker.comm.size - 1 if calls else min(worker.comm.size - 1, is_farm(program))
@@ -69,7 +72,8 @@ def samples(
 
 
 def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find the minimum time of every operation; does nothing at full speed. Collective.
+    """Let emulated ranks find the minimum time of every operation; does nothing
+    at full speed. Collective.
 
     Runs and calibrations do so equally long, since a minimum over more samples is smaller.
     """
@@ -109,7 +113,8 @@ def _sample(worker: Worker, task: Callable[[Do], object], count: int) -> Samples
 
 
 def exchanges(worker: Worker) -> tuple[BySize, BySize]:
-    """(taking, answering): seconds for which a task and its result occupy this rank in a farm. Collective.
+    """(taking, answering): seconds for which a task and its result occupy this
+    rank in a farm. Collective.
 
     As in a run, the task has already arrived, and the coordinator polls for results.
     """
@@ -140,9 +145,11 @@ def _coordinate(worker: Worker, rank: int, length: int) -> None:
 
 
 def _serve(worker: Worker) -> tuple[list[float], list[float]]:
-    """The worker's part: (taking, answering) seconds, each the mean of several consecutive tasks.
+    """The worker's part: (taking, answering) seconds, each the mean of
+    several consecutive tasks.
 
-    Computing is replaced by sleeping, so that it ends at any point between two polls of the coordinator.
+    Computing is replaced by sleeping, so that it ends at any point between
+    two polls of the coordinator.
     """
     took, room = [], np.empty(0)
     for turn in range((1 + TRIPS) * IN_A_ROW):

@@ -28,7 +28,8 @@ UNITS = 20  # of work per task of a graph, about 10 ms each
 
 
 def case_of(settings: ProgramSettings, calibration: AppRecord | None) -> AppCase:
-    """The case of these settings; tasks are dealt by the speeds W of the calibration. Raises InputError."""
+    """The case of these settings; tasks are dealt by the speeds W of the
+    calibration. Raises InputError."""
     ranks = settings.ranks
     if ranks < 1 or settings.repetitions < 1 or min(settings.tasks, settings.size, settings.samples - 1) < 0:
         raise InputError("ranks, repetitions and samples: expected 1 or more; tasks and size: 0 or more")
@@ -114,7 +115,8 @@ def _bytes(case: AppCase) -> tuple[float, float]:
 
 
 def _beyond(case: AppCase, calibration: AppRecord, machine: MachineModel) -> tuple[TimeRange, ...]:
-    """[worker] seconds for which a task's messages occupy it, beyond the transit time of the result."""
+    """[worker] seconds for which a task's messages occupy it, beyond the
+    transit time of the result."""
     ranks = calibration.case.ranks
     bytes_in, bytes_out = _bytes(case)
     taking, answering = keeping(calibration.taking, ranks), keeping(calibration.answering, ranks)

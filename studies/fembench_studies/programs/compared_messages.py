@@ -1,7 +1,9 @@
-"""Rings, forks and joins with real messages, compared with their predictions (`real_messages`).
+"""Rings, forks and joins with real messages, compared with their
+predictions (`real_messages`).
 
-The prediction is compared with the median of the repetitions and its 95 % interval. If that interval is too
-wide, the run does not test the prediction. Neither does a run in which messages hardly count.
+The prediction is compared with the median of the repetitions and its 95 % interval. If
+that interval is too wide, the run does not test the prediction. Neither does a run in
+which messages hardly count.
 """
 
 import math
@@ -27,7 +29,8 @@ REFUSED = "refused"  # begins the reason why messages of a size cannot be predic
 
 
 class ComparedTime(NamedTuple):
-    """A predicted and a measured time, in seconds. Errors are in per cent of the measured time."""
+    """A predicted and a measured time, in seconds. Errors are in per
+    cent of the measured time."""
 
     what: str  # "makespan" or "messages"
     predicted: float
@@ -70,7 +73,8 @@ _EXPECTED = f"expected {SHARE[0]:g} to {SHARE[1]:g} %; without a size, tasks are
 
 
 def compared(record: AppRecord, profile: Profile | None = None) -> list[ComparedTime]:
-    """Makespan and the part due to messages, with their errors; `profile`: that of the prediction.
+    """Makespan and the part due to messages, with their errors;
+    `profile`: that of the prediction.
     The limit of the makespan is that of its two parts."""
     if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
         raise InputError(f"{record.id}: not predicted from a measured network")
@@ -102,8 +106,8 @@ def _refused(record: AppRecord, messages: float) -> str:
 
 
 def _uncached(record: AppRecord) -> str:
-    """Why messages inside a host are too long to be predicted; "" if they are not. A rank reads one buffer
-    and writes another."""
+    """Why messages inside a host are too long to be predicted; "" if they are not. A
+    rank reads one buffer and writes another."""
     m, placed = record.case.n_bytes, record.environment.rank_host
     ends = {(placed[record.case.host[a]], placed[record.case.host[b]]) for a, b in record.case.edges}
     caches = [record.environment.hosts[a].caches.get("L2", 0) for a, b in ends if a == b]

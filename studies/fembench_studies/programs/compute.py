@@ -1,8 +1,9 @@
 """Computing at an emulated speed, and waiting for messages without using the processor.
 
-A rank of speed s computes for (minimum processor time of the same work) x dilation / s, as in a run of the
-benchmark (synthetic/slowness.py). Ranks that share a core therefore do not slow each other down, and a
-waiting rank frees its core. Tasks with the same number of operations take equally long.
+A rank of speed s computes for (minimum processor time of the same work) x dilation / s,
+as in a run of the benchmark (synthetic/slowness.py). Ranks that share a core therefore
+do not slow each other down, and a waiting rank frees its core. Tasks with the same
+number of operations take equally long.
 """
 
 import time
@@ -54,7 +55,8 @@ class Worker:
         self.done = 0  # tasks
 
     def compute(self, operation: str, times: float, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result, returned after the time of `times` operations at this rank's speed."""
+        """The function's result, returned after the time of `times`
+        operations at this rank's speed."""
         begin = time.perf_counter_ns()
         if times > 0:
             self.slowness.new_work(operation, {TASK: times})
@@ -76,7 +78,8 @@ class Worker:
         return float(time.perf_counter_ns() + round(seconds * 1e9))
 
     def due(self, moment: float) -> bool:
-        """Sleep until `moment` if it comes before the next poll (True), otherwise until that poll (False)."""
+        """Sleep until `moment` if it comes before the next poll (True), otherwise
+        until that poll (False)."""
         if (moment - time.perf_counter_ns()) * 1e-9 > self.glance:
             self.look_away()
             return False
@@ -104,7 +107,8 @@ class Worker:
             time.sleep(self.glance)
 
     def meet(self) -> None:
-        """Wait for all ranks, asleep: spinning would slow ranks that still compute. Collective."""
+        """Wait for all ranks, asleep: spinning would slow ranks that
+        still compute. Collective."""
         self.finished(self.comm.Ibarrier())
 
     def whose(self, tag: int) -> int:

@@ -1,7 +1,8 @@
 """A farm: rank 0 deals tasks to the other ranks and collects their results (Herai 2005, 3.3).
 
-A part of the tasks is dealt in advance, in proportion to W (Eq. 3.6); the rest one by one, to workers that
-have sent all results they owe. A single rank computes all tasks itself.
+A part of the tasks is dealt in advance, in proportion to W (Eq. 3.6); the
+rest one by one, to workers that have sent all results they owe. A single
+rank computes all tasks itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -109,13 +110,15 @@ def take(worker: Worker, room: Array) -> tuple[float, Array]:
 
 
 def answer(worker: Worker, task: float, result: Array) -> None:
-    """Send the result of a task; a long message completes only once the coordinator receives it."""
+    """Send the result of a task; a long message completes only once
+    the coordinator receives it."""
     worker.comm.Send(np.array([task]), 0, RESULT)
     worker.comm.Send(result, 0, RESULT)
 
 
 def collect(worker: Worker, length: Callable[[int], int]) -> tuple[int, int, Array]:
-    """(rank, task, result) of the first result to arrive; length(task) is the result's length."""
+    """(rank, task, result) of the first result to arrive;
+    length(task) is the result's length."""
     rank, head = worker.whose(RESULT), np.empty(1)
     worker.comm.Recv(head, rank, RESULT)
     task = int(head[0])

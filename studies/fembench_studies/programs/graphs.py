@@ -1,7 +1,8 @@
 """Task graphs on ranks: ring, fork, join, diamond, fork-join (Mendes 2004, F12).
 
-A task waits for its predecessors, does its work, and sends to its successors. The value it sends is one more
-than the sum of the values received, so the result shows that every message arrived.
+A task waits for its predecessors, does its work, and sends to its successors. The
+value it sends is one more than the sum of the values received, so the result shows
+that every message arrived.
 """
 
 import functools
@@ -44,11 +45,13 @@ def _numbers() -> Array:
 
 
 def run(worker: Worker, case: AppCase) -> tuple[float, float]:
-    """(value of the graph's last task on its rank, 0 elsewhere; end of this rank's last task). Collective.
+    """(value of the graph's last task on its rank, 0 elsewhere; end of this
+    rank's last task). Collective.
 
-    The end is in seconds of perf_counter. Receives are posted in advance and sends do not block, so no order
-    of tasks can deadlock. If the case gives the cost of an edge (Os, L, Or of HLogP), it is emulated: the
-    message carries the time at which it is due, so all ranks must share a clock, that is, a machine.
+    The end is in seconds of perf_counter. Receives are posted in advance and sends do
+    not block, so no order of tasks can deadlock. If the case gives the cost of an edge
+    (Os, L, Or of HLogP), it is emulated: the message carries the time at which it is
+    due, so all ranks must share a clock, that is, a machine.
     """
     comm, n, me = worker.comm, len(case.order), worker.comm.rank
     cost = dict(zip(case.edges, case.costs or (FREE,) * len(case.edges)))
@@ -92,8 +95,9 @@ class ProgramStep(NamedTuple):
 
 
 class Room:
-    """The steps of this rank, and its buffers: one to receive and one to send, which all messages use, as in
-    a solver. Made and touched before the run is timed, so that the run's loop does as little as possible."""
+    """The steps of this rank, and its buffers: one to receive and one to send, which
+    all messages use, as in a solver. Made and touched before the run is timed, so that
+    the run's loop does as little as possible."""
 
     def __init__(self, case: AppCase, rank: int) -> None:
         length = max(case.n_bytes // 8, 2)
@@ -117,7 +121,8 @@ def _step(case: AppCase, task: int, rank: int) -> ProgramStep:
 def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
     """As `run`, but with the MPI calls that `characterize --network` times. Collective.
 
-    Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes, and receives in the order of the tasks.
+    Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes, and receives
+    in the order of the tasks.
     """
     comm, into, out, blocking = worker.comm, room.into, room.out, case.calls == "send"
     values: dict[int, float] = {}

@@ -182,7 +182,8 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
 def _last_task(
     comm: Comm, case: AppCase, begin: float, last: float, done: float
 ) -> tuple[float, float, float]:
-    """(seconds until the end of the last task, by its rank's clock; its value; the error). Collective."""
+    """(seconds until the end of the last task, by its rank's clock; its
+    value; the error). Collective."""
     mine = comm.rank == case.host[-1]
     value, seconds = (sum(each) for each in zip(*comm.allgather((last, done - begin if mine else 0.0))))
     return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
@@ -197,7 +198,8 @@ class Span(NamedTuple):
 
 
 def makespan(spans: Sequence[Span]) -> float:
-    """Seconds from the first begin to the last end; on several hosts, which share no clock, the longest span.
+    """Seconds from the first begin to the last end; on several hosts, which share
+    no clock, the longest span.
 
     The first begin counts because ranks leave the barrier one after another.
     """

@@ -28,8 +28,9 @@ class ProgramRuns:
         make: Callable[[], AppRecord],
         serves: Callable[[AppRecord], bool] = lambda record: True,
     ) -> AppRecord | None:
-        """The record of that name and case; if missing or not serving, it is made, unless `only_kept`, which
-        takes any. A case of size 0 chooses its size as it runs."""
+        """The record of that name and case; if missing or not serving, it
+        is made, unless `only_kept`, which takes any. A case of size 0
+        chooses its size as it runs."""
         path = self.folder / f"{name}.json"
         record = load_app(path) if path.exists() else None
         if self.only_kept:

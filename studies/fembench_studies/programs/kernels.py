@@ -8,8 +8,9 @@ partial    the same on randomly selected elements        power_N, element       
 integral   trapezoids                                    trapezoid                   003
 product    rows of a matrix times a matrix               row_N                       003
 
-Working arrays are aligned to 64 bytes (kernels.empty). Otherwise every second load touches two cache lines,
-and the same operation takes up to a fifth longer in one process than in another.
+Working arrays are aligned to 64 bytes (kernels.empty). Otherwise every second
+load touches two cache lines, and the same operation takes up to a fifth longer in
+one process than in another.
 """
 
 import math
@@ -225,7 +226,8 @@ def _share(task: int, tasks: int, size: int) -> int:
 
 
 def prime_share(tasks: int, size: int) -> float:
-    """Fraction of the numbers below `size` that is prime (Herai 2005, 5.4.3: x / (log x - 1))."""
+    """Fraction of the numbers below `size` that is prime (Herai
+    2005, 5.4.3: x / (log x - 1))."""
     return 1 / (math.log(size) - 1) if size >= 8 else 0.5
 
 

@@ -117,9 +117,11 @@ def run_with_network(
     tell: Callable[[str], None],
     model: str = "",
 ) -> tuple[AppRecord, str, bool, Path]:
-    """(record, text, whether it confirms that, its file) of a ring, fork or join with real messages.
+    """(record, text, whether it confirms that, its file) of a ring, fork
+    or join with real messages.
 
-    `machine`: file of the profile whose network predicts them. Raises InputError or RunFailedError.
+    `machine`: file of the profile whose network predicts them. Raises
+    InputError or RunFailedError.
     """
     profile = load_profile(machine)
     case = real_messages.case_of_messages(

@@ -1,4 +1,5 @@
-"""Record of a small parallel program (`fembench study app`): case, predictions, times and correctness.
+"""Record of a small parallel program (`fembench study app`): case,
+predictions, times and correctness.
 
 Schema history:
     1  first; `taking`, `answering`, `pace`, `invalid` and the `method` of a prediction are newer and may miss

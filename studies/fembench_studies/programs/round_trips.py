@@ -14,10 +14,12 @@ BySize = dict[int, list[float]]  # bytes -> seconds
 def half_round_trips(
     comm: Comm, meet: Callable[[], None], sizes: Sequence[int], *, samples: int, in_a_row: int
 ) -> BySize:
-    """Bytes -> seconds of a message between this rank and rank 0, half of a round trip. Collective.
+    """Bytes -> seconds of a message between this rank and rank 0, half
+    of a round trip. Collective.
 
-    One pair at a time, while the others sleep in `meet`; both ranks wait inside MPI. Each sample is the mean
-    of `in_a_row` messages; the first sample is dropped. Rank 0 gets no samples.
+    One pair at a time, while the others sleep in `meet`; both ranks wait inside
+    MPI. Each sample is the mean of `in_a_row` messages; the first sample is
+    dropped. Rank 0 gets no samples.
     """
     found: BySize = {n_bytes: [] for n_bytes in sizes}
     for rank in range(1, comm.size):

@@ -1,8 +1,9 @@
-"""The execution graph of a farm that deals all its tasks before the run, priced from a calibration.
+"""The execution graph of a farm that deals all its tasks before the
+run, priced from a calibration.
 
-The coordinator sends all tasks and waits for results; a worker receives, computes and answers. Messages take
-the midpoints of their intervals, leave a host one after another, and occupy the workers (Os, Or) for the
-calibrated times.
+The coordinator sends all tasks and waits for results; a worker receives, computes and
+answers. Messages take the midpoints of their intervals, leave a host one after another,
+and occupy the workers (Os, Or) for the calibrated times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,8 @@ def _farm(case: AppCase, costs: Costs) -> tuple[tuple[Event, ...], ...]:
 
 
 def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
-    """A machine with one host per rank, whose messages cost what was calibrated. Raises InputError."""
+    """A machine with one host per rank, whose messages cost what was
+    calibrated. Raises InputError."""
     model, ranks = machine_of(calibration), case.ranks
     known = range(1, min(ranks, calibration.case.ranks))
     if not known:
@@ -81,8 +83,9 @@ def machine_from(calibration: AppRecord, case: AppCase) -> Machine:
 
 
 def _pair(model: MachineModel, p: int, keeps: MachineModel, to_worker: bool) -> PairClass:
-    """Messages to or from rank p: they occupy the worker as long as `keeps` says; the rest of their time is
-    latency. The part of their time that grows with their size occupies the network."""
+    """Messages to or from rank p: they occupy the worker as long as `keeps` says;
+    the rest of their time is latency. The part of their time that grows with their
+    size occupies the network."""
     times = {n: model.message(p, 0, n).middle for n in sorted(model.sends[p, 0])}
     kept = {n: interval.middle for n, interval in keeps.sends[p, 0].items()}
     least, none = times[min(times)], (CurvePiece(first=0, coefficients=(0.0,)),)
@@ -96,7 +99,8 @@ def _pair(model: MachineModel, p: int, keeps: MachineModel, to_worker: bool) -> 
 
 
 def _lines(seconds: Mapping[int, float]) -> tuple[CurvePiece, ...]:
-    """{bytes: seconds} as a piecewise linear curve that never decreases; the last piece extrapolates."""
+    """{bytes: seconds} as a piecewise linear curve that never decreases;
+    the last piece extrapolates."""
     sizes = sorted(seconds)
     pieces = []
     for k, n in enumerate(sizes):

@@ -7,7 +7,8 @@ from fembench.errors import InputError
 
 
 def deal_tasks(factors: Sequence[float], tasks: int, static: float = 1.0) -> tuple[int, ...]:
-    """Tasks per worker (Eq. 3.6), rounded by largest remainders to a sum of floor(static x tasks).
+    """Tasks per worker (Eq. 3.6), rounded by largest remainders to a
+    sum of floor(static x tasks).
 
     Raises InputError.
     """

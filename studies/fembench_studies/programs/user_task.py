@@ -4,8 +4,8 @@ work(data, size)                  a vector of float64 and the size -> a number, 
 make(task, tasks, size, seed)     its input; without it [task, tasks, seed]
 results(size)                     the length of a result; without it 1
 
-All tasks count as one operation `task`, so they should take about equally long. The file must be visible to
-all hosts under the same path.
+All tasks count as one operation `task`, so they should take about equally long. The
+file must be visible to all hosts under the same path.
 """
 
 import functools
@@ -39,7 +39,8 @@ def kernel_of(program: str) -> Kernel:
 
 
 def digest(program: str) -> str:
-    """The beginning of the SHA-256 of a user's file; "" for other programs. Raises InputError."""
+    """The beginning of the SHA-256 of a user's file; "" for other
+    programs. Raises InputError."""
     if not is_code(program):
         return ""
     try:
@@ -57,7 +58,8 @@ def same_code(program: str, expected: str) -> None:
 def computed_again(
     program: str, outputs: list[Array], tasks: int, size: int, seed: int
 ) -> tuple[float, float]:
-    """(sum of all results, error / tolerance) with the first, middle and last task computed again."""
+    """(sum of all results, error / tolerance) with the first, middle
+    and last task computed again."""
     kernel, worst = kernel_of(program), 0.0
     for task in {0, tasks // 2, tasks - 1}:
         right = kernel.run(just, kernel.make(task, tasks, size, seed), size)

@@ -24,7 +24,8 @@ Check = Callable[[list[Array], int, int, int], tuple[float, float]]
 
 
 def verified(program: str, outputs: list[Array], tasks: int, size: int, seed: int) -> tuple[float, float]:
-    """(value, largest error / tolerance) of the outputs of all tasks; the results are right up to 1."""
+    """(value, largest error / tolerance) of the outputs of all tasks; the
+    results are right up to 1."""
     value, error = CHECKS[program](outputs, tasks, size, seed)
     return value, error if math.isfinite(error) else math.inf
 
@@ -92,7 +93,8 @@ def _matrices_in(program: str, tasks: int, size: int, seed: int) -> Sequence[Arr
 
 
 def _vectors(size: int, seed: int, task: int) -> Array:
-    """(size, VECTORS) random factors of size 1/2 to 1, so that no error of one element vanishes."""
+    """(size, VECTORS) random factors of size 1/2 to 1, so that no
+    error of one element vanishes."""
     rng = np.random.default_rng([seed, task, 1977])
     return rng.uniform(0.5, 1.0, (size, VECTORS)) * rng.choice([-1.0, 1.0], (size, VECTORS))
 

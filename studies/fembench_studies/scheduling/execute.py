@@ -1,4 +1,5 @@
-"""Execution of a schedule under HLogP: overheads occupy processors, messages are received as they arrive."""
+"""Execution of a schedule under HLogP: overheads occupy processors, messages
+are received as they arrive."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ class ScheduledTask(NamedTuple):
 def timeline(
     graph: TaskGraph, platform: Platform, order: Sequence[int], host: Sequence[int]
 ) -> list[ScheduledTask]:
-    """The times of all tasks (Mendes 2004), in `order`, which must list each task after its predecessors."""
+    """The times of all tasks (Mendes 2004), in `order`, which must list each
+    task after its predecessors."""
     busy = [0.0] * platform.n_hosts
     arrival: dict[tuple[int, int], float] = {}
     found = []
@@ -66,10 +68,11 @@ def messages_of(
     edges: Sequence[tuple[int, int]],
     costs: Sequence[tuple[float, float, float]] = (),
 ) -> Messages:
-    """Message costs of transfer(bytes) seconds between ranks and 0 within one; sends do not block.
+    """Message costs of transfer(bytes) seconds between ranks and 0
+    within one; sends do not block.
 
-    `costs`: (Os, L, Or) per edge, instead. A message travels while its send overhead lasts, so L is at least
-    the transfer - Os.
+    `costs`: (Os, L, Or) per edge, instead. A message travels while its send overhead
+    lasts, so L is at least the transfer - Os.
     """
     own = {(host[a], host[b]): MessageCost(*cost) for (a, b), cost in zip(edges, costs)}
 

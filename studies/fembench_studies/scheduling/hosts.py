@@ -64,7 +64,8 @@ def given_hosts(
 
 
 def ranks_of(profile: Profile, where: str) -> Platform:
-    """The ranks of a profile: H from the matrix-vector product, 1 for the fastest; measured Os, L and Or.
+    """The ranks of a profile: H from the matrix-vector product, 1 for the
+    fastest; measured Os, L and Or.
 
     Raises InputError.
     """

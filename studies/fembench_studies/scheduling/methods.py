@@ -2,9 +2,10 @@
 
 HEFT takes tasks in order of upward rank, each on the host where it finishes earliest.
 
-HLogP (Mendes 2004, 6.2): a host receives the inputs of a task right before it, in order of arrival. After the
-task, time for all its sends is reserved, at first at the largest cost over all hosts; it shrinks as the
-receivers become known. The latency model has no overheads: a message between hosts takes its total time.
+HLogP (Mendes 2004, 6.2): a host receives the inputs of a task right before it, in order
+of arrival. After the task, time for all its sends is reserved, at first at the largest
+cost over all hosts; it shrinks as the receivers become known. The latency model has no
+overheads: a message between hosts takes its total time.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from fembench_studies.scheduling.task_graph import TaskGraph
 
 
 def upward_ranks(graph: TaskGraph, platform: Platform) -> list[float]:
-    """[task] seconds from its start to the end of the graph, at mean costs (Topcuoglu et al. 2002)."""
+    """[task] seconds from its start to the end of the graph, at mean
+    costs (Topcuoglu et al. 2002)."""
     rank = [0.0] * graph.n_tasks
     mean = {size: platform.mean_message(size) for _, _, size in graph.edges}
     for t in reversed(range(graph.n_tasks)):
@@ -83,7 +85,8 @@ class _Hlogp:
         return now + self.graph.work[t] * self.platform.slowness[p]
 
     def place(self, t: int, p: int) -> None:
-        """Put t on p and reserve its sends; shrink those of predecessors that are last on their hosts."""
+        """Put t on p and reserve its sends; shrink those of predecessors that
+        are last on their hosts."""
         self.finish[t] = self.finish_on(t, p)
         self.host[t] = p
         self.busy[p] = self.finish[t] + sum(self.largest(p, size) for _, size in self.graph.successors[t])

@@ -23,8 +23,8 @@ class Executed(NamedTuple):
 
 
 def schedules(made: NamedGraph, platform: Platform, methods: str = "") -> list[Executed]:
-    """The schedules of the methods named in a text such as 'heft,turn', "" means all; the shortest first.
-    Raises InputError."""
+    """The schedules of the methods named in a text such as 'heft,turn', "" means all;
+    the shortest first. Raises InputError."""
     names = list(dict.fromkeys(filter(None, map(str.strip, methods.split(","))))) or list(METHODS)
     unknown = next((name for name in names if name not in METHODS), None)
     if unknown is not None:

@@ -70,7 +70,8 @@ def fork_join(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
 
 
 def ring(n: int, work: float = 1.0, size: float = MIB4) -> TaskGraph:
-    """n tasks, each sending to the next; the last sends to one without work (Mendes 2004, 3.10)."""
+    """n tasks, each sending to the next; the last sends to one
+    without work (Mendes 2004, 3.10)."""
     return TaskGraph(f"ring-{n}", (*(work,) * n, 0.0), tuple((t, t + 1, size) for t in range(n)))
 
 
@@ -86,7 +87,8 @@ FEWEST = {"ring": 1, "fork": 2, "join": 2, "diamond": 1, "fork-join": 3}
 
 
 def shape(name: str, tasks: int, n_bytes: int) -> TaskGraph:
-    """The graph of a program with unit work per task; `diamond` of k has k x k tasks. Raises InputError."""
+    """The graph of a program with unit work per task; `diamond` of k has k x
+    k tasks. Raises InputError."""
     tasks = tasks or USUAL[name]
     if tasks < FEWEST[name]:
         raise InputError(f"{name} of {tasks} tasks: expected at least {FEWEST[name]}")

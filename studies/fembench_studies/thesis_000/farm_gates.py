@@ -1,8 +1,8 @@
 """What the study claims: limits on predictions of the virtual park, and of farms under MPI.
 
-The limits are those that the source's own tables reach: 2.3 % in the worst version of π with 68.75 % of the
-runs inside, 4.2 % and 36 % for matrices; every miss of the primes an overestimate, and half of the runs
-inside with Q.
+The limits are those that the source's own tables reach: 2.3 % in the worst version of π
+with 68.75 % of the runs inside, 4.2 % and 36 % for matrices; every miss of the primes
+an overestimate, and half of the runs inside with Q.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,8 @@ INSIDE, WIDTH = 50.0, 8.0  # of farms under MPI
 
 
 def park_claims(results: dict[str, list[ParkOutcome]]) -> list[StudyClaim]:
-    """The claims of the requested applications. Nothing in them is measured, so they have no interval."""
+    """The claims of the requested applications. Nothing in them is
+    measured, so they have no interval."""
     made = [
         StudyClaim(f"park, {name}: {what}", limit, MEASURED[by](results[name]), least=least)
         for name, what, by, limit, least in captions("thesis_000").limits
@@ -67,7 +68,8 @@ def park_claims(results: dict[str, list[ParkOutcome]]) -> list[StudyClaim]:
 
 
 def live_claims(live: Sequence[FarmRun]) -> list[StudyClaim]:
-    """Farms under MPI: the mean error of each program, and its runs inside intervals that are narrow."""
+    """Farms under MPI: the mean error of each program, and its runs inside
+    intervals that are narrow."""
     made = []
     for program, limit in LIVE.items():
         mine = [one for one in live if one.program == program]

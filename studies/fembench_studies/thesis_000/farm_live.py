@@ -1,7 +1,9 @@
-"""The farm programs of Herai (2005) under MPI on emulated machines: calibrated, predicted, run, scored.
+"""The farm programs of Herai (2005) under MPI on emulated machines:
+calibrated, predicted, run, scored.
 
-The machines have the three speeds of Table 5.1. All ranks are slowed down (dilated) so that they fit on the
-cores here (SYNTHETIC). Runs that already have a record are not repeated.
+The machines have the three speeds of Table 5.1. All ranks are slowed down
+(dilated) so that they fit on the cores here (SYNTHETIC). Runs that already
+have a record are not repeated.
 """
 
 import functools
@@ -42,7 +44,8 @@ class FarmRun:
 
 
 def settings_of(program: str, workers: int, cores: int, effort: ProgramEffort) -> ProgramSettings:
-    """A farm on emulated workers. Less work means smaller tasks, or fewer if the size of a task is fixed."""
+    """A farm on emulated workers. Less work means smaller tasks, or fewer if
+    the size of a task is fixed."""
     speeds = sorted((SPEEDS[k % 3] for k in range(workers)), reverse=True)
     smaller = SIZES[program] > 1000
     return emulated_settings(

@@ -1,4 +1,5 @@
-"""The applications and tables of Herai (2005), and the scores that follow from the printed numbers."""
+"""The applications and tables of Herai (2005), and the scores that
+follow from the printed numbers."""
 
 import functools
 from typing import NamedTuple
@@ -35,7 +36,8 @@ FASTEST = {100: (51, 26, 14, 7, 4), 200: (101, 52, 27, 14, 8)}
 
 
 class PrintedRuns(NamedTuple):
-    """The printed interval of one version on one number of machines, and its four runs; seconds."""
+    """The printed interval of one version on one number of machines,
+    and its four runs; seconds."""
 
     low: float
     high: float

@@ -1,4 +1,5 @@
-"""Tables and figures of Herai (2005): the virtual park and runs under MPI next to the printed numbers."""
+"""Tables and figures of Herai (2005): the virtual park and runs under MPI
+next to the printed numbers."""
 
 from collections.abc import Sequence
 
@@ -33,7 +34,8 @@ def means(results: Results, theirs: dict[tuple[str, int], IntervalScore]) -> Tab
 
 
 def _summary(scores: Sequence[IntervalScore]) -> list[float]:
-    """Mean error, hits, middle error and half width; all but the hits in per cent. nan without scores."""
+    """Mean error, hits, middle error and half width; all but the hits in
+    per cent. nan without scores."""
     if not scores:
         return [np.nan] * 4
     error, middle, half = (
@@ -50,7 +52,8 @@ def _both(o: ParkOutcome, name: str) -> tuple[ParkOutcome, ParkOutcome]:
 
 
 def by_machines(results: Results) -> Table:
-    """Hits, errors with their signs, and the spread of the runs, by number of machines (all versions)."""
+    """Hits, errors with their signs, and the spread of the runs, by number
+    of machines (all versions)."""
     rows = []
     for name, outcomes in results.items():
         for p in COUNTS:
@@ -154,7 +157,8 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
 
 
 def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
-    """Intervals as bars, runs as points, by number of machines; ours at the top, the printed ones below."""
+    """Intervals as bars, runs as points, by number of machines; ours at the
+    top, the printed ones below."""
     with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
         for k, version in enumerate(VERSIONS):
             mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]

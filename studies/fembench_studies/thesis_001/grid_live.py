@@ -1,7 +1,7 @@
 """The schedules of Mendes (2004) under MPI on emulated hosts: calibrated, scheduled, run.
 
-The printed speeds of hosts and the printed Os, L and Or of messages are emulated on a shorter time scale
-(SYNTHETIC). Runs that already have a record are not repeated.
+The printed speeds of hosts and the printed Os, L and Or of messages are emulated on a
+shorter time scale (SYNTHETIC). Runs that already have a record are not repeated.
 """
 
 import functools
@@ -62,7 +62,8 @@ class GridBench:
         return self.runs.calibration(f"calibrated-hosts-{settings.size}", settings)
 
     def settings(self) -> ProgramSettings:
-        """A program on the emulated hosts; a task is as long as one of the source on their time scale."""
+        """A program on the emulated hosts; a task is as long as one of the
+        source on their time scale."""
         return emulated_settings(
             "fork",
             SPEEDS,

@@ -1,8 +1,9 @@
 """The schedules of task graphs of Mendes (2004).
 
-Times of tasks and costs of messages (Os, L, Or) are the printed ones, on a shorter time scale: the time of a
-task here divided by its time in the thesis. Hosts differ by the printed factors H. Chapter 6 does not give
-the sizes of its messages; here they cost as much as 4 MiB under LAM-MPI.
+Times of tasks and costs of messages (Os, L, Or) are the printed ones, on a shorter time
+scale: the time of a task here divided by its time in the thesis. Hosts differ by the
+printed factors H. Chapter 6 does not give the sizes of its messages; here they cost as
+much as 4 MiB under LAM-MPI.
 """
 
 import functools
@@ -54,7 +55,8 @@ def thesis_schedule(graph: str, method: str) -> tuple[float, float]:
 
 
 def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform:
-    """Hosts on which a task takes task[host] seconds and messages cost the thesis' values times `scale`.
+    """Hosts on which a task takes task[host] seconds and messages cost the
+    thesis' values times `scale`.
 
     `transfer`: seconds that a real message takes here, a lower bound for remote messages.
     """

@@ -1,4 +1,5 @@
-"""Rings, fork and join of Mendes (2004) with real messages, predicted from the network measured here."""
+"""Rings, fork and join of Mendes (2004) with real messages, predicted
+from the network measured here."""
 
 import functools
 import itertools
@@ -113,12 +114,14 @@ def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell
 
 
 def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
-    """Nine in ten runs take as long as the measured network predicts: their messages, and as a whole."""
+    """Nine in ten runs take as long as the measured network predicts:
+    their messages, and as a whole."""
     return [_claim([f.scores[k] for f in found]) for k in (MESSAGES_ROW, MAKESPAN_ROW)] if found else []
 
 
 def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
-    """The claim that few of these runs are off; INVALID if too many do not test their prediction."""
+    """The claim that few of these runs are off; INVALID if too many do
+    not test their prediction."""
     asked = [one for one in scores if not one.reason.startswith(REFUSED)]
     tested = [one for one in asked if not one.reason]
     untested = 100 * (1 - len(tested) / max(len(asked), 1))

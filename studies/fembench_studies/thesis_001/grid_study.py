@@ -111,7 +111,8 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 def _real_messages(
     request: StudyRequest, runs: ProgramRuns, repetitions: int, attempts: Attempts
 ) -> tuple[Profile | None, list[RealRun]]:
-    """The profile of the network here and the runs predicted from it, if an experiment needs them."""
+    """The profile of the network here and the runs predicted from it,
+    if an experiment needs them."""
     if request.only and not {*REAL, "messages"} & set(request.only):
         return None, []
     try:

@@ -1,4 +1,5 @@
-"""The experiments of Gomes (2014): two programs, twenty scenarios, strategies over alpha x D (Tables 12-15).
+"""The experiments of Gomes (2014): two programs, twenty scenarios, strategies
+over alpha x D (Tables 12-15).
 
 The seven machines are emulated: dilated ranks of relative speeds SPEEDS on the cores here. The thesis does
 not give the speeds; ours are a guess from the processors that it lists.

@@ -49,7 +49,8 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 def times_of(
     request: StudyRequest, todo: Sequence[BspScenario], effort: BspEffort, attempts: Attempts
 ) -> Found:
-    """Times of every strategy, one file per scenario; a file of a different job is measured again."""
+    """Times of every strategy, one file per scenario; a file of a
+    different job is measured again."""
     writable(request.folder)
     made = [(s.key, functools.partial(_one, request, s, job_of(s, effort, request.cores))) for s in todo]
     return dict(attempts.each(made, lambda one: summary(*one)))

@@ -1,4 +1,5 @@
-"""Tables 12 to 15 and the curves of Gomes (2014), ours beside the printed ones, and what we claim of ours."""
+"""Tables 12 to 15 and the curves of Gomes (2014), ours beside the printed
+ones, and what we claim of ours."""
 
 from collections.abc import Iterator, Sequence
 from math import nan
@@ -105,7 +106,8 @@ def overhead_table(found: Found) -> Table:
 
 
 def best_table(found: Found) -> Table:
-    """The best gain of MigBSP, MigBSP++ and RefineComm over their runs, and that of the amortised policy."""
+    """The best gain of MigBSP, MigBSP++ and RefineComm over their runs, and
+    that of the amortised policy."""
     rows = []
     for scenario in found:
         mine = _rows({scenario: found[scenario]})
@@ -146,8 +148,8 @@ def _best(times: ProgramTimes | None, policy: str) -> float | None:
 
 
 def plots(found: Found) -> list[Plot]:
-    """Figures 44 to 65: bars. Figures 48 to 69: times per rank at every look, for A, B and amortised at
-    alpha 2, D 0.3."""
+    """Figures 44 to 65: bars. Figures 48 to 69: times per rank at every look, for A, B
+    and amortised at alpha 2, D 0.3."""
     made = [bars(found)] if found else []
     for scenario, times in found.items():
         for cell in times.cells:
@@ -158,7 +160,8 @@ def plots(found: Found) -> list[Plot]:
 
 
 def bars(found: Found) -> Plot:
-    """Figures 44 to 65: time of every strategy at alpha 2 and D 0.3, over that without balancing."""
+    """Figures 44 to 65: time of every strategy at alpha 2 and D 0.3,
+    over that without balancing."""
     return TEXTS.figure("strategies", [panel_of(scenario, times) for scenario, times in found.items()])
 
 
@@ -186,7 +189,8 @@ def usual(cell: CellTimes) -> bool:
 
 
 def claims(found: Found) -> list[StudyClaim]:
-    """The claims of each scenario, with intervals over its repetitions, which are interleaved."""
+    """The claims of each scenario, with intervals over its
+    repetitions, which are interleaved."""
     return [claim for scenario, times in found.items() for claim in _claims_of(scenario, times)]
 
 

@@ -1,7 +1,8 @@
 """The programs of Calzeta and de Souza (2008) under MPI: an integral, and a matrix product.
 
-Processes are equal, emulated and dilated so that they fit on the cores here (SYNTHETIC). Each program is
-calibrated once, with eight processes. Every run is predicted from that calibration in two ways:
+Processes are equal, emulated and dilated so that they fit on the cores here
+(SYNTHETIC). Each program is calibrated once, with eight processes. Every run is
+predicted from that calibration in two ways:
 
 graph    the execution graph, with the true number of iterations of every loop
 drawn    as in the source: a loop without messages makes a random number of iterations, exponentially
@@ -41,7 +42,8 @@ FULL = ProgramEffort(repetitions=15, samples=10, counts=(2, 4, 8, 16), dilate=20
 
 @dataclass(frozen=True)
 class SlavesRun:
-    """One program on P processes. Seconds per process: computing of a slave, end of the master."""
+    """One program on P processes. Seconds per process: computing of
+    a slave, end of the master."""
 
     record: AppRecord
     real: Floats  # (P,) medians

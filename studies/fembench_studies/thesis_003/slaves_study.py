@@ -45,14 +45,16 @@ def thesis_times(live: SlavesRun) -> tuple[list[float], list[float]]:
 
 
 def errors(real: Sequence[float] | Floats, simulated: Sequence[float] | Floats) -> list[float]:
-    """Errors in per cent: of the mean over processes (the thesis' measure), of the makespan, per process."""
+    """Errors in per cent: of the mean over processes (the thesis' measure), of
+    the makespan, per process."""
     pair = list(real), list(simulated)
     return [mean_error(*pair), makespan_error(*pair), process_error(*pair)]
 
 
 def claims(found: Sequence[SlavesRun]) -> list[StudyClaim]:
-    """The execution graph is closer than the source: there, errors of the mean were 3 to 8 %, of the makespan
-    4 to 52 %, and of single processes 17 to 75 %; and closer than a single simulation with random loops."""
+    """The execution graph is closer than the source: there, errors of the mean were 3
+    to 8 %, of the makespan 4 to 52 %, and of single processes 17 to 75 %; and closer
+    than a single simulation with random loops."""
     made = []
     for live in found:
         wrong = unfit(live.record)

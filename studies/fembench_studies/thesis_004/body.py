@@ -1,7 +1,7 @@
 """Pictures of the body: its parts pulled apart, and its deformed shape with the stress.
 
-Boundary facets are rotated; those that face away are left out, and the others are painted from back to front
-(orthographic projection, seen from x > 0, y < 0, z > 0).
+Boundary facets are rotated; those that face away are left out, and the others are
+painted from back to front (orthographic projection, seen from x > 0, y < 0, z > 0).
 """
 
 import numpy as np
@@ -84,7 +84,8 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
 
 
 def _paint(axes: canvas.Axes, points: Floats, colours: Floats, *, shade: float) -> None:
-    """Paint facets with (n, k, 3) corners in (n, 3) colours, darker by up to `shade` away from the light."""
+    """Paint facets with (n, k, 3) corners in (n, 3) colours, darker by up to
+    `shade` away from the light."""
     view = _view()
     normal = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
@@ -98,7 +99,8 @@ def _paint(axes: canvas.Axes, points: Floats, colours: Floats, *, shade: float) 
 
 
 def _outline(axes: canvas.Axes, x: Floats) -> Floats:
-    """Draw the twelve edges of the box around the undeformed body; return its corners, (8, 3)."""
+    """Draw the twelve edges of the box around the undeformed body;
+    return its corners, (8, 3)."""
     low, high = x.min(axis=0), x.max(axis=0)
     corner = np.array([[(low, high)[k >> i & 1][i] for i in range(3)] for k in range(8)])
     flat = corner @ _view()[:2].T

@@ -45,7 +45,8 @@ def _told(text: str, side: Side) -> str:
 
 
 def set_ratios(plan: StudyPlan) -> str:
-    """The ratios that an emulation sets, which say nothing about the source; "" for real hosts."""
+    """The ratios that an emulation sets, which say nothing about the
+    source; "" for real hosts."""
     m = plan.machines
     if not m.emulated:
         return ""

@@ -28,7 +28,8 @@ LOAD = (0.0, 500.0, 0.0)  # newton, that the supports bear
 
 
 class Apart(NamedTuple):
-    """Largest over smallest ratio of single repetitions, minus 1, in per cent; nan: not repeated."""
+    """Largest over smallest ratio of single repetitions, minus 1, in
+    per cent; nan: not repeated."""
 
     found: float
     low: float  # what the sets of these runs leave open; nan: too few sets
@@ -60,7 +61,8 @@ class Gates:
         return [self.found.side(self.plan, k) for k in range(most)]
 
     def _solutions(self) -> Iterator[StudyClaim]:
-        """Iterations and displacement of an independent solver; reactions that balance the load."""
+        """Iterations and displacement of an independent solver;
+        reactions that balance the load."""
         for mesh in MESHES:
             pool = self.found.pool(self.plan.sparse(mesh))
             checks = [r.verification for r in pool]
@@ -104,8 +106,8 @@ class Gates:
             yield error_claim(f"E10, {mesh}: bottleneck model, mean error of 11 runs", MODEL, errors)
 
     def _weighted(self) -> Iterator[StudyClaim]:
-        """Weighted parts take hardly longer than the ideal split, and the slow host does no harm, where an
-        iteration computes much longer than it communicates."""
+        """Weighted parts take hardly longer than the ideal split, and the slow host
+        does no harm, where an iteration computes much longer than it communicates."""
         for w in best_rounds(results(self.plan, self.found)):
             if (1 - w.communication) < COMPUTING * w.communication:
                 continue
@@ -117,7 +119,8 @@ class Gates:
                 yield most_claim(f"{name} the best of runs 1 to 11", 1.0, [ratio], unit="")
 
     def _storage(self) -> Iterator[StudyClaim]:
-        """On one core, splitting a dense matrix gains what its work predicts; csr gains nothing."""
+        """On one core, splitting a dense matrix gains what its work
+        predicts; csr gains nothing."""
         for tasks in ONE_HOST[1:]:
             dense = _finite([side.gain("single_cpu", tasks) * side.work(tasks).total for side in self._each])
             sparse = _finite([side.gain("single_cpu csr", tasks) for side in self._each])

@@ -1,9 +1,10 @@
 """The fast and slow hosts of Ferreira (2006), and the placement of tasks on them.
 
-A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster 2). Hosts are real or
-emulated. On a real host tasks use its first c cores only: up to c tasks have one core each, more tasks share
-all c. On emulated hosts every task is a rank here, slowed to the speed it would have on its host: k tasks on
-c cores of speed s compute at s min(1, c / k) each. All are dilated alike, to fit on the cores here.
+A fast host has two processors (node8, Cluster 1), a slow one has one (node00, Cluster
+2). Hosts are real or emulated. On a real host tasks use its first c cores only: up to c
+tasks have one core each, more tasks share all c. On emulated hosts every task is a rank
+here, slowed to the speed it would have on its host: k tasks on c cores of speed s
+compute at s min(1, c / k) each. All are dilated alike, to fit on the cores here.
 """
 
 import re

@@ -38,7 +38,8 @@ class StudyFolder:
         self._folders: dict[Where, Folder] = {}
 
     def folder(self, where: Where) -> Folder:
-        """The campaign's folder, created if missing. Raises InputError if it belongs to another campaign."""
+        """The campaign's folder, created if missing. Raises InputError if it
+        belongs to another campaign."""
         if where not in self._folders:
             folder = Folder(self.path / where)
             with tempfile.TemporaryDirectory() as scratch:
@@ -49,7 +50,8 @@ class StudyFolder:
         return self._folders[where]
 
     def _description(self, where: Where) -> str:
-        """campaign.toml with the cases known in advance, so that two plans never mix in one folder."""
+        """campaign.toml with the cases known in advance, so that two plans
+        never mix in one folder."""
         cases = [want.case for want in self.plan.wants() if want.where == where]
         head = f'name = "{where}"\nrepetitions = {self.plan.effort.repetitions}\n'
         return head + "".join(map(_toml, cases))
@@ -66,7 +68,8 @@ class StudyFolder:
     def measure(
         self, wants: Sequence[Want], ended: Callable[[Done], None], *, only_kept: bool = False
     ) -> None:
-        """Run what has no record or an INVALID one, unless `only_kept`; then load all records."""
+        """Run what has no record or an INVALID one, unless
+        `only_kept`; then load all records."""
         for group in [] if only_kept else _groups(wants):
             first = group[0]
             folder = self.folder(first.where)
@@ -113,7 +116,8 @@ def _groups(wants: Sequence[Want]) -> list[list[Want]]:
 
 @contextlib.contextmanager
 def _environment(want: Want, real: bool) -> Iterator[str]:
-    """Set cores and variables for a group of runs; yields the name of their host file, "" for none."""
+    """Set cores and variables for a group of runs; yields the name of
+    their host file, "" for none."""
     kept, mask = dict(os.environ), os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     cores = 0 if real else CORES.get(want.where, 0)
     try:

@@ -1,4 +1,5 @@
-"""Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
+"""Ferreira (2006) repeated: phases of a parallel FEM program on
+fast and slow hosts, E0 to E14."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -75,7 +76,8 @@ def outcome(study: StudyFolder, timers: dict[str, Any], only: Sequence[str] = ()
 def compose(
     study: StudyFolder, found: StudyRecords, timers: dict[str, Any], only: Sequence[str] = ()
 ) -> list[Section]:
-    """Findings, and the sections of the experiments in `only`, () means all; empty ones are left out."""
+    """Findings, and the sections of the experiments in `only`, () means
+    all; empty ones are left out."""
     plan, runs = study.plan, weighted.results(study.plan, found)
     here = found.side(plan)
     sides = Comparison(here, printed(), NAMES)
@@ -176,7 +178,8 @@ def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
 
 
 def _timers(path: Path) -> dict[str, Any]:
-    """The output of `fembench timers`, kept in a file; a separate process, as this one must not start MPI."""
+    """The output of `fembench timers`, kept in a file; a separate process, as
+    this one must not start MPI."""
     if not path.exists():
         write_atomic(path, output_of("timers", "--json"))
     return read_json(path, dict[str, Any])

@@ -1,7 +1,8 @@
 """The quantities of Ferreira's tables from our records: seconds per phase, means over tasks.
 
-Runs that stop before the tolerance are scaled up: total = partition + assembly + CG x k, where k = iterations
-to the tolerance / iterations timed. All iterations of CG cost the same.
+Runs that stop before the tolerance are scaled up: total = partition + assembly
++ CG x k, where k = iterations to the tolerance / iterations timed. All
+iterations of CG cost the same.
 """
 
 import functools
@@ -48,7 +49,8 @@ class StudyRecords:
         return phases_of(found, scale, timed)
 
     def scatter(self, want: Want | None) -> list[float]:
-        """Half the width of the interval of each repetition's total, as a logarithm; nan: too few sets."""
+        """Half the width of the interval of each repetition's total, as a
+        logarithm; nan: too few sets."""
         each = [times_of(r).seconds(ASSEMBLY, CG).mean(axis=1) for r in self.pool(want)]
         ends = [typical_interval(sets) for sets in each]
         return [float(np.log(e.high / e.low)) / 2 if e else nan for e in ends]
@@ -72,7 +74,8 @@ class StudyRecords:
 
 
 def phases_of(found: Mapping[str, float], scale: float, timed: int) -> Phases:
-    """Phases from mean times by name. `scale`: factor on CG; `timed`: iterations that were timed."""
+    """Phases from mean times by name. `scale`: factor on CG; `timed`:
+    iterations that were timed."""
 
     def of(*phases: int) -> float:
         return sum(found.get(NAMES[k], 0.0) for k in phases)

@@ -148,12 +148,14 @@ class StudyPlan:
         return Want(where, case.with_(ranks=tasks, label=label))
 
     def wants(self, only: Sequence[str] = ()) -> list[Want]:
-        """Cases of the experiments in `only` (() means all) whose shares are known in advance, each once."""
+        """Cases of the experiments in `only` (() means all) whose shares are
+        known in advance, each once."""
         found = [want for name in EXPERIMENTS if wanted(name, only) for want in self._experiment(name)]
         return list(dict.fromkeys(found))
 
     def _experiment(self, name: str) -> list[Want]:
-        """The cases of an experiment, after the sparse ones from which shorter runs are scaled up."""
+        """The cases of an experiment, after the sparse ones from which
+        shorter runs are scaled up."""
         scaled = MESHES if any(self.effort.iterations.values()) else ()
         found = [self.sparse(mesh) for mesh in SPARSE.get(name, scaled)]
         found += [self.parted()] if name in ("E2", "E12") else []

@@ -1,10 +1,12 @@
-"""What Ferreira (2006) measured, and what follows from it: for his printed tables and for our records.
+"""What Ferreira (2006) measured, and what follows from it: for his printed
+tables and for our records.
 
     T_h      seconds of host h alone for the whole work; with 1 / sum(1 / T) all hosts end together
     n        all equations
     n_i      those that task i touches, private and shared; the work of its dense block is n_i^2
 
-Each host alone must run as many tasks as both together; otherwise dense storage makes T meaningless.
+Each host alone must run as many tasks as both together; otherwise dense
+storage makes T meaningless.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +23,8 @@ HOSTS = ("node8", "node00")  # the fast one and the slow one
 
 
 class Phases(NamedTuple):
-    """Seconds of one solve to the tolerance; means over tasks, medians over sets; nan: not known."""
+    """Seconds of one solve to the tolerance; means over tasks, medians
+    over sets; nan: not known."""
 
     partition: float = nan
     assembly: float = nan
@@ -75,7 +78,8 @@ class Side:
         return self.total(host, mesh, 1) / self.total("run", mesh, run)
 
     def ideal(self, mesh: int, tasks: int) -> float:
-        """Seconds of the work divided between both hosts so that they end together, without messages."""
+        """Seconds of the work divided between both hosts so that they end
+        together, without messages."""
         return ideal_seconds([self.total(host, mesh, tasks) for host in HOSTS])
 
     def bottleneck(self, mesh: int, on_slow: int, on_fast: int) -> float:
@@ -100,7 +104,8 @@ class Side:
 
 
 def ideal_seconds(alone: Sequence[float]) -> float:
-    """1 / sum(1 / T). A host's share of the work, and the most that it can save, is that over its T."""
+    """1 / sum(1 / T). A host's share of the work, and the most that it
+    can save, is that over its T."""
     return 1 / sum(1 / seconds for seconds in alone)
 
 
@@ -118,9 +123,11 @@ def dense_work(local: npt.ArrayLike, equations: float) -> DenseWork:
 def local_equations(
     elements: Sequence[float], shared: Sequence[float], equations: float
 ) -> npt.NDArray[np.float64]:
-    """(P,) equations that each task touches, estimated from its elements and its shared equations.
+    """(P,) equations that each task touches, estimated from its
+    elements and its shared equations.
 
-    Every shared equation is assumed to belong to two tasks; private ones are divided like the elements.
+    Every shared equation is assumed to belong to two tasks; private ones are
+    divided like the elements.
     """
     part = np.asarray(elements, float) / sum(elements)
     return part * (equations - sum(shared) / 2) + np.asarray(shared, float)

@@ -1,4 +1,5 @@
-"""What no comparison of two sides declares: hosts, timers, meshes, iterations, weighted parts, slips."""
+"""What no comparison of two sides declares: hosts, timers, meshes,
+iterations, weighted parts, slips."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -48,7 +49,8 @@ def hosts(machines: Machines) -> list[Table]:
 
 
 def timer_cycles(tree: Mapping[str, Any]) -> dict[str, dict[tuple[str, str], float]]:
-    """machine -> (timer, statistic) -> cycles (Table 5.2); 'here' in ticks, from `fembench timers --json`."""
+    """machine -> (timer, statistic) -> cycles (Table 5.2); 'here' in ticks,
+    from `fembench timers --json`."""
     found = {t["timer"]: t for t in tree.get("timers", ()) if t["language"] == "C"}
     rows = {(str(r["timer"]), str(r["statistic_of_100_calls"])): r for r in thesis.rows("5_2")}
     ours = {(name, what): found.get(OURS_OF[name], {}).get(what, nan) for name, what in rows}

@@ -4,9 +4,10 @@ Two kinds, each on node8 and node00 together:
     dense    the tasks of the best of runs 1 to 11, with parts of unequal size
     csr      one part per processor: one on node00, two on node8
 
-Shares of round 1 follow from the times of each host alone with as many tasks (E9). Round 2 corrects them by
-the computing time of each rank in round 1: share x (mean time / own time)^e, with e = 1/2 for dense storage,
-whose work is the square of a part, and e = 1 for csr.
+Shares of round 1 follow from the times of each host alone with as many tasks
+(E9). Round 2 corrects them by the computing time of each rank in round 1: share x
+(mean time / own time)^e, with e = 1/2 for dense storage, whose work is the square
+of a part, and e = 1 for csr.
 """
 
 from math import isfinite, nan
@@ -90,7 +91,8 @@ class Weighted(NamedTuple):
 
 
 def want(plan: StudyPlan, found: StudyRecords, side: Side, mesh: int, kind: Kind, round_: int) -> Want | None:
-    """The weighted case of a round; None until the runs that determine its shares are measured."""
+    """The weighted case of a round; None until the runs that
+    determine its shares are measured."""
     if round_ == 1:
         slow, fast = kind.alone(side, mesh)
         if not isfinite(slow + fast):

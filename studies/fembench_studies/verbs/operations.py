@@ -1,4 +1,5 @@
-"""Options of `characterize` for single operations, and the machine file that follows from their samples."""
+"""Options of `characterize` for single operations, and the machine file that
+follows from their samples."""
 
 import argparse
 import time

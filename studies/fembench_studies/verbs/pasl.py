@@ -1,9 +1,10 @@
 """Predict the run time of a farm application from its description in PASL.
 
-Prints the task graph, its series-parallel form, the PAMELA model and T = max(...). A PASL file names batches
-of tasks, the number of tasks in each, and which batch feeds which. Costs are counted from the kernels' source
-(restricted Python, one function per code; it is read, never run). With a machine model, the run time follows
-as an interval; for several numbers of machines, with speedup and efficiency.
+Prints the task graph, its series-parallel form, the PAMELA model and T = max(...). A
+PASL file names batches of tasks, the number of tasks in each, and which batch feeds
+which. Costs are counted from the kernels' source (restricted Python, one function per
+code; it is read, never run). With a machine model, the run time follows as an interval;
+for several numbers of machines, with speedup and efficiency.
 
 Examples:
   fembench study pasl pi.pas --trace                       # graph, and its reduction step by step
@@ -120,7 +121,8 @@ def _counts(text: str) -> list[int]:
 
 
 def _table(option: str, entries: Sequence[str], form: str, name: Callable, value: Callable) -> dict:
-    """{name: value} of an option that may be repeated; an entry without a name has the name ''."""
+    """{name: value} of an option that may be repeated; an entry
+    without a name has the name ''."""
     found = {}
     for entry in entries:
         key, _, given = entry.rpartition("=")

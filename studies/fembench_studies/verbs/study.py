@@ -1,7 +1,8 @@
 """Repeat the source studies, and run their small programs.
 
-Without arguments, it lists the studies in one sentence each. With the name of a study, it runs all of it or
-some of its experiments. You can stop it at any time: the same command continues where it stopped.
+Without arguments, it lists the studies in one sentence each. With the name of a study,
+it runs all of it or some of its experiments. You can stop it at any time: the same
+command continues where it stopped.
 
 Examples:
   fembench study                                       # the studies in one sentence each, and next steps
@@ -72,7 +73,8 @@ def _tool(name: str) -> Any:
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """The words of the command line, an experiment's name preceded by its study. Raises InputError."""
+    """The words of the command line, an experiment's name preceded by
+    its study. Raises InputError."""
     known = (*SENTENCES, *TOOLS, "explain")
     if len(words) < 2 or words[0] != "study" or words[1] in known or words[1].startswith("-"):
         return list(words)

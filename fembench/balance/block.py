@@ -1,5 +1,4 @@
-"""A block during a solve: its matrix, its vectors, the blocks with which it
-shares nodes; and its migration.
+"""A block during a solve: its matrix, vectors, neighbours, and its migration.
 
 All of `arrays` migrates with a block: cells and coordinates, the arrays of the matrix,
 the state x, r, d, weights and neighbours. q is allocated at the destination, because it

@@ -19,11 +19,10 @@ def received(stats: Stats) -> F64:
 
 
 def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Candidate]:
-    """Up to `most` moves with a positive potential, the highest first;
-    equal ones by block, then rank.
+    """Up to `most` moves with a positive potential, the highest first, then by block
+    and rank.
 
-    Moves are from ranks above the band (or the mean: `tuning.origin`)
-    to ranks not above the mean.
+    Moves are from ranks above the band (`tuning.origin`: the mean) to ranks not above it.
     """
     return ranking(stats, tuning, most)[1]
 
@@ -89,8 +88,8 @@ def apbsp_scan(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction algorithm (Gomes 2014, algorithm 6): move while the
-    next iteration gets no longer.
+    """The BSP prediction (Gomes 2014, algorithm 6): move while the next iteration gets
+    no longer.
 
     The cost of a move is charged to that one iteration. The published
     algorithm stops at the first move that it refuses; with `scan`, it

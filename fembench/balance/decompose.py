@@ -1,5 +1,4 @@
-"""Over-decomposition: every rank cuts its part into c blocks, the units of
-migration (V = c P blocks).
+"""Over-decomposition: every rank cuts its part into c blocks (V = c P), which migrate.
 
 Block g starts on rank g // c. A block is a Subdomain like that of a rank in a run on V
 ranks: its nodes are numbered interior | interface | restrained, and its neighbours are

@@ -27,11 +27,9 @@ def balanced_blocks(stats: Stats, band: float) -> bool:
 
 
 def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block first, to the rank that
-    finishes first) is in the band.
+    """Whether the greedy assignment (longest block to the first to finish) is in the band.
 
-    Exact for equal blocks. With unequal blocks, another assignment may be in a
-    band that this one misses.
+    Exact for equal blocks. Of unequal blocks, another assignment may be in the band.
     """
     return within(stats.load_if(by_finish(stats))[stats.open], band)
 

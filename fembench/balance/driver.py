@@ -1,5 +1,4 @@
-"""The balancer on ranks: measures windows, looks at intervals,
-moves blocks, keeps the ledger.
+"""The balancer on ranks: measures windows, looks, moves blocks, keeps the ledger.
 
 It works with every kind of block: those of a solver (matrix_blocks.py) and those of other iterative programs
 differ only in their content and in how they migrate (`OwnBlocks`). Rank 0 decides from the measurements of

@@ -107,8 +107,7 @@ class MatrixBlocks:
 
 
 def migrate(comm: Comm, solver: BlockSolver, routes: list[Route]) -> int:
-    """Send and receive blocks, then rebind the local ones; return the bytes
-    sent by this rank. Collective.
+    """Send and receive blocks, rebind the local ones; the bytes sent. Collective.
 
     All ranks process the routes in the same order, which excludes deadlocks.
     """

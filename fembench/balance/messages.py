@@ -1,5 +1,4 @@
-"""Seconds that ranks spend on messages, from the cost of a message
-between each pair of ranks.
+"""Seconds that ranks spend on messages, from the cost of one between each pair.
 
 Tables are [to, from]: row p contains what rank p receives. A rank receives one
 message per iteration from each rank with which its blocks share nodes. As in Gomes
@@ -63,8 +62,7 @@ class PairCosts:
         return np.where(n_bytes > 0, self.per_message[to] + n_bytes * self.per_byte[to], 0.0)
 
     def if_moved(self, links: Links, owner: I64, block: int) -> tuple[F64, F64]:
-        """[target] seconds of messages of the target, (P,), and of the block's
-        rank, (P,), after a move.
+        """[target] seconds of messages of target (P,) and of source (P,) after a move.
 
         The entries of the block's own rank are meaningless.
         """

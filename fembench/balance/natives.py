@@ -1,5 +1,4 @@
-"""Policies for comparison: those of run-time systems (Gomes 2014,
-section 6), and repartitioning.
+"""Policies for comparison: those of run-time systems (Gomes 2014, 6), repartitioning.
 
 greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine
 and refine-comm change the current one step by step. Only greedy-comm and

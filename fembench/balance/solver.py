@@ -1,5 +1,4 @@
-"""Conjugate gradients over blocks: the loop of solve/cg.py, with each line
-executed for all blocks in turn.
+"""Conjugate gradients over blocks: solve/cg.py, each line for all blocks in turn.
 
 Inner products are summed in the order of blocks: every rank puts the partial sums of
 its blocks into a vector of V numbers, one all-reduce completes it (each entry has a

@@ -1,5 +1,4 @@
-"""TOML and JSON to frozen structs, and back; an unknown key is an
-error that names the nearest."""
+"""TOML, JSON to frozen structs and back; the error of an unknown key names the nearest."""
 
 import difflib
 import re

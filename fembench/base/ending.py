@@ -1,5 +1,4 @@
-"""Signals that ask this process to end become an exception, so that ranks are
-ended and folders tidied up.
+"""Signals to end become an exception, so that ranks are ended and folders tidied up.
 
 Python drops an exception that a signal raises inside a destructor or while it forks.
 Code that waits for long therefore asks `raise_if_asked` now and then.

@@ -51,8 +51,7 @@ def check_regular(target: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """A new folder beside `path` to fill; it takes the place of `path` on success
-    and is removed on failure.
+    """A new folder beside `path` to fill: in place of `path` on success, else removed.
 
     Raises InputError naming the path and the system's reason.
     """

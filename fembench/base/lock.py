@@ -53,8 +53,7 @@ class _NoFlockError(Exception):
 
 @contextlib.contextmanager
 def locked(folder: Path, *, shared: bool = False, tidy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a folder alone, or share it. `tidy` runs first if no
-    other process uses the folder.
+    """Hold a folder alone, or share it. `tidy` runs first if nobody uses it.
 
     Raises InputError, naming the owner, if others hold the folder.
     """

@@ -8,8 +8,7 @@ preconditioners  its name    a PreconditionerMethod
 variants         its name    a VariantMethod
 policies         its name    a Policy of `--balance`
 
-Looking takes some hundredths of a second, which ranks spend only on names
-that fembench does not have.
+Looking takes some 0.01 s, which ranks spend only on names that are not ours.
 """
 
 import functools

@@ -1,5 +1,4 @@
-"""Progress: told to the caller in Python, or shown on stderr: lines that stay,
-and one for what takes time.
+"""Progress: told to a caller, or shown on stderr: lines that stay, one for waiting.
 
 with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file
@@ -61,8 +60,7 @@ class Doing:
 
 @contextlib.contextmanager
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
-    """Show what has taken over `patience` seconds, and its time, on a line
-    that is erased at the end.
+    """Show what takes over `patience` seconds, with its time, on a line erased at the end.
 
     Off a terminal, the lines stay, and come ever more seldom.
     """

@@ -52,8 +52,7 @@ def execute(
     limit: Callable[[], float] = lambda: math.inf,
     again: bool = False,
 ) -> Iterator[Done]:
-    """Run everything that has no record yet, one run after another;
-    yields each run when it is done.
+    """Run everything without a record, one after another; yields each run when done.
 
     The next run is drawn from `runs` after that. `again`: repeat runs whose
     record is INVALID. `limit`: seconds after which a run is ended at the

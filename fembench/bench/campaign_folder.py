@@ -1,5 +1,4 @@
-"""The files of a campaign: results/<campaign>/{campaign.toml, runs/<id>.json |
-<id>.failed.json, report/}.
+"""The files of a campaign: campaign.toml, runs/<id>.json or <id>.failed.json, report/.
 
 A run that has a record is repeated only if its mesh or problem has changed; the old
 record moves to runs/superseded/ unless the new input is refused. A failed run is
@@ -167,11 +166,9 @@ def _is_json(path: Path) -> bool:
 
 
 def _same_runs(before: str, now: str, there: CampaignHosts | None, grown: bool) -> bool:
-    """Whether two campaign files describe the same runs; comments and
-    the time limit may differ.
+    """Whether two campaign files describe the same runs, whatever comments and timeout.
 
-    `grown`: there may be more runs now, or fewer, if the record that
-    showed more of them was lost.
+    `grown`: there may be more runs now, or fewer, if a record was lost.
     """
     if before == now:
         return True

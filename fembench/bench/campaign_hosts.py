@@ -1,5 +1,4 @@
-"""What the words of a campaign are resolved against: the hosts of the job,
-their speed and their memory.
+"""What the words of a campaign are resolved against: the job's hosts, speeds, memory.
 
 Also refuses a case that certainly does not fit into that memory, before anything is built.
 """
@@ -151,8 +150,7 @@ def _slurm_limit(host: HostSlots, environment: Mapping[str, str] = os.environ) -
 
 
 def check_memory(case: Case, there: CampaignHosts) -> None:
-    """Raises InputError if a part of a box certainly does not fit into the memory
-    of the host that takes it.
+    """Raises InputError if a part of a box cannot fit into the memory of its host.
 
     Not judged: meshes from files, and hosts whose memory is not known.
     """

@@ -6,8 +6,7 @@ hosts                "n1,n3", "n[1-3]", "each" (a case per host), "fast" (within
 equations_per_rank   200_000: a box of this number of equations times the number of ranks
 memory               "25%": the box whose run takes this part of the memory of the hosts, as estimated
 
-A case without `ranks` runs on one rank; with `hosts` or `per_node` it
-runs on all that these allow.
+A case without `ranks` runs on one rank; with `hosts` or `per_node`, on all of these.
 """
 
 import re

@@ -10,8 +10,7 @@ and, for some numbers of iterations, what CG has reached after them, element by
 element. The key is the content of the mesh and of the problem, and the fixed work, so
 a changed preset has no reference.
 
-The whole solution of a run, for pictures and ParaView; only on
-request, as it grows with the mesh.
+The whole solution of a run, for ParaView; on request, as it grows with the mesh.
 
 What every rank of a run does."""
 
@@ -187,11 +186,9 @@ def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
-    """Record the time so far as start-up; (the ticks when it began, the
-    first rank of every clock).
+    """Record the time so far as start-up; (ticks at its begin, first rank of every clock).
 
-    Time 0 of a host's events is a barrier: the same moment for all its
-    ranks, which share one clock.
+    Time 0 of a host's events is a barrier: one moment for its ranks on one clock.
     """
     now = tracer.now()
     before = int((time.perf_counter() - begin) * tracer.ticks_per_second)

@@ -1,5 +1,5 @@
-"""How long a run will take, before it starts: from earlier records, or from
-stated rates if there is none.
+"""How long a run will take, before it starts: from earlier records, or else from stated
+rates.
 
 The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that
 an iteration moves per rank, by iterations and by sets. The number of iterations to a
@@ -57,8 +57,7 @@ def equations_of(case: Case, records: Sequence[Record] = ()) -> int | None:
 
 
 def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int = 0) -> float | None:
-    """Seconds that a run takes, from the launcher's start to its end; None if its
-    mesh is a file not yet run.
+    """Seconds of a run with its launcher; None if its mesh is a file not yet run.
 
     `cores`: those that its ranks share; 0: a core per rank.
     """
@@ -93,8 +92,7 @@ class Expectations:
     """Seconds of cases, from records to which more may be added; computed again only then."""
 
     def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
-        """`cores` as for `expected_seconds`; `timeout`: seconds that no
-        run exceeds, 0: no limit."""
+        """`cores` as for `expected_seconds`; `timeout`: longest run in seconds, 0: none."""
         self._records, self._cores, self._timeout = records, cores, timeout
         self._known: dict[Case, float | None] = {}
         self._seen = -1

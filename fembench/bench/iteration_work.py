@@ -50,8 +50,7 @@ def better_roof(matrix_bytes: int, before: Roofs) -> float:
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
     """Bytes per second of this rank's repeated triads while all ranks run them. Collective.
 
-    The arrays are as large as the mean rank's matrix, the same on all
-    ranks whatever their shares.
+    The arrays are as large as the mean rank's matrix, the same on all ranks.
     """
     comm.Barrier()
     return triads(triad_bytes(prepared.partition.blocks))
@@ -109,8 +108,7 @@ def solve_facts(
 
 
 def _seconds_of_levels(measured: Measurement, rate: float) -> F64:
-    """(n_levels, 3) this rank's s per iteration of computing, own
-    messages, waiting (medians)."""
+    """(n_levels, 3) s per iteration: computing, own messages, waiting (medians)."""
     timed = [one for one in measured.sets if not one.warmup and one.iterations] or measured.sets[-1:]
     each = np.median([one.levels / max(one.iterations, 1) for one in timed], axis=0) / rate
     return np.stack([each[:, kind].sum(axis=1) for kind in (COMPUTING, OWN_MESSAGES, WAITING)], axis=1)

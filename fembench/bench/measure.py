@@ -191,8 +191,7 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
 
 
 def enough(comm: Comm, effort: CaseEffort, spent: list[float], seconds: float) -> bool:
-    """Whether the set just timed, which took this rank `seconds` of CG,
-    is the last one. Collective.
+    """Whether the set just timed, with `seconds` of CG here, is the last. Collective.
 
     All ranks decide alike, from the time of the slowest, which is added to `spent`. Two
     ranks could otherwise disagree whether to begin another set.

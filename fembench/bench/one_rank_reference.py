@@ -33,8 +33,7 @@ def reference_of(record: Record) -> Reference:
 
 
 def reference_beside(case: Case, runs: Path) -> Reference | None:
-    """The reference for a case from the newest one-rank run of the same
-    question in a folder of records.
+    """The reference for a case from the newest one-rank run of its question in a folder.
 
     None if there is no such run, it is INVALID, or its mesh or problem file has changed
     since. Records that cannot be read are skipped.

@@ -1,5 +1,4 @@
-"""Ping-pongs between ranks that compute before each message (the sends
-and receives of `pingpong`).
+"""Ping-pongs between ranks that compute before each message (see `pingpong`).
 
     measure                        mirror
     computes                       waits in Probe

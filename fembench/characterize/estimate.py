@@ -114,8 +114,7 @@ def beside_of(e: Exchange) -> Beside:
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
-    """The network with all parameters estimated from its samples and trains;
-    rank_host as in Environment.
+    """The network with parameters estimated from samples and trains; rank_host: Environment.
 
     A class that no two ranks could measure gets the functions of the first
     measured class; its name says so.

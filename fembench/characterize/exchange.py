@@ -1,5 +1,4 @@
-"""Messages in both directions at once, as between neighbours: while both
-wait, and while both compute.
+"""Messages both ways at once, as between neighbours: while both wait or compute.
 
 The two directions of a network are not always independent: acknowledgements travel on both, and one processor
 and one card may serve both. Before each message and each exchange, both sides make sure that nothing is in
@@ -188,8 +187,7 @@ def counts_of(pairs: Pairs) -> list[int]:
 
 
 def message_seconds(comm: Comm, pairs: Pairs, m: int, trips: int) -> list[float]:
-    """Seconds of each message of m bytes, all pairs at once, on the first rank
-    of each pair; [] elsewhere.
+    """Seconds of messages of m bytes, all pairs at once, on first ranks; [] elsewhere.
 
     Call on the ranks of the pairs, after a barrier.
     """

@@ -1,5 +1,4 @@
-"""Piecewise straight lines through parameters measured at increasing
-message sizes, and their breaks.
+"""Piecewise straight lines through parameters at increasing sizes, and their breaks.
 
 All curves of one class of pairs break at the same sizes, because they share a
 protocol. The breaks minimise
@@ -116,8 +115,7 @@ def _cut(cost: Array, penalty: float, most: int) -> list[int]:
 
 
 def find_switch(fit: PiecewiseFit) -> int | None:
-    """The size from which messages wait for their receiver, from the
-    curves Os, L, Or; or None.
+    """The size from which messages wait for a receiver, from Os, L, Or; or None.
 
     The protocol is taken to change at the break where the share of Os, L or Or changes
     most; otherwise, at the break where the total time jumps most, because the handshake

@@ -1,5 +1,4 @@
-"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2),
-in a few milliseconds each.
+"""Three kernels that measure the slowness H of a host (Mendes 2004, 4.2.2), in ms each.
 
     increment   a counted loop that adds one to a plain integer
     matmul      the product of two matrices of fixed size

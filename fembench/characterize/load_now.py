@@ -54,8 +54,7 @@ def _sample(pause: float) -> HostLoad:
 
 
 def measured_on(host: str, scratch: Path) -> list[HostLoad]:
-    """Samples of the load of another host, by a rank started there.
-    `scratch`: a folder visible to it.
+    """Samples of another host's load, by a rank there. `scratch`: a folder it sees.
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """

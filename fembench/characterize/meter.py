@@ -41,8 +41,7 @@ def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: boo
 
 
 def counted_in_ticks() -> bool:
-    """Whether the system counts processor time in ticks of
-    milliseconds, as some sandboxes do.
+    """Whether processor time is counted in ticks of milliseconds, as in some sandboxes.
 
     A call may then seem to take no processor time at all.
     """
@@ -118,8 +117,7 @@ class Meter:
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """(elapsed seconds, seconds of processor time) of a batch.
 
-        Each call is preceded by `probe.before`, if there is one, which
-        leaves the caches as in a run.
+        Each call is preceded by `probe.before`, if there is one, for caches as in a run.
         """
         if probe.before is None:
             return self._stamped(probe, calls)

@@ -102,8 +102,7 @@ def _listed(
     slots: Mapping[str, int],
     known: Mapping[str, str],
 ) -> Iterator[NodeSamples]:
-    """The nodes with their names and slots in the list of hosts, and the
-    names by which they are known.
+    """The nodes, named and with slots as in the list of hosts, and their own names.
 
     Raises InputError if the launcher started ranks on other hosts, or fewer.
     """

@@ -1,5 +1,4 @@
-"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads and latency of a
-message, using only local clocks.
+"""Ping-pongs (Mendes 2004, 4.3.4, Fig. 4.9): overheads, latency, by local clocks.
 
     measure                        mirror
     request  ------------------->
@@ -128,8 +127,7 @@ class Side:
 def measure_pair(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], effort: PingPongEffort, mode: Mode = "isend"
 ) -> list[PairSamples]:
-    """The ping-pongs between two ranks. Call on both; the samples are on
-    `measure`, [] on the other.
+    """The ping-pongs between two ranks. Call on both; samples on `measure`, else [].
 
     Other ranks must leave the processors idle meanwhile.
     """

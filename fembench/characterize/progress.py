@@ -1,5 +1,4 @@
-"""Progress of messages while no rank is in MPI, and the slowdown by a
-waiting rank on the same core.
+"""Progress of messages while no rank is in MPI; slowdown by a rank waiting on a core.
 
 overlap    both sides begin a large non-blocking message, compute for twice the time that it takes, then wait:
            the remaining wait over its time without computing. 0: it travelled meanwhile; 1: it did not

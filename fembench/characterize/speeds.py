@@ -1,5 +1,4 @@
-"""The ranks of `fembench characterize`: host facts, then speeds in rounds
-of visits; hosts in parallel.
+"""The ranks of `fembench characterize`: host facts, then speeds, hosts in parallel.
 
 The schedule of measurements: visits in rounds, so that no disturbance affects only one rank or kernel.
 

@@ -51,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _readable(paths):
-    """(the records in files and folders, an error for each
-    unreadable one). Raises InputError."""
+    """(the records in files and folders, errors of unreadable ones). Raises InputError."""
     from pathlib import Path
 
     from fembench.base.errors import InputError

@@ -12,8 +12,7 @@ RANK_TOLERANCE = 1e-12  # of Gram matrices whose modes have size one: below, a m
 
 
 def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> Array:
-    """(n_nodes, 3, 6): translations in x, y, z, then rotations
-    about x, y, z through `centre`.
+    """(n_nodes, 3, 6): translations in x, y, z, then rotations about `centre`.
 
     The default centre is the mean of the nodes.
     """
@@ -36,8 +35,7 @@ def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
 def orthonormal(modes: Array, total_gram: Array | None = None) -> Array:
     """The same space with orthonormal columns, (n_nodes, 3, 6).
 
-    `total_gram` (6, 6) is the Gram matrix of the whole mesh; the
-    default is that of these nodes.
+    `total_gram` (6, 6) is the Gram matrix of the whole mesh, by default of these nodes.
     """
     G = gram(modes, np.ones(modes.shape[:2], dtype=bool)) if total_gram is None else total_gram
     return modes @ np.linalg.inv(np.linalg.cholesky(G)).T

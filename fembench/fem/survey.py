@@ -1,5 +1,4 @@
-"""Nodes and facets found by a problem's selections: counted per rank,
-merged, and checked together.
+"""Nodes and facets of a problem's selections: counted per rank, merged, checked.
 
 Every rank surveys its own nodes, the surveys are merged in a tree, and each
 rank checks the merged one: all raise the same InputError or none does, so

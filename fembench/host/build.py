@@ -1,5 +1,4 @@
-"""The build of fembench: its commit, whether the sources are
-unchanged, and their hash (rule E7).
+"""The build of fembench: its commit, whether it is unchanged, its hash (rule E7).
 
 In a source tree, including an editable install, every run looks up all three. An installed package has no
 tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE next to the
@@ -60,8 +59,7 @@ def version_text(package: Path = PACKAGE) -> str:
 
 
 def source_state(root: Path) -> tuple[str, bool]:
-    """(commit of the source tree, or 'unknown'; True unless its sources are
-    known to be as committed).
+    """(commit of the source tree, or 'unknown'; True unless known to be unchanged).
 
     A tree that is not itself a clone is 'unknown', even inside another clone.
     """

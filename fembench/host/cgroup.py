@@ -29,8 +29,7 @@ def cpu_set(text: str) -> tuple[int, ...]:
 
 
 def folders(controller: str, root: Path = ROOT) -> list[Path]:
-    """The control groups of this process that may hold a limit of
-    `controller`, innermost first.
+    """The control groups of this process that `controller` may limit, innermost first.
 
     Beside trees of version 1, the tree of version 2 is in a folder of its own.
     """

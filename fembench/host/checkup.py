@@ -1,5 +1,4 @@
-"""What fembench needs, whether this machine has it, and how to get it: the
-findings of `fembench doctor`.
+"""What fembench needs, whether it is here, how to get it: what `fembench doctor` finds.
 
 A check never raises: if something cannot be determined, that is a finding, too. MPI and PETSc are
 checked in separate processes, because a broken MPI ends the process that initializes it.

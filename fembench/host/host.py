@@ -240,8 +240,7 @@ class Taken(NamedTuple):
 
 
 def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[int], Taken]:
-    """A function that returns what was taken since now; its argument is the
-    number of ranks on this host.
+    """A function of the number of ranks on this host: what was taken since now.
 
     Quota throttling is not steal: it is configured. The kernel counts it for the whole control group, summed
     over CPUs. Therefore it is divided by the CPUs that all ranks of the host keep busy, not by those of this
@@ -297,11 +296,9 @@ def node_facts(root: Path = ROOT) -> NodeFacts:
 
 
 def accelerators(root: Path = ROOT) -> tuple[str, ...]:
-    """Accelerators by kind, such as '4 x NVIDIA H100': from the driver's
-    files, without any library.
+    """Accelerators by kind, such as '4 x NVIDIA H100', from the driver's files.
 
-    NVIDIA's driver and AMD's kfd name their devices; of others, a render
-    node shows that they compute.
+    NVIDIA's driver and AMD's kfd name their devices; others have a render node.
     """
     named = [*_nvidia(root), *_kfd(root)]
     known = {name.split()[0] for name in named}

@@ -4,8 +4,7 @@ The same arrays everywhere and at any time, on one rank while the others sleep, 
 compared whatever the number of ranks: what differs is the clock rate of the core, or what others take of a
 shared cache or of the memory.
 
-Clock rate and thermal throttling of processors, where the kernel shows
-them; virtual machines rarely.
+Clock rate and thermal throttling, where the kernel shows them; seldom in virtual machines.
 
 Memory bandwidth of this process: the roof of a product that must read its matrix (rule B3).
 
@@ -38,11 +37,9 @@ BATCH = 5e-5  # seconds that calls fill between two readings of the clock
 
 
 def roof(n_bytes: int, seconds: float = SECONDS) -> float:
-    """Bytes per second at which this process can go through
-    `n_bytes` of memory over and over.
+    """Bytes per second at which this process goes through `n_bytes` of memory.
 
-    The better of read and triad, on arrays of `n_bytes` in all: no
-    product reads its matrix faster.
+    The better of read and triad, on `n_bytes` in all: no product reads its matrix faster.
     """
     wanted = min(max(n_bytes, SMALLEST), LARGEST)
     n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array is read, three are in a triad
@@ -127,11 +124,9 @@ def clock_rate(cpus: Collection[int], root: Path = ROOT) -> float:
 
 
 def listed_clock_rate(root: Path = ROOT) -> float:
-    """The clock rate in Hz that /proc/cpuinfo lists, the median of
-    all CPUs; 0 if it lists none.
+    """The clock rate in Hz of /proc/cpuinfo, the median of all CPUs; 0 if none.
 
-    On large hosts the file takes milliseconds to read. Virtual
-    machines list the nominal rate.
+    Reading takes milliseconds on large hosts. Virtual machines list the nominal rate.
     """
     found = re.findall(r"^cpu MHz\s*:\s*([0-9.]+)\s*$", read(root / "proc/cpuinfo"), re.M)
     rates = [float(text) for text in found if text.count(".") < 2 and text != "."]
@@ -141,8 +136,7 @@ def listed_clock_rate(root: Path = ROOT) -> float:
 def throttle_events(root: Path = ROOT) -> int:
     """Thermal throttling events since boot, over all cores and packages of the host.
 
-    Hardware threads of a core, and cores of a package, repeat one counter.
-    UNREADABLE without counters.
+    Threads of a core, and cores of a package, repeat one counter. UNREADABLE without.
     """
     folders = sorted((root / CPUS).glob("cpu[0-9]*"))
     cores, packages = dict[str, int](), dict[str, int]()

@@ -1,5 +1,4 @@
-"""The hosts that this job may use, how many ranks each of them takes, and which
-of them take those of a case.
+"""The hosts that this job may use, their slots, and which of them a case gets.
 
 They come from the first of these that is there: a host file, the environment of a batch
 system (Slurm, PBS, LSF, Flux, OAR, Grid Engine), and else this machine with its usable
@@ -222,11 +221,9 @@ def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
 
 
 def hosts_asked(hostfile: str) -> str:
-    """The hosts of the job as a record keeps them; '' for this
-    machine alone. Raises InputError.
+    """The hosts of the job as records keep them; '': this machine. Raises InputError.
 
-    The lines of the host file, or the names that the batch system
-    gave: 'a slots=2; b', 'n[1-3]'.
+    The lines of the host file, or the batch system's names: 'a slots=2; b', 'n[1-3]'.
     """
     path = hostfile_of(hostfile)
     if path:

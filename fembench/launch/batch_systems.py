@@ -1,7 +1,6 @@
 """What batch systems say of a job: Slurm, PBS, LSF, Flux, OAR and Grid Engine.
 
-Each reader takes the environment of the job and returns None where its
-batch system has not started it.
+Each reader takes the environment; None where its batch system has not started the job.
 """
 
 import dataclasses
@@ -94,8 +93,7 @@ def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     """LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per
     slot, or LSB_HOSTS = 'n1 n1 n2', which LSF leaves out of large jobs.
 
-    Where jobs are started by jsrun, the first host is the launch node: it has
-    one slot and takes no rank.
+    With jsrun, the first host is the launch node: it has one slot and takes no rank.
     """
     found = _lsf_hosts(environment)
     if found is None or len(found.hosts) < 2 or found.hosts[0].slots > 1 or not _jsrun(environment):

@@ -33,13 +33,12 @@ def launch(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
 ) -> JobEnd[Record]:
-    """Run one case under MPI. `scratch`: a folder also visible to rank 0's
-    host; `timeout` in s, 0: none.
+    """Run one case under MPI. `scratch`: a folder that rank 0 sees; `timeout` in s, 0: none.
 
     `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
 
-    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE names the hosts and
-    FEMBENCH_SYNTHETIC labels the record.
+    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE has the hosts, FEMBENCH_SYNTHETIC a
+    label.
     """
     hosts = hosts_for(case.placement, hostfile)
     line = job_line(case.placement.ranks, hostfile, mpi_options, hosts)

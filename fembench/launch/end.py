@@ -160,8 +160,7 @@ def _refused_option(flat: str) -> str:
 
 
 def _said(output: str) -> str:
-    """The last informative line outside Open MPI's messages, or else
-    the first sentence of one.
+    """The last telling line outside Open MPI's messages, or the first sentence of one.
 
     A sentence that ends with a colon includes what it introduces.
     """
@@ -308,11 +307,9 @@ _REVOKED = (  # by launchers and batch systems
 
 
 def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> str:
-    """'Slurm job 7 has ended (CANCELLED)' if the job no longer has its hosts;
-    "" if it has, or is unknown.
+    """'Slurm job 7 has ended (CANCELLED)' if the job lost its hosts; "" if not, or unknown.
 
-    `output`: what the launcher printed. Slurm itself is asked, because
-    launchers do not always say it.
+    `output`: what the launcher printed. Slurm itself is asked: launchers may not say it.
     """
     found = ((re.search(pattern, output), meaning) for pattern, meaning in _REVOKED)
     said = next((meaning.format(*match.groups()) for match, meaning in found if match), "")

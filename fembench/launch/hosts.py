@@ -1,5 +1,4 @@
-"""The hosts of a job with their slots: how lists and files name them, and the
-order in which ranks fill them.
+"""The hosts of a job with their slots: in lists and files, and the order of ranks.
 
 A list is written as batch systems do: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'. Of host files,
 there is one reader for all dialects:
@@ -27,8 +26,7 @@ _COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 
 
 def expand_hosts(text: str, where: str) -> list[str]:
-    """The names in a list such as 'n[1-3,07],r[0-1]c[1-2],login', in
-    its order. Raises InputError.
+    """The names in a list such as 'n[1-3,07],r[0-1]c[1-2]', in order. Raises InputError.
 
     `where` names the list in messages. Source: Slurm, `man scontrol`, SHOW HOSTNAMES.
     """
@@ -93,8 +91,7 @@ def is_this_host(name: str) -> bool:
 
 
 def one_name_each(names: Iterable[str], where: str) -> dict[str, str]:
-    """{name: the name that its host was given first}, for hosts listed both
-    with and without their domain.
+    """{name: the first name of its host}, for hosts listed with and without domain.
 
     Raises InputError if a name without a domain fits several hosts; `where` names the list.
     """

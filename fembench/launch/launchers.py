@@ -31,8 +31,7 @@ Options = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How to start ranks with one launcher. An empty tuple: it has no
-    such option, or needs none.
+    """How to start ranks with one launcher. (): no such option, or none needed.
 
     In options, {file} is a host file in the launcher's own form, {names} its hosts with
     commas, {ranks} the number of ranks, {n_hosts} the number of hosts, {per_host} the

@@ -59,11 +59,9 @@ def ranks_per_core(ranks: int, hostfile: str = "") -> int:
 def job_line(
     ranks: int, hostfile: str = "", options: Sequence[str] = (), hosts: Sequence[HostSlots] = ()
 ) -> JobLine:
-    """What starts this many ranks on the hosts of the job, or on some
-    of them. Raises InputError.
+    """What starts this many ranks on hosts of the job. Raises InputError.
 
-    `options`: more options for the launcher; `hosts`: the hosts to use, ()
-    for those of the allocation.
+    `options`: more options for the launcher; `hosts`: to use, (): the allocation's.
     """
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")

@@ -44,8 +44,7 @@ def slowed(found: Sequence[ProbedHost | StartedHost]) -> Iterator[Finding]:
 
 
 def warn(folder: Path) -> None:
-    """Warn of what slows the hosts of the job in `folder`, whose ranks have
-    met; once per item and hosts.
+    """Warn of what slows the hosts of the job in `folder`; once per item and hosts.
 
     Not in a lab, which slows its hosts on purpose.
     """

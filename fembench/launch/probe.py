@@ -34,8 +34,7 @@ _TRANSPORTS = (  # the first that matches counts
 
 
 def probe(hosts: Sequence[HostSlots], ranks: int, folder: Path) -> JobEnd[bytes]:
-    """The end of a job that looks at its hosts; () for `hosts`: this
-    machine. Raises InputError.
+    """The end of a job that looks at its hosts; `hosts` (): this machine. InputError.
 
     `folder`: where results go.
     """

@@ -183,8 +183,7 @@ def measure(
     """What the ranks that `line` starts find with the PROGRAM of a module; see
     `run_job` and `environment`.
 
-    Raises InputError, or, with what the job printed, RunFailedError if
-    it ended without a result.
+    Raises InputError, or RunFailedError with what the job printed, if there is no result.
     """
     variables = environment(line, solver, asleep=asleep)
     program = rank_program(module)

@@ -35,8 +35,7 @@ def writable_file(output: Path) -> None:
 
 
 def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
-    """The folder for a job that writes this file: its own, or this one if
-    each host has its own of that.
+    """The folder for a job that writes this file: its own, or this one if that is not shared.
 
     Raises InputError if the file cannot be written.
     """
@@ -50,11 +49,9 @@ def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
 
 @contextlib.contextmanager
 def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a folder, made if it is missing: exclusively for a campaign, or
-    shared with other single runs.
+    """Hold a folder, made if missing: alone for a campaign, or shared by single runs.
 
-    Leftovers of killed processes are removed first. Raises
-    InputError if the folder is in use.
+    Removes leftovers of killed processes. Raises InputError if the folder is in use.
     """
     writable(folder)
     with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):

@@ -1,5 +1,4 @@
-"""How srun lets ranks find each other: its plugin (`srun --mpi=…`)
-must fit mpi4py's MPI library.
+"""How srun lets ranks find each other: its plugin (`srun --mpi=…`) must fit mpi4py's MPI.
 
 A plugin that does not fit starts N jobs of one rank each, or ranks that abort. `srun
 --mpi=list` and the library give the order in which plugins are tried; one that failed

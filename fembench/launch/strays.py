@@ -1,5 +1,4 @@
-"""Processes that a launcher has started and that outlive it, also those
-outside its process group (Linux).
+"""Processes that outlive their launcher, also outside its process group (Linux).
 
 Launchers put the `ssh` of each host into a process group of its own, and daemons into a
 session of their own. Both keep the launcher's session or a variable of its environment.

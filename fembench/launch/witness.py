@@ -258,8 +258,7 @@ def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | 
 
 
 def _closed_first(line: socket.socket) -> socket.socket:
-    """The connection under a high number, or as it was if this process
-    may not open so many files."""
+    """The connection under a high number, or as it was if that is not possible."""
     try:
         number = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, NUMBER)
     except OSError:

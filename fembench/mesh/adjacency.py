@@ -1,5 +1,4 @@
-"""The cell behind each facet, the parts joined by facets, and the
-dual graph for partitioners.
+"""The cell behind each facet, parts joined by facets, the dual graph for partitioners.
 
 Facets are matched by sorting one 64-bit key each, without a loop over cells. 1.3 M
 tetrahedra take about half a second.
@@ -97,8 +96,7 @@ def _packed_triples(cells: np.ndarray, facets: np.ndarray, bits: int) -> np.ndar
 def _order_of_rows(rows: np.ndarray) -> np.ndarray:
     """A permutation that brings equal rows (n, 3 | 4), each ascending, side by side.
 
-    Sorts by one hashed 64-bit key per row, or by all columns if
-    different rows have the same key.
+    Sorts by a hashed 64-bit key per row, or by all columns if keys coincide.
     """
     key = _mixed(rows)
     order = np.argsort(key, kind="stable")

@@ -4,8 +4,7 @@ Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the
 tetrahedra of a grid cell, one for each order of the axes, run along paths from its
 corner (i, j, k) to (i+1, j+1, k+1).
 
-A `Box` is a description; `box` generates the whole mesh,
-`fembench.mesh.box_part` one rank's part of it.
+A `Box` describes; `box` generates the whole mesh, `box_part` one rank's part.
 """
 
 import itertools
@@ -194,8 +193,7 @@ def coordinates(plan: Box, indices: list[np.ndarray]) -> np.ndarray:
 
 
 def face_tags(plan: Box, cells: np.ndarray, grid: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """Facets on the six faces of the box: name -> (n, 3 | 4) int32,
-    outward, in the order of cells.
+    """Facets on the six faces of the box: name -> (n, 3 or 4) int32, outward, by cell.
 
     cells: (n_grid, cells per grid cell, nodes of the element), any part of the box in any numbering;
     grid: its grid indices i, j, k, each (n_grid,).

@@ -1,5 +1,4 @@
-"""One rank's part of a box, generated without the whole: no array grows with
-the mesh or with the ranks.
+"""One rank's part of a box, without the whole: no array grows with mesh or ranks.
 
 The grid cells are bisected recursively: the parts are halved, and the region is cut across its longest side
 in proportion to the shares of the two halves, in whole grid cells. If the cut falls inside a layer, the layer
@@ -7,8 +6,7 @@ is cut along its longer side, and the row in which that cut falls is cut between
 blocks (boxes of grid cells), and every part gets its exact number of grid cells. No list of cells is ever
 built; a rank follows log2(ranks) cuts to its own region.
 
-A block is three ranges (low, high) of grid indices: an int64 array (3, 2). A
-region is (n_blocks, 3, 2).
+A block is an int64 array (3, 2), (low, high) of grid indices; a region (n_blocks, 3, 2).
 """
 
 from collections.abc import Sequence

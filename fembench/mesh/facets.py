@@ -39,8 +39,7 @@ def nodes_of_facets(cells: np.ndarray, element: str, cell: np.ndarray, facet: np
 
 
 def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell and the local facet that each row of `facets` (n, 3 | 4),
-    nodes in any order, names.
+    """The cell and local facet that each row of `facets` (n, 3 or 4) names, in any order.
 
     A facet between two cells belongs to the lower one. (n,) and (n,); -1 if no cell has it.
     """
@@ -64,8 +63,7 @@ def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[
 
 
 def canonical_facets(cells: np.ndarray, element: str, facets: np.ndarray, where: str) -> np.ndarray:
-    """The same facets outward, each once, in the order of cells and
-    local facets: (n, 3 | 4) int32.
+    """The same facets outward, each once, by cell and local facet: (n, 3 or 4) int32.
 
     Raises InputError, beginning with `where`, for a facet that no cell has.
     """

@@ -38,8 +38,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
-    """The checked mesh in a meshio object, and what was left out of it
-    in words. Raises InputError.
+    """The checked mesh of a meshio object, and what was left out. Raises InputError.
 
     Left out are nodes that no cell has, such as the points of a geometry.
     """
@@ -192,8 +191,7 @@ def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.n
     """Blocks of cells, their physical numbers, and names -> (number, dimension):
     the cells, then every tag.
 
-    Raises InputError for what meshio cannot distinguish: one name for two
-    kinds, cells with two tags.
+    Raises InputError for one name of two kinds, and for cells with two tags.
     """
     kinds = {"nodes": mesh.node_tags, "facets": mesh.facet_tags, "cells": mesh.cell_tags}
     for a, b in combinations(kinds, 2):

@@ -98,8 +98,7 @@ def write(
     point_data: Mapping[str, np.ndarray] | None = None,
     cell_data: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write a mesh with its tags and data, (n_nodes, …) and (n_cells, …); the
-    suffix chooses the format.
+    """Write a mesh with tags and data, (n_nodes, …), (n_cells, …), by the suffix's format.
 
     .vtu, .vtk and .msh keep coordinates and tags exactly; other formats drop tags and
     may round. A .msh file takes no cell data. Raises InputError.

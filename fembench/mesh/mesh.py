@@ -55,8 +55,7 @@ class Mesh:
         facet_tags: Mapping[str, ArrayLike] | None = None,
         cell_tags: Mapping[str, ArrayLike] | None = None,
     ) -> "Mesh":
-        """A mesh from unchecked arrays: checked and copied, tags in canonical
-        order, empty tags dropped.
+        """A mesh from unchecked arrays: checked, copied, tags ordered, empty ones dropped.
 
         Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
         nodes, inverted or degenerate cells, more than two cells at a facet, tags of what is missing.

@@ -33,8 +33,7 @@ def longest_edges(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
 
 
 def quality(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
-    """(n_cells,): mean ratio, 1 for a regular tetrahedron or a cube, 0
-    for a flat or inverted cell.
+    """(n_cells,): mean ratio, 1 for a regular cell, 0 for a flat or inverted one.
 
     tet4: 12 (3 V)^(2/3) / sum of squared edges (Liu and Joe 1994).
     hex8: harmonic mean over the corners of 3 det^(2/3) / |J|_F^2 (Knupp 2001).

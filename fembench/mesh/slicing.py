@@ -95,8 +95,7 @@ def source_of_box(plan: Box) -> Source:
 
 
 def write_sliced(source: Source, folder: Path | str) -> str:
-    """Write the folder, whole or not at all, and return the hash. A mesh
-    that is there is replaced.
+    """Write the folder, whole or not at all, replacing a mesh; return the hash.
 
     Raises InputError, also for a folder that is no mesh.
     """

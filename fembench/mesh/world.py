@@ -1,5 +1,4 @@
-"""What ranks tell each other about a mesh that is spread over them, for
-code that does not know MPI.
+"""What ranks tell each other about a mesh spread over them, for code without MPI.
 
 Centroids of cells in whole steps, so that a partition by coordinates
 does not depend on rounding."""

@@ -2,8 +2,7 @@
 
 Nothing of `solve` is imported before a method is built: that is up to `load`.
 
-Which methods go together. Each function returns one line saying what does
-not fit, or "" if all does."""
+Which methods go together. Each function returns a line on what does not fit, or ""."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,12 +1,10 @@
-"""Bounds on the time of assembly and CG, by interval arithmetic (Herai
-2005, Section 3.2.3, Eq. 3.4).
+"""Bounds on the time of assembly and CG, by interval arithmetic (Herai 2005, Eq. 3.4).
 
     T_0   critical path, if every resource is free at all times; a phase lasts as long as its slowest rank
     T_r   total demand on resource r of a host, each of whose servers serves one request at a time
     T     max(T_0, T_r, ...) of each phase, summed
 
-All ranks wait for each other between two phases, so no resource
-starts on the next phase early.
+All ranks wait for each other between two phases, so none starts the next early.
 """
 
 from collections.abc import Iterable, Sequence

@@ -57,8 +57,8 @@ class StateChange(NamedTuple):
 
     @property
     def text(self) -> str:
-        """'memory bandwidth of one rank on node1 is 4.1 % below that of the
-        profile (spread 2.0 %)'."""
+        """'memory bandwidth of a rank on n1 is 4.1 % below that of the profile (spread
+        2.0 %)'."""
         named = NAMES[self.what].format(ranks=f"{self.ranks} ranks")
         way, spread = "below" if self.ratio < 1 else "above", math.sqrt(self.high / self.low) - 1
         change = f"{abs(self.ratio - 1):.1%} {way} that of the training (spread {spread:.1%})"

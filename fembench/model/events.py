@@ -1,5 +1,4 @@
-"""Simulate a plan event by event: the reference twin of `engine`,
-which also models contention.
+"""Simulate a plan event by event: the twin of `engine`, with contention, too.
 
 With contention, a host has one full-duplex network card. Messages leave it in
 the order in which they become ready, and each occupies it for the gap g(m); they

@@ -167,8 +167,7 @@ def balanced(work: Workload, priced: Sequence[Price]) -> str:
 
 
 def allreduce_scale(machine: Machine, measured: dict[int, float]) -> float:
-    """The factor on messages of all-reduces that reproduces the
-    measured times, {ranks: seconds}.
+    """The factor on all-reduces' messages that gives the measured {ranks: seconds}.
 
     Interpolated over the logarithm of the number of ranks; 1 without measurements.
     """

@@ -32,8 +32,7 @@ class Compute(_Event, tag="compute", frozen=True):
 
 
 class Send(_Event, tag="send", frozen=True):
-    """A message to another rank. If blocking, returns with a free
-    buffer; else a Wait follows."""
+    """A message to another rank. If blocking, returns with a free buffer; else: Wait."""
 
     to: int
     m: int  # bytes

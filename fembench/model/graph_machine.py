@@ -43,8 +43,7 @@ def machine_in_file(
 ) -> Machine:
     """The machine of a profile. Raises InputError.
 
-    If the graph was not recorded on that machine, waiting ranks slow
-    down others on the same core.
+    If not recorded on that machine, waiting ranks slow down others on their core.
     """
     profile = load_profile(path)
     slots = chosen(slots_of(profile, "sym"), graph.ranks)

@@ -1,5 +1,4 @@
-"""A grid of predictions to score: training runs, held-out runs, and
-predictions made before these ran.
+"""A grid of predictions to score: training, held-out runs, predictions made before.
 
     machine = "machine.json"             profile of the machine
     training = "results/train"           campaign of the training runs; or several: ["train-1", "train-2"]
@@ -152,8 +151,7 @@ def all_predictions(folder: Path) -> list[Prediction]:
 def judge_held_out(
     study: Predictor, said: Sequence[Prediction], training: Sequence[Record], held_out: Sequence[Record]
 ) -> Judgement:
-    """Score predictions on the held-out runs, together with the baseline
-    fitted to the training runs.
+    """Score predictions on the held-out runs, and the baseline fitted to training runs.
 
     Raises InputError if no run can be compared, or held-out and training runs overlap.
     """

@@ -1,5 +1,4 @@
-"""H(p), the slowness of a rank (Mendes 2004, 3.3): measured by kernels,
-updated for the load of its host.
+"""H(p), the slowness of a rank (Mendes 2004, 3.3): by kernels, updated for the load.
 
 Larger is slower. Only ratios are meaningful: a task takes work x H(p).
 """
@@ -38,8 +37,7 @@ def from_kernels(seconds: npt.ArrayLike) -> Array:
 
 
 def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
-    """(n_ranks, n_kernels) seconds of the three kernels (Mendes 2004,
-    4.2.2); None if not measured.
+    """(n_ranks, n_kernels) seconds of the kernels (Mendes 2004, 4.2.2); None if not measured.
 
     `processor`: processor time instead of elapsed time.
     """

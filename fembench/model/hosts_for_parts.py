@@ -84,8 +84,7 @@ class Ground:
 
 
 def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
-    """The hosts of a machine profile, with one slot per measured rank, at
-    their speeds for these parts.
+    """The hosts of a profile, a slot per measured rank, at their speeds for these parts.
 
     Raises InputError, which names the profile `where`, if it has no network.
     """

@@ -1,5 +1,4 @@
-"""The events of one rank in one iteration: the declared steps of its
-method as computing and messages.
+"""The events of a rank in an iteration: its method's steps as computing and messages.
 
 A product consists of the interface rows, the messages to all neighbours, the interior
 rows, the wait, and the sum. A product inside a preconditioner sends messages too, and

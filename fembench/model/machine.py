@@ -96,8 +96,7 @@ class Machine:
         return switch is not None and m >= switch
 
     def gap(self, p: int, q: int, m: int) -> float:
-        """Seconds for which the message blocks the network card or,
-        within a host, the memory."""
+        """Seconds for which the message blocks the network card or the host's memory."""
         share = self.inside if self.host[p] == self.host[q] else self.between
         if share is not None:
             return share * max(self.cost(p, q, m).total - self.cost(p, q, SMALL).total, 0.0)

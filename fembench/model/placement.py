@@ -1,5 +1,4 @@
-"""Place parts on hosts: greedy starts, improved by moves and
-swaps, for a given cost function.
+"""Place parts on hosts: greedy starts, improved by moves and swaps, for a given cost.
 
 The cost is a function of the placement (rank -> host): `iteration_seconds`, or a
 simulation. Starts: the largest part first, on the host where it finishes earliest;

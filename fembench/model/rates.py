@@ -1,5 +1,4 @@
-"""The profile's speeds as functions of the size of a rank's part and of the
-number of ranks on its host.
+"""The profile's speeds as functions of the size of a part and of the ranks on its host.
 
 Speeds are measured at three sizes and with several numbers of ranks at once. Between sizes, the time of a
 call is interpolated linearly: units that no longer fit into a cache come from the next level. Between numbers

@@ -1,5 +1,4 @@
-"""Score predictions: error, bias, coverage, rank correlation; also for a
-simpler model on the same runs.
+"""Score predictions: error, bias, coverage, rank correlation; beside a simpler model.
 
 The error is predicted / measured - 1, for the time of an iteration. A cell is one
 configuration; its measured time is the median of its runs. Coverage counts single runs

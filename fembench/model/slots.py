@@ -1,5 +1,4 @@
-"""The slots for the ranks of a run: hosts of the profile as they are, or
-edited for what-if questions.
+"""The slots for the ranks of a run: the profile's hosts as they are, or edited.
 
 fastest        every host becomes a copy of the one with the fastest rank      slowest      of the slowest
 add:NAME       adds a copy of host NAME                                        add:NAME*3   three copies
@@ -83,11 +82,9 @@ def company(slots: Sequence[Slot]) -> list[int]:
 def machine_of(
     profile: Profile, slots: Sequence[Slot], link: GivenLink | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these slots; `link` replaces the profile's
-    network. Raises InputError.
+    """The machine of a run on these slots; `link` replaces the network. Raises InputError.
 
-    `contention` None: modelled if the profile shows that messages of
-    several pairs delay each other.
+    `contention` None: modelled if the profile shows that pairs delay each other.
     """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
@@ -116,11 +113,9 @@ def machine_of(
 
 
 def share_of(network: Network, where: str) -> float | None:
-    """The fraction of a message's size-dependent time during which it blocks
-    others; None if not measured.
+    """The part of a message's size-dependent time in which it blocks others; or None.
 
-    It follows from the slowdown of k pairs at once, which end after T + (k -
-    1) share (T - T(8 bytes)).
+    It follows from the slowdown of k pairs at once, ended after T + (k - 1) share (T - T(8)).
     """
     pairs = range(len(network.sites))
     classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}

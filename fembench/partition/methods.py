@@ -1,5 +1,4 @@
-"""Partitions by name: `metis` (graph, the default) and `rcb`
-(coordinates). Both take target shares.
+"""Partitions by name: `metis` (graph, the default), `rcb` (coordinates), for shares.
 
 The result of METIS is always checked: an empty part gets a cell, and if a target is missed by more than MISS,
 METIS' other method is tried and the better partition kept.

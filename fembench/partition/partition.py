@@ -102,8 +102,7 @@ def _free_dofs(fixed: np.ndarray | None, n_nodes: int) -> np.ndarray:
 def _neighbours(
     node: np.ndarray, part: np.ndarray, n_parts: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """For each part: the parts that it shares nodes with, ascending,
-    and how many nodes with each.
+    """For each part: the parts that it shares nodes with, ascending, and how many.
 
     node, part: (n,) the pairs of shared nodes alone, ascending by node.
     """

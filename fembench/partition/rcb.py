@@ -1,5 +1,4 @@
-"""Recursive coordinate bisection with target shares: no graph, no
-randomness, positions preserved.
+"""Recursive coordinate bisection with target shares: no graph, no randomness.
 
 The parts are halved, and the cells are cut across the longest side of their bounding
 box in proportion to the shares of the two halves. A structured mesh has its cells in

@@ -1,5 +1,4 @@
-"""Peers: the packages that solve the exported system, their
-requirements, and how to install them.
+"""Peers: the packages that solve the system, their needs, how to install them.
 
 Parallel peers run on one rank and on the number requested; the others on one. All iterate until
 |r|_2 <= tolerance |f|_2, unpreconditioned.
@@ -80,8 +79,7 @@ ENTRIES = (
 
 
 def chosen(only: Iterable[str], preconds: Iterable[str]) -> tuple[Entry, ...]:
-    """The entries whose peer begins with one of `only` and whose
-    preconditioner is one of `preconds`.
+    """The entries whose peer begins with one of `only`, with one of `preconds`.
 
     Without a choice, all. Raises InputError for a word that matches none.
     """

@@ -1,5 +1,4 @@
-"""One peer: built, compared with the exported u, and timed; an error
-ends only this peer's part.
+"""One peer: built, compared with u, timed; an error ends its part alone.
 
 All functions are collective. A peer on one rank works on rank 0 while the other ranks
 sleep, so that they take neither its memory bandwidth nor its core.

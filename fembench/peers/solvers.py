@@ -244,11 +244,9 @@ class Petsc:
         self.assembly: float | None = time.perf_counter() - begin - self.setup
 
     def solve(self, control: StoppingCriterion) -> Sample:
-        """Collective. The time is that of KSPSolve; copying vectors in
-        and out is not included.
+        """Collective. The time is that of KSPSolve, without copying vectors.
 
-        For fixed work, residuals are not checked, so PETSc may use the
-        norm that costs nothing.
+        For fixed work, residuals are not checked, so PETSc may use the free norm.
         """
         kinds: Any = petsc.library().KSP.NormType
         plain = self._solver.ksp.getPC().getType() == "none"

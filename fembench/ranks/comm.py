@@ -119,8 +119,7 @@ def library() -> str:
 
 
 def abort_on_exception(comm: Comm, tell: Callable[[str], None]) -> None:
-    """From now on, an uncaught exception ends the whole job and names the
-    rank; `tell` as for `abort`."""
+    """An uncaught exception now ends the job and names the rank; `tell` as for `abort`."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)
@@ -130,8 +129,7 @@ def abort_on_exception(comm: Comm, tell: Callable[[str], None]) -> None:
 
 
 def abort(comm: Comm, error: BaseException, tell: Callable[[str], None]) -> None:
-    """End the whole job with one line that names this rank and its error.
-    `tell` gets the line, too."""
+    """End the whole job with a line on this rank and its error, which `tell` gets, too."""
     line = f"fembench: rank {comm.rank} on {platform.node()} raised {type(error).__name__}: {error}"
     tell(line)
     sys.stderr.write(f"{line}\n")  # at once

@@ -1,5 +1,4 @@
-"""Interface: the neighbour sum of shared dofs (Ferreira 2006, Fig.
-4.5) and the inner product.
+"""Interface: the neighbour sum (Ferreira 2006, Fig. 4.5) and the inner product.
 
 One message per neighbour and direction, non-blocking and persistent; or, to compare
 with, blocking sends and receives as in Ferreira (2006), ordered so that they cannot
@@ -146,8 +145,7 @@ class Update:
 
 
 def _one_by_one(interface: Interface) -> Iterator[Step]:
-    """Blocking messages, one neighbour at a time in ascending order; of two
-    ranks, the lower sends first.
+    """Blocking messages, neighbour by neighbour, ascending; the lower rank sends first.
 
     No deadlock, even if a send waits for its receive: a rank that waits for q, which is
     busy with r, has a higher number than r. So in a cycle of ranks that wait for each

@@ -168,8 +168,7 @@ def _numbering(cells: I32) -> tuple[I64, I32]:
 
 
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
-    """Coordinates (n, 3) and marks (n, words) of these nodes,
-    ascending, in batches. Collective."""
+    """Coordinates (n, 3) and marks (n, words) of these nodes, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):

@@ -70,8 +70,7 @@ def _too_few(environment: Environment, dilate: float, number: int, host: HostFac
 def bound_apart(record: Record) -> Iterator[Rule]:
     """C5: no two ranks share a core while another core of their host is free.
 
-    Ranks that share cores on purpose are not judged: more ranks than
-    cores, and emulated hosts.
+    Ranks that share cores on purpose are not judged: too many, or emulated hosts.
     """
     environment = record.environment
     on_purpose = environment.crowded or environment.synthetic or record.case.synthetic.dilate > 1

@@ -1,5 +1,4 @@
-"""Case: everything that decides what one run computes. Records contain it
-with every default filled in.
+"""Case: everything that decides what a run computes; recorded with every default.
 
 Its fields are declared in `case_fields.py`; which values fit together is checked here.
 """
@@ -34,8 +33,7 @@ ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the ca
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of the benchmark. `fembench run` has an option for every
-    field, with the field's name.
+    """One run of the benchmark. `fembench run` has an option for every field.
 
     A `tolerance_kind` of "" is replaced by the problem's default, so that every record
     states the kind used. Raises ValueError for values that do not fit together.

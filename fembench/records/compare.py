@@ -60,8 +60,7 @@ def cpu_models(record: Record) -> tuple[str, ...]:
 def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     """The first field in which two records are different kinds of measurement, or None.
 
-    Only records without such a field may be pooled (docs/validity.md).
-    `but`: fields that may differ.
+    Only records without such a field are pooled (docs/validity.md). `but`: may differ.
     """
     for name, facet in _KIND:
         if name not in but and facet(a) != facet(b):
@@ -74,8 +73,7 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
 def pools(records: Iterable[Record]) -> list[Pool]:
     """Pools of repetitions, in the order of their first record; INVALID runs are kept apart.
 
-    Records of one case but of different kinds form several pools;
-    `apart` names the difference.
+    Records of one case but different kinds form pools; `apart` names the difference.
     """
     groups: dict[Case, list[list[Record]]] = {}
     for record in sorted(records, key=lambda r: (r.created, r.id)):

@@ -1,5 +1,4 @@
-"""The network part of a machine profile: HLogP for every pair of hosts, and
-other effects of MPI on time.
+"""The network part of a machine profile: HLogP for every pair of hosts, and other effects.
 
 HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) +
 Or(m). Os occupies the sender's processor, Or the receiver's, and L neither.
@@ -231,8 +230,7 @@ def value_at(pieces: Sequence[CurvePiece], m: float) -> float:
 
 
 def both_ways_at(functions: PairClass, m: float) -> float:
-    """Slowdown of a message of m bytes while another travels the
-    other way; 1 if not measured.
+    """Slowdown of a message of m bytes against another; 1 if not measured.
 
     Interpolated over the logarithm of the size, constant outside the measured sizes.
     """
@@ -243,8 +241,7 @@ def both_ways_at(functions: PairClass, m: float) -> float:
 
 
 def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
-    """(seconds by which messages of m bytes prolong computing, seconds of
-    waiting for them afterwards).
+    """(seconds by which messages of m bytes prolong computing, of waiting afterwards).
 
     Linear between sizes, proportional beyond the largest; (0, 0) if not measured.
     """

@@ -1,5 +1,4 @@
-"""Large arrays of a record, packed: a record of ten thousand ranks
-stays a file that one can send.
+"""Large arrays of a record, packed: a record of 10 000 ranks stays small.
 
 Whole numbers are exact. Of other numbers 16 significant bits are kept: a relative error
 of at most 2**-16 (0.0015 %), far below the noise of any time. Each number is four

@@ -1,5 +1,4 @@
-"""Profile: the computing speed of every rank of a set of hosts, measured
-by `fembench characterize`.
+"""Profile: the speed of every rank of some hosts, by `fembench characterize`.
 
 A rank's speed depends on the kernel (phase, storage), on the size of its data
 (level) and on the number of ranks of its host that compute at once. Each visit to

@@ -110,8 +110,7 @@ class OnOneRank:
 
 
 def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
-    """The sum of the matrices of all ranks, in ascending order of
-    rank, with all nodes interior."""
+    """The sum of all ranks' matrices, in ascending order, with all nodes interior."""
     numbers = np.unique(np.concatenate([piece for piece, _ in pieces]))
     n, keys, blocks = len(numbers), [], []
     for piece, (indptr, rows, columns, values) in pieces:
@@ -206,8 +205,7 @@ def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
 
 
 def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
-    """The grid below the mesh: twice the size of its cells, or three times
-    where they differ. Collective.
+    """The grid below the mesh: its cells' size times two, or three if unequal. Collective.
 
     Sizes are those of the cells whose global numbers are multiples of a stride:
     the same for every partition.

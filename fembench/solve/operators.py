@@ -185,8 +185,7 @@ def scalar_rows(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
 
 
 def _scalar(indptr: NDArray, columns: NDArray, values: F64) -> tuple[NDArray, NDArray, F64]:
-    """Blocks as scalar compressed rows (indptr int64, columns int32,
-    entries), columns ascending."""
+    """Blocks as scalar compressed rows (indptr int64, columns int32, entries), ascending."""
     length = np.diff(indptr)
     scalar_indptr = np.zeros(3 * length.size + 1, np.int64)
     np.cumsum(np.repeat(3 * length, 3), out=scalar_indptr[1:])

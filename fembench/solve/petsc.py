@@ -107,8 +107,7 @@ class PetscSolver:
         self._split = self.ksp.getPC().getType() in _priced()
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,) is the rank's
-        unsummed load. Collective.
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. Collective.
 
         `record` has no effect: spans of single iterations are not known inside PETSc. Raises
         BreakdownError on every rank alike if A or M is not positive definite.

@@ -58,8 +58,7 @@ class Numbering:
         return self.interface.update(v.reshape(-1))
 
     def row_bounds(self, rows: NDArray, columns: NDArray, upper: bool) -> tuple[NDArray, NDArray]:
-        """Most blocks per owned row (owned columns, other columns);
-        exact except in shared rows.
+        """Most blocks per owned row (owned, other columns); exact but in shared rows.
 
         `rows`, `columns` are local nodes of the rank's blocks. Collective.
         """

@@ -1,5 +1,4 @@
-"""Conjugate gradients with one non-blocking all-reduce, hidden behind
-product and preconditioner.
+"""Conjugate gradients with one all-reduce, hidden behind product and preconditioner.
 
 Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
 Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4.
@@ -43,8 +42,7 @@ REPLACE = variant_of("pipelined").replace  # iterations between two residual rep
 
 
 class PipelinedCG:
-    """Ghysels and Vanroose: the all-reduce of an iteration travels
-    while n = A M^-1 w is computed.
+    """Ghysels and Vanroose: the all-reduce travels while n = A M^-1 w is computed.
 
     `replace`: iterations between two residual replacements, 0 for none.
     """

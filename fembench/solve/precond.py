@@ -1,5 +1,4 @@
-"""Preconditioners M^-1 of conjugate gradients: symmetric, positive
-definite, consistent on shared dofs.
+"""Preconditioners M^-1: symmetric, positive definite, consistent on shared dofs.
 
     none          M = I
     jacobi        the diagonal of the assembled A
@@ -146,8 +145,7 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
 
 
 def inverted(blocks: F64) -> F64:
-    """(n, 6) inverses of assembled blocks (n, 3, 3), as xx yy zz xy yz
-    zx. Raises BreakdownError."""
+    """(n, 6) inverses of blocks (n, 3, 3), as xx yy zz xy yz zx. Raises BreakdownError."""
     inverse = np.linalg.inv(blocks)[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
     if not (inverse[:, :3] > 0).all():
         raise BreakdownError("a diagonal block of A is not positive definite: is the mesh inverted?")
@@ -155,8 +153,7 @@ def inverted(blocks: F64) -> F64:
 
 
 def reciprocals(blocks: F64) -> F64:
-    """(3 n,) reciprocals of the diagonal of assembled blocks (n, 3,
-    3). Raises BreakdownError."""
+    """(3 n,) reciprocals of the diagonal of blocks (n, 3, 3). Raises BreakdownError."""
     entries = blocks.diagonal(axis1=1, axis2=2).reshape(-1)
     if not (entries > 0).all():
         raise BreakdownError("the diagonal of A has an entry that is not positive: is the mesh inverted?")

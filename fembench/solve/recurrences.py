@@ -12,8 +12,7 @@ F64 = NDArray[np.float64]
 
 
 def staggered(n: int, count: int) -> list[F64]:
-    """`count` vectors (n,), each beginning nine cache lines further
-    into its page than the last.
+    """`count` vectors (n,), each nine cache lines further into its page.
 
     A pass walks up to eleven vectors in step. If all begin at the same offset of a
     huge page, they compete for the same cache sets; measured cost: 20 % (nine vectors)

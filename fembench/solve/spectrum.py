@@ -1,5 +1,4 @@
-"""The largest eigenvalue of D^-1 A, from the Lanczos matrix of a
-few conjugate-gradient steps.
+"""The largest eigenvalue of D^-1 A, from the Lanczos matrix of a few steps.
 
 Source: Saad, Iterative Methods, 2nd ed., section 6.7.3: alpha and beta of CG are the entries of the
 Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A from inside, extremes first.
@@ -52,8 +51,7 @@ def largest_eigenvalue(
 
 
 def hashed(numbers: NDArray[np.int64]) -> F64:
-    """(3 n,) noise in [-1, 1) by global number of a node: the same on all
-    sharers, for every partition.
+    """(3 n,) noise in [-1, 1) by a node's number: alike on all sharers and parts.
 
     The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
     """

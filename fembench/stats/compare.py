@@ -72,8 +72,7 @@ def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: fl
 
 
 def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
-    """Compare times that were not measured in turns: the ratio of medians,
-    Welch's interval on logarithms.
+    """Compare times that were not measured in turns: ratio of medians, Welch's interval.
 
     Assumes independent, approximately lognormal samples, at least three of each
     (`ratio_unpaired`). Changes of the host over time count as noise here; if turns are
@@ -84,8 +83,7 @@ def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: 
 
 
 def noise_of_series(samples: Samples) -> float:
-    """A/A noise within one series: |median ratio of neighbours - 1|; inf
-    for fewer than FEWEST_NOISE.
+    """A/A noise within one series: |median ratio of neighbours - 1|; inf for too few.
 
     Neighbours are compared in pairs, like two configurations measured in turns. Raises
     ValueError if a sample is not positive.

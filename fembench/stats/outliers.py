@@ -46,8 +46,7 @@ class Ratios(NamedTuple):
 
 
 def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> Ratios:
-    """Compare (n, rounds) positive rates of n things of one kind; column r
-    is round r of all of them.
+    """Compare (n, rounds) positive rates of n things of one kind, column by round.
 
     `tests`: number of ratios whose intervals hold together, these and others (default:
     n). Raises ValueError for fewer than FEWEST_ALIKE things or FEWEST_ROUNDS rounds, or

@@ -35,8 +35,7 @@ class Ratio(NamedTuple):
 
 
 def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median of independent samples, such as
-    runs, or ratios within pairs.
+    """The interval of the median of independent samples: runs, or ratios of pairs.
 
     Six or more samples: order statistics, which assume nothing about the distribution and cover with
     probability `level` or more. Three to five: Student's t on logarithms, which assumes approximately
@@ -52,8 +51,7 @@ def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
 
 
 def log_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """Student's interval of the geometric mean, on logarithms; None
-    for fewer than three samples.
+    """Student's interval of the geometric mean; None for fewer than three samples.
 
     Assumes independent, approximately lognormal samples, whose geometric mean is their
     median. None if one is not positive or is nan, or if all are identical.
@@ -98,8 +96,7 @@ def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Arra
 
 
 def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
-    """Ratio of medians of samples that were not measured in turns;
-    Welch's interval, on logarithms.
+    """Ratio of medians of samples not measured in turns; Welch's interval, on logarithms.
 
     Assumes approximately lognormal samples, independent within and between a and b; the
     two spreads may differ. There is no interval if a or b has fewer than three samples,
@@ -115,8 +112,7 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 
 
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of the ratio of geometric means, along the last axes of
-    a (..., n) and b (..., m).
+    """(low, high) of the ratio of geometric means, over last axes of a (..., n), b (..., m).
 
     Welch's degrees of freedom, capped at those of two equal series of the shorter
     length: if one series is much shorter, its spread is known too poorly to
@@ -133,8 +129,7 @@ def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
-    """(P,) intervals of the ranks' shares from (n, P) shares, each row
-    measured on all ranks at once.
+    """(P,) intervals of the ranks' shares from (n, P), rows measured on all ranks at once.
 
     `typical_interval` of each column: it assumes independent rows and, for fewer than
     six, an approximately lognormal share of each rank. None for fewer than three rows.
@@ -189,8 +184,7 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
 
 
 def range_level(n: int, level: float = LEVEL) -> float:
-    """The level for each of n intervals such that, for equal runs, all
-    overlap with probability `level`.
+    """The level of each of n intervals that, for equal runs, all overlap at `level`.
 
     Two intervals are disjoint only if their centres differ by more than the sum of
     their half-widths. Therefore `level` itself suffices for up to five intervals; for

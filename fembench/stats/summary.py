@@ -35,8 +35,7 @@ def median(samples: Samples) -> float:
 
 
 def median_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
-    """The interval of the median between two order statistics; None for fewer
-    than six samples (at 95 %).
+    """The interval of the median by order statistics; None for fewer than six (at 95 %).
 
     Assumes independent samples of one distribution, of whatever kind. Conservative: it
     covers with probability `level` or more (96.9 % for six samples, 99.2 % for eight),
@@ -76,11 +75,9 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
 
 
 def precision(samples: Samples, level: float = LEVEL) -> float:
-    """How far the interval of the median reaches from it, relative to the
-    median; inf without an interval.
+    """How far the interval of the median reaches from it, relative; inf without one.
 
-    0.02 means that both ends of `median_interval` lie within 2 % of the
-    median, with its assumptions.
+    0.02: both ends of `median_interval` lie within 2 % of the median.
     """
     middle, ends = median(samples), median_interval(samples, level)
     if ends is None or not middle > 0:
@@ -95,8 +92,7 @@ def quartile_spread(samples: Samples) -> float:
 
 
 def drift(samples: Samples) -> float:
-    """Median of the last third over that of the first, minus 1; nan
-    for fewer than three samples.
+    """Median of the last third over that of the first, minus 1; nan for one or two.
 
     The samples are in the order in which they were measured; a positive drift means that times grew. This is
     an estimate without an interval: in 18 % of all series of twelve steady samples that scatter by 5 %, it

@@ -1,5 +1,4 @@
-"""The description of a lab: separate hosts on one machine, each
-with its CPUs, speed and link.
+"""The description of a lab: hosts on one machine, each with its CPUs, speed and link.
 
 name = "pair"
 [[hosts]]

@@ -1,5 +1,4 @@
-"""The control groups of a lab: CPUs and CPU time of each host and its
-tenant (Linux, versions 1 and 2).
+"""The control groups of a lab: CPUs and time of host and tenant (Linux, v1, v2).
 
 One group per host below one group per lab, in every hierarchy that holds the
 controllers cpu and cpuset. Only groups whose names begin with the prefix of labs

@@ -1,5 +1,4 @@
-"""The tenant of a slow host: a process that takes the rest of a CPU's time,
-in turns of one millisecond.
+"""The tenant of a slow host: it takes the rest of a CPU's time, in turns of 1 ms.
 
 A CFS quota would do the same on average, but not within an iteration. The kernel checks
 it once per tick (4 ms), so a rank at a quarter of the time computes in bursts of 4 ms
@@ -22,8 +21,7 @@ LEAST = 0.06  # smallest speed of a host: the kernel reserves 5 % of each CPU fo
 
 
 def start(speed: float, cpu: int, groups: Sequence[Path]) -> bool:
-    """Start a tenant on one CPU in these control groups; False if the system
-    refuses its scheduling class.
+    """Start a tenant on a CPU in these control groups; False if its class is refused.
 
     It outlives this process and ends when its groups are removed.
     """

@@ -1,5 +1,4 @@
-"""Emulated slowness: a rank of speed s takes 1/s of the time for all it
-computes (SYNTHETIC, rule E8).
+"""Emulated slowness: at speed s, computing takes 1/s of the time (SYNTHETIC, rule E8).
 
 Every job has one `Slowness` per rank, made by `slowness_of`. If nothing is emulated,
 it is `FULL_SPEED`: its methods do nothing, and it leaves the tracer alone, so no
@@ -246,8 +245,7 @@ def slowness_of(
     turn: float = 0.0,
     wait_until: Callable[[int], None] | None = None,
 ) -> Slowness:
-    """The slowness of one rank in a job of these speeds; `FULL_SPEED` on every
-    rank if nothing is emulated.
+    """The slowness of a rank in a job of these speeds; `FULL_SPEED` if nothing is emulated.
 
     `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`
     replaces sleeping or spinning.

@@ -35,8 +35,7 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
 
 
 def parse_changes(text: str, start: tuple[float, ...]) -> tuple[Change, ...]:
-    """The changes in order of iteration, the first one being `start` at
-    0; () if the text is empty.
+    """The changes in order of iteration, the first one `start` at 0; () for "".
 
     Raises InputError.
     """
@@ -67,8 +66,7 @@ class NodeSpeed(NamedTuple):
 
 
 def parse_nodes(text: str) -> tuple[NodeSpeed, ...]:
-    """The emulated nodes in "1,0.85,1:0.7,1:1:0.3": SPEED, SPEED:MEMORY or
-    SPEED:MEMORY:LOAD for each.
+    """The emulated nodes in "1,0.85,1:0.7,1:1:0.3": SPEED[:MEMORY[:LOAD]] each.
 
     MEMORY is the speed of the cores if it is not given. Raises InputError.
     """

@@ -23,8 +23,7 @@ def glance_at_clock() -> int:
 
 
 def timer_slack(slack: int) -> int:
-    """Let this thread's sleeps end up to `slack` ns late; returns the
-    slack before, 0 outside Linux.
+    """Let this thread's sleeps end up to `slack` ns late; the slack before, 0: no Linux.
 
     Linux's default is 50 microseconds, to save power.
     """

@@ -1,5 +1,4 @@
-"""The clock certificate (rule C2): which clock a run may use,
-checked before and after the run.
+"""The clock certificate (rule C2): the clock a run may use, checked before and after.
 
 The processor's counter may be used if it ticks at a constant rate, also in sleep states
 (`constant_tsc`, `nonstop_tsc`; guaranteed on AArch64), if the kernel has not rejected
@@ -78,8 +77,7 @@ class Certifier:
         self._agree = agree
 
     def start(self) -> ClockCertificate:
-        """The clock to use, its rate and its costs. Takes about 25 ms;
-        `finish` decides on `certified`.
+        """The clock to use, its rate and costs, in 25 ms; `finish` decides on `certified`.
 
         `tsc` falls back to the system's clock and gives the reason. Collective.
         """

@@ -60,8 +60,7 @@ def check_name(name: str) -> None:
 
 
 def open_clock(name: str, *, ticks_per_second: float | None = None) -> Clock:
-    """The named clock. Without `ticks_per_second` the counter is
-    calibrated now, which takes 10 ms.
+    """The named clock. Without `ticks_per_second`, calibrated now in 10 ms.
 
     Raises InputError for an unknown name, and for the counter if it cannot be read here.
     """

@@ -160,8 +160,7 @@ def make_tracer(
 class span:
     """`with span(tracer, READ): …` for set-up code; loops call begin and end.
 
-    It is a class because a generator-based context manager adds 10
-    microseconds outside any phase.
+    A class, because a generator-based context manager adds 10 µs outside any phase.
     """
 
     __slots__ = ("_phase", "_tracer")

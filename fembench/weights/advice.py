@@ -23,8 +23,7 @@ class Advice(NamedTuple):
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """owner (host or rank) -> its ideal share: the largest fraction of the
-    others' time that it can save.
+    """owner (host or rank) -> its ideal share: the most of the others' time that it saves.
 
     Without X, T = W / (S - s_X); with it, T = W / S at best. The gain is s_X / S.
     """

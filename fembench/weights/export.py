@@ -1,7 +1,6 @@
 """Shares in the formats of other programs: METIS, MPI host files.
 
-The format of METIS follows the source code that reads it (METIS 5,
-gpmetis -tpwgts: 'part = share').
+The format of METIS follows its source (METIS 5, gpmetis -tpwgts: 'part = share').
 """
 
 from collections.abc import Callable
@@ -11,8 +10,7 @@ from fembench.records.weights import Weights, shares_of
 
 
 def metis(weights: Weights) -> str:
-    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: one line per
-    part; the shares sum to 1."""
+    """File for `gpmetis -tpwgts=FILE GRAPH P` and `mpmetis`: a line per part, sum 1."""
     return "".join(f"{part} = {share:.9f}\n" for part, share in enumerate(shares_of(weights)))
 
 

@@ -1,5 +1,4 @@
-"""Rule `rate` from a machine profile: it needs no run, and mixes
-the phases as a CG solve does.
+"""Rule `rate` from a machine profile: no run; phases are mixed as in a CG solve.
 
     c_p = 1 / S_p,assembly + iterations x (1 / S_p,product + 1 / S_p,updates)      seconds per cell
 

@@ -58,11 +58,9 @@ class HostSpeeds:
 
     @property
     def planned(self) -> dict[str, float]:
-        """{host: speed} to give work by; {} if none is slow enough to matter,
-        or nothing may be planned.
+        """{host: speed} to give work by; {} if none matters, or nothing may be planned.
 
-        A host that is not shown to be slow counts as typical; so does one that
-        another load keeps busy now.
+        A host not shown to be slow counts as typical, as does one with another load now.
         """
         found = {h.name: h.speed if h.slow and not by_load(h.cause) else 1.0 for h in self.hosts}
         return found if not self.disturbed and min(found.values(), default=1.0) < FAST else {}

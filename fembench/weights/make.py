@@ -95,8 +95,7 @@ def comm_shares(
     cells: int,
     rounds: int = 20,
 ) -> EqualFinish:
-    """Rule `comm`: all ranks finish together, including communication,
-    which depends on the partition.
+    """Rule `comm`: all ranks finish together, communication, by the partition, included.
 
     `communication(shares)` gives the (P,) seconds C_p of a partition with these shares.
     The result is the round with the least predicted time, since interface sizes may
@@ -165,8 +164,7 @@ def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
     """Rule `tasks`: runs on each host alone -> slowness -> a number of equal
     tasks per host, `ranks` in all.
 
-    Without `ranks`, the slowest host gets one task. Records of one host
-    are pooled by their median.
+    Without `ranks`, the slowest host gets one task. Records of a host are pooled.
     """
     check_same(records, but=("host set", "CPU model"))
     alone: dict[str, list[float]] = {}
@@ -243,8 +241,7 @@ def _rank(host: str, share: float, interval: Interval | None, cost: float) -> Ra
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
-    """How many of `total` equal tasks each host gets (at least one), to
-    minimise max(tasks x time).
+    """How many of `total` equal tasks (>= 1) each host gets for the least max(tasks x time).
 
     Each further task goes to the host that would finish all of its tasks soonest. 8
     tasks at 7.7 : 1 become 7 and 1.

@@ -1,5 +1,4 @@
-"""What is found about nodes, and what follows for a run on them: speeds,
-and the cost of the slow ones.
+"""What is found about nodes, and what follows: speeds, the cost of the slow ones.
 
 Nodes of one kind should be equally fast; a node is compared with the typical one of its kind.
 """

@@ -116,8 +116,7 @@ def too_short(records: Sequence[Record]) -> str:
 
 
 def over_own_ideal(records: Sequence[Record]) -> Array:
-    """(n,) time of each run over its ideal: no rank waits, and all compute
-    at their speeds in that run.
+    """(n,) time of each run over its ideal, in which no rank waits.
 
     Drift between runs cancels, and so does the dependence of a rank's speed on the size
     of its part. What remains is waiting and communicating, which depend on the shares.

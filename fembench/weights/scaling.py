@@ -1,5 +1,4 @@
-"""How time falls as processors are added: speedup, efficiency, the laws of
-Amdahl and Gustafson, bounds.
+"""How time falls with processors: speedup, efficiency, laws of Amdahl and Gustafson, bounds.
 
     T   time                     S   speedup          E   efficiency = S / P
     f   sequential fraction of the one-processor time (Amdahl)
@@ -29,8 +28,7 @@ Array = npt.NDArray[np.float64]
 
 
 class CapturedGain(NamedTuple):
-    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is the whole
-    possible gain, 0 none of it."""
+    """(T_equal - T_weighted) / (T_equal - T_ideal): 1 is the whole possible gain."""
 
     value: float  # nan if there is nothing to capture
     interval: Interval | None  # None: too few samples, or nothing to capture
@@ -63,8 +61,7 @@ def imbalance(busy: npt.ArrayLike) -> Array:
 
 
 def captured_gain(equal: Samples, weighted: Samples, ideal: float | Samples) -> CapturedGain:
-    """Captured gain of mean times, with Fieller's interval; `ideal` is one
-    number or a series of samples.
+    """Captured gain of mean times, with Fieller's interval; `ideal`: one or several.
 
     If there are as many equal as weighted runs, they count as pairs measured in turns.
     Pairs (or runs) are assumed independent and approximately normal. The interval is
@@ -132,8 +129,7 @@ def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
     """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups
     of a problem of fixed size.
 
-    Raises InputError for fewer than three different P, including the base P =
-    1: fewer cannot test a law.
+    Raises InputError for fewer than three different P, P = 1 included.
     """
     p, s = _points(processors, speedups)
     x, y = 1 - 1 / p, 1 / s - 1 / p

@@ -138,8 +138,7 @@ def _compare_nodes(nodes: Sequence[NodeSamples], quantity: Quantity, tests: int)
 
 
 def _compare_cores(nodes: Sequence[NodeSamples], tests: int) -> _Compared | None:
-    """Every core against the same one of other nodes, or, with too few of
-    them, against its node's cores.
+    """Every core against the same one of other nodes or, with too few, its node's.
 
     Entries are [node * ranks + core]. None: nothing to compare with.
     """

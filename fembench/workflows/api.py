@@ -47,8 +47,7 @@ def run(
     timeout: seconds; 0: none
     tell: called with each line of progress
 
-    Raises InputError for a case that cannot run, and RunFailedError if it
-    fails. Ctrl-C ends the job.
+    Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
     _check_least(0, timeout=timeout)
     case = case_of(mesh, fields)

@@ -164,8 +164,7 @@ def measured_profile(
 
     known: the profile, if its speeds are measured. what: begins each line of progress about speeds
 
-    Raises InputError, also if the ranks of the network are not those of the
-    profile, or RunFailedError.
+    Raises InputError, also if profile and network have other ranks, or RunFailedError.
     """
     if known is None:
         job = speeds_job(ranks, quick=quick, emulate=emulate, dilate=dilate, command=command)

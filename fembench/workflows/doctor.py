@@ -62,8 +62,7 @@ def examine(hostfile: str = "") -> Iterator[Finding]:
 
 
 def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:
-    """The allocation with its hosts, the launcher, and whether two ranks form
-    one job, if possible on two.
+    """The allocation with its hosts, the launcher, and whether two ranks form one job.
 
     `folder`: where results will go; all hosts must see it.
     """

@@ -35,8 +35,7 @@ def describe(mesh: str) -> dict[str, Any]:
 
 
 def convert(mesh: str, output: str) -> Iterator[str]:
-    """Write a mesh in another format: a line on the file, then one on
-    what the format does not keep.
+    """Write a mesh in another format: a line on the file, one on what is not kept.
 
     Raises InputError, also for a file that cannot be read back.
     """

@@ -62,8 +62,7 @@ def write_without(found: NodesFound, path: Path | str) -> int:
 
 
 def measured_in(folder: Path, asked: NodesAsked) -> tuple[NodesRecord, str]:
-    """(record, its path in the folder) of a new measurement, which
-    is saved after each launch.
+    """(record, its path) of a new measurement, saved after each launch.
 
     Raises InputError or RunFailedError.
     """

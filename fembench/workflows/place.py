@@ -50,8 +50,7 @@ class Placed:
 
 
 def placed(record: Path | str, *, machine: Path | str) -> Placed:
-    """The best placement of the parts of a run on the hosts of a
-    machine profile with a network.
+    """The best placement of a run's parts on the hosts of a profile with a network.
 
     Raises InputError.
     """

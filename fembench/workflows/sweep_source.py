@@ -131,8 +131,7 @@ def nodes_in(folder: Folder, there: CampaignHosts) -> NodesRecord | None:
 def speeds_from(
     record: Record | None, there: CampaignHosts, nodes: NodesRecord | None
 ) -> LearnedSpeeds | None:
-    """The speeds of the hosts, for the ranks as the run placed them; None
-    if nothing may be planned.
+    """The speeds of the hosts, for the ranks as placed; None if nothing may be planned.
 
     What to plan is stated once (`weights.host_speed`): nothing without a slow host, or
     if foreign work disturbed the measurement. A run alone shows no interval.

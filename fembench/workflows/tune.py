@@ -71,8 +71,7 @@ def tune_case(
     timeout: float = 600.0,
     command: str,
 ) -> Tuned:
-    """Run with equal shares, derive weights from the speeds, run with them;
-    then prove the gain in pairs.
+    """Run with equal shares, run with weights by the speeds, then prove the gain in pairs.
 
     results: folder; by default results/tune-MESH. output: file for the weights; by default in that folder
     rounds: at most, each deriving weights. pairs: of equal and weighted runs, at least six to prove a gain
@@ -113,8 +112,7 @@ def close_the_loop(
     pairs: int = 6,
     can_do_without: Callable[[str], bool] = lambda host: True,
 ) -> Trail:
-    """Measure and compute weights in up to `rounds` rounds, then time equal
-    and weighted runs in turns.
+    """Find weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
     The timings of the comparison are not those from which the weights were computed.
     can_do_without: whether ranks can be started on all hosts except this one.
@@ -147,8 +145,7 @@ def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
 def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Trail, pairs: int) -> None:
     """Run with equal shares, with the weights, and without the weakest, in turns.
 
-    The order is reversed in every second turn, so that a host that slows
-    down steadily favours none.
+    The order is reversed in every second turn, so that steady slowing favours none.
     """
     weighted = equal.with_(shares=as_text(trail.weights))
     contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]

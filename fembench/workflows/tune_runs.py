@@ -26,8 +26,7 @@ class TuneRuns:
     command: str  # what the records say was typed
 
     def __call__(self, case: Case, word: str, without: str = "") -> Record:
-        """Run a case, on all hosts but `without`. Raises FembenchError if
-        there is no record of it.
+        """Run a case, on all hosts but `without`. Raises FembenchError without a record.
 
         word: labels the run in the line of progress.
         """

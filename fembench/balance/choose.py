@@ -88,8 +88,7 @@ def apbsp_scan(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def apbsp(stats: Stats, tuning: Tuning, *, scan: bool = False) -> Moves:
-    """The BSP prediction (Gomes 2014, algorithm 6): move while the next iteration gets
-    no longer.
+    """The BSP prediction (Gomes 2014, algorithm 6): move while iterations get no longer.
 
     The cost of a move is charged to that one iteration. The published
     algorithm stops at the first move that it refuses; with `scan`, it

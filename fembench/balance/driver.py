@@ -108,8 +108,7 @@ class Balancer:
         self._open(0)
 
     def after(self, iteration: int, rr: float = 0.0) -> bool:
-        """Look, if one is due after `iteration` iterations; return whether blocks
-        moved. Collective if it looks."""
+        """Look, if one is due after `iteration`; whether blocks moved. Collective if so."""
         if iteration % self.settings.gamma:
             return False
         if self._own and self._own[-1].measured < 0:

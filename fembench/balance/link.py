@@ -31,8 +31,7 @@ def probe(comm: Comm) -> PairCosts:
 
 
 def _rounds(rank: int, size: int) -> list[int | None]:
-    """The partner of a rank in each round of a tournament, in which every two ranks
-    meet once; None: it rests."""
+    """A rank's partner in each round of a tournament of all pairs; None: it rests."""
     n = size + size % 2
     partners = [_partner(rank, k, n) for k in range(n - 1)]
     return [other if other < size else None for other in partners]

@@ -1,8 +1,7 @@
 """Seconds that ranks spend on messages, from the cost of one between each pair.
 
-Tables are [to, from]: row p contains what rank p receives. A rank receives one
-message per iteration from each rank with which its blocks share nodes. As in Gomes
-(2014), only receptions count.
+Tables are [to, from]: row p contains what rank p receives. A rank receives a message
+per iteration from each neighbour. As in Gomes (2014), only receptions count.
 """
 
 from dataclasses import dataclass
@@ -57,8 +56,7 @@ class PairCosts:
     per_byte: F64  # (P, P) s
 
     def seconds(self, n_bytes: F64, to: int | slice = slice(None)) -> F64:
-        """Seconds of messages of these bytes, (P, P), or (P,) for the messages to one
-        rank; 0 where there is none."""
+        """Seconds of messages of these bytes, (P, P), or (P,) to one rank; 0 without one."""
         return np.where(n_bytes > 0, self.per_message[to] + n_bytes * self.per_byte[to], 0.0)
 
     def if_moved(self, links: Links, owner: I64, block: int) -> tuple[F64, F64]:

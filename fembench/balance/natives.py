@@ -1,8 +1,7 @@
 """Policies for comparison: those of run-time systems (Gomes 2014, 6), repartitioning.
 
-greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine
-and refine-comm change the current one step by step. Only greedy-comm and
-refine-comm see the cost of messages.
+greedy, greedy-comm, random, rcb and metis-shares compute a new assignment; refine and
+refine-comm change it step by step. Only the -comm ones see the cost of messages.
 """
 
 import numpy as np
@@ -29,9 +28,9 @@ def random(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def refine(stats: Stats, tuning: Tuning) -> Moves:
-    """Ranks above the band give blocks, the largest first, to the rank
-    that then finishes first, as long as that remains faster (RefineLB).
-    Each block moves at most once."""
+    """Ranks above the band give blocks, the largest first, to the rank that then
+    finishes first, while that remains faster (RefineLB). Each block moves once at
+    most."""
     return refine_comm(stats.silent, tuning)
 
 

@@ -1,5 +1,5 @@
-"""A balanced run within the measurement of `bench`: blocks are cut once, solver and
-balancer are new in every set.
+"""A balanced run within the measurement of `bench`: blocks are cut once, the rest is
+new in every set.
 
 Jacobi over blocks: the assembled diagonal summed over the blocks, its inverse folded into each.
 
@@ -59,8 +59,7 @@ def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callab
 
 
 def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
-    """Cut the blocks; return a function that measures like bench.measure, with blocks
-    that may move. Collective."""
+    """Cut the blocks; a function like bench.measure, with blocks that move. Collective."""
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
 
@@ -241,8 +240,8 @@ def _bytes(block: Block) -> list[int]:
 
 
 def bring_home(comm: Comm, solver: BlockSolver, plans: list[BlockPlan], n_active: int) -> F64:
-    """(3 n_active,) the solution on the rank's nodes, gathered from the current ranks
-    of its blocks. Collective."""
+    """(3 n_active,) the solution on the rank's nodes, gathered from its blocks.
+    Collective."""
     c = len(plans)
     away: list[list[tuple[int, F64]]] = [[] for _ in range(comm.size)]
     for i, block in solver.blocks.items():

@@ -29,8 +29,7 @@ def raise_if_asked() -> None:
 
 @contextlib.contextmanager
 def signals_raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP become an EndedError, SIGINT a KeyboardInterrupt, once; what
-    nohup ignores stays ignored."""
+    """SIGTERM, SIGHUP: EndedError; SIGINT: KeyboardInterrupt, once; nohup is kept."""
 
     process = os.getpid()
 

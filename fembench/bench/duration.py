@@ -1,5 +1,4 @@
-"""How long a run will take, before it starts: from earlier records, or else from stated
-rates.
+"""How long a run will take, before it starts: from records, or else from stated rates.
 
 The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that
 an iteration moves per rank, by iterations and by sets. The number of iterations to a

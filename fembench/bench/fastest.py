@@ -1,8 +1,8 @@
 """`precond = "auto"`: the preconditioner that is expected to reach the solution first.
 
-Expected are set-up and iterations. The methods declare bytes, messages and number of
-iterations; set-up was measured on boxes. The rates are stated ones, as for runs
-without records (duration.py).
+Expected are set-up and iterations. The methods declare bytes, messages and iterations;
+set-up was measured on boxes. Rates are stated, as for runs without records
+(duration.py).
 """
 
 from collections.abc import Iterable, Sequence

@@ -85,8 +85,8 @@ def measure(
 ) -> Measurement:
     """Run the warm-ups and the timed sets. Collective.
 
-    `make` builds the solver of a set; if given, it also synchronises emulated ranks,
-    and there is no rehearsal.
+    `make` builds the solver of a set, synchronises emulated ranks, and replaces the
+    rehearsal.
     """
     tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []

@@ -45,9 +45,9 @@ def estimate_class(
     *,
     both: bool = False,
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from
-    gap_of, `cold` ping-pongs after computing. `both`: messages in the opposite
-    direction belong to the class, too.
+    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of,
+    `cold` ping-pongs after computing. `both`: opposite messages belong to the class,
+    too.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -116,8 +116,8 @@ def beside_of(e: Exchange) -> Beside:
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     """The network with parameters estimated from samples and trains; rank_host: Environment.
 
-    A class that no two ranks could measure gets the functions of the first
-    measured class; its name says so.
+    A class that no two ranks could measure gets the first measured functions; its name
+    says so.
     """
     by_class, cold = (_grouped(network, each, rank_host) for each in (network.samples, network.cold))
     trains: dict[int, list[Trains]] = {}
@@ -148,8 +148,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
 
 
 def _misfits(classes: Sequence[PairClass], measured: Iterable[tuple[int, int, float]]) -> list[str]:
-    """A note on each class whose functions miss a measured time by too much;
-    `measured`: (class, bytes, seconds)."""
+    """A note on each class that misses its times; `measured`: (class, bytes, seconds)."""
     worst: dict[int, tuple[float, int, float, float]] = {}
     for k, m, took in measured:
         fitted = message_cost(classes[k], m).total

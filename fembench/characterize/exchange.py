@@ -6,9 +6,9 @@ flight: earlier data may still be queued, and the request of a large message wou
 is ready slightly earlier; the mean of both sides' times cancels this.
 
 While a rank computes, the system handles its messages on the same processor: a loop
-takes longer than alone (availability: Lawry et al., COMB, 2002), and the rank still
-has to receive the messages afterwards. Turns of all kinds alternate, so that a
-disturbance affects all of them.
+takes longer than alone (availability: Lawry et al., COMB, 2002), and the rank still has
+to receive the messages afterwards. Turns of all kinds alternate, so a disturbance
+affects all.
 
 Also measured with many ranks: all-reduces, and messages of several pairs that share the network.
 """
@@ -166,8 +166,7 @@ def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
 
 def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
     """(place, pairs that can communicate at once), for ranks on hosts[rank]: inside a
-    host, from one host to another, and between hosts that are all different. Only
-    sets of at least two pairs."""
+    host, between two hosts, between hosts all different. Only sets of two or more."""
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(rank)

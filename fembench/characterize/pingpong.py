@@ -7,9 +7,9 @@
     Probe, receive (Or) <-- m ---  send (Os)
     RTT = now - t0
 
-There are many visits; each has a few round trips of every size, in random order,
-so that no disturbance affects a single size only. If a round trip takes too
-long, larger sizes are left out.
+Many visits have a few round trips of every size, in random order, so that no
+disturbance affects one size only. If a round trip takes too long, larger sizes are left
+out.
 
 Every size has buffers of its own, other ones in each visit. A part of one large buffer would be cheaper to
 send than the buffers of programs: numpy asks for huge pages from 4 MiB on, and Linux copies a message from

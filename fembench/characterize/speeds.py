@@ -129,8 +129,7 @@ class RankSpeeds:
 
 
 def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None:
-    """Measure all hosts; return the profile on rank 0, None elsewhere. `tell` is
-    called on rank 0. Collective."""
+    """Measure all hosts; the profile on rank 0, else None. `tell`: of rank 0. Collective."""
     begin = time.perf_counter()
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)

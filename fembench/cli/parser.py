@@ -1,8 +1,7 @@
 """The parser of every verb: its help page, and its errors as one line with the nearest match.
 
-A help page has the description first, then the usage, the verb's own options,
-the options that verbs share in named groups, and examples at the end.
-`sections` is what a page lists.
+A help page has the description first, then the usage, the verb's own options, shared
+options in named groups, and examples at the end. `sections`: what it lists.
 """
 
 import argparse

@@ -5,8 +5,7 @@ along edges pass forces to each other, but a hinge passes no moment. So a part c
 if the supports and the nodes that it shares with others leave it a motion. Six unknowns
 per part: `q`, the part's rigid motion.
 
-A whole mesh with its tags prepared for selections, for distribution
-over ranks and for serial use."""
+A whole mesh, tags prepared for selections, to be distributed or used serially."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -129,8 +128,7 @@ def _parts(
 
 
 def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
-    """(n_parts, 6, 6) what supports and held neighbours withstand; the
-    parts that this does not hold.
+    """(n_parts, 6, 6) what supports and held neighbours withstand; parts not held.
 
     A part that is held supports the nodes that it shares with others, and so on.
     """

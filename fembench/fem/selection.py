@@ -27,8 +27,7 @@ Bound = float | Literal["min", "max"]
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Exactly one of `plane` ("x=0", "y=max"), `tag`, `point` ([1, 0, "max"]),
-    `boundary = true`.
+    """One of `plane` ("x=0", "y=max"), `tag`, `point` ([1, 0, "max"]), `boundary = true`.
 
     "min" and "max" are the sides of the mesh's bounding box.
     """

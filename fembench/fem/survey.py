@@ -1,8 +1,7 @@
 """Nodes and facets of a problem's selections: counted per rank, merged, checked.
 
-Every rank surveys its own nodes, the surveys are merged in a tree, and each
-rank checks the merged one: all raise the same InputError or none does, so
-that no rank is left waiting.
+Every rank surveys its own nodes, the surveys are merged in a tree, and each rank checks
+the merged one: all raise the same InputError, or none.
 """
 
 import difflib

@@ -1,8 +1,7 @@
 """Which ranks share a host, and which hosts share a machine.
 
-A host is identified by its name and by the boot of its kernel: two machines may
-have the same name ("localhost"), and hosts of a lab, or containers, may have
-different names on one machine.
+A host is identified by its name and by the boot of its kernel: machines may share a
+name ("localhost"), and labs or containers have several on one machine.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ They come from the first of these that is there: a host file, the environment of
 system (Slurm, PBS, LSF, Flux, OAR, Grid Engine), and else this machine with its usable
 cores. Everything that counts the cores of a job asks here.
 
-Nothing that a batch system says is ignored in silence. Without a host file,
-these are refused in one line:
+No batch system is ignored in silence. Without a host file, these are refused:
 
 - a job whose hosts are not named: SLURM_JOB_ID without SLURM_JOB_NODELIST (or that of its components),
   LSB_JOBID without LSB_MCPU_HOSTS, LSB_DJOB_HOSTFILE and LSB_HOSTS, PBS_JOBID without PBS_NODEFILE, FLUX_URI

@@ -37,8 +37,7 @@ def launch(
 
     `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
 
-    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE has the hosts, FEMBENCH_SYNTHETIC a
-    label.
+    In a lab (`fembench lab run`), FEMBENCH_HOSTFILE and FEMBENCH_SYNTHETIC are set.
     """
     hosts = hosts_for(case.placement, hostfile)
     line = job_line(case.placement.ranks, hostfile, mpi_options, hosts)

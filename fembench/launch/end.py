@@ -220,8 +220,7 @@ def dead_rank(
 ) -> DeadRank | None:
     """The rank that died first; None if nothing says that one did.
 
-    `started`: [rank] -> where it was started, if known; `deaths`: of ranks with a
-    connection, in their order.
+    `started`: [rank] -> where it was started; `deaths`: of connected ranks, in order.
     """
     flat = " ".join(output.split())
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])

@@ -1,8 +1,7 @@
 """What slows the hosts of a job before it begins: their quotas, and other programs.
 
-`fembench doctor` shows it as findings. Every other command that starts a job says
-it once, as warnings of the logger `fembench`, which Python prints on standard error
-if nobody configured logging.
+`fembench doctor` shows it as findings. Other commands that start a job say it once, as
+warnings of the logger `fembench`, which Python prints on standard error by default.
 """
 
 from __future__ import annotations

@@ -180,8 +180,7 @@ def measure(
     tell: Callable[[str], None] | None = None,
     warn: bool = True,
 ) -> R:
-    """What the ranks that `line` starts find with the PROGRAM of a module; see
-    `run_job` and `environment`.
+    """What ranks that `line` starts find with a module's PROGRAM; see `run_job`.
 
     Raises InputError, or RunFailedError with what the job printed, if there is no result.
     """

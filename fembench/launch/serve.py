@@ -35,14 +35,13 @@ LONG = 600.0  # seconds that the others wait for rank 0 to write the result
 
 
 def serve(program: RankProgram, folder: str, line: RankLine = NO_LINE) -> int:
-    """Run the job.json in `folder`, which only rank 0 needs to see; returns 0, or
-    2 if it failed. Collective.
+    """Run the job.json in `folder`, which rank 0 sees; 0, or 2 if it failed. Collective.
 
     `line`: to the witness of the job, if this rank has one already.
 
     Rank 0 appends lines to progress.txt while it runs, and leaves the result, or for a
-    FembenchError an error.txt (a kind, then the message). Any other exception is a
-    crash and ends the whole job.
+    FembenchError an error.txt (a kind, then the message). Others are crashes and end
+    the job.
     """
     comm = world()
     abort_on_exception(comm, line.say)

@@ -188,8 +188,7 @@ def bits_of_tags(mesh: Mesh) -> tuple[Arrays, Arrays]:
 
 
 def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.ndarray], Arrays]:
-    """Blocks of cells, their physical numbers, and names -> (number, dimension):
-    the cells, then every tag.
+    """Blocks of cells, physical numbers, names -> (number, dimension): cells, then tags.
 
     Raises InputError for one name of two kinds, and for cells with two tags.
     """

@@ -1,7 +1,6 @@
 """What ranks tell each other about a mesh spread over them, for code without MPI.
 
-Centroids of cells in whole steps, so that a partition by coordinates
-does not depend on rounding."""
+Centroids of cells in whole steps, so that partitions do not depend on rounding."""
 
 from typing import Protocol
 

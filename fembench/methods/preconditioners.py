@@ -17,8 +17,7 @@ NOT_STORED = StoredInverse()
 class Grids:
     """Grids below the mesh, each with twice the spacing of the one above it.
 
-    Their sizes are those of a cube of nodes. Trilinear weights make a node a
-    neighbour of the 26 around it.
+    Their sizes are those of a cube of nodes, each with the 26 around it as neighbours.
     """
 
     blocks: int = 27  # 3x3 blocks of a matrix per node, each pair of nodes once in memory
@@ -32,9 +31,8 @@ class Grids:
         return Work(18 * self.blocks, self.block_bytes * (self.blocks + 1) / 2)
 
     def below(self, mesh: float, part: float) -> tuple[list[float], list[float]]:
-        """(nodes of a part on each grid that all ranks have, nodes of each
-        grid on rank 0, the last of which is solved directly), for a mesh and
-        a part of so many nodes."""
+        """(nodes of a part on each shared grid, nodes of each grid on rank 0, the last
+        solved directly), for a mesh and a part of so many nodes."""
         shared: list[float] = []
         small: list[float] = []
         while len(small) < 2 or small[-1] > self.coarsest:

@@ -80,8 +80,7 @@ class Recipe:
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
     def on_grids(self, equations: float, dofs: float) -> Work:
-        """One application on the grids below a mesh, and on those of rank 0, for
-        a part with so many dofs."""
+        """One application on the grids below a mesh, rank 0's too, for a part's dofs."""
         grids = self.precond.grids
         if grids is None:
             return NO_WORK

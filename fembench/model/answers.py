@@ -175,9 +175,8 @@ def expected_iterations(given: int, work: Workload, records: Sequence[Record]) -
 
 
 def fitted_iterations(known: Sequence[tuple[int, int]], equations: int) -> int:
-    """Iterations on a mesh from those on coarser ones, (equations,
-    iterations): a n^b, by least squares in logarithms. Raises InputError for
-    fewer than two different meshes."""
+    """Iterations on a mesh from those on coarser ones, (equations, iterations): a n^b,
+    fitted in logarithms. Raises InputError for fewer than two different meshes."""
     if len({n for n, _ in known}) < 2 or min(min(pair) for pair in known) < 1:
         raise InputError(
             f"iterations on {len(known)} meshes; expected at least two different meshes, all numbers above 0"

@@ -201,8 +201,7 @@ def _on_grids(
     """(seconds of the passes and of one product on each grid that all ranks have, those
     of rank 0 on the small ones while the others wait).
 
-    A block in single precision costs as much as one in double: fewer
-    bytes gain little in a cache.
+    A block in single precision costs as much as in double: bytes matter little in a cache.
     """
     one, grids = work.recipe, work.recipe.precond.grids
     if grids is None:

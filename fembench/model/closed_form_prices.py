@@ -111,9 +111,8 @@ class SharedCores(NamedTuple):
 
 
 def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> SharedCores:
-    """Up to the number of ranks that the profile measured at once, prices
-    include all sharing, and as many cores serve as there are ranks; beyond the
-    host's cores, these serve."""
+    """Up to the number of ranks that the profile measured at once, prices include all
+    sharing, and each rank has a core; beyond the host's cores, these serve."""
     hosts, name = study.profile.environment.hosts, product_name(work.case.method)
     crowd, cores = company(slots), [1] * (1 + max(s.host for s in slots))
     together = []
@@ -237,8 +236,7 @@ def _before(work: Workload, rank: int, price: Price) -> _Before:
 
 
 def _places(work: Workload, before: Sequence[_Before]) -> tuple[list[int], list[int]]:
-    """The places of the product's exchange among those of an iteration,
-    and of the preconditioner's."""
+    """The places of the product's exchange in an iteration, and the preconditioner's."""
     places = list(range(max(len(one.exchanges) for one in before)))
     steps = work.recipe.steps
     first = Application() not in steps or steps.index(Application()) > steps.index(Multiplication())
@@ -258,8 +256,7 @@ def _overheads(machine: Machine, rank: int, before: _Before) -> float:
 
 
 def _gaps(machine: Machine, rank: int, before: _Before, places: Sequence[int]) -> float:
-    """Seconds per iteration for which the messages of these exchanges occupy
-    the network card of the host."""
+    """Seconds per iteration in which these exchanges occupy the host's network card."""
     found = before.exchanges
     return sum(machine.gap(rank, q, m) for k in places if found for q, m in found[k].messages)
 
@@ -293,9 +290,8 @@ def _collected(machine: Machine, before: _Before) -> float:
 
 
 def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:
-    """Mean seconds of an iteration's all-reduces by recursive doubling,
-    scaled to measured ones, which follow each other. The first stage of
-    each comes after computing."""
+    """Mean seconds of an iteration's all-reduces by recursive doubling, scaled to
+    measured ones; the first stage of each comes after computing."""
     if machine.ranks == 1:
         return 0.0
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
@@ -307,9 +303,9 @@ TURNS = 100  # iterations, if only the time per iteration matters
 
 
 def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
-    """The correction from runs on the machine of `study`. Errors are
-    cross-validated, one configuration and one pass left out at a time. Raises
-    InputError for runs that cannot be predicted."""
+    """The correction from runs on the machine of `study`. Errors are cross-validated
+    over configurations and passes. Raises InputError for runs that cannot be
+    predicted."""
     if not records:
         return ClosedFormCorrection()
     errors = [_error(study, record) for record in records]

@@ -7,8 +7,7 @@
     allgather                        Bruck: ceil(log2 P) messages to rank - 2^k, with all data received so far
     barrier                          dissemination: ceil(log2 P) empty messages to rank + 2^k
 
-Open MPI and MPICH choose these algorithms for small messages; both use
-segmented algorithms for large ones.
+Open MPI and MPICH do so for small messages; both cut large ones into segments.
 """
 
 import math

@@ -76,8 +76,7 @@ def measured(record: Record) -> RunMedians:
 
 
 def learn(records: Sequence[Record], rates: Rates, place: Place) -> Correction:
-    """The correction fitted to these runs. Raises InputError for
-    runs that cannot be predicted.
+    """The correction fitted to these runs. Raises InputError if one cannot be predicted.
 
     Its errors are cross-validated, one configuration and one pass left out at a time.
     """
@@ -97,10 +96,9 @@ def folds(records: Sequence[Record]) -> list[tuple[list[int], list[int]]]:
     """(training runs, runs left out), for each configuration and pass; [] if fewer than
     two configurations would remain for training.
 
-    The n-th repetitions of all configurations are a pass. All runs of a pass are
-    left out together, because a new run comes later as well, and the machine may
-    have changed. If no other pass has all the other configurations, only the
-    configuration is left out.
+    The n-th repetitions of all configurations are a pass. All runs of a pass are left
+    out together, as a new run comes later, too, on a changed machine. If no other pass
+    has all the other configurations, only the configuration is left out.
     """
     groups = list(by_configuration(records, range(len(records))).values())
     when = [datetime.datetime.fromisoformat(record.created) for record in records]
@@ -181,8 +179,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
 
 
 def _reducing(work: Workload, price: Price, machine: Machine) -> float:
-    """Predicted seconds of an iteration's all-reduces; 0 where ranks wait in
-    them for the grids on rank 0."""
+    """Predicted s of an iteration's all-reduces; 0 where ranks await rank 0's grids."""
     if work.recipe.precond.grids:
         return 0.0
     sums = sum(isinstance(e, Collective) and e.kind == "allreduce" for e in events_of(work, 0, price))

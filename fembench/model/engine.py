@@ -1,5 +1,4 @@
-"""Simulate a plan without contention: one turn of a loop takes a dozen
-array operations over all ranks.
+"""Simulate a plan without contention: a turn takes a dozen operations on arrays.
 
 Only the ranks' clocks at the beginning of each turn are kept; whoever looks into a turn
 simulates it again. Turns are simulated until they repeat. Once the clocks of all ranks
@@ -198,8 +197,7 @@ class _Runner:
         )
 
     def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
-        """Simulate all turns from these clocks; add to `wait`
-        (n_ranks, n_phases); new clocks."""
+        """Simulate all turns from these clocks; adds to `wait` (n_ranks, n_phases)."""
         segment, clocks = self._segment, [clock]
         waited = np.zeros(len(self._place))
         for left in reversed(range(segment.turns)):
@@ -242,9 +240,9 @@ class _Runner:
         """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from
         there, level after level; the next call overwrites them.
 
-        The seconds that each node waits are added to `waited`, in the same
-        places. `arrive` is told of all messages that arrive at the nodes of a
-        level, each before it is received.
+        The seconds that each node waits are added to `waited`, in the same places.
+        `arrive` is told of all messages that arrive at a level's nodes before they are
+        received.
         """
         ends = self._last_ends
         ends[: self._ranks] = clock

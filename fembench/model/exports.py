@@ -18,8 +18,8 @@ def write_chrome(
     path: Path | str,
     **notes: object,
 ) -> None:
-    """Spans (rank, begin, end, what it is) in Chrome's trace format: one process per
-    host, one thread per rank.
+    """Spans (rank, begin, end, what) in Chrome's format: a process per host, a thread
+    per rank.
 
     `placed`: [rank] number of its host. A span has a `name`, a `cat`egory and perhaps `args`.
     """

@@ -8,9 +8,8 @@ stated beside the graph and is not part of it: with it, a run would predict itse
 
 A recorded run on an ideal network: messages cost nothing, so ranks wait only for each other's work.
 
-This is the simulation with which the POP methodology (Wagner, Mohr, Giménez and
-Labarta 2019) tells the time lost in transferring data from the time lost in
-waiting for a rank that is late."""
+This is the simulation with which the POP methodology (Wagner et al. 2019) tells time
+lost in transfers from time lost in waiting for a late rank."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -129,9 +128,8 @@ def _whole(record: Record, rank: int, spans: dict[int, list[Span]]) -> Iterator[
 
 
 def _mean_spans(spans: dict[int, list[Span]], found: Sequence[float]) -> list[tuple[int, float]]:
-    """(phase, seconds) of an iteration's spans, in order: means over the
-    iterations with the most frequent sequence of phases, scaled so that each phase
-    takes as long as in the run."""
+    """(phase, seconds) of an iteration's spans, in order: means over iterations with
+    the most frequent sequence, scaled to the phases' times in the run."""
     ways = Counter(tuple(e.phase for e in one) for one in spans.values())
     phases = ways.most_common(1)[0][0]
     alike = [

@@ -19,8 +19,7 @@ def even_machine_for(
     speeds: Sequence[float] = (),
     contention: bool = False,
 ) -> Machine:
-    """Every rank on its own host, with one network for all pairs: `link`, or as
-    observed in the graph's run.
+    """Every rank on its own host, one network for all: `link`, or as in the graph's run.
 
     Raises InputError if neither is known.
     """

@@ -73,8 +73,7 @@ def read_grid(path: Path) -> GridFile:
 
 
 def study_of(grid: GridFile, training: Sequence[Record]) -> Predictor:
-    """The predictor of the profile, corrected by the training runs unless `learn`
-    is off. Raises InputError."""
+    """The profile's predictor, corrected by training unless `learn` is off. InputError."""
     storages = {storage_of(r.case.method.storage).priced_as for r in training}
     study = open_study(grid.machine, storage=min(storages, default="sym"))
     return taught(study, training) if grid.learn else study

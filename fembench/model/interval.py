@@ -90,8 +90,7 @@ def total(values: Iterable["TimeRange | float"]) -> TimeRange:
 
 
 def shortest_window(samples: Sequence[float], keep: float) -> TimeRange:
-    """The shortest interval that contains `keep` percent of the samples (Eqs 2.2,
-    2.3); in a tie, the lowest.
+    """The shortest, lowest interval with `keep` percent of the samples (Eqs 2.2, 2.3).
 
     Leaves out floor((100 - keep) N / 100) samples in all, at both ends. Raises InputError.
     """

@@ -47,8 +47,7 @@ def events_of(work: Workload, rank: int, price: Price) -> Program:
 
 
 def coarse_exchanges(work: Workload, rank: int) -> list[list[tuple[int, int]]]:
-    """The neighbour sums on the grids that all ranks have in one application,
-    each as Workload.exchange."""
+    """The neighbour sums of an application on all ranks' grids, as Workload.exchange."""
     grids = range(1, 1 + len(work.grids[0]))
     times = work.recipe.precond_products + 1  # each product, and the restricted residual
     return [exchange for k in grids for exchange in [_on_grid(work.exchange(rank), k)] * times]
@@ -107,8 +106,7 @@ class _Rank:
                 yield from self._below(grid + 1)
 
     def _below(self, grid: int) -> Iterator[Event]:
-        """The residual and the application on a grid that all ranks have, or
-        on all of those of rank 0."""
+        """The residual and the application on a grid of all ranks, or on those of rank 0."""
         if grid < len(self._levels):
             yield from self._messages([], _on_grid(self._exchange, grid))
             yield from self._application(grid)

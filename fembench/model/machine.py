@@ -79,10 +79,9 @@ class Machine:
     def beside(
         self, p: int, q: int, m: int, computing: float, computed: Computed = NOTHING
     ) -> tuple[float, float]:
-        """(seconds by which computing on rank q takes longer, Or), if m bytes
-        travel between ranks p and q in both directions while q computes for
-        `computing` seconds. The slowdown is proportional to the part of the message
-        that travels during that time."""
+        """(seconds by which computing on rank q takes longer, Or), if m bytes travel
+        between ranks p and q both ways while q computes for `computing` seconds: in
+        proportion to the part that travels meanwhile."""
         cost = self.cost(p, q, m, computed)
         longer, left = beside_at(self.pair(q, p), m)
         if not (longer or left) or self.waits(p, q, m):

@@ -77,8 +77,7 @@ def _at(number: Ints, values: npt.NDArray, n: int) -> npt.NDArray:
 
 def _meeting(machine: Machine, sends: Ends, taken: Ints) -> Array:
     """(n,) seconds by which a message takes longer because its opposite one travels
-    too: if both ranks send before they wait, at nodes taken (n,). Those of
-    collectives are scaled as a whole."""
+    too: if both send before they wait, at nodes taken (n,). Collectives are scaled."""
     found = np.zeros(len(taken))
     able = (taken >= 0) & (sends.tag >= 0)
     one = np.flatnonzero(able & (sends.source < sends.target))

@@ -123,8 +123,7 @@ class RunErrors(NamedTuple):
 def run_errors(
     record: Record, graph: ExecutionGraph, result: SimulationOutcome
 ) -> tuple[RunErrors, RunErrors | None]:
-    """(errors of the simulation, those after correction by the residual of the
-    run that the graph is of).
+    """(errors of the simulation, those after correction by its run's residual).
 
     The second is None for a graph without a residual. Against that same run it
     is near 0 by construction, so only the first one is an error of prediction.

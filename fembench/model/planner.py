@@ -158,9 +158,8 @@ class _Part:
         )
 
     def _prices(self, since: Since) -> tuple[Array, Array, Array]:
-        """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives,
-        and (n_receives,) seconds by which computing takes longer because these
-        messages travel beside it."""
+        """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives, and
+        (n_receives,) seconds by which these messages prolong computing."""
         e, receives, computed = self._events, self._receives, self._computed
         sending = self._scaled(self._out, self._sends, self._since(self._sends, since.send), 0.0)
         wait = self._wait[receives]

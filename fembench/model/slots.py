@@ -130,11 +130,9 @@ def share_of(network: Network, where: str) -> float | None:
 
 
 def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
-    """[rank] slowdown of computing by waiting ranks that keep their core, on hosts
-    with more ranks than cores.
+    """[rank] slowdown by waiting ranks that keep their core, on crowded hosts.
 
-    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks
-    sleep, or if speeds are emulated.
+    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks sleep.
     """
     network, hosts = profile.network, profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0

@@ -73,9 +73,8 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
 
 
 def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
-    """The same parts, with one cell given to each empty part: from the part most
-    above its target, the cell with the fewest neighbours in that part. (n_cells,)
-    int32, a copy if anything changed."""
+    """The same parts, with one cell given to each empty part: from the part most above
+    its target, the cell with the fewest neighbours there. (n_cells,) int32."""
     sizes = np.bincount(part, minlength=len(shares))
     empty = np.flatnonzero(sizes == 0)
     if not len(empty):

@@ -1,8 +1,7 @@
 """The only importer of mpi4py. All other modules receive a communicator as an argument.
 
-Functions of every iteration are bound to their arguments here and called from
-C (`_native.pyx`); if that is not built, or MPI's functions cannot be found in
-the process, mpi4py is used.
+Functions of every iteration are bound to their arguments here and called from C
+(`_native.pyx`); if that is not built, or finds no MPI functions, mpi4py is used.
 """
 
 import ctypes

@@ -179,9 +179,8 @@ class AllReduce:
 class PendingAllReduce:
     """The same in two halves, with work between them; stamped as cg.send and cg.allreduce.
 
-    `start()` sends `values` on their way, which are untouched then until `finish()`
-    has waited for their `sums` over all ranks. Persistent where MPI offers it (MPI
-    4), else a request each time.
+    `start()` sends `values` on their way, untouched until `finish()` has waited for
+    their `sums` over all ranks. Persistent with MPI 4, else a request each time.
     """
 
     def __init__(self, comm: Comm, count: int, tracer: Stamps) -> None:

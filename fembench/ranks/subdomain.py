@@ -67,9 +67,8 @@ def build_subdomain(
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
     """Number the nodes of a piece. Its cells, their numbers, its coordinates,
-    `restrained` and `prescribed` are reordered in place, so that no rank holds
-    them twice; the last two are (n_nodes, 3) in piece order, and `prescribed` is 0
-    where a dof is not restrained.
+    `restrained` and `prescribed` are reordered in place, so that no rank holds them
+    twice; the last two are (n_nodes, 3), and `prescribed` is 0 where a dof is free.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active
     node, keeping each within its range, so that neighbours come to lie near each other

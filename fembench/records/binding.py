@@ -2,8 +2,7 @@
 
 Whether ranks take turns on cores: which cores a run really used, whatever its hosts are called.
 
-Hosts of one kernel share its cores, ranks may be bound to the same core, and a
-quota may leave less than a CPU."""
+Hosts of one kernel share its cores, ranks may share one, a quota may leave less."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

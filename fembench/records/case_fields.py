@@ -1,9 +1,7 @@
-"""The fields of a case. Each is declared once, here: its type, its default, and an
-`Option` with help, limits and role.
+"""The fields of a case. Each is declared here: type, default, `Option`.
 
-The command line, campaign files, comparisons, reports and the documentation are
-derived from these declarations, so a new field is added here and in the code
-that uses it, nowhere else.
+The command line, campaign files, comparisons, reports and the documentation are derived
+from these declarations, so a new field is added here and where it is used.
 """
 
 from typing import Annotated, Literal

@@ -2,8 +2,7 @@
 
     T(m, p, q) = Os(m, p) + L(m, p, q) + Or(m, q)
 
-Os and Or occupy the processors of sender and receiver; L occupies none. Any unit
-of time, used consistently.
+Os and Or occupy the processors of sender and receiver; L occupies none. Any unit of time.
 """
 
 import math
@@ -80,9 +79,8 @@ def message_cost(
 ) -> MessageCost:
     """The cost of a message of m bytes after computing.
 
-    A negative latency within a host means that Os and Or overlap, which is
-    impossible on one processor: then L = 0 and Os = Or = RTT / 4 (Mendes 2004,
-    5.3.1), which preserves the sum.
+    A negative latency within a host means that Os and Or overlap, impossible on one
+    processor: then L = 0, Os = Or = RTT / 4 (Mendes 2004, 5.3.1).
     """
     warm = (value_at(f, m) for f in (functions.send, functions.latency, functions.receive))
     send, latency, _ = cold_at(functions, m, computed.sender, computed.swept)

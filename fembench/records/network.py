@@ -92,8 +92,7 @@ class Trains(Frozen, frozen=True):
 
 
 class Exchange(Frozen, frozen=True):
-    """Messages of m bytes between two ranks, alternating and both ways at once;
-    seconds, one entry per turn.
+    """Messages of m bytes of two ranks, in turns and both ways at once; s, per turn.
 
     The effect of messages with rendezvous on computing is not measured.
     """
@@ -299,8 +298,7 @@ def class_number(network: Network, a: int, b: int, *, apart: bool = False) -> in
 
 
 def check_network(network: Network, hosts: int, ranks: int, where: str) -> None:
-    """Raises InputError if the parts of a network are inconsistent with each other,
-    or with its hosts and ranks."""
+    """Raises InputError if parts of a network do not fit each other, hosts or ranks."""
     table = network.pair_class
     if len(network.sites) != hosts or len(table) != hosts or any(len(row) != hosts for row in table):
         raise InputError(

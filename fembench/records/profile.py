@@ -1,12 +1,10 @@
 """Profile: the speed of every rank of some hosts, by `fembench characterize`.
 
-A rank's speed depends on the kernel (phase, storage), on the size of its data
-(level) and on the number of ranks of its host that compute at once. Each visit to
-such a combination is one sample; the speed is the median of the samples, with an
-interval of order statistics.
+A rank's speed depends on the kernel (phase, storage), on the size of its data (level)
+and on the number of ranks of its host that compute at once. Each visit to a combination
+is a sample; the speed is their median, with an interval of order statistics.
 
-Whether other work disturbed the measurement of a profile: speeds by rules
-D3 and D6, messages likewise.
+Whether other work disturbed a profile: speeds by rules D3 and D6, messages, too.
 
 What is computed from a disturbed profile is PROVISIONAL."""
 

@@ -217,11 +217,9 @@ class Event(Frozen, frozen=True, array_like=True):
 
 
 class ClockOffset(Frozen, frozen=True):
-    """A host's clock relative to that of rank 0's host, by ping-pong
-    before and after the sets.
+    """A host's clock relative to rank 0's host's, by ping-pong before and after the sets.
 
-    The host's times in `Record.events` have been corrected by this offset,
-    interpolated over the run.
+    Times in `Record.events` are corrected by this offset, interpolated over the run.
     """
 
     host: int  # index into Environment.hosts

@@ -10,8 +10,7 @@ T = TypeVar("T")
 
 
 def read(path: Path | str, kind: type[T], newest: int, what: str, *, has: str, verb: str) -> T:
-    """The struct of type `kind` in a JSON file, `what` of schema
-    `newest`, which has the key `has`.
+    """The `kind` in a JSON file, `what` of schema `newest`, which has the key `has`.
 
     verb: of fembench, that writes such files. Raises InputError for anything else.
     """

@@ -65,9 +65,8 @@ def grouped_as(
 def with_nodes(
     classes: Classes, placed: Sequence[int], numa: Sequence[int]
 ) -> tuple[Classes, tuple[int, ...]]:
-    """The classes, one more for each kind of host whose ranks can compare messages
-    between its NUMA nodes with those on a node; and [host] -> the class between its
-    nodes, -1 if there is none.
+    """The classes, one more for each kind of host that can compare messages between
+    NUMA nodes with those on one; [host] -> that class, or -1.
 
     placed, numa: [rank] -> host, NUMA node (-1: unknown).
     """
@@ -124,8 +123,7 @@ def _grouped(kinds: Sequence[str], name: Callable[[int, int], str], *, several: 
 
 
 def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
-    """[host] site: as given in 'uff=sn02,sn04;puc=n19'; otherwise the host's
-    domain, or 'here' without one.
+    """[host] site: as in 'uff=sn02,sn04;puc=n19', or its domain, or 'here' without one.
 
     Raises InputError for malformed text, an unknown host, or a host given twice.
     """

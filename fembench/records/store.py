@@ -1,7 +1,6 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}.
 
-A record is read only if its arrays have one entry per rank and phase, and name no rank
-or host that does not exist.
+A record is read only if its arrays fit its ranks, phases and hosts.
 """
 
 from collections.abc import Iterator, Sequence

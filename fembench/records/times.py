@@ -3,9 +3,8 @@
     P         ranks                n_all     sets, warm-ups included
     n_phases  phases in NAMES      n_sets    timed sets (without warm-ups)
 
-A set is one repetition of assembly and CG, on all ranks at the same time.
-Phases are indices into `phases.NAMES`; the module `phases` also has groups to
-add up (COMPUTING, WAITING, …).
+A set is one repetition of assembly and CG, on all ranks at the same time. Phases are
+indices into `phases.NAMES`, with groups to add up (COMPUTING, …).
 """
 
 from collections.abc import Sequence
@@ -160,8 +159,7 @@ class Times:
     def middle(self) -> Array:
         """(P, n_phases) as `each_iteration`, but of one set only, so that times add up.
 
-        It is the median set by wall time on the slowest rank. Raises InputError
-        if no iteration was timed.
+        The median set by wall time on the slowest rank. Raises InputError without any.
         """
         ends = self.all_walls[self._iterated].max(axis=1)
         if not len(ends):

@@ -39,8 +39,7 @@ Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """The verdict, with the rules that are not met; those that make
-    the run INVALID come first.
+    """The verdict, with the rules that are not met; those that make it INVALID come first.
 
     A record whose times this version cannot read is INVALID.
     """

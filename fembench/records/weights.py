@@ -92,8 +92,7 @@ def mismatch(weights: Weights, hosts: Sequence[str]) -> str:
 
 
 def stale_hosts(weights: Weights, costs: dict[str, float], tolerance: float = 0.1) -> list[str]:
-    """Hosts whose cost relative to the others has changed by more than
-    `tolerance` since it was measured.
+    """Hosts whose relative cost has changed by more than `tolerance` since then.
 
     `costs`: host -> seconds per cell now, on any common scale. If two hosts drifted
     apart, both are named, because the one that changed cannot be identified.

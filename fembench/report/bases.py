@@ -1,8 +1,6 @@
-"""Which run is the base of which: what may vary between the two; all else is
-equal, or there is no ratio.
+"""Which run is the base of which: what may vary between the two.
 
-A result is compared with results that are not INVALID. Where there is
-no base, the reason is given.
+A result is compared with those that are not INVALID. Without a base, a reason is given.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,8 +53,7 @@ def bases(result: Result, everyone: Iterable[Result], varying: Varying) -> list[
 def base_of(
     result: Result, everyone: Sequence[Result], quantity: str, ranks: int = 0
 ) -> tuple[Result | None, str]:
-    """(the fastest base of `result` in the time named `quantity`, on `ranks`
-    ranks; why there is none).
+    """(the fastest base of `result` in `quantity`, on `ranks` ranks; why there is none).
 
     `ranks` 0: one rank or, without such a run, the fewest.
     """

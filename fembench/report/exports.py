@@ -98,8 +98,7 @@ def _partners(event: Event) -> str:
 def write_everything(records: Iterable[Record], path: Path) -> None:
     """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
 
-    Large records, whose times are packed, are left out: their rows would fill a
-    hundred times as much room.
+    Large records, whose times are packed, are left out: rows take a hundred times the room.
     """
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")

@@ -1,5 +1,4 @@
-"""Efficiency factors of the POP methodology: where the time of all ranks
-goes, as a product of factors.
+"""Efficiency factors of the POP methodology: where the time of all ranks goes.
 
     T      seconds of assembly and CG on the slowest rank
     u_p    seconds that rank p spends outside of messages (sending, waiting, unpacking, all-reduce)

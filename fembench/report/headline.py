@@ -1,5 +1,4 @@
-"""The headline of a campaign: what the machine is worth, in a few numbers that
-two campaigns have in common.
+"""The headline of a campaign: what the machine is worth, in a few numbers.
 
 figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks; of a
                    solution by multigrid: equations / seconds of assembly, set-up and CG
@@ -203,8 +202,7 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
 
 
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
-    """Of weighted shares, on several hosts or unequal ranks: equal shares
-    over the fastest weighted run.
+    """Of weighted shares, on unequal ranks or hosts: equal shares over the fastest run.
 
     Two hosts are shown to be unequal by six or more runs; a gain needs only one of each kind.
     """

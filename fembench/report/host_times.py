@@ -1,7 +1,6 @@
 """Times of hosts: in which phase a host differs.
 
-The time of a phase on a host is that of its median rank. Hosts are compared with
-the median host of the run.
+The time of a phase on a host is that of its median rank, over the median host.
 """
 
 import dataclasses

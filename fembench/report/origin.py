@@ -1,5 +1,4 @@
-"""Tables of provenance: hosts, meshes, clocks, software, and kinds of
-measurement that must not be mixed.
+"""Tables of provenance: hosts, meshes, clocks, software, kinds of measurement.
 
 Table of rank placement: the host of every rank, and the CPUs that it was allowed to use there."""
 

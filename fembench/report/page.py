@@ -1,8 +1,7 @@
 """The report of a campaign: a folder with index.html, report.md, tables, plots and exports.
 
-`build` writes a new folder next to the old one and then swaps them, so a
-report is always complete. The page contains its styles and pictures, and
-loads nothing from a network.
+`build` writes a new folder next to the old one and then swaps them, so a report is
+always complete. The page loads nothing from a network.
 """
 
 import contextlib
@@ -86,8 +85,7 @@ def build(
     peers: Path | None = None,
     against: Against | None = None,
 ) -> Path:
-    """Write the report of the campaign in `folder` to `out` (default: its
-    report/); return index.html.
+    """Write the report of the campaign in `folder` to `out` (default: its report/).
 
     `base`: ranks of the run to which speedups refer; 0: the fewest. `peers`: a
     comparison stored elsewhere. `against`: another campaign, whose headline is

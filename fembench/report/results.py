@@ -1,5 +1,4 @@
-"""The results of a campaign: pools of repeated runs, with their times
-and short names for tables.
+"""The results of a campaign: pools of repeated runs, with times and short names.
 
 A result is named by `mesh`, `variant` (what is computed and how: storage,
 preconditioner, …) and `setting` (ranks and how they share the mesh). Results of one

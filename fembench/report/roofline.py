@@ -1,5 +1,4 @@
-"""Roofline of the phases: flops per second against flops per byte, below
-the bandwidth of the same run.
+"""Roofline of the phases: flops per second against flops per byte, and bandwidth.
 
     I      flops / bytes of a phase, both counted, from the arrays that it touches
     F      flops per second while the phase runs, sum over ranks
@@ -140,12 +139,10 @@ def _share_in_l3(record: Record) -> float:
 
 
 def phase_works(record: Record) -> dict[str, Floats]:
-    """phase -> (2, P) flops and bytes of one iteration; {} where the method
-    does not say how they divide.
+    """phase -> (2, P) flops and bytes of one iteration; {} where they cannot be divided.
 
-    The passes over vectors follow from the method and the number of unknowns;
-    the rest is the product. The products of a preconditioner are timed, and
-    counted, with the vectors.
+    The passes over vectors follow from the method and the unknowns; the rest is the
+    product. The products of a preconditioner are timed, and counted, with the vectors.
     """
     one = _recipe(record)
     if one is None:

@@ -1,5 +1,4 @@
-"""Tables of runs: overview with verdicts, reasons why they are not
-VALID, every rule, failures.
+"""Tables of runs: overview, reasons why they are not VALID, rules, failures.
 
 The line that summarises a run in the progress of a campaign."""
 

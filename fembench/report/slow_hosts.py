@@ -1,5 +1,4 @@
-"""What to do with slow hosts, from the runs of a campaign: give them
-smaller shares, or leave them out.
+"""What to do with slow hosts, from a campaign's runs: smaller shares, or none.
 
 A host is slow if that is stated of its speed (`weights.host_speed`), and if it has less
 than FAST of that of the typical host. Two other runs of the same work show what that

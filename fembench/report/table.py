@@ -1,7 +1,7 @@
 """Table: columns and raw values, which become text, Markdown, CSV or JSON.
 
-A table is declared before the function that yields its rows, with the texts of its columns,
-'keys: head | form'.
+ form'.|A table is declared before the function of its rows, by texts of columns, 'keys:
+head | form'.| form'.
 
 keys    names in CSV and JSON, separated by blanks; the value of several keys is a tuple. The end of a key
         says its unit: _s, _bytes, or _fraction, which is shown in per cent
@@ -64,8 +64,7 @@ _TEMPLATES = _Templates()
 class Column:
     """One column: its head, its names in CSV and JSON, and how it is shown.
 
-    With several names in `key`, each value is a tuple: shown in one
-    column, stored in several.
+    With several names in `key`, values are tuples: shown in one column, stored in several.
     """
 
     head: str
@@ -221,8 +220,7 @@ def declared(
 ) -> Callable[[Callable[P, Rows]], Callable[P, Table]]:
     """Make a function that yields rows one that returns a table.
 
-    `texts`: of the columns, separated by '; '. One that begins with '?' is left
-    out if no row has a value.
+    `texts`: of columns, separated by '; '. One with '?' is left out if no row has a value.
     """
     optional = [text.startswith("?") for text in "; ".join(texts).split("; ")]
     heads = columns("; ".join(texts).replace("?", ""))

@@ -150,11 +150,9 @@ def _alone(result: Result, hosts: Sequence[str], everyone: Sequence[Result]) -> 
 
 
 def _equal_shares(result: Result, everyone: Sequence[Result]) -> Result | None:
-    """The run with equal shares on the same ranks, from which speeds
-    (cells per second) are taken.
+    """The run with equal shares on the same ranks, whose speeds (cells per second) count.
 
-    Equal shares do not depend on any timing. Without such a run, one
-    with different shares is used.
+    Equal shares depend on no timing. Without such a run, one with other shares is used.
     """
     hosts, shares = host_labels(result.record), result.pool.case.placement.shares
     same = bases(result, (r for r in everyone if host_labels(r.record) == hosts), HOSTS)

@@ -70,8 +70,8 @@ def find_sharers(interface: Interface) -> Sharers:
 
 
 def about_origin(rows: F64, centre: F64, origin: F64) -> F64:
-    """Coefficients (6, n) of motions about `centre` as those about `origin`:
-    t - w x (centre - origin)."""
+    """Coefficients (6, n) of motions about `centre`, about `origin`: t - w x (centre -
+    origin)."""
     out = rows.copy()
     t, w, c = out[:3], out[3:], centre - origin
     t[0] -= w[1] * c[2] - w[2] * c[1]
@@ -117,9 +117,7 @@ def _modes(sub: Subdomain, kind: I32, sharers: Sharers, parts: list[int], centre
 
 
 def coarse_inverse(interface: Interface, parts: list[int], E: F64) -> F64:
-    """(6 P, 6 P) inverse of the sum over ranks; computed on rank 0, so that all ranks
-    have the same bits. Collective.
-    """
+    """(6 P, 6 P) inverse of the sum over ranks; by rank 0, for the same bits. Collective."""
     comm = interface.comm
     shares = comm.gather((parts, E))
     inverse = np.empty((6 * comm.size, 6 * comm.size))
@@ -200,8 +198,7 @@ class TwoLevel:
 
 
 def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
-    """(6 n_kinds, 6 P): from all moments to the motion of each kind of
-    node, about the common origin.
+    """(6 n_kinds, 6 P): from moments to the motion of each kind of node.
 
     Sums over sharers run in ascending order of rank, so that every sharer gets the same bits.
     """

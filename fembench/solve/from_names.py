@@ -1,8 +1,6 @@
-"""Build one rank's solver from the names of its methods, and count its
-work from their declarations.
+"""Build a rank's solver from the names of its methods, and count its work.
 
-The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's
-is reached through petsc.py.
+The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's in petsc.py.
 """
 
 from __future__ import annotations

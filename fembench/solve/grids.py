@@ -62,16 +62,16 @@ class BackgroundGrid:
         return self.origin + self.spacing * index
 
     def coarser(self, factor: float = 2.0) -> BackgroundGrid:
-        """The next grid: the spacing times `factor` wherever it is less than
-        `factor` times the smallest."""
+        """The next grid: the spacing times `factor` where it is less than that of the
+        smallest."""
         short = self.spacing < factor * (1 - ON_NODE) * self.spacing.min()
         return grid_over(
             self.origin, self.spacing * (self.counts - 1), self.spacing * np.where(short, factor, 1)
         )
 
     def weights(self, x: F64) -> tuple[I64, F64]:
-        """(numbers (n, 8), weights (n, 8)) of the corners of each point's grid
-        cell, zero weights last."""
+        """(numbers, weights), (n, 8) each, of the corners of each point's cell, zeros
+        last."""
         places = (x - self.origin) / self.spacing
         nearest = np.rint(places)
         s = np.where(np.abs(places - nearest) < ON_NODE, nearest, places)
@@ -111,8 +111,7 @@ class Prolongator:
 def prolongator(
     interface: Interface, grid: BackgroundGrid, x: F64, name: I64, pattern: tuple[I64, I32, I32]
 ) -> Prolongator:
-    """From a grid to the nodes at x (n, 3) with these names, connected by a
-    matrix's pattern. Collective."""
+    """From a grid to the named nodes at x (n, 3), connected by a pattern. Collective."""
     corner, exact = grid.weights(x)
     weight = kernels.empty(exact.shape, "float32")
     weight[:] = exact
@@ -141,8 +140,7 @@ def prolongator(
 def _join(interface: Interface, root: I32, least: I64) -> None:
     """Lower, in place, the least names of pieces to those of all ranks. Collective.
 
-    Pieces apart on this rank may be connected through others, so a lower name
-    may come in several steps.
+    Pieces apart here may be connected through others: a lower name may take several steps.
     """
     comm = interface.comm
     while comm.size > 1:

@@ -158,8 +158,7 @@ def breakdown(name: str, value: float, iteration: int) -> BreakdownError:
 def bind_product(
     A: Operator, interface: Interface, d: F64, q: F64, tracer: TracerLike, overlap: bool
 ) -> Callable[[], float | None]:
-    """A call that computes q = A d, summed over sharers; with `overlap`,
-    messages travel meanwhile.
+    """A call: q = A d, summed over sharers; with `overlap`, messages travel meanwhile.
 
     It returns d . (A_local d) if the product is fused, else None. The sum of these over
     ranks is <d, q>, so shared dofs need no weights. Collective.

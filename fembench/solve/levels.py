@@ -153,11 +153,10 @@ def summed_blocks(blocks: F64, interface: Interface) -> F64:
 
 
 def inverse_of(blocks: F64) -> F64:
-    """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx;
-    pseudo-inverses of singular ones.
+    """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx; or
+    pseudo-inverses.
 
-    A grid node all of whose fine nodes are restrained in one direction has
-    a block without full rank.
+    A grid node whose fine nodes are all restrained in one direction has a singular block.
     """
     (xx, xy, zx), (_, yy, yz), (_, _, zz) = blocks.transpose(1, 2, 0)
     minors = [yy * zz - yz**2, xx * zz - zx**2, xx * yy - xy**2]
@@ -196,8 +195,7 @@ class BoundTransfer:
 
 @dataclass(frozen=True)
 class Cycle:
-    """The levels of one communicator, finest first, and what solves on the
-    grid below the last of them."""
+    """The levels of one communicator, finest first, and what solves below the last."""
 
     levels: tuple[Level, ...]
     transfers: tuple[BoundTransfer, ...]

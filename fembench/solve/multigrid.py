@@ -13,9 +13,9 @@ Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D t
 blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
 coarsest level is solved with a dense pseudo-inverse.
 
-Every sharer of a value computes it from the same numbers in the same order, so
-copies stay bit-identical. But for rounding, the cycle depends neither on the number
-of ranks nor on their shares.
+Every sharer computes a value from the same numbers in the same order: copies stay
+identical. But for rounding, the cycle depends neither on the number of ranks nor on
+their shares.
 
 apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates. The
 tracer also sums the phases of each level: the mesh is 1, the small levels on rank 0 together are the last.
@@ -129,7 +129,7 @@ def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
 
 def _small_cycle(matrix: LevelMatrix, bind: Bind, grid: BackgroundGrid) -> Cycle:
     """The levels of one rank down to a direct solution, the first multiplied by `bind`;
-    not traced level by level."""
+    not traced by level."""
     comm, one = alone(), np.ones(matrix.n, np.int32)
     tracer = NullTracer()
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
@@ -189,8 +189,7 @@ class Multigrid:
 
 
 def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
-    """(n_active,) decades, below KINDS, by which its stiffest cell is softer
-    than the body. Collective."""
+    """(n_active,) decades, below KINDS, of stiffest cells below the body. Collective."""
     if isinstance(A.mu, float):
         return np.zeros(sub.n_active, np.int64)
     stiffest = np.zeros(sub.n_nodes)
@@ -207,8 +206,7 @@ def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
 def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
     """The grid below the mesh: its cells' size times two, or three if unequal. Collective.
 
-    Sizes are those of the cells whose global numbers are multiples of a stride:
-    the same for every partition.
+    Sizes are those of cells numbered by a stride: the same for every partition.
     """
     stride = max(comm.allreduce(sub.n_cells) // SAMPLE, 1)
     corners = sub.x[sub.cells[sub.global_cells % stride == 0]]

@@ -27,9 +27,8 @@ def largest_eigenvalue(
 ) -> float:
     """A lower bound, close after 12 steps. Collective.
 
-    product(d) is A d and precondition(r) is D^-1 r, summed and as new arrays; start
-    (n,) is consistent. If A is singular, the search ends where a direction stores
-    no energy. 1 if A is zero.
+    product(d) is A d and precondition(r) is D^-1 r, summed, as new arrays; start (n,)
+    is consistent. The search ends where a direction stores no energy. 1 if A is zero.
     """
     r, d = start.copy(), precondition(start)
     alphas: list[float] = []

@@ -35,9 +35,8 @@ class Comparison(NamedTuple):
     def half_width(self) -> float:
         """Half the width of the interval, divided by the ratio; inf without an interval.
 
-        Measuring until this is small enough, whatever the ratio, keeps the
-        rate of false alarms (docs/statistics.md); stopping at the first
-        favourable verdict does not.
+        Measuring until this is small enough, whatever the ratio, keeps the rate of
+        false alarms (docs/statistics.md); stopping at the first verdict does not.
         """
         return (self.interval.high - self.interval.low) / 2 / self.ratio if self.interval else math.inf
 

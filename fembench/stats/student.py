@@ -114,9 +114,8 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
     """(low, high) of the ratio of geometric means, over last axes of a (..., n), b (..., m).
 
-    Welch's degrees of freedom, capped at those of two equal series of the shorter
-    length: if one series is much shorter, its spread is known too poorly to
-    justify the value of the formula.
+    Welch's degrees of freedom, capped at those of two series of the shorter length: the
+    spread of a much shorter one is known too poorly for the formula.
     """
     x, y = np.log(a), np.log(b)
     u, v = (z.var(axis=-1, ddof=1) / z.shape[-1] for z in (x, y))

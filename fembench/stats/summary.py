@@ -59,8 +59,7 @@ def fewest_for(level: float = LEVEL) -> int:
 
 @functools.lru_cache(maxsize=256)
 def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """(k, coverage): [x_(k), x_(n+1-k)] of n sorted samples covers the median
-    with probability >= `level`.
+    """(k, coverage): [x_(k), x_(n+1-k)] of n samples covers the median at >= `level`.
 
     k is the largest such number, counted from 1; 0 if even the extremes do not reach `level`.
     """

@@ -10,9 +10,8 @@ cpus = [1]
 speed = 0.25        # of its CPUs' time
 rate = "100mbit"    # of its link, in each direction
 
-A slow host shares its CPUs with a tenant (lab_tenant.py). It has a kernel quota
-instead if the file says so (quota = true, as containers have), or if another
-host shares one of its CPUs.
+A slow host shares its CPUs with a tenant (lab_tenant.py). It has a kernel quota instead
+if the file says so (quota = true), or if another host shares its CPUs.
 """
 
 import ipaddress

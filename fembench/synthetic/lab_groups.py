@@ -1,8 +1,7 @@
 """The control groups of a lab: CPUs and time of host and tenant (Linux, v1, v2).
 
-One group per host below one group per lab, in every hierarchy that holds the
-controllers cpu and cpuset. Only groups whose names begin with the prefix of labs
-are made, entered or removed.
+One group per host below one group per lab, in every hierarchy of cpu and cpuset. Only
+groups whose names begin with the prefix of labs are touched.
 
 The network of a lab, as commands: one namespace per host, joined by a bridge in the head's namespace.
 

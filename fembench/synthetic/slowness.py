@@ -147,9 +147,8 @@ class EmulatedSlowness:
         self._learning, self._taught, self._late = on, not on, 0
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
-        """Turns of unstretched work, for up to `seconds` on rank 0 and up to
-        `most` turns; no turns at full speed. The least times that are found
-        hold afterwards. Collective."""
+        """Turns of unstretched work, up to `seconds` on rank 0 and `most`; none at full
+        speed. The least times hold afterwards. Collective."""
         begin, done = time.perf_counter(), 0
         self._learn(True)
         while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
@@ -247,8 +246,8 @@ def slowness_of(
 ) -> Slowness:
     """The slowness of a rank in a job of these speeds; `FULL_SPEED` if nothing is emulated.
 
-    `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`
-    replaces sleeping or spinning.
+    `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`:
+    how to wait.
     """
     if dilate == 1 and not changes and all(speed == 1 for speed in speeds):
         return FULL_SPEED

@@ -133,9 +133,8 @@ class Certifier:
         )
 
     def finish(self) -> ClockCertificate:
-        """The certificate of the whole run. It has the counter's rate over
-        the whole run: pass that rate to the tracer before reading times.
-        Takes 10 ms with the counter."""
+        """The certificate of the whole run. It has the counter's rate, which the tracer
+        needs before times are read. Takes 10 ms."""
         begin, end = self._begin, _stamp(self.clock)
         whole = clocks.rate_between(begin, end)
         if self.clock.name != "tsc":

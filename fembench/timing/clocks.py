@@ -110,9 +110,8 @@ def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
 def quantum_ns(clock: Clock) -> float:
     """The resolution of the clock: its smallest common step, or infinity if it never moved.
 
-    A step is common if it makes up at least a tenth of all non-zero
-    differences. Some processors add 1 to a counter that is read twice within
-    one step; that is not its resolution.
+    A step is common if it makes up at least a tenth of all non-zero differences. Some
+    processors add 1 to a counter that is read twice within a step.
     """
     return smallest_usual_step(differences(clock)) / clock.ticks_per_second * 1e9
 

@@ -1,5 +1,4 @@
-"""Seconds that each rank communicates per set, from its message sizes and the
-measured network of its hosts.
+"""Seconds that each rank communicates per set, from message sizes and a network.
 
 C_p = n x sum over neighbours q of [(own seconds per byte) x bytes_pq + wire(p,
 q, bytes_pq)], n iterations

@@ -135,9 +135,8 @@ ONE_KIND = "all cells count as equally expensive; a part of expensive cells woul
 def by_time(records: Sequence[Record]) -> Weights:
     """Rule `time`: each rank's cells per second in any runs of the same ranks.
 
-    The sets of one run are not independent. With several records, each run is
-    therefore one sample (an interval needs three). With one record, its sets are the
-    samples, and a note says so.
+    The sets of one run are not independent. With several records, each run is one
+    sample (an interval needs three); with one, its sets are, and a note says so.
     """
     check_same(records)
     seen = pooled(records)
@@ -161,8 +160,8 @@ def by_finish(records: Sequence[Record], communication: Communication) -> Weight
 
 
 def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
-    """Rule `tasks`: runs on each host alone -> slowness -> a number of equal
-    tasks per host, `ranks` in all.
+    """Rule `tasks`: runs on each host alone -> slowness -> equal tasks per host,
+    `ranks` in all.
 
     Without `ranks`, the slowest host gets one task. Records of a host are pooled.
     """
@@ -243,8 +242,7 @@ def _rank(host: str, share: float, interval: Interval | None, cost: float) -> Ra
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
     """How many of `total` equal tasks (>= 1) each host gets for the least max(tasks x time).
 
-    Each further task goes to the host that would finish all of its tasks soonest. 8
-    tasks at 7.7 : 1 become 7 and 1.
+    Each further task goes to the host that would finish first. 8 at 7.7 : 1 become 7 and 1.
     """
     t = _positive(times)
     if total < len(t):

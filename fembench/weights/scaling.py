@@ -126,8 +126,7 @@ def amdahl_fraction(g: float, processors: float) -> float:
 
 
 def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
-    """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups
-    of a problem of fixed size.
+    """f by least squares in 1 / S = 1/P + f (1 - 1/P), from speedups at a fixed size.
 
     Raises InputError for fewer than three different P, P = 1 included.
     """
@@ -138,8 +137,7 @@ def fit_amdahl(processors: Values, speedups: Values) -> ScalingFit:
 
 
 def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
-    """g by least squares in P - S = g (P - 1), from scaled speedups of
-    problems that grow with P.
+    """g by least squares in P - S = g (P - 1), from speedups at sizes that grow with P.
 
     Raises InputError as `fit_amdahl` does.
     """

@@ -89,9 +89,8 @@ def _foreign_share(launch: NodesLaunch) -> float:
 
 
 def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
-    """The verdict beside foreign work on all nodes: a node is slow if that
-    cannot be all that it lacks, or if a quota of its own is the cause; of
-    the others, nothing is said."""
+    """The verdict beside foreign work on all nodes: a node is slow if that cannot be
+    all that it lacks, or if its quota is the cause; nothing is said of others."""
     if not share or verdict.verdict == "not compared":
         return verdict
     slow = [one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]

@@ -151,8 +151,7 @@ def machine(
     hostfile: str = "",
     tell: Tell | None = None,
 ) -> Profile:
-    """Measure the speeds of the ranks and, with `network`, the messages
-    between them; write the profile.
+    """Measure the speeds of the ranks and, with `network`, messages; write the profile.
 
     ranks: 0: one per slot of the hosts
     path: file of the profile, which `predict` reads

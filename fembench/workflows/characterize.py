@@ -52,8 +52,7 @@ def characterized(
     settings: NetworkSettings = USUAL,
     command: str,
 ) -> Profile:
-    """The speeds of the ranks and, with `network`, the messages between them;
-    written to `output`, if given.
+    """The speeds of the ranks and, with `network`, messages; written to `output`, if given.
 
     ranks: 0: one per slot of the hosts
     add_to: file of a profile of the same ranks, of which only the network is measured; also the output
@@ -159,8 +158,7 @@ def measured_profile(
     scratch: Path,
     what: str = "characterize",
 ) -> Profile:
-    """The profile of the hosts of these ranks, perhaps with their network;
-    arguments as of `characterized`.
+    """The profile of these ranks' hosts, perhaps with a network; see `characterized`.
 
     known: the profile, if its speeds are measured. what: begins each line of progress about speeds
 

@@ -74,8 +74,7 @@ class Runs(Sequence[Record]):
         return f"<p>{self!r}</p>{self.overview()._repr_html_()}"
 
     def where(self, condition: Callable[[Record], bool]) -> Runs:
-        """Those that meet a condition: `runs.where(lambda r: r.verdict.status ==
-        "VALID")`."""
+        """Those that meet a condition, as `lambda r: r.verdict.status == "VALID"`."""
         return Runs(filter(condition, self), self.source)
 
     @cached_property

@@ -1,4 +1,5 @@
-"""The state between looks: gamma, alpha, resting blocks. Each look is an entry of the ledger.
+"""The state between looks: gamma, alpha, resting blocks. Each
+look is an entry of the ledger.
 
 There is no MPI and no clock here: the balancer on ranks and the one on a virtual clock use the same object.
 """

@@ -1,6 +1,7 @@
 """When to act: whether the job is balanced, and how long to wait until the next look.
 
-alpha counts calls of the balancer between two looks, gamma the iterations between two calls.
+alpha counts calls of the balancer between two looks, gamma the
+iterations between two calls.
 """
 
 import numpy as np
@@ -27,7 +28,8 @@ def balanced_blocks(stats: Stats, band: float) -> bool:
 
 
 def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block to the first to finish) is in the band.
+    """Whether the greedy assignment (longest block to the first
+    to finish) is in the band.
 
     Exact for equal blocks. Of unequal blocks, another assignment may be in the band.
     """

@@ -70,7 +70,8 @@ def link_costs(comm: Comm, profile: str) -> PairCosts:
 
 
 def of_profile(profile: Profile, hosts: tuple[str, ...], where: str) -> PairCosts:
-    """The costs in a machine profile for ranks on these hosts, by name. Raises InputError."""
+    """The costs in a machine profile for ranks on these hosts,
+    by name. Raises InputError."""
     if profile.network is None or not profile.network.classes:
         raise InputError(f"{where}: no costs of messages; expected a profile of characterize --network")
     known = {host.name: k for k, host in reversed(list(enumerate(profile.environment.hosts)))}

@@ -1,4 +1,5 @@
-"""The blocks of a solver for the balancer: timed by the tracer, moved with their matrices."""
+"""The blocks of a solver for the balancer: timed by the
+tracer, moved with their matrices."""
 
 import math
 import time

@@ -17,7 +17,8 @@ def greedy(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def greedy_comm(stats: Stats, tuning: Tuning) -> Moves:
-    """The same with the cost of messages between blocks on different ranks (GreedyCommLB)."""
+    """The same with the cost of messages between blocks on
+    different ranks (GreedyCommLB)."""
     return proposal(stats, by_finish(stats))
 
 
@@ -57,7 +58,8 @@ def refine_comm(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def rcb(stats: Stats, tuning: Tuning) -> Moves:
-    """Recursive bisection of the blocks' centres, weighted by work, for the ranks' speeds."""
+    """Recursive bisection of the blocks' centres, weighted by
+    work, for the ranks' speeds."""
     places = np.zeros((stats.n_blocks, 3)) if stats.places is None else stats.places
     owner = np.empty(stats.n_blocks, np.int64)
     stack = [(np.arange(stats.n_blocks), np.flatnonzero(stats.open))]

@@ -50,7 +50,8 @@ class _SharedPair(NamedTuple):
 class BlockExchange:
     """One rank's exchange plan for one distribution of the blocks; sums the blocks' q.
 
-    `send` and `receive` are steps of a chain (timing/tracer.py). Collective over neighbours.
+    `send` and `receive` are steps of a chain (timing/tracer.py).
+    Collective over neighbours.
     """
 
     def __init__(
@@ -93,7 +94,8 @@ class BlockExchange:
         return receive + send
 
     def _gather(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The kernel that copies what other ranks need from the blocks' q to the messages."""
+        """The kernel that copies what other ranks need from the
+        blocks' q to the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
         vector = np.repeat([place[p.own] for p in members], [p.nodes.size for p in members])

@@ -60,7 +60,8 @@ class Doing:
 
 @contextlib.contextmanager
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
-    """Show what takes over `patience` seconds, with its time, on a line erased at the end.
+    """Show what takes over `patience` seconds, with its time,
+    on a line erased at the end.
 
     Off a terminal, the lines stay, and come ever more seldom.
     """

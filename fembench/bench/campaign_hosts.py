@@ -1,6 +1,7 @@
 """What the words of a campaign are resolved against: the job's hosts, speeds, memory.
 
-Also refuses a case that certainly does not fit into that memory, before anything is built.
+Also refuses a case that certainly does not fit into that
+memory, before anything is built.
 """
 
 import os
@@ -120,7 +121,8 @@ def _means(names: Iterable[str], values: Iterable[float]) -> dict[str, float]:
 
 
 def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Bytes that a job may use on each host, and the hosts taken to have those of this one.
+    """Bytes that a job may use on each host, and the hosts taken
+    to have those of this one.
 
     From the profile, from this host, and from the limit that Slurm sets per node or CPU.
     """

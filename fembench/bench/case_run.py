@@ -102,7 +102,8 @@ Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
 
 
 def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> Record | None:
-    """Run, verify and describe one case; the record on rank 0, None elsewhere. Collective.
+    """Run, verify and describe one case; the record on rank 0,
+    None elsewhere. Collective.
 
     `start` sets up what this measurement needs beyond the case itself.
     """
@@ -186,7 +187,8 @@ def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
-    """Record the time so far as start-up; (ticks at its begin, first rank of every clock).
+    """Record the time so far as start-up; (ticks at its begin,
+    first rank of every clock).
 
     Time 0 of a host's events is a barrier: one moment for its ranks on one clock.
     """

@@ -20,7 +20,8 @@ from fembench.synthetic.speeds import label
 def environment_of(
     comm: Comm, job: Job, before: HostFacts, taken: Callable[[int], Taken], others: OthersShare | None = None
 ) -> Environment | None:
-    """The environment on rank 0, else None; `before`: the host before the run. Collective."""
+    """The environment on rank 0, else None; `before`: the host
+    before the run. Collective."""
     s = job.case.synthetic
     slowed = [job.synthetic, label(s.emulate, s.dilate)]
     slowed += [f"changing {s.emulate_change}"] if s.emulate_change else []

@@ -1,6 +1,7 @@
 """The present content of a case's inputs, and whether a record was made from the same.
 
-A case names its mesh and its problem; a record holds the mesh's hash and the whole problem.
+A case names its mesh and its problem; a record holds the mesh's
+hash and the whole problem.
 """
 
 import os
@@ -46,9 +47,11 @@ class Inputs:
         return self.problem(case.question.problem) == problem_of(record.problem)
 
     def changed(self, record: Record) -> str:
-        """The input that differs from the record's: 'mesh part.msh', 'problem p.toml', or ''.
+        """The input that differs from the record's: 'mesh part.msh',
+        'problem p.toml', or ''.
 
-        A missing file has not changed (see `gone`). Raises InputError for an unreadable one.
+        A missing file has not changed (see `gone`). Raises
+        InputError for an unreadable one.
         """
         case = record.case
         checks = (

@@ -48,7 +48,8 @@ def better_roof(matrix_bytes: int, before: Roofs) -> float:
 
 
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
-    """Bytes per second of this rank's repeated triads while all ranks run them. Collective.
+    """Bytes per second of this rank's repeated triads while all
+    ranks run them. Collective.
 
     The arrays are as large as the mean rank's matrix, the same on all ranks.
     """

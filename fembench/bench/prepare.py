@@ -2,7 +2,8 @@
 
 Phases traced: read, partition, distribute, interface, verify (of the input), assembly (of the load).
 
-Facts about the resulting partition, gathered from the ranks; no rank needs the whole mesh."""
+Facts about the resulting partition, gathered from the ranks;
+no rank needs the whole mesh."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ class Origin:
 
 
 def prepare(comm: Comm, case: Case, tracer: TracerLike) -> Prepared:
-    """Read, partition, distribute, find the interface. Collective; all raise input errors."""
+    """Read, partition, distribute, find the interface.
+    Collective; all raise input errors."""
     with span(tracer, READ):
         spec = together(comm, lambda: load_problem(case.question.problem))
         targets = together(comm, lambda: parse_shares(case.placement.shares, comm.size))

@@ -176,7 +176,8 @@ def forecast(expected: Sequence[float | None], took: Sequence[Sequence[float]]) 
 def next_case(seconds: Sequence[float], done: Sequence[int], left: float) -> int | None:
     """The case to run next, of cases by importance; None if none ends in time.
 
-    The first of all may be expected to end too late: only a run shows the machine's speed.
+    The first of all may be expected to end too late: only a run
+    shows the machine's speed.
     """
     order = sorted(range(len(seconds)), key=lambda k: (done[k], k))
     found = next((k for k in order if seconds[k] <= left), None)

@@ -1,7 +1,7 @@
 """Verification after the clock has stopped: rules A of docs/validity.md.
 
-The check is independent of the timed code: internal forces are summed element by element from
-strains (`fem.residual`), never from the stored matrix.
+The check is independent of the timed code: internal forces are summed element by
+element from strains (`fem.residual`), never from the stored matrix.
 
 Fingerprint of a solution: seeded random projections, the same for every partition up to rounding.
 

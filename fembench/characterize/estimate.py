@@ -114,7 +114,8 @@ def beside_of(e: Exchange) -> Beside:
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
-    """The network with parameters estimated from samples and trains; rank_host: Environment.
+    """The network with parameters estimated from samples and
+    trains; rank_host: Environment.
 
     A class that no two ranks could measure gets the first measured functions; its name
     says so.

@@ -75,5 +75,6 @@ def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float
 
 
 def load_of(rank: int) -> RankLoad:
-    """The load that the system reports; queue 1 (this rank) and load 0 if it reports none."""
+    """The load that the system reports; queue 1 (this rank) and
+    load 0 if it reports none."""
     return RankLoad(rank=rank, queue=float(running() or 1), load=load_average())

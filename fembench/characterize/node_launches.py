@@ -69,7 +69,8 @@ def launch_nodes(
 
 
 def _job(hostfile: str) -> Allocation:
-    """The allocation. Raises InputError for a rankfile, which has no hosts to choose from."""
+    """The allocation. Raises InputError for a rankfile, which
+    has no hosts to choose from."""
     path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
         raise InputError(f"{path} is a rankfile, which places every rank; expected a list of hosts")

@@ -198,7 +198,8 @@ def _events(node: Comm) -> int:
 def _node_samples(
     node: Comm, name: str, rounds: Sequence[RankRound], heat: int, *, emulated: bool
 ) -> NodeSamples | None:
-    """The samples of a node on its first rank, None on the others. Collective over the node.
+    """The samples of a node on its first rank, None on the
+    others. Collective over the node.
 
     `heat`: thermal events meanwhile.
     """

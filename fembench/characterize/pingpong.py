@@ -67,7 +67,8 @@ class Side:
         self.renew()
 
     def renew(self) -> None:
-        """Take other buffers, which lie elsewhere in memory; all of their pages are there."""
+        """Take other buffers, which lie elsewhere in memory; all
+        of their pages are there."""
         self.out = self.into = {}
         self.out, self.into = ({m: np.ones(m, np.uint8) for m in self.sizes} for _ in range(2))
 
@@ -239,7 +240,8 @@ def lengths(m: int) -> Iterator[int]:
 
 
 def saturated(a_message: Sequence[float]) -> bool:
-    """Whether the time per message is the same for the last two lengths, within SATURATED."""
+    """Whether the time per message is the same for the last two
+    lengths, within SATURATED."""
     return len(a_message) > 1 and abs(a_message[-1] - a_message[-2]) <= SATURATED * a_message[-2]
 
 

@@ -57,7 +57,8 @@ class Probe:
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
-    """Bytes of the matrix for each level; `sharers` ranks share an L3, `ranks` the memory."""
+    """Bytes of the matrix for each level; `sharers` ranks share
+    an L3, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)

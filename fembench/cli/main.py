@@ -98,7 +98,8 @@ def _run(words: list[str]) -> int:
 
 
 def _spelled_out(words: list[str]) -> list[str]:
-    """The words, completed by the study if only an experiment is named. Raises InputError."""
+    """The words, completed by the study if only an experiment
+    is named. Raises InputError."""
     if words[0] != "study":
         return words
     return list(needed("verbs", "study", "fembench study").spelled_out(words))

@@ -4,7 +4,8 @@ The same arrays everywhere and at any time, on one rank while the others sleep, 
 compared whatever the number of ranks: what differs is the clock rate of the core, or what others take of a
 shared cache or of the memory.
 
-Clock rate and thermal throttling, where the kernel shows them; seldom in virtual machines.
+Clock rate and thermal throttling, where the kernel shows them;
+seldom in virtual machines.
 
 Memory bandwidth of this process: the roof of a product that must read its matrix (rule B3).
 
@@ -51,7 +52,8 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
 def triads(n_bytes: float, times: int = TRIADS) -> tuple[float, ...]:
     """Bytes per second of `times` triads, in turn, with arrays of about `n_bytes` in all.
 
-    A single triad may coincide with a slow second of its core; the spread of many shows that.
+    A single triad may coincide with a slow second of its core; the
+    spread of many shows that.
     """
     n = clamped(n_bytes) // (3 * DOUBLE)
     triad = kernels.Triad(n)

@@ -28,7 +28,8 @@ def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
 
 
 def _mean_distance(extent: F64, n: int) -> float:
-    """h of a grid of n nodes with planes at both ends: the product of extent / h + 1 is n."""
+    """h of a grid of n nodes with planes at both ends: the
+    product of extent / h + 1 is n."""
     low, high = 1e-9 * float(extent.max(initial=0)), float(extent.max(initial=0)) or 1.0
     for _ in range(60):
         h = (low + high) / 2

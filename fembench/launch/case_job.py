@@ -33,9 +33,11 @@ def launch(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
 ) -> JobEnd[Record]:
-    """Run one case under MPI. `scratch`: a folder that rank 0 sees; `timeout` in s, 0: none.
+    """Run one case under MPI. `scratch`: a folder that rank 0
+    sees; `timeout` in s, 0: none.
 
-    `cores`: [rank] -> the cores of its host that it runs on; (): as the launcher binds them.
+    `cores`: [rank] -> the cores of its host that it runs on; ():
+    as the launcher binds them.
 
     In a lab (`fembench lab run`), FEMBENCH_HOSTFILE and FEMBENCH_SYNTHETIC are set.
     """

@@ -260,7 +260,8 @@ def _bereaved(flat: str, started: Sequence[StartedRank]) -> set[int]:
 def _first(deaths: Sequence[Death], bereaved: Container[int]) -> Sequence[Death]:
     """The rank that died first; several if a bereaved one was seen to die before it.
 
-    Then their order is not that of the deaths, because hosts are not equally far and busy.
+    Then their order is not that of the deaths, because hosts
+    are not equally far and busy.
     """
     others = [one for one in deaths if one.rank not in bereaved]
     if not others or others[0] is deaths[0]:
@@ -269,7 +270,8 @@ def _first(deaths: Sequence[Death], bereaved: Container[int]) -> Sequence[Death]
 
 
 def _is_of(said: Mapping[str, Any], rank: int, here: StartedRank) -> bool:
-    """Whether a launcher means this rank, or does not say which rank of its host it means."""
+    """Whether a launcher means this rank, or does not say which
+    rank of its host it means."""
     if said.get("rank") or said.get("process"):
         return rank == int(said.get("rank") or -1) or here.process == int(said.get("process") or -1)
     return same_host(said["host"], here.host)
@@ -306,7 +308,8 @@ _REVOKED = (  # by launchers and batch systems
 
 
 def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> str:
-    """'Slurm job 7 has ended (CANCELLED)' if the job lost its hosts; "" if not, or unknown.
+    """'Slurm job 7 has ended (CANCELLED)' if the job lost its
+    hosts; "" if not, or unknown.
 
     `output`: what the launcher printed. Slurm itself is asked: launchers may not say it.
     """

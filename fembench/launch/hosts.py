@@ -86,14 +86,16 @@ def same_host(a: str, b: str) -> bool:
 
 
 def is_this_host(name: str) -> bool:
-    """Whether a name is of the host that this process runs on, with or without its domain."""
+    """Whether a name is of the host that this process runs on,
+    with or without its domain."""
     return same_host(name, platform.node())
 
 
 def one_name_each(names: Iterable[str], where: str) -> dict[str, str]:
     """{name: the first name of its host}, for hosts listed with and without domain.
 
-    Raises InputError if a name without a domain fits several hosts; `where` names the list.
+    Raises InputError if a name without a domain fits several
+    hosts; `where` names the list.
     """
     place = {name: k for k, name in enumerate(dict.fromkeys(names))}
     complete: dict[str, list[str]] = {}

@@ -1,4 +1,5 @@
-"""Ask the hosts of a job, with a rank on each, what they are, and which transport is used."""
+"""Ask the hosts of a job, with a rank on each, what they are,
+and which transport is used."""
 
 import re
 import tempfile

@@ -193,7 +193,8 @@ def measure(
 
 
 def _why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str) -> tuple[str, str]:
-    """(kind as JobEnd.kind or APART, one line) for a job that left no result in its folder.
+    """(kind as JobEnd.kind or APART, one line) for a job that
+    left no result in its folder.
 
     `launcher`: its program.
     """

@@ -107,7 +107,8 @@ _QUICK = ("-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}")
 
 
 def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """{host: why} of the hosts on which the remote shell does not run `true`, in their order.
+    """{host: why} of the hosts on which the remote shell does not
+    run `true`, in their order.
 
     Takes about IN_ALL seconds at most, however many there are.
     """

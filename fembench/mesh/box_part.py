@@ -44,7 +44,8 @@ def local_box(plan: Box, targets: Sequence[float], part: int) -> LocalBox:
 
 
 def box_region(counts: Counts, targets: Sequence[float], part: int) -> np.ndarray:
-    """(n_blocks, 3, 2) int64: the grid cells of a part. Raises InputError for too many parts."""
+    """(n_blocks, 3, 2) int64: the grid cells of a part. Raises
+    InputError for too many parts."""
     sizes = _sizes(counts, targets)
     region = np.array([[[0, n] for n in counts]], dtype=np.int64)
     first, last = 0, len(sizes)
@@ -101,7 +102,8 @@ def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
 
 
 def grid_indices(counts: Sequence[int], numbers: np.ndarray) -> list[np.ndarray]:
-    """i, j, k, each (n,) int64, of lattice points numbered i + counts[0] (j + counts[1] k)."""
+    """i, j, k, each (n,) int64, of lattice points numbered i +
+    counts[0] (j + counts[1] k)."""
     rest, i = np.divmod(numbers, counts[0])
     k, j = np.divmod(rest, counts[1])
     return [i, j, k]

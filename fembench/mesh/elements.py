@@ -1,7 +1,7 @@
 """Tables of the two supported cells: nodes, facets, corners.
 
-Node order is VTK's. A tet4 is positive if det(x1 - x0, x2 - x0, x3 - x0) > 0; a hex8 has its
-bottom 0-3 counter-clockwise seen from above and its top 4-7 over it.
+Node order is VTK's. A tet4 is positive if det(x1 - x0, x2 - x0, x3 - x0) > 0; a hex8
+has its bottom 0-3 counter-clockwise seen from above and its top 4-7 over it.
 """
 
 from dataclasses import dataclass

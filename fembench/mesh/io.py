@@ -1,6 +1,7 @@
 """The only importer of meshio: reads and writes mesh files of any format that it knows.
 
-meshio prints, warns and even exits if a file is bad; here all of that becomes one InputError.
+meshio prints, warns and even exits if a file is bad; here all of
+that becomes one InputError.
 """
 
 import contextlib
@@ -98,7 +99,8 @@ def write(
     point_data: Mapping[str, np.ndarray] | None = None,
     cell_data: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write a mesh with tags and data, (n_nodes, …), (n_cells, …), by the suffix's format.
+    """Write a mesh with tags and data, (n_nodes, …), (n_cells,
+    …), by the suffix's format.
 
     .vtu, .vtk and .msh keep coordinates and tags exactly; other formats drop tags and
     may round. A .msh file takes no cell data. Raises InputError.

@@ -1,4 +1,5 @@
-"""Mesh: coordinates, cells, tags, and a content hash that every file derived from it repeats.
+"""Mesh: coordinates, cells, tags, and a content hash that every
+file derived from it repeats.
 
 Checks of a mesh before anything is computed on it. Each raises InputError with one line.
 
@@ -55,7 +56,8 @@ class Mesh:
         facet_tags: Mapping[str, ArrayLike] | None = None,
         cell_tags: Mapping[str, ArrayLike] | None = None,
     ) -> "Mesh":
-        """A mesh from unchecked arrays: checked, copied, tags ordered, empty ones dropped.
+        """A mesh from unchecked arrays: checked, copied, tags
+        ordered, empty ones dropped.
 
         Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
         nodes, inverted or degenerate cells, more than two cells at a facet, tags of what is missing.

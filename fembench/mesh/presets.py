@@ -62,7 +62,8 @@ def box_named(spec: str) -> Box | None:
 
 
 def box_counts(size: str, lengths: tuple[float, float, float] = LENGTHS, element: str = "tet4") -> Counts:
-    """Grid cells of "13x9x13", "100000" (equations) or a preset's name. Raises InputError."""
+    """Grid cells of "13x9x13", "100000" (equations) or a
+    preset's name. Raises InputError."""
     if size in PRESETS:
         return PRESETS[size]
     if re.fullmatch(r"[0-9]{1,40}", size):

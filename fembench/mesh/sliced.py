@@ -9,7 +9,8 @@
     kinds.npy       (n, 2) int32, ascending: cell, cell tag
     parts.npy       (n_cells, 1) int32 connected part of each cell
 
-A slice consists of whole blocks, and every block that is read is compared with its check sum.
+A slice consists of whole blocks, and every block that is read is
+compared with its check sum.
 """
 
 import os

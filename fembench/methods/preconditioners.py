@@ -1,4 +1,5 @@
-"""Every preconditioner: which solvers have it, what builds it, what one application costs."""
+"""Every preconditioner: which solvers have it, what builds it,
+what one application costs."""
 
 from dataclasses import dataclass
 

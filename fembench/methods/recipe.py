@@ -1,6 +1,7 @@
 """What one iteration of a combination of storage, preconditioner and variant consists of.
 
-The solver counts its work from it, and the model prices it: both read the same declarations.
+The solver counts its work from it, and the model prices it: both
+read the same declarations.
 """
 
 import functools
@@ -90,7 +91,8 @@ class Recipe:
         return smoothed + Work(2, DOUBLE) * (3 * last) ** 2
 
     def counted(self, n: int, product: Work = NO_WORK, extra: Work = NO_WORK) -> Work:
-        """One iteration on a rank with n entries per vector; `extra`: of M, beyond its steps.
+        """One iteration on a rank with n entries per vector;
+        `extra`: of M, beyond its steps.
 
         The product of the iteration itself and residual replacement are left out;
         `product` is the work of a product inside M.

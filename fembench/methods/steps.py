@@ -1,4 +1,5 @@
-"""The steps of which a method declares one iteration, or one application of a preconditioner.
+"""The steps of which a method declares one iteration, or one
+application of a preconditioner.
 
 A pass over vectors names what it reads and writes by the letters of the solver's
 docstring. Each vector counts once per pass that touches it, as if nothing stayed in a

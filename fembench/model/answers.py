@@ -105,7 +105,8 @@ class Answers(NamedTuple):
 
 
 def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, iterations: int = 0) -> Answers:
-    """Predictions by simulation; `iterations` of a solution, 0: unknown. Raises InputError."""
+    """Predictions by simulation; `iterations` of a solution, 0:
+    unknown. Raises InputError."""
     found = [study.predict(case, mesh) for case in cases]
     said = [prediction_of(study, each) for each in found]
     return Answers(

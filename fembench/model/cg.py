@@ -1,4 +1,5 @@
-"""The execution graph of CG for a workload, with each event priced by the profile's speeds.
+"""The execution graph of CG for a workload, with each event
+priced by the profile's speeds.
 
 The iterations are those of iteration.py; recipe.py counts their parts.
 """
@@ -201,7 +202,8 @@ def _on_grids(
     """(seconds of the passes and of one product on each grid that all ranks have, those
     of rank 0 on the small ones while the others wait).
 
-    A block in single precision costs as much as in double: bytes matter little in a cache.
+    A block in single precision costs as much as in double:
+    bytes matter little in a cache.
     """
     one, grids = work.recipe, work.recipe.precond.grids
     if grids is None:

@@ -1,4 +1,5 @@
-"""The closed form of a run from a machine profile, with the same prices as the simulation.
+"""The closed form of a run from a machine profile, with the
+same prices as the simulation.
 
     product     cores    a rank's product, at the size of its part and while other ranks of its host compute
     halo        nic      gaps of its messages; they overlap with the product if the case says so
@@ -280,7 +281,8 @@ def _latency(
 
 
 def _collected(machine: Machine, before: _Before) -> float:
-    """Seconds of the sums, broadcasts and gatherings of the preconditioner, stage by stage."""
+    """Seconds of the sums, broadcasts and gatherings of the
+    preconditioner, stage by stage."""
     seconds = 0.0
     for one in before.others:
         for k in range(stages(machine.ranks)):

@@ -52,9 +52,11 @@ def doubling_seconds(ranks: int, seconds: Callable[[int, int], float]) -> float:
 
 
 def halves(event: Collective, rank: int, ranks: int) -> tuple[Program, Program]:
-    """The events of a non-blocking collective: (when it starts, when a rank waits for it).
+    """The events of a non-blocking collective: (when it starts,
+    when a rank waits for it).
 
-    In between, only its first messages travel, because MPI makes no progress between calls.
+    In between, only its first messages travel, because MPI makes
+    no progress between calls.
     """
     events = tuple(structs.replace(e, tag=BEGUN) for e in expand(event, rank, ranks))
     first = next((k for k, e in enumerate(events) if isinstance(e, Wait) or _waits(e)), len(events))

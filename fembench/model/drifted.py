@@ -1,4 +1,5 @@
-"""Whether a machine is in the state in which it was when a prediction was made or learned.
+"""Whether a machine is in the state in which it was when a
+prediction was made or learned.
 
 Two states are compared by the readings that profiles and records contain: core, memory,
 and triads at the size of the mean rank's matrix. Each kind of reading on each host is

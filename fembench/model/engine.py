@@ -233,7 +233,8 @@ class _Runner:
             wait += np.bincount(cell, seconds, wait.size).reshape(wait.shape)
 
     def _turn(self, clock: Array, waited: Array) -> Array:
-        """The clocks after one turn; each node's seconds of waiting are added to `waited`."""
+        """The clocks after one turn; each node's seconds of
+        waiting are added to `waited`."""
         return np.asarray(self._ends(clock, waited)[self._last])
 
     def _ends(self, clock: Array, waited: Array | None = None, arrive: Arrive | None = None) -> Array:

@@ -21,7 +21,8 @@ def write_chrome(
     """Spans (rank, begin, end, what) in Chrome's format: a process per host, a thread
     per rank.
 
-    `placed`: [rank] number of its host. A span has a `name`, a `cat`egory and perhaps `args`.
+    `placed`: [rank] number of its host. A span has a `name`, a
+    `cat`egory and perhaps `args`.
     """
     events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": host, "args": {"name": hosts[host]}}

@@ -1,4 +1,5 @@
-"""Predict a run by simulation: workload, slots, prices, graph, simulated iteration, interval.
+"""Predict a run by simulation: workload, slots, prices, graph,
+simulated iteration, interval.
 
 The interval [low, high] is meant to contain nine runs out of ten. With a correction
 fitted to runs, its width follows from their errors. Otherwise it follows from the
@@ -147,7 +148,8 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
 
 
 def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
-    """(n,) seconds of computing per iteration on the slowest rank, over the fewest visits."""
+    """(n,) seconds of computing per iteration on the slowest
+    rank, over the fewest visits."""
     sizes = work.product_units()
     ranks = []  # [rank] (n_visits,) seconds
     for r, (slot, p) in enumerate(zip(slots, priced)):

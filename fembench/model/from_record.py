@@ -226,7 +226,8 @@ def on_ideal_network(record: Record) -> IdealRun:
 
 
 def _free_of_messages(program: Program) -> Iterator[Event]:
-    """The program without packing, sending and unpacking; messages stay, to be waited for."""
+    """The program without packing, sending and unpacking;
+    messages stay, to be waited for."""
     for event in program:
         if isinstance(event, Loop):
             yield Loop(event.turns, tuple(_free_of_messages(event.body)))

@@ -6,7 +6,8 @@
     predictions = "predictions"          folder of the predictions, written before the held-out runs
     learn = false                        test the profile alone; only the baseline uses the training runs
 
-Paths are relative to the file. A held-out run counts only if it began after its prediction.
+Paths are relative to the file. A held-out run counts only if it
+began after its prediction.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,7 +105,8 @@ def check_cases(training: Sequence[Record], cases: Sequence[Case]) -> None:
 def predict_held_out(
     study: Predictor, folder: Path, training: Sequence[Record], cases: Sequence[Case], *, learn: bool
 ) -> int:
-    """Predict the held-out cases by both methods; the number of new ones. Raises InputError."""
+    """Predict the held-out cases by both methods; the number of
+    new ones. Raises InputError."""
     teachers = training if learn else []
     correction = learn_closed_form(study, teachers)
     written = _predict_all(cases, folder, SIMULATION, lambda case: prediction_of(study, study.predict(case)))

@@ -37,7 +37,8 @@ def from_kernels(seconds: npt.ArrayLike) -> Array:
 
 
 def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
-    """(n_ranks, n_kernels) seconds of the kernels (Mendes 2004, 4.2.2); None if not measured.
+    """(n_ranks, n_kernels) seconds of the kernels (Mendes 2004,
+    4.2.2); None if not measured.
 
     `processor`: processor time instead of elapsed time.
     """

@@ -92,7 +92,8 @@ def total(values: Iterable["TimeRange | float"]) -> TimeRange:
 def shortest_window(samples: Sequence[float], keep: float) -> TimeRange:
     """The shortest, lowest interval with `keep` percent of the samples (Eqs 2.2, 2.3).
 
-    Leaves out floor((100 - keep) N / 100) samples in all, at both ends. Raises InputError.
+    Leaves out floor((100 - keep) N / 100) samples in all, at
+    both ends. Raises InputError.
     """
     if not samples:
         raise InputError("interval of samples: there are none; expected at least one")

@@ -18,7 +18,8 @@ from fembench.records.times import times_of
 
 
 def mean_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
-    """Error of the mean over processes, in percent; errors of single processes may cancel."""
+    """Error of the mean over processes, in percent; errors of
+    single processes may cancel."""
     return 100 * (float(np.mean(predicted)) / float(np.mean(measured)) - 1)
 
 
@@ -74,7 +75,8 @@ def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
 
 
 def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
-    """One row per phase: mean over ranks, maximum and its rank, part of the critical path."""
+    """One row per phase: mean over ranks, maximum and its rank,
+    part of the critical path."""
     on_path = by_phase(critical_path(plan, result))
     rows = []
     for k, name in enumerate(plan.phases):

@@ -35,7 +35,8 @@ class Messages:
         return np.array([price(*one) for one in zip(*columns)])[group]
 
     def costs(self, sender: Array | float = 0.0, receiver: Array | float = 0.0) -> Array:
-        """(n, 3) Os, L and Or after sender and receiver (n,) computed for so many seconds."""
+        """(n, 3) Os, L and Or after sender and receiver (n,)
+        computed for so many seconds."""
         after = (np.where(self._cold, seconds, 0.0) for seconds in (sender, receiver))
         return self.each(self._cost, *after).reshape(-1, 3)
 

@@ -87,7 +87,8 @@ def _order(run: SegmentRun) -> list[int]:
 
 
 def _back(plan: SimulationPlan, run: SegmentRun, rank: int, path: list[PathSegment]) -> int:
-    """Follow the path back through a segment from `rank`; return the rank where it begins."""
+    """Follow the path back through a segment from `rank`;
+    return the rank where it begins."""
     segment = run.segment
     for number in reversed(_order(run)):
         turn = run.turns[number]

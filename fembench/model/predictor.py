@@ -87,7 +87,8 @@ class Predictor:
         return forecast(self.workload(case, mesh), slots, self.rates, machine, hosts, self.correction)
 
     def beyond(self, work: Workload) -> list[str]:
-        """Warnings, a line each, if a part is larger than the largest size in the profile."""
+        """Warnings, a line each, if a part is larger than the
+        largest size in the profile."""
         slots, found = self.slots(work.ranks), []
         for name, unit, units in (
             (product_name(work.case.method), work.product_unit, work.product_units()),
@@ -117,7 +118,8 @@ class Predictor:
 
 
 def open_study(path: Path | str, **options) -> Predictor:
-    """The predictor of the profile in a file; `options` are its fields. Raises InputError."""
+    """The predictor of the profile in a file; `options` are its
+    fields. Raises InputError."""
     profile = load_profile(path)
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return Predictor(profile, digest, rates_of(profile), state=profile.state, **options)

@@ -39,7 +39,8 @@ class Rates:
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
     def together(self, rank: int, name: str) -> int:
-        """The largest number of ranks of the host that computed at once in the measurement."""
+        """The largest number of ranks of the host that computed at
+        once in the measurement."""
         return max(s.corunning for s in self._found(rank, name))
 
     def largest(self, rank: int, name: str) -> float:

@@ -82,7 +82,8 @@ def company(slots: Sequence[Slot]) -> list[int]:
 def machine_of(
     profile: Profile, slots: Sequence[Slot], link: GivenLink | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these slots; `link` replaces the network. Raises InputError.
+    """The machine of a run on these slots; `link` replaces the
+    network. Raises InputError.
 
     `contention` None: modelled if the profile shows that pairs delay each other.
     """
@@ -115,7 +116,8 @@ def machine_of(
 def share_of(network: Network, where: str) -> float | None:
     """The part of a message's size-dependent time in which it blocks others; or None.
 
-    It follows from the slowdown of k pairs at once, ended after T + (k - 1) share (T - T(8)).
+    It follows from the slowdown of k pairs at once, ended after T
+    + (k - 1) share (T - T(8)).
     """
     pairs = range(len(network.sites))
     classes = {network.pair_class[a][b] for a in pairs for b in pairs if (a == b) == (where == "inside")}
@@ -132,7 +134,8 @@ def share_of(network: Network, where: str) -> float | None:
 def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     """[rank] slowdown by waiting ranks that keep their core, on crowded hosts.
 
-    1 + (f - 1)(ranks - cores) / cores, with the polling factor f; 1 if waiting ranks sleep.
+    1 + (f - 1)(ranks - cores) / cores, with the polling factor
+    f; 1 if waiting ranks sleep.
     """
     network, hosts = profile.network, profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0

@@ -23,7 +23,8 @@ LARGEST_SEED = 2**31 - 1
 
 
 def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed: int = 0) -> Partition:
-    """A part for every cell, part p close to the share targets[p] of the cells, none empty.
+    """A part for every cell, part p close to the share
+    targets[p] of the cells, none empty.
 
     Raises InputError: unknown method, shares not positive, more parts than cells.
     """

@@ -34,7 +34,8 @@ def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarra
 
 
 def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: World) -> np.ndarray:
-    """(n,) int32: parts of this rank's cells, from `first_cell` on. steps: (n, 3) centroids.
+    """(n,) int32: parts of this rank's cells, from `first_cell`
+    on. steps: (n, 3) centroids.
 
     Part p gets sizes[p] of all ranks' cells. Collective.
     """

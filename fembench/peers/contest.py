@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stage:
-    """The data that peers work on: the whole system on rank 0, and its parts on all ranks."""
+    """The data that peers work on: the whole system on rank 0,
+    and its parts on all ranks."""
 
     comm: Comm
     job: PeersJob

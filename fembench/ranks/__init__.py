@@ -1,1 +1,2 @@
-"""One rank's share of the mesh, and its neighbours: the mpi4py door, Subdomain, Interface."""
+"""One rank's share of the mesh, and its neighbours: the mpi4py
+door, Subdomain, Interface."""

@@ -1,4 +1,5 @@
-"""Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
+"""Piece: one rank's cells as they leave the partition, and
+their distribution to the rank."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,5 @@
-"""Subdomain: one rank's cells and nodes, nodes numbered interior | interface | restrained.
+"""Subdomain: one rank's cells and nodes, nodes numbered
+interior | interface | restrained.
 
 A node on the interface lives on every rank that shares it; there are no ghosts and no owned rows.
 The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of Ferreira 2006, section 2.6).

@@ -1,4 +1,5 @@
-"""Peers: raw results of fembench and of other programs on the same system (`fembench peers`).
+"""Peers: raw results of fembench and of other programs on the
+same system (`fembench peers`).
 
 Times are in seconds, of the slowest rank. Schema history:
     1  first

@@ -1,4 +1,5 @@
-"""What a field of a case declares beside type and default, for options, files and reports."""
+"""What a field of a case declares beside type and default, for
+options, files and reports."""
 
 import dataclasses
 import math

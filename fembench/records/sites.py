@@ -1,4 +1,5 @@
-"""Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
+"""Classes of host pairs, and the pair measured for each (Mendes
+2004, 4.3.5, modeller II(b)).
 
 There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
 hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs. Os and

@@ -1,4 +1,5 @@
-"""Times of a record: all code reads them here. They are in seconds; every array is read-only.
+"""Times of a record: all code reads them here. They are in
+seconds; every array is read-only.
 
     P         ranks                n_all     sets, warm-ups included
     n_phases  phases in NAMES      n_sets    timed sets (without warm-ups)

@@ -1,4 +1,5 @@
-"""Exports to other programs: VTU for ParaView, Chrome trace for Perfetto, CSV of all times.
+"""Exports to other programs: VTU for ParaView, Chrome trace for
+Perfetto, CSV of all times.
 
 Fields: the solution of a run, as stored in its fields file."""
 
@@ -98,7 +99,8 @@ def _partners(event: Event) -> str:
 def write_everything(records: Iterable[Record], path: Path) -> None:
     """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
 
-    Large records, whose times are packed, are left out: rows take a hundred times the room.
+    Large records, whose times are packed, are left out: rows
+    take a hundred times the room.
     """
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")

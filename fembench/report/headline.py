@@ -47,7 +47,8 @@ def headline(
     speeds: HostSpeeds,
     left_out: int = 0,
 ) -> list[HeadlineRow]:
-    """The rows, the verdict first; `speedups` by quantity. None where nothing was measured.
+    """The rows, the verdict first; `speedups` by quantity. None
+    where nothing was measured.
 
     `speeds`: of the hosts. `left_out`: cases that there was no time for.
     """
@@ -204,7 +205,8 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
 def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[HeadlineRow]:
     """Of weighted shares, on unequal ranks or hosts: equal shares over the fastest run.
 
-    Two hosts are shown to be unequal by six or more runs; a gain needs only one of each kind.
+    Two hosts are shown to be unequal by six or more runs; a gain
+    needs only one of each kind.
     """
     on_hosts = [r for r in usable if len(host_names(r.record)) > 1]
     results = sorted([u.result for u in unequal] or on_hosts, key=lambda r: -r.ranks)

@@ -114,9 +114,11 @@ def _together(record: Record) -> float:
 
 
 def held_in(record: Record) -> str:
-    """The innermost cache that holds the matrix of every rank: 'L2', 'L3'; "" if none does.
+    """The innermost cache that holds the matrix of every rank:
+    'L2', 'L3'; "" if none does.
 
-    L1d and L2 belong to a core; the L3 caches of a host hold what its ranks have together.
+    L1d and L2 belong to a core; the L3 caches of a host hold
+    what its ranks have together.
     """
     e, held = record.environment, record.solve.matrix_bytes
     for level in ("L1d", "L2"):

@@ -64,7 +64,8 @@ _TEMPLATES = _Templates()
 class Column:
     """One column: its head, its names in CSV and JSON, and how it is shown.
 
-    With several names in `key`, values are tuples: shown in one column, stored in several.
+    With several names in `key`, values are tuples: shown in one
+    column, stored in several.
     """
 
     head: str
@@ -220,7 +221,8 @@ def declared(
 ) -> Callable[[Callable[P, Rows]], Callable[P, Table]]:
     """Make a function that yields rows one that returns a table.
 
-    `texts`: of columns, separated by '; '. One with '?' is left out if no row has a value.
+    `texts`: of columns, separated by '; '. One with '?' is left
+    out if no row has a value.
     """
     optional = [text.startswith("?") for text in "; ".join(texts).split("; ")]
     heads = columns("; ".join(texts).replace("?", ""))

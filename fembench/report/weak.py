@@ -1,4 +1,5 @@
-"""Weak scaling: as many equations on each rank, more ranks; ideally the time stays the same.
+"""Weak scaling: as many equations on each rank, more ranks;
+ideally the time stays the same.
 
     n      equations per rank: within 10 % of each other in one series
     P0     ranks of the base: the fewest of the series, or what the user asked for

@@ -119,7 +119,8 @@ class ConjugateGradients:
         self._tracer.end(AXPY)
 
     def _bind_step(self) -> Callable[[float], tuple[float, float]]:
-        """A call: x += alpha d, r -= alpha q, z = M r; <r, r> and <r, z> by one all-reduce."""
+        """A call: x += alpha d, r -= alpha q, z = M r; <r, r> and
+        <r, z> by one all-reduce."""
         begin, end, sums, total = self._tracer.begin, self._tracer.end, self._rho.values, self._rho.run
         vectors, apply, r, z = self._vectors, self._M.apply, self.r, self.z
         move, move_folded, dot_rz = vectors.step, vectors.step_jacobi, vectors.dot_rz

@@ -200,7 +200,8 @@ class TwoLevel:
 def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
     """(6 n_kinds, 6 P): from moments to the motion of each kind of node.
 
-    Sums over sharers run in ascending order of rank, so that every sharer gets the same bits.
+    Sums over sharers run in ascending order of rank, so that every
+    sharer gets the same bits.
     """
     out = kernels.zeros((len(sharers.parts), 6, inverse.shape[1]))
     for motion, held in zip(out, sharers.parts):

@@ -140,7 +140,8 @@ def prolongator(
 def _join(interface: Interface, root: I32, least: I64) -> None:
     """Lower, in place, the least names of pieces to those of all ranks. Collective.
 
-    Pieces apart here may be connected through others: a lower name may take several steps.
+    Pieces apart here may be connected through others: a lower
+    name may take several steps.
     """
     comm = interface.comm
     while comm.size > 1:

@@ -83,7 +83,8 @@ class Solver(Protocol):
         """Of one iteration, without its product with A."""
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load, unsummed. Collective."""
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's
+        load, unsummed. Collective."""
 
 
 class Recurrence(Protocol):

@@ -235,7 +235,8 @@ def build_cycle(
     most: int,
     solve: Solve,
 ) -> Cycle:
-    """Levels down to the first grid of at most `most` nodes, which `solve` takes. Collective.
+    """Levels down to the first grid of at most `most` nodes, which
+    `solve` takes. Collective.
 
     solve(matrix, grid, residual, correction) returns what computes
     the correction on that grid.

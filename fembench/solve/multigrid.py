@@ -57,7 +57,8 @@ ALIKE = 1e-3  # relative spread of the sizes of cells that are all alike
 
 
 class OnOneRank:
-    """The small levels, on rank 0: the residual's sum goes there, the correction comes back."""
+    """The small levels, on rank 0: the residual's sum goes there,
+    the correction comes back."""
 
     def __init__(
         self,
@@ -204,7 +205,8 @@ def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
 
 
 def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
-    """The grid below the mesh: its cells' size times two, or three if unequal. Collective.
+    """The grid below the mesh: its cells' size times two, or
+    three if unequal. Collective.
 
     Sizes are those of cells numbered by a stride: the same for every partition.
     """

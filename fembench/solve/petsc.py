@@ -109,8 +109,8 @@ class PetscSolver:
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
         """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. Collective.
 
-        `record` has no effect: spans of single iterations are not known inside PETSc. Raises
-        BreakdownError on every rank alike if A or M is not positive definite.
+        `record` has no effect: spans of single iterations are not known inside PETSc.
+        Raises BreakdownError on every rank alike if A or M is not positive definite.
         """
         recording, self._tracer.recording = self._tracer.recording, False
         self._b.array[:] = self._numbering.owned(self._interface.update(f.copy()))

@@ -109,7 +109,8 @@ def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: Modulus, m
 
 
 def assembled_rows(A: Any) -> Any:
-    """A as `aij`, the only storage gamg can be built from; products still use A. Collective."""
+    """A as `aij`, the only storage gamg can be built from;
+    products still use A. Collective."""
     if A.getType() in ("seqaij", "mpiaij"):
         return A
     P = A.duplicate(copy=True).convert("aij")

@@ -136,7 +136,8 @@ class PipelinedCG:
         self._refresh()
 
     def _replace_residual(self) -> None:
-        """Residual replacement: r from x, w from r, s and z from p, in spans of no iteration."""
+        """Residual replacement: r from x, w from r, s and z from p,
+        in spans of no iteration."""
         before = self._tracer.counts()
         self._n_is_Ax()
         self._tracer.begin(AXPY)

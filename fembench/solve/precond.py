@@ -57,7 +57,8 @@ class Identity:
 
 
 class Diagonal:
-    """Jacobi: `inverse` (n,) reciprocals, or (n/3, 6) inverse blocks as xx yy zz xy yz zx."""
+    """Jacobi: `inverse` (n,) reciprocals, or (n/3, 6) inverse
+    blocks as xx yy zz xy yz zx."""
 
     identity = False
     extra = NO_WORK

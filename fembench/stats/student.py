@@ -112,7 +112,8 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 
 
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of the ratio of geometric means, over last axes of a (..., n), b (..., m).
+    """(low, high) of the ratio of geometric means, over last axes
+    of a (..., n), b (..., m).
 
     Welch's degrees of freedom, capped at those of two series of the shorter length: the
     spread of a much shorter one is known too poorly for the formula.
@@ -128,7 +129,8 @@ def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
-    """(P,) intervals of the ranks' shares from (n, P), rows measured on all ranks at once.
+    """(P,) intervals of the ranks' shares from (n, P), rows
+    measured on all ranks at once.
 
     `typical_interval` of each column: it assumes independent rows and, for fewer than
     six, an approximately lognormal share of each rank. None for fewer than three rows.

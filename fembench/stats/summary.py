@@ -61,7 +61,8 @@ def fewest_for(level: float = LEVEL) -> int:
 def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
     """(k, coverage): [x_(k), x_(n+1-k)] of n samples covers the median at >= `level`.
 
-    k is the largest such number, counted from 1; 0 if even the extremes do not reach `level`.
+    k is the largest such number, counted from 1; 0 if even the
+    extremes do not reach `level`.
     """
     tail, k, covered = 0.0, 0, 0.0
     for j in range(n // 2):  # tail = P(Binomial(n, 1/2) <= j)

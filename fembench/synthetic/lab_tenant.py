@@ -6,7 +6,8 @@ every 16 ms. Between them the CPU is idle and its caches are lost, and the host 
 up to eight times as slow (docs/decisions/0007). A tenant in a real-time class follows
 the clock and keeps the CPU awake.
 
-`lab` starts it as a script: python lab_tenant.py SPEED CPU GROUP..., with the groups to join.
+`lab` starts it as a script: python lab_tenant.py SPEED CPU
+GROUP..., with the groups to join.
 """
 
 import os

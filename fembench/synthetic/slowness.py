@@ -244,7 +244,8 @@ def slowness_of(
     turn: float = 0.0,
     wait_until: Callable[[int], None] | None = None,
 ) -> Slowness:
-    """The slowness of a rank in a job of these speeds; `FULL_SPEED` if nothing is emulated.
+    """The slowness of a rank in a job of these speeds;
+    `FULL_SPEED` if nothing is emulated.
 
     `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`:
     how to wait.

@@ -77,7 +77,8 @@ class Certifier:
         self._agree = agree
 
     def start(self) -> ClockCertificate:
-        """The clock to use, its rate and costs, in 25 ms; `finish` decides on `certified`.
+        """The clock to use, its rate and costs, in 25 ms;
+        `finish` decides on `certified`.
 
         `tsc` falls back to the system's clock and gives the reason. Collective.
         """

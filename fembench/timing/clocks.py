@@ -91,7 +91,8 @@ def rate_between(a: Pair, b: Pair) -> Rate:
 
 
 def calibrate(pause: float = PAUSE) -> Rate:
-    """Ticks per second of the counter, over `pause` seconds. Raises InputError without it."""
+    """Ticks per second of the counter, over `pause` seconds.
+    Raises InputError without it."""
     if not has_tsc():
         raise InputError("no processor counter can be read here: the compiled module is not built")
     before = pair()
@@ -108,7 +109,8 @@ def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
 
 
 def quantum_ns(clock: Clock) -> float:
-    """The resolution of the clock: its smallest common step, or infinity if it never moved.
+    """The resolution of the clock: its smallest common step, or
+    infinity if it never moved.
 
     A step is common if it makes up at least a tenth of all non-zero differences. Some
     processors add 1 to a counter that is read twice within a step.
@@ -117,7 +119,8 @@ def quantum_ns(clock: Clock) -> float:
 
 
 def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
-    """The smallest number that is a tenth of the positive ones, else the smallest of them."""
+    """The smallest number that is a tenth of the positive ones,
+    else the smallest of them."""
     values, times = np.unique(ticks[ticks > 0], return_counts=True)
     if not len(values):
         return float("inf")

@@ -23,7 +23,8 @@ class Advice(NamedTuple):
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """owner (host or rank) -> its ideal share: the most of the others' time that it saves.
+    """owner (host or rank) -> its ideal share: the most of the
+    others' time that it saves.
 
     Without X, T = W / (S - s_X); with it, T = W / S at best. The gain is s_X / S.
     """
@@ -50,7 +51,8 @@ def advise(
     disturbed: str = "",
     level: float = LEVEL,
 ) -> Advice:
-    """The verdict on weights, from the same number of equal and weighted runs timed in turns.
+    """The verdict on weights, from the same number of equal and
+    weighted runs timed in turns.
 
     "no gain": the interval does not show a gain, or the noise exceeds it. "none": a
     single turn, whose noise is unknown. "not proven": too few turns for an interval;
@@ -58,7 +60,8 @@ def advise(
     captured gain, only if that is positive: it is computed at the speeds of each run,
     so it may be negative although the time is less.
 
-    "disturbed": nothing follows from runs beside foreign work, if `disturbed` says by what.
+    "disturbed": nothing follows from runs beside foreign work,
+    if `disturbed` says by what.
 
     `shares` follow from the speeds of the ranks. `owners` names for each rank what
     could be left out: its host, or the rank itself if all are on one host. `noise` is

@@ -17,7 +17,8 @@ def metis(weights: Weights) -> str:
 def hostfile(weights: Weights) -> str:
     """MPI host file: hosts in the order of their ranks, each with one slot per rank.
 
-    Raises InputError if the ranks of a host are not consecutive: slots cannot express that.
+    Raises InputError if the ranks of a host are not consecutive:
+    slots cannot express that.
     """
     lines: dict[str, int] = {}
     last = ""

@@ -240,9 +240,11 @@ def _rank(host: str, share: float, interval: Interval | None, cost: float) -> Ra
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
-    """How many of `total` equal tasks (>= 1) each host gets for the least max(tasks x time).
+    """How many of `total` equal tasks (>= 1) each host gets for
+    the least max(tasks x time).
 
-    Each further task goes to the host that would finish first. 8 at 7.7 : 1 become 7 and 1.
+    Each further task goes to the host that would finish first. 8
+    at 7.7 : 1 become 7 and 1.
     """
     t = _positive(times)
     if total < len(t):

@@ -1,6 +1,7 @@
 """What is found about nodes, and what follows: speeds, the cost of the slow ones.
 
-Nodes of one kind should be equally fast; a node is compared with the typical one of its kind.
+Nodes of one kind should be equally fast; a node is compared with
+the typical one of its kind.
 """
 
 from collections.abc import Sequence

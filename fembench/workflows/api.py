@@ -110,7 +110,8 @@ def sweep(
 
 
 def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -> Path:
-    """Build the report of a results folder; the path of its index.html. Raises InputError.
+    """Build the report of a results folder; the path of its
+    index.html. Raises InputError.
 
     runs: what `sweep` returned, or the folder
     against: other runs, or their folder, to compare with: of another cluster, or of an earlier day
@@ -215,7 +216,8 @@ def predict(
     tell: Tell | None = None,
     **fields: Any,
 ) -> list[Prediction]:
-    """Predicted times of a case on each number of ranks, by simulation on a measured machine.
+    """Predicted times of a case on each number of ranks, by
+    simulation on a measured machine.
 
     machine: file of a profile with a network; ranks: if empty, as many as it has
     learn: runs on this machine, which correct the prices

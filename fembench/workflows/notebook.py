@@ -1,4 +1,5 @@
-"""Runs of a results folder for notebooks and scripts: records, and tables that pandas takes.
+"""Runs of a results folder for notebooks and scripts: records,
+and tables that pandas takes.
 
     import fembench
 

@@ -71,7 +71,8 @@ def tune_case(
     timeout: float = 600.0,
     command: str,
 ) -> Tuned:
-    """Run with equal shares, run with weights by the speeds, then prove the gain in pairs.
+    """Run with equal shares, run with weights by the speeds,
+    then prove the gain in pairs.
 
     results: folder; by default results/tune-MESH. output: file for the weights; by default in that folder
     rounds: at most, each deriving weights. pairs: of equal and weighted runs, at least six to prove a gain
@@ -128,7 +129,8 @@ def close_the_loop(
 
 
 def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
-    """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones."""
+    """Speeds of an equal run -> weights -> a run by them, whose
+    speeds give the next ones."""
     record = run(equal, "equal")
     for number in range(1, rounds + 1):
         weights = by_time([record])

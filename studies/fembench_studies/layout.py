@@ -12,7 +12,8 @@ THESIS = "thesis_"
 
 @functools.cache
 def source_table(study: str, name: str) -> tuple[dict[str, str], ...]:
-    """Rows of a printed table, from data/NAME.csv of a study's package such as 'thesis_000'."""
+    """Rows of a printed table, from data/NAME.csv of a study's
+    package such as 'thesis_000'."""
     path = Path(__file__).parent / study / "data" / f"{name}.csv"
     with open(path, newline="", encoding="utf-8") as stream:
         return tuple(csv.DictReader(stream))

@@ -26,7 +26,8 @@ class StudyPage(NamedTuple):
 
 
 def run_study(study: Study, request: StudyRequest, tell: Tell) -> StudyPage:
-    """Measure and publish; a second call resumes where the first stopped. Raises InputError."""
+    """Measure and publish; a second call resumes where the first
+    stopped. Raises InputError."""
     attempts = Attempts(tell)
     with contextlib.ExitStack() as held:
         for name in () if request.only_kept else study.folders:

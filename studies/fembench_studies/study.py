@@ -1,4 +1,5 @@
-"""A study as data: its source, its experiments, and the module that measures and shows them."""
+"""A study as data: its source, its experiments, and the module
+that measures and shows them."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,8 @@ class StudyExperiment(NamedTuple):
 
 @dataclass(frozen=True)
 class HostsAsked:
-    """The hosts to run on, as typed: NAME or NAME:CORES. Without any, hosts are emulated."""
+    """The hosts to run on, as typed: NAME or NAME:CORES.
+    Without any, hosts are emulated."""
 
     fast: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
@@ -91,7 +93,8 @@ class Study(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def measure(self) -> Callable[[StudyRequest, Attempts], StudyOutcome | None]:
-        """Measures and shows; None: nothing was measured yet. Only this imports the study."""
+        """Measures and shows; None: nothing was measured yet.
+        Only this imports the study."""
         made: Callable[[StudyRequest, Attempts], StudyOutcome | None]
         made = importlib.import_module(f"fembench_studies.{self.module}").measure
         return made
@@ -123,5 +126,6 @@ def wanted(name: str, only: Sequence[str]) -> bool:
 
 
 def report_name(only: Sequence[str]) -> str:
-    """The folder of the page: 'report', or 'report-E7-E9' for a page of these experiments."""
+    """The folder of the page: 'report', or 'report-E7-E9' for a
+    page of these experiments."""
     return "-".join(("report", *only))

@@ -1,4 +1,5 @@
-"""Time lines: each rank's phases in the first iterations (Ferreira 2006, Figs 5.20, 5.21)."""
+"""Time lines: each rank's phases in the first iterations
+(Ferreira 2006, Figs 5.20, 5.21)."""
 
 from collections.abc import Sequence
 

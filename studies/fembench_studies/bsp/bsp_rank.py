@@ -57,7 +57,8 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
 
 
 def settings_of(cell: PolicyRun) -> Settings:
-    """The balancer's settings; the published algorithms run without hysteresis or cooldown."""
+    """The balancer's settings; the published algorithms run
+    without hysteresis or cooldown."""
     literal = cell.policy.startswith("migbsp")
     tuning = Tuning(band=cell.band, hysteresis=0.0 if literal else 0.02)
     return Settings(

@@ -27,7 +27,8 @@ BEST = 4  # error, number of the oriented domain, s, o
 
 
 def picture(height: int, width: int, seed: int = 0) -> F64:
-    """(height, width) a synthetic image with values from 0 to 1: waves, an edge and noise."""
+    """(height, width) a synthetic image with values from 0 to
+    1: waves, an edge and noise."""
     y, x = np.mgrid[0:height, 0:width] / max(height, width)
     noise = np.random.default_rng(seed).normal(0, 0.02, (height, width))
     waves = 0.5 + 0.25 * np.sin(23 * x + 9 * y) * np.cos(17 * y) + 0.2 * (x + 0.4 * y > 0.6)
@@ -53,7 +54,8 @@ def domains_of(image: F64, r: int) -> F64:
 
 
 def oriented(domains: F64, r: int) -> F64:
-    """(8 n, r^2): each domain in its eight rotations and reflections, adjacent to each other."""
+    """(8 n, r^2): each domain in its eight rotations and
+    reflections, adjacent to each other."""
     tiles = domains.reshape(-1, r, r)
     turned = [np.rot90(tiles, k, axes=(1, 2)) for k in range(4)]
     all_ = [*turned, *(t[:, :, ::-1] for t in turned)]
@@ -100,7 +102,8 @@ class Fractal:
         self.n_domains, self.n_ranges = sum(counts), sum(map(len, self._ranges))
 
     def make(self, block: int) -> Arrays:
-        """The block's domains, which never leave it, and its own ranges as first guests."""
+        """The block's domains, which never leave it, and its
+        own ranges as first guests."""
         best = np.zeros((len(self._ranges[block]), BEST))
         best[:, 0] = np.inf
         return {

@@ -103,7 +103,8 @@ class ArrayBlocks:
         self._comm.Barrier()
 
     def begin(self) -> None:
-        """Declare that work never repeats: a block's work may differ in every superstep."""
+        """Declare that work never repeats: a block's work may
+        differ in every superstep."""
         self._slowness.new_work(ONCE)
 
     def open(self, iteration: int) -> None:
@@ -140,7 +141,8 @@ def gathered(comm: Comm, arrays: dict[int, NDArray]) -> NDArray | None:
 
 
 def _facts(program: BspProgram, pairs: PairCosts) -> BlockFacts:
-    """Blocks in a row; their work is unknown in advance and assumed equal until measured."""
+    """Blocks in a row; their work is unknown in advance and
+    assumed equal until measured."""
     n = program.n_blocks
     row = np.zeros((n, 3))
     row[:, 0] = np.arange(n)

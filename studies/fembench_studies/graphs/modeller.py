@@ -45,7 +45,8 @@ class ModellerFile(NamedTuple):
 
 
 def read_model(path: Path | str) -> ModellerFile:
-    """The model in a file. Commas separate thousands, as in the source. Raises InputError."""
+    """The model in a file. Commas separate thousands, as in the
+    source. Raises InputError."""
     lines = _lines(path)
     try:
         n = int(lines[0])

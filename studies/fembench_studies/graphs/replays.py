@@ -1,4 +1,5 @@
-"""Execution graphs for other simulators: SMPI traces with their platform, GOAL schedules.
+"""Execution graphs for other simulators: SMPI traces with
+their platform, GOAL schedules.
 
 SMPI      smpirun -replay trace.index -platform platform.xml -hostfile hosts …: the command of write_smpi
 GOAL      schedules for LogGOPSim, in whole nanoseconds
@@ -73,7 +74,8 @@ def _check_length(graph: ExecutionGraph) -> None:
 
 
 def _smpi(graph: ExecutionGraph, rank: int) -> Iterator[str]:
-    """Time-independent actions of a rank; MPI_BYTE is the default datatype of a plain init."""
+    """Time-independent actions of a rank; MPI_BYTE is the
+    default datatype of a plain init."""
     yield f"{rank} init"
     for e in flat(graph.programs[rank]):
         line = _action(e, rank)
@@ -103,7 +105,8 @@ def _action(e: Event, rank: int) -> str:
 
 
 def _tag(e: Send | Receive) -> int:
-    """The tag, made positive: SimGrid rejects the negative tags of non-blocking collectives."""
+    """The tag, made positive: SimGrid rejects the negative tags
+    of non-blocking collectives."""
     return e.tag if e.tag >= 0 else 1000 - e.tag
 
 
@@ -138,7 +141,8 @@ def _line(machine: Machine, p: int, q: int, low: int, high: int) -> tuple[float,
 
 
 def write_goal(graph: ExecutionGraph, machine: Machine, path: Path | str) -> None:
-    """Write a GOAL schedule, with computing at each rank's speed and collectives as messages."""
+    """Write a GOAL schedule, with computing at each rank's speed
+    and collectives as messages."""
     _check_length(graph)
     lines = [f"num_ranks {graph.ranks}"]
     for rank in range(graph.ranks):

@@ -94,7 +94,8 @@ def _number(node: ast.expr, environment: Environment, term: Term, text: str) -> 
 
 
 def parts(node: ast.expr, text: str) -> tuple[str, list[ast.expr], list[ast.expr]]:
-    """(name, [indices], (arguments)) of a term such as send[0,p](64). Raises InputError."""
+    """(name, [indices], (arguments)) of a term such as
+    send[0,p](64). Raises InputError."""
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Call):
         arguments, node = node.args, node.func

@@ -96,7 +96,8 @@ def _substituted(node: Node, name: str, new: Node) -> Node:
 
 
 def _simplified(node: Node) -> Node:
-    """The node with one innermost common tail factored out; the node itself if there is none."""
+    """The node with one innermost common tail factored out; the
+    node itself if there is none."""
     items = children(node)
     for k, item in enumerate(items):
         simpler = _simplified(item)

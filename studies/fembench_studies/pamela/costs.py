@@ -58,7 +58,8 @@ class Conditionals:
     q: Mapping[str, float] = field(default_factory=dict)
 
     def seconds(self, branches: Alternatives, then: TimeRange, other: TimeRange) -> TimeRange:
-        """The cost of a conditional. Raises InputError if Q is missing or outside [0, 1]."""
+        """The cost of a conditional. Raises InputError if Q is
+        missing or outside [0, 1]."""
         if self.policy == "worst":
             return largest([then, other])
         if self.policy == "best":

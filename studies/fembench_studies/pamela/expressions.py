@@ -45,14 +45,16 @@ class Scope:
 
 
 class Expressions:
-    """The expressions of one function, in order: the known values of names change on the way."""
+    """The expressions of one function, in order: the known values
+    of names change on the way."""
 
     def __init__(self, source: "Source", name: str, scope: Scope) -> None:
         self.source, self.name, self.scope = source, name, scope
         self.read: set[ast.AST] = set()  # expressions whose operations are counted
 
     def all_read(self, line: ast.stmt) -> None:
-        """Raises InputError if a part of the statement's own expressions was not counted."""
+        """Raises InputError if a part of the statement's own
+        expressions was not counted."""
         parts = [part for name, part in ast.iter_fields(line) if name != "annotation"]
         own = [n for part in parts for n in (part if isinstance(part, list) else [part])]
         for node in chain.from_iterable(ast.walk(n) for n in own if isinstance(n, ast.expr)):
@@ -101,12 +103,14 @@ class Expressions:
         return [*nodes, self.choice(lambda: sequence(*self.until_decided(operands[1:])), lambda: NOTHING)]
 
     def place(self, node: ast.Subscript) -> list[Node]:
-        """Operations that locate an element: its array, unless that is a name, and its index."""
+        """Operations that locate an element: its array, unless that
+        is a name, and its index."""
         array = [] if isinstance(node.value, ast.Name) else self.expression(node.value)[0]
         return [*array, *self.expression(node.slice)[0]]
 
     def stored(self, target: ast.expr, nodes: list[Node], kind: str, value: float | None) -> list[Node]:
-        """Operations of the value and of its assignment; updates the known value of the name."""
+        """Operations of the value and of its assignment; updates the
+        known value of the name."""
         if isinstance(target, ast.Name):
             self.scope.values.pop(target.id, None)
             if value is not None and not self.scope.loops:

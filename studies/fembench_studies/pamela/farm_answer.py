@@ -32,7 +32,8 @@ class FarmAnswer(NamedTuple):
 
 
 def graph_text(graph: BatchGraph, *, trace: bool = False) -> str:
-    """The batches, and the series-parallel form L; `trace`: with every step of its reduction."""
+    """The batches, and the series-parallel form L; `trace`: with
+    every step of its reduction."""
     lines, reduced = steps(graph)
     rows = [
         [f"B{b.number}", b.code, b.cardinality, ", ".join(f"B{k}" for k in b.inputs)] for b in graph.batches
@@ -112,7 +113,8 @@ def predicted(
     """The run time on the `count` fastest workers or, with `like`,
     on as many as that machine.
 
-    The tasks of each batch are dealt in proportion to the workers' speeds. Raises InputError.
+    The tasks of each batch are dealt in proportion to the workers'
+    speeds. Raises InputError.
     """
     machine = homogeneous(machine, like, count) if like else fastest(machine, count)
     w = [machine.factors.get(p, 1.0) for p in range(1, count + 1)]

@@ -106,7 +106,8 @@ def model_text(history: History) -> str:
 
 
 def summary(history: History) -> str:
-    """The machines with their relative speeds, and the intervals of operations and messages."""
+    """The machines with their relative speeds, and the intervals
+    of operations and messages."""
     model, rows = machine_model(history), []
     for s in history.series:
         if s.machine == (0 if s.target < 0 else 1):

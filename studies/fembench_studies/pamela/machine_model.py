@@ -57,7 +57,8 @@ class MachineModel:
         return found
 
     def message(self, source: int, target: int, n_bytes: float) -> TimeRange:
-        """Seconds of a message, if need be from the opposite direction. Raises InputError."""
+        """Seconds of a message, if need be from the opposite
+        direction. Raises InputError."""
         sizes = self.sends.get((source, target)) or self.sends.get((target, source))
         if not sizes:
             raise InputError(f"messages between machines {source} and {target}: not in the machine model")

@@ -30,7 +30,8 @@ class PamelaParallel:
 
 @dataclass(frozen=True)
 class PamelaLoop:
-    """A loop over the values of a variable; `seq` iterates in sequence, `par` in parallel."""
+    """A loop over the values of a variable; `seq` iterates in
+    sequence, `par` in parallel."""
 
     kind: Literal["seq", "par"]
     variable: str

@@ -1,4 +1,5 @@
-"""Predictions tested on a virtual park of 32 unequal machines; its truth is in true_park.py.
+"""Predictions tested on a virtual park of 32 unequal machines;
+its truth is in true_park.py.
 
 The park is sampled as `characterize` would: each sample is the cost of one
 operation or message, slowed by an exponentially distributed time of other

@@ -82,7 +82,8 @@ class Source:
         return InputError(f"{self.where}, line {getattr(node, 'lineno', '?')}: {message}")
 
     def function(self, name: str, values: Mapping[str, float]) -> Node:
-        """Operations of a function, given these values of its parameters. Raises InputError."""
+        """Operations of a function, given these values of its
+        parameters. Raises InputError."""
         function = self.functions.get(name)
         if function is None:
             there = ", ".join(self.functions) or "none"

@@ -75,7 +75,8 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     """Let emulated ranks find the minimum time of every operation; does nothing
     at full speed. Collective.
 
-    Runs and calibrations do so equally long, since a minimum over more samples is smaller.
+    Runs and calibrations do so equally long, since a minimum
+    over more samples is smaller.
     """
     task = _task(program, tasks, size)
     for _ in worker.slowness.rehearsals(alone(), LEARN):

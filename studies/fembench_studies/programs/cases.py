@@ -102,7 +102,8 @@ def predicted(case: AppCase, calibration: AppRecord) -> AppPrediction:
 
 
 def notice(case: AppCase) -> TimeRange:
-    """Seconds until a waiting rank notices a message: 0 to the longest polling interval."""
+    """Seconds until a waiting rank notices a message: 0 to
+    the longest polling interval."""
     speeds = parse_speeds(case.emulate, case.ranks)
     return TimeRange(0.0, max(glance_of(case.dilate / s) for s in speeds))
 
@@ -129,7 +130,8 @@ def _beyond(case: AppCase, calibration: AppRecord, machine: MachineModel) -> tup
 
 
 def _all_dealt(case: AppCase, machine: MachineModel) -> tuple[int, ...]:
-    """Tasks per worker; tasks dealt during the run go to idle workers, so in proportion to W."""
+    """Tasks per worker; tasks dealt during the run go to idle
+    workers, so in proportion to W."""
     if sum(case.dealt) == case.tasks:
         return case.dealt
     return deal_tasks([machine.factors[p] for p in range(1, len(case.dealt) + 1)], case.tasks)

@@ -152,7 +152,8 @@ def _compared(
 
 
 def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
-    """A table of predicted and measured times, and the error of the median with its interval."""
+    """A table of predicted and measured times, and the error of
+    the median with its interval."""
     rows = [
         [
             one.what,

@@ -27,7 +27,8 @@ NAP = 1e-3  # seconds between two progress calls of a sleeping rank
 def glance_of(factor: float) -> float:
     """Seconds between two polls for a message on a rank slowed by this factor.
 
-    Waiting ranks poll rarely, because polling takes processor time from computing ranks.
+    Waiting ranks poll rarely, because polling takes processor
+    time from computing ranks.
     """
     return min(GLANCE * factor, MOST)
 
@@ -46,7 +47,8 @@ def worker_of(comm: Comm, speeds: Sequence[float], dilate: float) -> "Worker":
 
 
 class Worker:
-    """A rank of a program: it computes at its speed, and sleeps while it waits for messages."""
+    """A rank of a program: it computes at its speed, and sleeps
+    while it waits for messages."""
 
     def __init__(self, comm: Comm, slowness: Slowness = FULL_SPEED) -> None:
         self.comm, self.slowness = comm, slowness

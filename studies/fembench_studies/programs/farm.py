@@ -1,4 +1,5 @@
-"""A farm: rank 0 deals tasks to the other ranks and collects their results (Herai 2005, 3.3).
+"""A farm: rank 0 deals tasks to the other ranks and collects
+their results (Herai 2005, 3.3).
 
 A part of the tasks is dealt in advance, in proportion to W (Eq. 3.6); the
 rest one by one, to workers that have sent all results they owe. A single
@@ -26,7 +27,8 @@ def inputs_of(program: str, tasks: int, size: int, seed: int) -> list[Array]:
 
 
 def run(worker: Worker, program: str, dealt: Sequence[int], inputs: list[Array], size: int) -> list[Array]:
-    """Outputs of all tasks on rank 0, [] elsewhere; only rank 0 needs the inputs. Collective."""
+    """Outputs of all tasks on rank 0, [] elsewhere; only rank 0
+    needs the inputs. Collective."""
     if worker.comm.size == 1:
         return [compute(worker, program, data, size) for data in inputs]
     if worker.comm.rank == 0:

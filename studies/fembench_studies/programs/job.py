@@ -1,4 +1,5 @@
-"""One job of a small program: a calibration, or repeated runs with a check of the result."""
+"""One job of a small program: a calibration, or repeated runs
+with a check of the result."""
 
 import os
 import time
@@ -150,7 +151,8 @@ def _by_rank(rows: Sequence[Mapping[Any, Sequence[float]]]) -> Samples:
 
 
 def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[float, float, float]:
-    """(seconds on rank 0, value, error relative to the tolerance) of one run. Collective."""
+    """(seconds on rank 0, value, error relative to the
+    tolerance) of one run. Collective."""
     comm = worker.comm
     is_farm = case.program in KERNELS or is_code(case.program)
     inputs = (

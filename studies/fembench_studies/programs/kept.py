@@ -1,4 +1,5 @@
-"""Runs of small programs in a folder; runs that have a record which serves are not repeated."""
+"""Runs of small programs in a folder; runs that have a record
+which serves are not repeated."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -33,7 +33,8 @@ POWER = 6  # products of a matrix
 
 
 class Do(Protocol):
-    """Runs a function that does `times` operations of a name: Worker.compute, or `just`."""
+    """Runs a function that does `times` operations of a name:
+    Worker.compute, or `just`."""
 
     def __call__(
         self, operation: str, times: float, function: Callable[..., Any], /, *arguments: object
@@ -166,7 +167,8 @@ def partial_run(do: Do, data: Array, size: int) -> Array:
 
 
 def power_and_choose(a: Array) -> tuple[Array, Whole]:
-    """(A^7 as a vector, randomly selected indices); the same selection for the same matrix."""
+    """(A^7 as a vector, randomly selected indices); the same
+    selection for the same matrix."""
     chance = np.random.default_rng(int(1e6 * a[0, 0]))
     return power(a).ravel(), np.flatnonzero(chance.random(a.size) < SELECTED)
 

@@ -1,4 +1,5 @@
-"""A run of a small program from its settings: predicted if there is a model, run, recorded."""
+"""A run of a small program from its settings: predicted if
+there is a model, run, recorded."""
 
 import re
 from collections.abc import Callable
@@ -96,7 +97,8 @@ def _sharing(record: AppRecord) -> str:
 
 
 def _otherwise(record: AppRecord, calibration: AppRecord) -> str:
-    """The change of the machine since its calibration, if it is larger than MOST_CHANGE."""
+    """The change of the machine since its calibration, if it
+    is larger than MOST_CHANGE."""
     if not (record.pace and calibration.pace):
         return ""
     changed = median(record.pace) / median(calibration.pace)

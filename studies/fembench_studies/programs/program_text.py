@@ -11,7 +11,8 @@ from fembench_studies.programs.record import AppRecord
 
 
 def as_text(record: AppRecord) -> str:
-    """Times of the runs and scores of their predictions, or the intervals of a calibration."""
+    """Times of the runs and scores of their predictions, or the
+    intervals of a calibration."""
     label = [f"SYNTHETIC: {record.environment.synthetic}"] if record.environment.synthetic else []
     return "\n\n".join([*label, *(_calibration(record) if record.samples else _runs(record))])
 

@@ -84,7 +84,8 @@ class AppRecord(Frozen, frozen=True):
 
 
 def unfit(record: AppRecord) -> str:
-    """Why a run judges nothing: its value is wrong, or others disturbed it; "" if it may."""
+    """Why a run judges nothing: its value is wrong, or others
+    disturbed it; "" if it may."""
     if record.error > 1:
         return "the program found a wrong value"
     busy = max(record.environment.hosts, key=lambda h: h.others_percent - h.others_resolution, default=None)
@@ -92,7 +93,8 @@ def unfit(record: AppRecord) -> str:
 
 
 def used_by_others(percent: float, resolution: float, where: str) -> str:
-    """That others certainly used more than they may; "" if they did not, or it is unknown."""
+    """That others certainly used more than they may; "" if they
+    did not, or it is unknown."""
     if percent - resolution <= OTHERS:
         return ""
     return f"others used {percent:.0f} % of the ranks' processor time on {where} (at most {OTHERS:g} %)"

@@ -31,7 +31,8 @@ def plan_of(case: AppCase, costs: Costs, machine: Machine) -> SimulationPlan:
 
 
 def _farm(case: AppCase, costs: Costs) -> tuple[tuple[Event, ...], ...]:
-    """Programs of the coordinator and the workers; tasks per rank in the order of dealing."""
+    """Programs of the coordinator and the workers; tasks per
+    rank in the order of dealing."""
     kernel, numbers = kernel_of(case.program), iter(range(case.tasks))
     own = [[next(numbers) for _ in range(n)] for n in case.dealt]
     if sum(case.dealt) != case.tasks or case.ranks == 1:

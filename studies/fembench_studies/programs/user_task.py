@@ -1,4 +1,5 @@
-"""A task of the user's own, from a Python file (Herai 2005, 3.3: taskrun(data) -> data).
+"""A task of the user's own, from a Python file (Herai 2005,
+3.3: taskrun(data) -> data).
 
 work(data, size)                  a vector of float64 and the size -> a number, or a vector
 make(task, tasks, size, seed)     its input; without it [task, tasks, seed]

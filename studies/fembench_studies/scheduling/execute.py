@@ -21,7 +21,8 @@ class Schedule:
 
 
 class ScheduledTask(NamedTuple):
-    """One task. Seconds; its host computes from `work` to `end`, then sends until `free`."""
+    """One task. Seconds; its host computes from `work` to
+    `end`, then sends until `free`."""
 
     task: int
     host: int

@@ -43,7 +43,8 @@ class NamedGraph:
 
 
 def read_graph(path: str) -> NamedGraph:
-    """The task graph in a .json file, checked and in topological order. Raises InputError."""
+    """The task graph in a .json file, checked and in
+    topological order. Raises InputError."""
     if Path(path).suffix != ".json":
         raise InputError(f"{path}: expected a task graph in a file ending in .json")
     found = read_json(path, _File)

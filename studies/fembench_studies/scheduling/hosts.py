@@ -47,7 +47,8 @@ def _finite(text: str) -> float:
 def given_hosts(
     hosts: Sequence[CandidateHost], between: tuple[float, float], inside: tuple[float, float], overhead: float
 ) -> Platform:
-    """One processor per slot; if a host has more slots than cores, its slots share the cores.
+    """One processor per slot; if a host has more slots than cores,
+    its slots share the cores.
 
     Links are (latency in seconds, bytes per second); `overhead`: Os and Or, seconds.
     """

@@ -1,4 +1,5 @@
-"""The methods: HEFT under two network models, round robin, and all tasks on the fastest host.
+"""The methods: HEFT under two network models, round robin, and
+all tasks on the fastest host.
 
 HEFT takes tasks in order of upward rank, each on the host where it finishes earliest.
 

@@ -1,4 +1,5 @@
-"""Hosts and messages in HLogP: send overhead, latency, receive overhead (Mendes 2004, 3.10)."""
+"""Hosts and messages in HLogP: send overhead, latency, receive
+overhead (Mendes 2004, 3.10)."""
 
 from dataclasses import dataclass
 

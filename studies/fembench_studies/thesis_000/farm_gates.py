@@ -1,4 +1,5 @@
-"""What the study claims: limits on predictions of the virtual park, and of farms under MPI.
+"""What the study claims: limits on predictions of the virtual
+park, and of farms under MPI.
 
 The limits are those that the source's own tables reach: 2.3 % in the worst version of π
 with 68.75 % of the runs inside, 4.2 % and 36 % for matrices; every miss of the primes

@@ -60,7 +60,8 @@ def printed_runs() -> dict[tuple[str, int], PrintedRuns]:
 
 
 def thesis_scores() -> dict[tuple[str, int], IntervalScore]:
-    """(version, machines) -> score of the printed intervals and times by Eqs 5.2 and 5.3."""
+    """(version, machines) -> score of the printed intervals
+    and times by Eqs 5.2 and 5.3."""
     return {
         key: score(r.measured, [TimeRange(r.low, r.high)] * len(r.measured))
         for key, r in printed_runs().items()

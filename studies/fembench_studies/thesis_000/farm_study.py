@@ -1,4 +1,5 @@
-"""Herai (2005) repeated: interval predictions of farms, on a virtual park and under MPI."""
+"""Herai (2005) repeated: interval predictions of farms, on a
+virtual park and under MPI."""
 
 from collections.abc import Sequence
 

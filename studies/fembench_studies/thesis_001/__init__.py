@@ -1,1 +1,2 @@
-"""Mendes (2004) repeated: HLogP predictions of rings, fork and join, schedules and messages."""
+"""Mendes (2004) repeated: HLogP predictions of rings, fork and
+join, schedules and messages."""

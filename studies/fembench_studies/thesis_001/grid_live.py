@@ -1,4 +1,5 @@
-"""The schedules of Mendes (2004) under MPI on emulated hosts: calibrated, scheduled, run.
+"""The schedules of Mendes (2004) under MPI on emulated hosts:
+calibrated, scheduled, run.
 
 The printed speeds of hosts and the printed Os, L and Or of messages are emulated on a
 shorter time scale (SYNTHETIC). Runs that already have a record are not repeated.
@@ -31,7 +32,8 @@ FULL = ProgramEffort(15, 12, scale=5.0, real_repetitions=300)
 
 @dataclass(frozen=True)
 class GridRun:
-    """One schedule. Times are on the thesis' time scale: our seconds divided by `scale`."""
+    """One schedule. Times are on the thesis' time scale: our
+    seconds divided by `scale`."""
 
     graph: str
     name: str  # of the method

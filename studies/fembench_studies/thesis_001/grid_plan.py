@@ -58,7 +58,8 @@ def platform(task: tuple[float, ...], scale: float, transfer: float) -> Platform
     """Hosts on which a task takes task[host] seconds and messages cost the
     thesis' values times `scale`.
 
-    `transfer`: seconds that a real message takes here, a lower bound for remote messages.
+    `transfer`: seconds that a real message takes here, a lower
+    bound for remote messages.
     """
     remote, local = (tuple(scale * part for part in cost) for cost in (REMOTE, LOCAL))
 

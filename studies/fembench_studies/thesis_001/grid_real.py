@@ -45,7 +45,8 @@ class Real:
 
     @property
     def thesis_error(self) -> float | None:
-        """The error of the corresponding run in the thesis, in per cent of its measured time."""
+        """The error of the corresponding run in the thesis, in per
+        cent of its measured time."""
         like = LIKE.get((self.kind, self.n_bytes, self.calls))
         if like is None:
             return None

@@ -1,4 +1,5 @@
-"""Mendes (2004) repeated: HLogP with rings, fork and join, and schedules of task graphs."""
+"""Mendes (2004) repeated: HLogP with rings, fork and join,
+and schedules of task graphs."""
 
 from collections.abc import Sequence
 
@@ -38,7 +39,8 @@ REAL = ("ring", "fork", "join")
 
 
 def claims(found: Sequence[GridRun]) -> list[StudyClaim]:
-    """HLogP predicts the makespans of its own schedules, and better than the latency model."""
+    """HLogP predicts the makespans of its own schedules, and
+    better than the latency model."""
     made = []
     for run in (r for r in found if r.name == HLOGP):
         wrong, seconds = unfit(run.record), run.record.seconds
@@ -97,7 +99,8 @@ def compose(
 
 
 def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
-    """The study: real messages here, then schedules on emulated hosts. Raises InputError."""
+    """The study: real messages here, then schedules on
+    emulated hosts. Raises InputError."""
     effort = grid_live.QUICK if request.quick else grid_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
     profile, real = _real_messages(request, runs, effort.real_repetitions, attempts)

@@ -166,7 +166,8 @@ def bars(found: Found) -> Plot:
 
 
 def panel_of(scenario: BspScenario, times: ProgramTimes) -> Panel:
-    """Our and the printed times of a scenario's strategies, over those without balancing."""
+    """Our and the printed times of a scenario's strategies,
+    over those without balancing."""
     null, printed = _seconds(_null(times)), thesis_seconds(scenario, "NullLB", 0, 0.0)
     cells = [c for c in times.cells if usual(c)]
     theirs = [

@@ -10,7 +10,8 @@ from fembench.report.plots.canvas import Plot
 
 
 def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
-    """Longest and shortest time of the ranks, mean and deviation, with the band; and alpha."""
+    """Longest and shortest time of the ranks, mean and
+    deviation, with the band; and alpha."""
     looks = ledger.looks
     at = [look.iteration for look in looks]
     times = [look.rank_time for look in looks]

@@ -1,4 +1,5 @@
-"""The programs of Calzeta and de Souza (2008) under MPI: an integral, and a matrix product.
+"""The programs of Calzeta and de Souza (2008) under MPI: an
+integral, and a matrix product.
 
 Processes are equal, emulated and dilated so that they fit on the cores here
 (SYNTHETIC). Each program is calibrated once, with eight processes. Every run is
@@ -139,11 +140,13 @@ def _of_ranks(each: Sequence[float], ranks: int) -> list[float]:
 
 
 def _turns(rng: np.random.Generator, limit: int, ranks: int) -> Floats:
-    """(P,) random iterations of each slave's loop, as fractions of all; the master has none."""
+    """(P,) random iterations of each slave's loop, as fractions
+    of all; the master has none."""
     loops = Loops(limit / (ranks - 1), limit)
     return np.array([0.0, *(loops.turns(rng) / limit for _ in range(ranks - 1))])
 
 
 def _per_process(result: SimulationOutcome, seen: float) -> Floats:
-    """(P,) seconds until the master notices the last answer; computing time of each slave."""
+    """(P,) seconds until the master notices the last answer;
+    computing time of each slave."""
     return np.array([result.finish[0] + seen, *result.busy[1:].sum(axis=1)])

@@ -1,4 +1,5 @@
-"""Calzeta and de Souza (2008) repeated: simulated execution graphs of two small programs.
+"""Calzeta and de Souza (2008) repeated: simulated execution
+graphs of two small programs.
 
 Tables 4.1 to 4.5 and the figures have our numbers and the printed ones.
 """
@@ -36,7 +37,8 @@ TEXTS = captions("thesis_003")
 
 
 def thesis_times(live: SlavesRun) -> tuple[list[float], list[float]]:
-    """([process] simulated, real) seconds as printed; empty if the thesis has no such run."""
+    """([process] simulated, real) seconds as printed; empty if
+    the thesis has no such run."""
     number = TABLES.get((live.record.case.program, live.record.case.ranks))
     if number is None:
         return [], []

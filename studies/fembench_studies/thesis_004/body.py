@@ -112,7 +112,8 @@ def _outline(axes: canvas.Axes, x: Floats) -> Floats:
 
 
 def _frame(axes: canvas.Axes, points: Floats) -> None:
-    """Set the limits around (n, 3) points, and draw arrows for x, y, z at the lower left."""
+    """Set the limits around (n, 3) points, and draw arrows for
+    x, y, z at the lower left."""
     flat = points @ _view()[:2].T
     low, high = flat.min(axis=0), flat.max(axis=0)
     length = 0.12 * (high - low).max()

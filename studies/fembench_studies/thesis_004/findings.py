@@ -22,7 +22,8 @@ Row = tuple[str, str, str, str]  # experiment, statement, thesis, here
 def findings(
     plan: StudyPlan, here: Side, runs: list[Weighted], notes: str, only: Sequence[str] = ()
 ) -> Section:
-    """The first section of the page: findings of the experiments in `only`; () means all."""
+    """The first section of the page: findings of the
+    experiments in `only`; () means all."""
     texts = captions("thesis_004")
     rows = [
         (
@@ -69,7 +70,8 @@ def growth(side: Side) -> str:
 
 
 def faster(side: Side, host: str) -> str:
-    """How many runs are faster than one task on a host; of those measured, if not all are."""
+    """How many runs are faster than one task on a host; of
+    those measured, if not all are."""
     pairs = [(side.total("run", k, run), side.total(host, k, 1)) for k in ALL for run in RUNS]
     known = [(run, task) for run, task in pairs if np.isfinite(run + task)]
     if not known:

@@ -1,4 +1,5 @@
-"""Iterations against equations, as in Ferreira (2006), beside the growth that theory expects."""
+"""Iterations against equations, as in Ferreira (2006), beside the
+growth that theory expects."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,8 @@ from fembench.report.plots.canvas import Plot
 
 
 def iterations(results: Sequence[Any]) -> Plot | None:
-    """Iterations against equations of runs to a tolerance; None for fewer than two sizes."""
+    """Iterations against equations of runs to a tolerance;
+    None for fewer than two sizes."""
     solved = [r for r in results if not r.pool.case.stop.iterations and r.record.solve.converged]
     if len({r.record.mesh.n_equations for r in solved}) < 2:
         return None

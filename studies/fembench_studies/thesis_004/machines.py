@@ -84,7 +84,8 @@ def speeds(placement: Placement) -> tuple[float, ...]:
 
 
 def confinement(placement: Placement) -> tuple[tuple[int, ...], ...]:
-    """[rank] -> cores of its host that it may use: one, or all if tasks outnumber cores."""
+    """[rank] -> cores of its host that it may use: one, or
+    all if tasks outnumber cores."""
     return tuple(
         (task,) if tasks <= host.cores else tuple(range(host.cores))
         for host, tasks in placement

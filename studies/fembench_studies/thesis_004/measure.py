@@ -1,4 +1,5 @@
-"""Measure the cases that have no record yet: one folder per campaign, resumable at any point."""
+"""Measure the cases that have no record yet: one folder per
+campaign, resumable at any point."""
 
 import contextlib
 import os

@@ -1,4 +1,5 @@
-"""The quantities of Ferreira's tables from our records: seconds per phase, means over tasks.
+"""The quantities of Ferreira's tables from our records: seconds
+per phase, means over tasks.
 
 Runs that stop before the tolerance are scaled up: total = partition + assembly
 + CG x k, where k = iterations to the tolerance / iterations timed. All

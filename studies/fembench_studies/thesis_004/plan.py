@@ -1,4 +1,5 @@
-"""The experiments E0 to E14 as cases; a case that several experiments use is measured once.
+"""The experiments E0 to E14 as cases; a case that several
+experiments use is measured once.
 
 Campaigns, by where their cases run:
     hosts       on the two kinds of hosts, real or emulated            E3 E7 E9 E10 E11 E13 E14
@@ -141,7 +142,8 @@ class StudyPlan:
         return self.sparse("m3", 8, fields=True)
 
     def _alone(self, where: Where, case: Case, tasks: int, cores: int, label: str) -> Want:
-        """A case on some cores of the first fast host, or on this machine under this label."""
+        """A case on some cores of the first fast host, or on this
+        machine under this label."""
         placement = self.machines.alone(tasks, cores)
         if placement:
             return Want(where, self.machines.place(case, placement), placement)

@@ -124,7 +124,8 @@ def _iteration_row(want: Want, found: StudyRecords) -> tuple[object, ...]:
 
 
 def weighted(runs: Sequence[Weighted]) -> Table:
-    """E13: unequal parts compared with the best of runs 1 to 11 and with each host alone."""
+    """E13: unequal parts compared with the best of runs 1 to
+    11 and with each host alone."""
     rows = [
         (
             *(w.mesh, w.kind.storage, w.kind.tasks, w.round, 100 * w.share, w.seconds, w.equal),

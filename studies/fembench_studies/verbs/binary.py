@@ -81,7 +81,8 @@ def _program(options: argparse.Namespace):
 
 
 def print_blocks(options: argparse.Namespace) -> int:
-    """The blocks of one function, as a table, as JSON, or as a flow chart. Raises InputError."""
+    """The blocks of one function, as a table, as JSON, or as a
+    flow chart. Raises InputError."""
     from fembench.base.config import encode
     from fembench.base.files import write_atomic
     from fembench_studies.binaries.block_reduce import reduce_blocks

@@ -42,7 +42,8 @@ def check_operations(options: argparse.Namespace) -> None:
 
 
 def run_operations(options: argparse.Namespace, ranks: int, hostfile: str, folder: Path) -> int:
-    """Measure, append to the history, write the machine file; 1 if the hosts were never idle."""
+    """Measure, append to the history, write the machine file; 1 if
+    the hosts were never idle."""
     import msgspec
 
     from fembench.base.config import json_text, read_json

@@ -113,7 +113,8 @@ def _predict(options: argparse.Namespace, model, tasks: dict[int, int], decided)
 
 
 def _counts(text: str) -> list[int]:
-    """The numbers of machines in '2,4,8'; [0] for '', which means all. Raises InputError."""
+    """The numbers of machines in '2,4,8'; [0] for '', which
+    means all. Raises InputError."""
     words = text.split(",") if text else ["0"]
     if not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
         raise InputError(f"-P {text}: expected numbers of machines, as in 2,4,8")

@@ -36,24 +36,23 @@ def test_a_start_through_a_link_from_elsewhere_stays_where_it_was_called(clone, 
     assert (clone / ".venv").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("given", "passed"),
-    [
-        ("", "sweep"),
-        ("--quick", "sweep --quick"),
-        ("c.toml", "sweep c.toml"),
-        ("dir/campaign", "sweep dir/campaign"),
-        ("mine", "sweep mine"),  # an existing file
-        ("doctor --json", "doctor --json"),
-        ("sweep --help", "sweep --help"),
-        ("--version", "--version"),
-        ("--completion bash", "--completion bash"),
-    ],
-)
-def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, tmp_path, given, passed):
+PASSED = {
+    "": "sweep",
+    "--quick": "sweep --quick",
+    "c.toml": "sweep c.toml",
+    "dir/campaign": "sweep dir/campaign",
+    "mine": "sweep mine",  # an existing file
+    "doctor --json": "doctor --json",
+    "sweep --help": "sweep --help",
+    "--version": "--version",
+    "--completion bash": "--completion bash",
+}
+
+
+def test_an_option_or_a_file_belongs_to_a_campaign_and_a_word_is_a_verb(clone, tmp_path):
     (tmp_path / "mine").touch()
-    answer = start(clone / "run_bench.sh", *given.split(), cwd=tmp_path)
-    assert answer.stdout == f"1|{tmp_path}|{passed}\n"
+    passed = {given: start(clone / "run_bench.sh", *given.split(), cwd=tmp_path).stdout for given in PASSED}
+    assert passed == {given: f"1|{tmp_path}|{words}\n" for given, words in PASSED.items()}
 
 
 def test_another_place_for_the_environment_is_used(clone, tmp_path):
@@ -73,29 +72,24 @@ def test_a_failed_installation_shows_its_end_and_is_tried_again(clone):
     assert installations(clone) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt", "scripts/constraints.txt"]
-)
-def test_a_change_of_what_is_installed_installs_again(clone, name):
+def test_a_change_of_what_is_installed_installs_again(clone):
     start(clone / "run_bench.sh")
-    with (clone / name).open("a") as source:
-        source.write("\n")
-    start(clone / "run_bench.sh")
-    assert installations(clone) == 2
+    names = ("fembench/kernels/products.c", "pyproject.toml", "CMakeLists.txt", "scripts/constraints.txt")
+    for count, name in enumerate(names, 2):
+        with (clone / name).open("a") as source:
+            source.write("\n")
+        start(clone / "run_bench.sh")
+        assert (name, installations(clone)) == (name, count)
 
 
-@pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "OAR_JOB_ID"])
-def test_nothing_is_installed_inside_a_batch_job(clone, job):
-    answer = start(clone / "run_bench.sh", **{job: "7"})
-    assert (answer.returncode, installations(clone)) == (3, 0)
-    assert (
-        "nothing is installed inside a job: run './run_bench.sh doctor' on a login node first"
-        in answer.stderr
-    )
+def test_nothing_is_installed_inside_a_batch_job(clone):
+    for job in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "OAR_JOB_ID"):
+        answer = start(clone / "run_bench.sh", **{job: "7"})
+        assert (job, answer.returncode, installations(clone)) == (job, 3, 0)
+        assert "inside a job: run './run_bench.sh doctor' on a login node first" in answer.stderr
 
 
-@pytest.mark.parametrize("variable", ["SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD", "scontrol"])
-def test_a_copy_that_a_batch_system_runs_finds_its_clone(clone, tmp_path, variable):
+def test_a_copy_that_a_batch_system_runs_finds_its_clone(clone, tmp_path):
     start(clone / "run_bench.sh")
     spool = tmp_path / "spool"
     spool.mkdir()
@@ -103,13 +97,13 @@ def test_a_copy_that_a_batch_system_runs_finds_its_clone(clone, tmp_path, variab
     lost = start(copy, "doctor", SLURM_JOB_ID="7")
     assert (lost.returncode, lost.stderr.count("\n")) == (3, 1)
     assert "submit it from its clone" in lost.stderr
-    changes = {variable: str(clone)}
-    if variable == "scontrol":
-        (spool / "scontrol").write_text(f"#!/bin/sh\necho '   Command={clone}/run_bench.sh doctor'\n")
-        (spool / "scontrol").chmod(0o755)
-        changes = {"PATH": f"{spool}:{os.environ['PATH']}"}
-    answer = start(copy, "doctor", SLURM_JOB_ID="7", **changes)
-    assert answer.stdout == "1|/|doctor\n", answer.stderr
+    (spool / "scontrol").write_text(f"#!/bin/sh\necho '   Command={clone}/run_bench.sh doctor'\n")
+    (spool / "scontrol").chmod(0o755)
+    found = dict.fromkeys(("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD"), str(clone))
+    found["PATH"] = f"{spool}:{os.environ['PATH']}"
+    for variable, value in found.items():
+        answer = start(copy, "doctor", SLURM_JOB_ID="7", **{variable: value})
+        assert answer.stdout == "1|/|doctor\n", (variable, answer.stderr)
 
 
 def test_every_tool_for_tests_and_documentation_has_one_known_version(clone):

@@ -41,16 +41,23 @@ def other_mpiexec(folder):
     return f"{folder / 'other'}:{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("job", [{}, {"SLURM_JOB_ID": "7"}], ids=["outside", "inside a job"])
-@pytest.mark.parametrize("lacks", ["cc", "mpiexec", "python3", "network", "all"])
-def test_a_host_that_lacks_something_uses_what_is_installed_and_changes_nothing(clone, tmp_path, lacks, job):
-    absent = {"cc": COMPILERS, "network": (), "all": (*COMPILERS, "mpiexec", "python3")}.get(lacks, (lacks,))
+OUTSIDE, INSIDE = {}, {"SLURM_JOB_ID": "7"}
+LACKS = {
+    "compilers": COMPILERS,
+    "mpiexec": ("mpiexec",),
+    "python3": ("python3",),
+    "network": (),
+    "all": (*COMPILERS, "mpiexec", "python3"),
+}
+
+
+def test_a_host_that_lacks_something_uses_what_is_installed_and_changes_nothing(clone, tmp_path):
     before = contents(clone / ".venv")
-    path = links(tmp_path / "programs", without=absent)
-    status, out, said = doctor(clone, PATH=path, BROKEN="false", **job)
-    assert (status, out) == ANSWER, said
-    assert said == ""
-    assert contents(clone / ".venv") == before
+    for what, absent in LACKS.items():
+        path = links(tmp_path / what, without=absent)
+        for job in (OUTSIDE, INSIDE):
+            assert doctor(clone, PATH=path, BROKEN="false", **job) == (*ANSWER, ""), what
+            assert contents(clone / ".venv") == before
 
 
 def test_the_mpiexec_of_the_installation_is_found_by_a_host_whose_path_has_none(clone, tmp_path):
@@ -59,15 +66,16 @@ def test_the_mpiexec_of_the_installation_is_found_by_a_host_whose_path_has_none(
     assert doctor(clone, PATH=path)[1] == f"{tmp_path}/tools/mpiexec\n"
 
 
-@pytest.mark.parametrize("job", [{}, {"SLURM_JOB_ID": "7"}], ids=["outside", "inside a job"])
-def test_another_mpiexec_on_path_is_warned_of_and_replaces_nothing(clone, tmp_path, job):
+def test_another_mpiexec_on_path_is_warned_of_and_replaces_nothing(clone, tmp_path):
     before = contents(clone / ".venv")
-    status, out, said = doctor(clone, PATH=other_mpiexec(tmp_path), **job)
-    assert (status, out) == ANSWER
-    assert f"WARNING: mpiexec on PATH is {tmp_path}/other/mpiexec, not the one" in said
-    assert f"({tmp_path}/tools/mpiexec)" in said
-    assert "FEMBENCH_MPI=path" in said
-    assert contents(clone / ".venv") == before
+    path = other_mpiexec(tmp_path)
+    for job in (OUTSIDE, INSIDE):
+        status, out, said = doctor(clone, PATH=path, **job)
+        assert (status, out) == ANSWER
+        assert f"WARNING: mpiexec on PATH is {tmp_path}/other/mpiexec, not the one" in said
+        assert f"({tmp_path}/tools/mpiexec)" in said
+        assert "FEMBENCH_MPI=path" in said
+        assert contents(clone / ".venv") == before
 
 
 def test_another_mpi_is_installed_if_the_user_asks_for_it(clone, tmp_path):
@@ -126,15 +134,15 @@ def test_changed_sources_are_not_installed_inside_a_job(clone):
     assert contents(clone / ".venv") == before
 
 
-@pytest.mark.parametrize("job", [{}, {"SLURM_JOB_ID": "7"}], ids=["outside", "inside a job"])
-def test_an_environment_whose_python_this_host_lacks_is_not_removed(clone, job):
+def test_an_environment_whose_python_this_host_lacks_is_not_removed(clone):
     program(clone / ".venv" / "bin" / "python", "#!/bin/sh\nexit 127\n")
     before = contents(clone / ".venv")
-    status, out, said = doctor(clone, **job)
-    assert (status, out, said.count("\n")) == (3, "", 1)
-    assert "Python 3.11.2, with which it was made, does not run here" in said
-    assert "rm -r" in said
-    assert contents(clone / ".venv") == before
+    for job in (OUTSIDE, INSIDE):
+        status, out, said = doctor(clone, **job)
+        assert (status, out, said.count("\n")) == (3, "", 1)
+        assert "Python 3.11.2, with which it was made, does not run here" in said
+        assert "rm -r" in said
+        assert contents(clone / ".venv") == before
 
 
 def test_a_clone_that_is_seen_under_another_path_keeps_its_environment(clone, tmp_path):

@@ -20,7 +20,16 @@ from fembench.cli.verbs import build_parser
 ROOT = doc_pages.ROOT
 ALL = {str(page.relative_to(ROOT)): doc_pages.blocks(page) for page in doc_pages.pages()}
 SHELL = [b for found in ALL.values() for b in found if b.language in doc_pages.SHELL]
-RUN = [name for name, found in ALL.items() if any(b.language in doc_pages.SHELL and b.run for b in found)]
+COMMANDS = {
+    name: "\n".join(command for b in found if b.language in doc_pages.SHELL for command in b.run)
+    for name, found in ALL.items()
+}
+# a page whose commands another one runs as they stand is not run again
+RUN = [
+    name
+    for name, commands in COMMANDS.items()
+    if commands and not any(commands in others for other, others in COMMANDS.items() if other != name)
+]
 
 
 def test_the_pages_have_commands():

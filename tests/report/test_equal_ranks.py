@@ -46,9 +46,9 @@ def test_one_short_triad_of_an_old_record_withholds_no_efficiency():
 
 @pytest.mark.slow
 def test_cores_that_are_slow_for_a_whole_run_now_and_then_are_not_unequal():
-    """Each core runs at 1 or 1 / 1.5 of its speed in each of eight runs, as a coin says: 200 campaigns."""
+    """Each core runs at 1 or 1 / 1.5 of its speed in each of eight runs, as a coin says: 60 campaigns."""
     rng = np.random.default_rng(16)
-    for _ in range(200):
+    for _ in range(60):
         speeds = 8e9 / rng.choice([1.0, 1.5], size=(8, 2))
         assert judged(runs_of(speeds)).judged != "unequal"
 

@@ -50,10 +50,10 @@ def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
 
 
 def test_shares_of_a_sweep_are_those_of_a_run(runs, folder):
-    emulated = fembench.run("m", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
+    emulated = fembench.run("s", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
     found = fembench.shares(emulated, path="w.json")
     assert 0.5 < found.ranks[0].share < 0.8
-    again = fembench.run("m", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights="w.json")
+    again = fembench.run("s", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights="w.json")
     cells = again[0].partition.cells
     assert cells[0] / sum(cells) == pytest.approx(found.ranks[0].share, abs=0.02)
 

@@ -116,7 +116,6 @@ WRONG = {
     f"int x; {RECEIVED}": "all ranks wait for messages",
     "int x = 1, y; MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF);": "communicators other than",
     "MPI_Comm c; MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &c);": "MPI_Comm_split cannot be rehearsed",
-    USAGE: "(usage: a N); expected --args",
     "if(rank == 1) *(volatile int *)8 = 1;": "exit status -11",
     "if(rank == 1) exit(3); MPI_Barrier(MPI_COMM_WORLD);": "rank 1 ended with exit status 3",
     "if(rank == 1) exit(0); MPI_Barrier(MPI_COMM_WORLD);": "rank 1: ends while other ranks wait for it",
@@ -125,10 +124,19 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("body", "message"), WRONG.items())
-def test_what_cannot_be_rehearsed_is_an_error_in_one_line(tmp_path, body, message):
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory):
+    """A program that does what its argument, the number of one of WRONG, says."""
+    bodies = "".join(f"if(atoi(argv[1]) == {k}){{ {body} }}" for k, body in enumerate(WRONG))
+    return compiled(tmp_path_factory.mktemp("wrong"), BEGIN + USAGE + bodies + END)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"), [*enumerate(WRONG.values()), ("", "(usage: a N); expected --args")]
+)
+def test_what_cannot_be_rehearsed_is_an_error_in_one_line(wrong, argument, message):
     with pytest.raises(InputError) as told:
-        rehearsed(tmp_path, BEGIN + body + END, 2)
+        rehearse(wrong, (str(argument),) if argument != "" else (), 2, LINK)
     assert message in str(told.value)
     assert "\n" not in str(told.value)
 

@@ -11,8 +11,7 @@ element. The key is the content of the mesh and of the problem, and the fixed wo
 a changed preset has no reference.
 
 The whole solution of a run, for ParaView; on request, as it grows with the mesh.
-
-What every rank of a run does."""
+"""
 
 import hashlib
 import time

@@ -144,12 +144,7 @@ def run_job(
         os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
         if (folder / RESULT).exists():
             return JobEnd((folder / RESULT).read_bytes(), "ok", "", 0, output)
-        kind, message = _why_nothing(folder, ended, timeout, line.program)
-        if watch.refusal:
-            kind, message = "input", watch.refusal
-        taken = how_it_ended(ended.output)
-        if taken:
-            kind, message = REVOKED, taken
+        kind, message = _why_nothing(folder, ended, timeout, line.program, watch.refusal)
     if kind == APART and (other := with_next_plugin(line)):
         return run_job(
             program,
@@ -192,12 +187,15 @@ def measure(
     return convert(msgspec.json.decode(end.content()), of, where=module)
 
 
-def _why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str) -> tuple[str, str]:
-    """(kind as JobEnd.kind or APART, one line) for a job that
-    left no result in its folder.
+def _why_nothing(folder: Path, ended: Ended, timeout: float, launcher: str, refusal: str) -> tuple[str, str]:
+    """(kind as JobEnd.kind or APART, one line) for a job without a result in its folder.
 
-    `launcher`: its program.
+    `launcher`: its program. `refusal`: why the job cannot start; or "".
     """
+    if taken := how_it_ended(ended.output):
+        return REVOKED, taken
+    if refusal:
+        return "input", refusal
     error = folder / ERROR
     if error.exists():
         kind, message = error.read_text().split("\n", 1)

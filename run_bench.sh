@@ -33,6 +33,7 @@ requirements: Python >= 3.10 with venv; a C compiler and Python.h for the kernel
   names the missing package. Hosts that share the installation need none of these.
 settings: FEMBENCH_VENV=DIR     put the environment somewhere other than .venv
   FEMBENCH_PYTHON=PYTHON        create it with this Python
+  FEMBENCH_WITH_OPENCL=1        also install pyopencl and pocl, OpenCL on processors
   FEMBENCH_WITH_PETSC=1         also compile and install PETSc, for comparison (once, 10 minutes)
   FEMBENCH_MPI=wheel | path     change the MPI of the installation: Open MPI from PyPI, or the mpiexec on PATH
 exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input, 3 the installation failed
@@ -67,5 +68,5 @@ clone() {
 here=$(clone) || exit 3
 # shellcheck source=scripts/environment.sh
 source "$here/scripts/environment.sh"
-prepare_environment base ${FEMBENCH_WITH_PETSC:+petsc}
+prepare_environment base ${FEMBENCH_WITH_OPENCL:+opencl} ${FEMBENCH_WITH_PETSC:+petsc}
 exec "$VENV/bin/fembench" "$@"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The Python environment that run_bench.sh and tests/run.sh share. Source it, then
-#     prepare_environment base [test] [docs] [peers] [petsc]
+#     prepare_environment base [test] [docs] [peers] [opencl] [petsc]
 # installs the parts that are missing, or whose sources have changed since, and exports what every process of a run needs.
 # Hosts may share the environment: one without a compiler, MPI or network uses what is installed, and changes nothing.
 # Messages go to stderr; a failure ends the script with status 3.
@@ -243,6 +243,11 @@ install_clone() {
 install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
 install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }
 install_peers() { install_listed "the packages to compare with" peers; }
+
+install_opencl() {
+    compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null || apt_get "OpenCL runs on this machine" pocl-opencl-icd
+    install_listed "pyopencl" opencl
+}
 
 # PETSc has no wheels on PyPI. It is compiled once for each MPI and Python, and kept as wheels.
 install_petsc() {

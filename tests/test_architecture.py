@@ -20,7 +20,7 @@ from fembench.records.phases import NAMES
 ROOT = Path(fembench.__file__).parent
 STUDIES = ROOT.parent / "studies" / "fembench_studies"
 GROUND = "base stats methods records kernels timing mesh partition fem"
-LAB = f"{GROUND} ranks host synthetic solve launch bench characterize peers balance"
+LAB = f"{GROUND} ranks device host synthetic solve launch bench characterize peers balance"
 MAY_IMPORT = {
     # ground: pure functions and plain data
     "base": "",
@@ -34,11 +34,12 @@ MAY_IMPORT = {
     "fem": "base mesh kernels",
     # lab: runs under MPI, measures, writes records
     "ranks": "base records mesh partition kernels timing",
+    "device": "base",
     "host": "base records kernels timing ranks",
     "synthetic": "base records timing ranks host",
     "solve": "base records methods kernels timing fem ranks",
     "launch": "base records ranks host",
-    "bench": f"{GROUND} ranks host synthetic solve launch",
+    "bench": f"{GROUND} ranks device host synthetic solve launch",
     "characterize": f"{GROUND} ranks host synthetic solve launch bench",
     "peers": f"{GROUND} ranks host solve launch bench",
     "balance": f"{GROUND} ranks host synthetic solve launch bench",
@@ -53,6 +54,8 @@ MAY_IMPORT = {
 DOORS = {  # third-party package -> the one module, or room, that may import it
     "mpi4py": "ranks/comm",
     "petsc4py": "solve/petsc",
+    "cupy": "device/cuda",
+    "pyopencl": "device/opencl",
     "pymetis": "partition/metis",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
@@ -396,7 +399,7 @@ def test_the_page_for_newcomers_shows_this_table():
     }
 
 
-SOUGHT = 17  # things that newcomers look for
+SOUGHT = 18  # things that newcomers look for
 
 
 def test_what_newcomers_look_for_stands_in_the_room_whose_description_names_it():

@@ -16,7 +16,7 @@ The whole solution of a run, for ParaView; on request, as it grows with the mesh
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from fembench.base.files import atomic_path
 from fembench.bench.describe import environment_of
+from fembench.bench.devices import device_of, stamped
 from fembench.bench.iteration_work import roofs_before, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
@@ -110,6 +111,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
     together(comm, lambda: load_libraries(case, comm.rank))
+    device = device_of(comm, case)
     certifier = Certifier(case.effort.clock, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(certificate.name, SET_UP_SPANS, certificate.ticks_per_second)
@@ -118,10 +120,10 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     first, leaders = _start_clock(comm, tracer, begin)
     with span(tracer, SYNC):
         before = sights(comm, tracer, leaders)
-    prepared = prepare(comm, case, tracer)
+    prepared = replace(prepare(comm, case, tracer), device=device)
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
-        slowness = _slowness(comm, job, host.cores)
+        slowness = _slowness(comm, job, host.cores, on_device=device is not None)
     with span(tracer, VERIFY):
         bandwidths = roofs_before(comm, prepared, case.method.storage)
     setup = tracer.ticks()
@@ -139,7 +141,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first
     ranks = comm.gather(_times(tracer, setup + tracer.ticks(), total, measured, certifier.finish()))
-    environment = environment_of(comm, job, host, taken, measured.others)
+    environment = environment_of(comm, job, host, taken, measured.others, device)
     if ranks is None or memory is None or environment is None:
         return None
     offsets = _offsets(ranks, environment.rank_host, before, after)
@@ -160,7 +162,7 @@ def _record(job: Job, prepared: Prepared, measured: Measurement, told: Told) -> 
         mesh=prepared.mesh,
         problem=resolved(prepared.spec),
         partition=prepared.partition,
-        clock=worst_of([r.certificate for r in ranks]),
+        clock=stamped(worst_of([r.certificate for r in ranks]), told.environment.devices),
         phases=NAMES,
         setup=_by_rank(ranks, lambda r: r.setup),
         total=tuple(r.total / r.certificate.ticks_per_second for r in ranks),
@@ -203,7 +205,7 @@ def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, lis
     return now - before, [clocks.index(where) for where in dict.fromkeys(clocks)]
 
 
-def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
+def _slowness(comm: Comm, job: Job, cores: int, *, on_device: bool) -> Slowness:
     """This rank's emulated slowness; `cores` of its host. Collective; raises InputError."""
     given = job.case.synthetic
     speeds = together(comm, lambda: parse_speeds(given.emulate, comm.size))
@@ -212,8 +214,8 @@ def _slowness(comm: Comm, job: Job, cores: int) -> Slowness:
         changes = (Change(0, speeds),)  # blocks change, if speeds do not
     hosts = host_names(comm)
     crowded = hosts.count(hosts[comm.rank]) > cores or bool(job.synthetic)
-    turn = turn_of(comm.rank, hosts)
-    return slowness_of(comm.rank, speeds, given.dilate, changes, crowded=crowded, turn=turn)
+    how: dict[str, Any] = {"crowded": crowded, "turn": turn_of(comm.rank, hosts), "on_device": on_device}
+    return slowness_of(comm.rank, speeds, given.dilate, changes, **how)
 
 
 def _times(

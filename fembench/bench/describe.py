@@ -1,10 +1,11 @@
 """Provenance of a run, gathered from its ranks (rule E7)."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from fembench.bench.devices import devices_in_record
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
@@ -13,15 +14,21 @@ from fembench.host.where import host_names, machine_key
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.ranks.comm import Comm, library
-from fembench.records.record import NOT_RECORDED, Environment, HostFacts
+from fembench.records.record import NOT_RECORDED, DeviceFacts, Environment, HostFacts
 from fembench.synthetic.speeds import label
 
 
 def environment_of(
-    comm: Comm, job: Job, before: HostFacts, taken: Callable[[int], Taken], others: OthersShare | None = None
+    comm: Comm,
+    job: Job,
+    before: HostFacts,
+    taken: Callable[[int], Taken],
+    others: OthersShare | None = None,
+    device: Any = None,
 ) -> Environment | None:
     """The environment on rank 0, else None; `before`: the host
     before the run. Collective."""
+    devices = devices_in_record(comm, device)
     s = job.case.synthetic
     slowed = [job.synthetic, label(s.emulate, s.dilate)]
     slowed += [f"changing {s.emulate_change}"] if s.emulate_change else []
@@ -37,6 +44,7 @@ def environment_of(
         dilate=s.dilate,
         hosts_asked=job.hosts_asked,
         crowded=job.crowded,
+        devices=devices,
     )
 
 
@@ -62,6 +70,7 @@ def describe(
     dilate: float,
     hosts_asked: str = NOT_RECORDED,
     crowded: bool = False,
+    devices: tuple[DeviceFacts, ...] = (),
 ) -> Environment | None:
     """Like environment_of, for any kind of job. Collective."""
     used = others._asdict() if others else {}
@@ -103,6 +112,7 @@ def describe(
         cores=tuple(first_cpus(row.cores) for row in rows),
         numa=tuple(row.numa for row in rows),
         crowded=crowded,
+        devices=devices,
     )
 
 

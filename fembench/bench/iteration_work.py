@@ -2,20 +2,21 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
-from fembench.host.machine_state import LARGEST, HostState, readings, roof, state_here, triads
+from fembench.host.machine_state import BRIEF, LARGEST, TRIADS, HostState, readings, roof, state_here, triads
 from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.packed import rows
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
-from fembench.records.record import LevelTimes, SolveFacts, StateReading, triad_bytes
+from fembench.records.record import LevelTimes, SolveFacts, StateReading
+from fembench.records.triads import triad_bytes
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
@@ -35,15 +36,20 @@ def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
     and the state of the host. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
-    return Roofs(n_bytes, roof(n_bytes), rank_triads(comm, prepared), state_here(comm))
+    return Roofs(n_bytes, _roof(prepared.device, n_bytes), rank_triads(comm, prepared), state_here(comm))
 
 
-def better_roof(matrix_bytes: int, before: Roofs) -> float:
+def _roof(device: Any, n_bytes: int) -> float:
+    """Bytes per second of the memory that holds this rank's matrix."""
+    return roof(n_bytes) if device is None else device.roof(n_bytes)
+
+
+def better_roof(matrix_bytes: int, before: Roofs, device: Any = None) -> float:
     """The roof of a matrix, bytes/s: the better of before and after the sets, so
     that a disturbance after them does not make a correct product look impossible.
     A smaller matrix may fit into a faster cache than the array read before; then
     the value before is not used."""
-    after = roof(matrix_bytes)
+    after = _roof(device, matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
 
@@ -54,7 +60,10 @@ def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
     The arrays are as large as the mean rank's matrix, the same on all ranks.
     """
     comm.Barrier()
-    return triads(triad_bytes(prepared.partition.blocks))
+    n_bytes = triad_bytes(prepared.partition.blocks)
+    if prepared.device is not None:
+        return tuple(prepared.device.triad(n_bytes, BRIEF) for _ in range(TRIADS))
+    return triads(n_bytes)
 
 
 def solve_facts(
@@ -80,7 +89,7 @@ def solve_facts(
         float(products * operator.flops + measured.work.flops),
         float(products * operator.bytes_per_product + measured.work.bytes),
         int(operator.matrix_bytes),
-        better_roof(operator.matrix_bytes, before),
+        better_roof(operator.matrix_bytes, before, prepared.device),
         before.triads + rank_triads(comm, prepared),
         len(interface.neighbours),
         sum(interface.message_bytes),

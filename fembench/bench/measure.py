@@ -175,6 +175,7 @@ def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
         tracer,
         overlap=case.method.overlap,
         options=case.method.petsc_options.split(),
+        device=prepared.device,
     )
 
 

@@ -8,7 +8,7 @@ no rank needs the whole mesh."""
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class Prepared:
     rhs: F64  # (3 * n_active,) unsummed right-hand side, restrained dofs zero
     mesh: MeshFacts
     partition: PartitionFacts
+    device: Any = None  # that the rank computes on; None: the cores of its host
 
     @property
     def lame(self) -> tuple[Modulus, Modulus]:

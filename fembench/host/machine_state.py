@@ -27,7 +27,8 @@ from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
 from fembench.ranks.agree import doze
 from fembench.ranks.comm import Comm
-from fembench.records.record import MODEST, SMALLEST, StateKind, StateReading, clamped
+from fembench.records.record import StateKind, StateReading
+from fembench.records.triads import MODEST, SMALLEST, clamped
 
 DOUBLE = 8
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate

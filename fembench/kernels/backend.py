@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fembench.base.compiled import compiled_module
 from fembench.base.errors import InputError
@@ -23,3 +23,8 @@ if TYPE_CHECKING:
     from fembench.kernels import _compiled as kernels
 else:
     kernels = _loaded()
+
+
+def kernels_of(v: Any) -> Any:
+    """The kernels for a vector: the compiled ones for an array, or those of the device that it lies on."""
+    return getattr(v, "kernels", kernels)

@@ -110,6 +110,19 @@ def product_name(choice: MethodChoice) -> str:
     return f"product {storage_of(choice.storage).priced_as}"
 
 
+def mismatch_device(choice: MethodChoice) -> str:
+    """Whether the choice can run on a device."""
+    if choice.solver != "own":
+        return f"solver {choice.solver}: expected solver own"
+    if not storage_of(choice.storage).on_device:
+        return f"storage '{choice.storage}': expected {one_of(names(s for s in storages() if s.on_device))}"
+    if not variant_of(choice.variant).on_device:
+        return f"variant '{choice.variant}': expected {one_of(names(v for v in variants() if v.on_device))}"
+    if choice.precond != AUTO and not precond_of(choice.precond).on_device:
+        return f"precond '{choice.precond}': expected {one_of(names(p for p in preconds() if p.on_device))}"
+    return ""
+
+
 def load(reference: str) -> Any:
     """The object named by "module:name"; the name may have dots."""
     module, name = reference.split(":")

@@ -87,6 +87,11 @@ class PreconditionerMethod:
         """Whether it works with --balance."""
         return self.identity or bool(self.block_inverse)
 
+    @property
+    def on_device(self) -> bool:
+        """Whether a device has its passes: none, or those into which M^-1 is folded."""
+        return self.identity or self.folds
+
     def coarse_entries(self, kinds: float, ranks: int) -> float:
         """Of the coarse matrix on a rank with so many kinds of shared nodes."""
         return self.coarse * kinds * ranks

@@ -14,6 +14,7 @@ class StorageMethod:
     help: str
     build: str = ""  # "module:function", (sub, lam, mu) -> Operator; PETSc's are made by its solver
     product: str = ""  # "module:class" of its kernel, made from the operator's arrays
+    on_device: str = ""  # "module:function", (sub, lam, mu, device) -> Operator; "": no device has it
     solver: Solver = "own"
     fused: bool = False  # the product returns <d, A d> as well
     half: bool = False  # every pair of nodes is stored once
@@ -36,6 +37,7 @@ STORAGES = (
         help="3x3 blocks, each pair of nodes stored once",
         build="fembench.solve.operators:symmetric",
         product="fembench.kernels.backend:kernels.SymProduct",
+        on_device="fembench.solve.operators:on_device",
         fused=True,
         half=True,
     ),
@@ -44,6 +46,7 @@ STORAGES = (
         help="3x3 blocks",
         build="fembench.solve.operators:blocked",
         product="fembench.kernels.backend:kernels.BsrProduct",
+        on_device="fembench.solve.operators:on_device",
         fused=True,
         block_bytes=80,
     ),

@@ -26,6 +26,7 @@ class VariantMethod:
     replace_products: int = 0  # of one replacement
     replace_applications: int = 0
     balances: bool = False  # works with --balance
+    on_device: bool = False  # a device has its passes over vectors
 
     @property
     def waits(self) -> bool:
@@ -62,6 +63,7 @@ VARIANTS = (
             Reduction(2),
         ),
         balances=True,
+        on_device=True,
     ),
     VariantMethod(
         name="single-reduction",

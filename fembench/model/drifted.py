@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fembench.records.record import Record, StateReading, triad_bytes
+from fembench.records.record import Record, StateReading
+from fembench.records.triads import triad_bytes
 from fembench.stats.student import FEWEST, next_interval, ratio_unpaired
 from fembench.stats.summary import median
 

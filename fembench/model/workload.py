@@ -13,6 +13,7 @@ from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
+from fembench.methods.devices import CPU
 from fembench.methods.lookup import storage_of
 from fembench.methods.recipe import Recipe, recipe
 from fembench.partition.methods import partition
@@ -73,6 +74,8 @@ def workload(case: Case, mesh: Mesh | None = None) -> Workload:
     """The workload of a case; partitions the mesh as a run would. Raises InputError."""
     if case.placement.partitioner == "blocks":
         raise InputError("partitioner blocks works under MPI only; expected metis or rcb")
+    if case.method.device != CPU:
+        raise InputError(f"device '{case.method.device}' has no prices: expected {CPU}")
     mesh = resolve(case.question.mesh) if mesh is None else mesh
     shares = parse_shares(case.placement.shares, case.placement.ranks)
     fixed = restrained(case.question.problem, mesh)

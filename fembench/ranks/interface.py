@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.kernels.backend import kernels
+from fembench.kernels.backend import kernels, kernels_of
 from fembench.ranks.comm import (
     DOUBLE,
     SUM,
@@ -133,8 +133,9 @@ class Update:
             ranks, n_bytes = interface.neighbours, interface.message_bytes
             buffers = [interface._in[s] for s in interface.slices]
             below = sum(rank < interface.comm.rank for rank in interface.neighbours)
-            pack = kernels.Pack(v, interface._index, interface._out).run
-            add = kernels.NeighbourSum(v, interface.first_dof, below, interface.nodes, buffers).run
+            of_v = kernels_of(v)
+            pack = of_v.Pack(v, interface._index, interface._out).run
+            add = of_v.NeighbourSum(v, interface.first_dof, below, interface.nodes, buffers).run
             if interface.blocking:
                 self.send, self.receive = (SEND, pack), (*_one_by_one(interface), (UNPACK, add))
             else:

@@ -15,7 +15,8 @@ from fembench.base import plugins
 from fembench.base.config import as_typed, convert
 from fembench.base.errors import InputError
 from fembench.base.plugins import plugin
-from fembench.methods.lookup import mismatch, mismatch_balance, mismatch_blocking
+from fembench.methods.devices import CPU, device_by_rank
+from fembench.methods.lookup import mismatch, mismatch_balance, mismatch_blocking, mismatch_device
 from fembench.methods.policies import POLICIES
 from fembench.records.case_fields import (
     CaseBalancing,
@@ -77,6 +78,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Whether computing is slowed down artificially."""
         s = self.synthetic
         return bool(s.emulate or s.emulate_change or s.hot_spot or s.dilate != 1)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """[rank] what it computes on: "cpu", or a kind of device."""
+        return device_by_rank(self.method.device, self.placement.ranks)
 
     def __post_init__(self) -> None:
         if not self.stop.tolerance_kind:
@@ -201,6 +207,8 @@ def _check_values(values: Mapping[str, Any], where: str) -> None:
 def check(case: Case) -> None:
     """Raises ValueError naming the field, to which msgspec adds its place in the file."""
     _check_method(case)
+    if case.method.device != CPU:
+        _check_device(case)
     if case.method.exchange == "blocking":
         _check_blocking(case)
     if case.balancing.balance:
@@ -215,6 +223,19 @@ def _check_method(case: Case) -> None:
         raise ValueError(line)
     if case.method.petsc_options and case.method.solver != "petsc":
         raise ValueError("petsc_options: expected solver = 'petsc'")
+
+
+def _check_device(case: Case) -> None:
+    try:
+        kinds = set(case.devices)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    if kinds == {CPU}:
+        return
+    if line := mismatch_device(case.method):
+        raise ValueError(f"device '{case.method.device}' with {line}")
+    if case.balancing.balance:
+        raise ValueError(f"device '{case.method.device}' with balance: expected no balance")
 
 
 def _check_blocking(case: Case) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fembench.methods.devices import CPU
 from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
 from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
@@ -76,6 +77,16 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             more="variants",
         ),
     ] = "standard"
+    device: Annotated[
+        str,
+        Option(
+            "what the ranks compute on: cpu; gpu (by CuPy, or a GPU of OpenCL); opencl (any device of it); "
+            "or a list by rank, as in gpu,15*cpu",
+            metavar="DEVICES",
+            varied=True,
+            short="on {}",
+        ),
+    ] = CPU
     petsc_options: Annotated[
         str,
         Option("options for PETSc, in one string; they may also follow `--`", metavar="OPTIONS"),

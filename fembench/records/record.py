@@ -5,7 +5,6 @@ first. Times are in seconds unless the name ends in `_ns`."""
 
 import datetime
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -49,6 +48,15 @@ class HostFacts(Frozen, frozen=True):
     machine: int = -1  # the same number: hosts of one kernel, which share its processors; -1: not recorded
 
 
+class DeviceFacts(Frozen, frozen=True):
+    """What a rank computes on; "" for the cores of its host."""
+
+    name: str = ""
+    memory_bytes: int = 0
+    driver: str = ""
+    compiler: str = ""  # of its kernels
+
+
 class Environment(Frozen, frozen=True):
     """Provenance of a run (rule E7)."""
 
@@ -72,6 +80,7 @@ class Environment(Frozen, frozen=True):
     cores: tuple[tuple[int, ...], ...] = ()
     numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
     crowded: bool = False  # more ranks than cores, or cores that ranks share, were asked for
+    devices: tuple[DeviceFacts, ...] = ()  # [rank]; (): all ranks compute on cores
 
 
 class MeshFacts(Frozen, frozen=True):
@@ -114,6 +123,7 @@ class ClockCertificate(Frozen, frozen=True):
     quantum_ns: float  # smallest non-zero difference
     span_ns: float  # cost of one recorded span from Python, median
     ranks: tuple[str, ...] = ()  # clock of every rank
+    devices: str = ""  # how the phases of device ranks are stamped; "": there are none
 
 
 StateKind = Literal["core", "memory", "matrix"]
@@ -322,18 +332,3 @@ def check_id(id: str) -> None:
     """Raises ValueError unless the id is a plain file name, because paths contain it."""
     if not re.fullmatch(r"[^/\\\0.][^/\\\0]*", id):
         raise ValueError(f"id '{id}': expected a file name without folders and without a leading dot")
-
-
-BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
-SMALLEST = 1 << 14  # bytes; below this, the call costs more than the memory access
-MODEST = 1 << 25  # bytes at most
-
-
-def triad_bytes(blocks: Sequence[int]) -> int:
-    """Bytes of each rank's arrays: as the mean matrix of parts of blocks[rank] blocks."""
-    return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
-
-
-def clamped(n_bytes: float) -> int:
-    """The nearest size that is measured."""
-    return int(min(max(n_bytes, SMALLEST), MODEST))

@@ -127,6 +127,8 @@ def _timing(record: Record) -> Iterator[Rule]:
     )
     hosts = "offsets estimated; no ticks subtracted across hosts"
     yield Rule(id="C2", ok=True, value=alignment(record), threshold=hosts)
+    if clock.devices:
+        yield Rule(id="C2", ok=True, value=clock.devices, threshold="no phase ends before its work")
     yield _shortest_phase(record)
     yield enough_cores(record)
     yield from bound_apart(record)

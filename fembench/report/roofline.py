@@ -115,12 +115,14 @@ def _together(record: Record) -> float:
 
 def held_in(record: Record) -> str:
     """The innermost cache that holds the matrix of every rank:
-    'L2', 'L3'; "" if none does.
+    'L2', 'L3'; "" if none does, or with devices.
 
     L1d and L2 belong to a core; the L3 caches of a host hold
     what its ranks have together.
     """
     e, held = record.environment, record.solve.matrix_bytes
+    if e.devices:
+        return ""
     for level in ("L1d", "L2"):
         if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
             return level
@@ -135,6 +137,8 @@ def partly_cached(record: Record) -> bool:
 def _share_in_l3(record: Record) -> float:
     """L3 caches over the matrix, on the host where that is least; 0 if not known."""
     e, held = record.environment, record.solve.matrix_bytes
+    if e.devices:  # they hold matrices of their own
+        return 0.0
     parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()
     shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]
     return min(shares, default=0.0)

@@ -9,7 +9,7 @@ Symbols
     q = A d                z = M^-1 r    preconditioned residual (r itself without one)
     gamma = <r, z>         tau = <d, q>  alpha, beta    step lengths
 Arrays are flat (3 * n_active,), interior nodes first, interface nodes last. A shared dof has the same bits on
-every rank that shares it.
+every rank that shares it. Vectors lie where the kernels of A are: on the host, or on a device.
 
 Ferreira's modules and their phases: M1 cg.spmv_interior, M2 cg.spmv_interface,
 M3 cg.send cg.wait cg.unpack, M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the
@@ -24,7 +24,6 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.kernels.backend import kernels
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
@@ -59,12 +58,12 @@ class ConjugateGradients:
     ) -> None:
         n = interface.n_dofs
         self.operator, self.work = A, work
-        self.x, self.r, self.d, self.q = (kernels.empty(n) for _ in range(4))
-        self.z = self.r if M.identity or M.inverse is not None else kernels.empty(n)
+        self.x, self.r, self.d, self.q = (A.kernels.empty(n) for _ in range(4))
+        self.z = self.r if M.identity or M.inverse is not None else A.kernels.empty(n)
         self._M, self._tracer = M, tracer
         self._multiply = bind_product(A, interface, self.d, self.q, tracer, overlap)
         self._sum_loads = interface.bind(self.q, tracer)
-        self._vectors = kernels.CGVectors(
+        self._vectors = A.kernels.CGVectors(
             self.x, self.r, self.d, self.q, self.z, interface.weights, M.inverse
         )
         self._tau = AllReduce(interface.comm, 1, tracer)

@@ -5,7 +5,7 @@ The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's in petsc.p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fembench.methods.lookup import load, precond_of, storage_of, variant_of
 from fembench.methods.recipe import recipe
@@ -52,16 +52,21 @@ def build_solver(
     *,
     overlap: bool = True,
     options: Sequence[str] = (),
+    device: Any = None,
 ) -> Solver:
     """The solver with its matrix, preconditioner, vectors and bound kernels. Collective.
 
-    `options` are PETSc's own. Raises InputError for an unknown name.
+    `options` are PETSc's own; `device` holds matrix and vectors, if one is given. Raises InputError for an
+    unknown name.
     """
     make = load(variant_of(choice.variant, choice.solver).build)
     if choice.solver == "petsc":
         names = {"storage": choice.storage, "precond": choice.precond, "options": options}
         return make(sub, interface, lame, tracer, **names)
-    A = build_operator(choice.storage, sub, *lame)
+    if device is None:
+        A = build_operator(choice.storage, sub, *lame)
+    else:
+        A = load(storage_of(choice.storage).on_device)(sub, *lame, device)
     M = make_preconditioner(choice.precond, A, interface, sub, tracer)
     product = Work(A.flops, A.bytes_per_product)
     work = recipe(choice).counted(interface.n_dofs, product, M.extra)

@@ -132,7 +132,7 @@ def iterate(
             raise
     del iterations  # frees its memory within the span of the solve
     result = CGResult(
-        x=method.x,
+        x=np.asarray(method.x),  # of a device: a copy
         iterations=len(residuals) - 1,
         residuals=tuple(residuals),
         target=target,

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,7 @@ class Operator:
     bind: Bind
     block_diagonal: Callable[[], F64]  # (n_active, 3, 3), unsummed on shared dofs; a new array
     arrays: Arrays = ()  # that the product reads, in the order of products.py
+    kernels: Any = kernels  # where its vectors lie: the compiled ones, or those of a device
 
     @property
     def bytes_per_product(self) -> int:
@@ -95,12 +96,12 @@ class Operator:
 
     def apply(self, x: F64) -> F64:
         """A x as a new array, unsummed on shared dofs."""
-        d, q = kernels.empty(x.size), kernels.empty(x.size)
+        d, q = self.kernels.empty(x.size), self.kernels.empty(x.size)
         d[:] = x
         product = self.bind(d, q)
         product.interface()
         product.interior()
-        return q
+        return np.asarray(q)
 
 
 def build_operator(storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
@@ -168,6 +169,25 @@ def blocked(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
         (indptr, columns, values),
         18 * len(columns),
         lambda: values[_own_blocks(indptr, columns)],
+    )
+
+
+def on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: Any) -> Operator:
+    """Full blocks on a device: a symmetric product has several threads add to one row, in any order."""
+    indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
+    diagonal = values[_own_blocks(indptr, columns)]
+    matrix = device.matrix(indptr, columns, values, sub.n_interior)
+    return Operator(
+        storage="bsr",
+        lam=lam,
+        mu=mu,
+        n_interior=sub.n_interior,
+        n_active=sub.n_active,
+        matrix_bytes=matrix.n_bytes,
+        flops=18 * len(columns),
+        bind=matrix.bind,
+        block_diagonal=diagonal.copy,
+        kernels=device,
     )
 
 

@@ -8,14 +8,17 @@ duration is stretched. Messages are not stretched. Dilation slows all ranks alik
 that several ranks can share a core and still run side by side: with a dilation of F
 each computes for 1/F of the time.
 
-The processor time of a phase is the least that the same work has taken on this rank so far. A single
-measurement also contains cold caches, other ranks that compute at that moment and other users of the core. An
-emulated host has none of these, and when stretched they would dominate (on a shared core, the same work takes
-1.5 times as long for seconds). Work counts as the same if the two phases before it are the same, until
-`new_work` says otherwise. A run first rehearses: it repeats its set unstretched while its data stay in
-the last-level cache. Then the ranks of a host agree on the median time per unit of work (cell, flop,
-node): they should differ by their speeds and parts, not by the core they happen to run on. If blocks move,
-there is no rehearsal: at each look, and after each set, ranks agree on the least time that any has seen.
+The processor time of a phase is the least that the same work has taken on this rank so
+far. Of a device rank it is the wall time, since the device works while the rank waits
+for it. A single measurement also contains cold caches, other ranks that compute at that
+moment and other users of the core. An emulated host has none of these, and when
+stretched they would dominate (on a shared core, the same work takes 1.5 times as long
+for seconds). Work counts as the same if the two phases before it are the same, until
+`new_work` says otherwise. A run first rehearses: it repeats its set unstretched while
+its data stay in the last-level cache. Then the ranks of a host agree on the median time
+per unit of work (cell, flop, node): they should differ by their speeds and parts, not
+by the core they happen to run on. If blocks move, there is no rehearsal: at each look,
+and after each set, ranks agree on the least time that any has seen.
 
 Ranks of a host take turns: if there is time to spare, a rank computes at the beginning, in the middle or near
 the end of its phase. All ranks begin a phase together, and would slow each other down if they computed at the
@@ -102,6 +105,7 @@ class EmulatedSlowness:
         turn: float = 0.0,
         *,
         changes: Mapping[int, float] | None = None,
+        on_device: bool = False,
     ) -> None:
         if not factor >= 1:
             raise ValueError(f"factor {factor}: expected at least 1")
@@ -109,6 +113,7 @@ class EmulatedSlowness:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
         self.factor, self._wait_until, self._turn = factor, wait_until, turn
         self._changes = changes or {}
+        self._on_device = on_device
         self._wall = self._used = self._late = 0
         self._glance = glance_at_clock()
         self._learning = self._taught = False
@@ -197,7 +202,11 @@ class EmulatedSlowness:
             self._wall = time.perf_counter_ns()
             if self._turn and not self._learning:
                 self._await_turn(phase)
-            self._used = time.thread_time_ns()
+            self._used = self._clock_ns()
+
+    def _clock_ns(self) -> int:
+        """Processor time; wall time of a device, which works while the rank waits."""
+        return time.perf_counter_ns() if self._on_device else time.thread_time_ns()
 
     def _await_turn(self, phase: int) -> None:
         """Let others compute first if the known duration of the phase leaves time for it."""
@@ -209,7 +218,7 @@ class EmulatedSlowness:
     def end(self, phase: int = TASK, /) -> None:
         """Its work is done: wait until its duration is reached."""
         if phase in COMPUTE:
-            used = max(time.thread_time_ns() - self._used - self._glance, 0)  # first: the rest is no work
+            used = max(self._clock_ns() - self._used - self._glance, 0)  # first: the rest is no work
             if self._work is ONCE:
                 self._stretch(used)
             else:
@@ -243,12 +252,13 @@ def slowness_of(
     crowded: bool = False,
     turn: float = 0.0,
     wait_until: Callable[[int], None] | None = None,
+    on_device: bool = False,
 ) -> Slowness:
     """The slowness of a rank in a job of these speeds;
     `FULL_SPEED` if nothing is emulated.
 
     `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`:
-    how to wait.
+    how to wait. `on_device`: the rank computes on a device.
     """
     if dilate == 1 and not changes and all(speed == 1 for speed in speeds):
         return FULL_SPEED
@@ -257,6 +267,7 @@ def slowness_of(
         wait_until or (sleep_until if crowded else spin_until),
         turn,
         changes={change.at: dilate / change.speeds[rank] for change in changes},
+        on_device=on_device,
     )
 
 

@@ -68,8 +68,10 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     owners = owners_of(trail.rounds[0][0])
     kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
     speeds = equal.synthetic.emulate.split(",")
+    devices = equal.devices
+    mixed = len(set(devices)) > 1
     hosts = {rank.host for rank in trail.weights.ranks}
-    if len(hosts) == 1 and not equal.synthetic.emulate:
+    if len(hosts) == 1 and not equal.synthetic.emulate and not mixed:
         return None  # a rank can only be left out together with its host
     shares = as_text(trail.weights, kept)
     return RunWithoutHost(
@@ -79,5 +81,6 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
             ranks=len(kept),
             shares=shares if len(kept) > 1 else "",
             emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
+            device=",".join(devices[rank] for rank in kept) if mixed else equal.method.device,
         ),
     )

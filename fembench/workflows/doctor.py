@@ -59,6 +59,20 @@ def examine(hostfile: str = "") -> Iterator[Finding]:
     yield from checkup.hardware()
     yield from checkup.measuring()
     yield from checkup.optional()
+    yield from devices()
+
+
+def devices() -> Iterator[Finding]:
+    """What ranks could compute on here besides cores."""
+    from fembench.base.units import size
+    from fembench.device.find import HOW, libraries, seen
+
+    found = dict.fromkeys(seen())
+    for device in found:
+        yield ok("device", f"{device.name}, {size(device.memory_bytes)}: {device.driver}, {device.compiler}")
+    if not found:
+        state = "none seen" if libraries() else "not installed: CuPy, pyopencl"
+        yield Finding("device", "missing (optional)", state, f"for --device: {HOW}")
 
 
 def launcher(hostfile: str = "", folder: Path = Path(".")) -> Iterator[Finding]:

@@ -1,0 +1,2 @@
+"""Kernels of a rank whose vectors and matrix lie on a device: a GPU, or whatever OpenCL
+offers."""

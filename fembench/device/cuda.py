@@ -1,0 +1,90 @@
+"""The runtime of NVIDIA's devices: CuPy compiles and starts the kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime as cuda
+from numpy.typing import NDArray
+
+from fembench.device.runtime import DEFINES, SOURCE, THREADS, DeviceName, Launch
+
+TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
+
+
+def count() -> int:
+    """Devices that this process sees."""
+    try:
+        return int(cuda.getDeviceCount())
+    except cuda.CUDARuntimeError:  # no driver, or no device
+        return 0
+
+
+def named(number: int) -> DeviceName:
+    """What device `number` is."""
+    facts = cuda.getDeviceProperties(number)
+    compiler = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
+    return DeviceName(
+        facts["name"].decode(),
+        int(facts["totalGlobalMem"]),
+        f"CUDA {_version(cuda.driverGetVersion())}",
+        f"NVRTC {compiler} by CuPy {cupy.__version__}",
+    )
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+class CudaRuntime:
+    """A device of NVIDIA; all runs on its default stream."""
+
+    def __init__(self, number: int) -> None:
+        cuda.setDevice(number)
+        self.said = named(number)
+        self.units = int(cuda.getDeviceProperties(number)["multiProcessorCount"])
+        self._pinned: set[int] = set()  # addresses
+        self._stream = cupy.cuda.Stream.null
+        self._module = cupy.RawModule(code=SOURCE.read_text(), options=("--fmad=false", *DEFINES))
+        self._module.compile()
+
+    def empty(self, n: int, dtype: Any = np.float64) -> Any:
+        return cupy.empty(n, dtype)
+
+    def write(self, buffer: Any, host: NDArray) -> None:
+        if host.nbytes:
+            cuda.memcpy(buffer.data.ptr, host.ctypes.data, host.nbytes, TO_DEVICE)
+
+    def read(self, buffer: Any, host: NDArray) -> None:
+        if host.nbytes:
+            cuda.memcpyAsync(host.ctypes.data, buffer.data.ptr, host.nbytes, TO_HOST, self._stream.ptr)
+        self._stream.synchronize()
+
+    def pinned(self, n: int) -> NDArray[np.float64]:
+        memory = cupy.cuda.alloc_pinned_memory(8 * max(n, 1))
+        return np.frombuffer(memory, np.float64, n)
+
+    def pin(self, host: NDArray) -> None:
+        whole = host if host.base is None else host.base
+        where = whole.ctypes.data
+        if where in self._pinned or not whole.nbytes:
+            return
+        with contextlib.suppress(cuda.CUDARuntimeError):  # of two arrays in one page, one is copied slowly
+            cuda.hostRegister(where, whole.nbytes, 0)
+            self._pinned.add(where)
+            weakref.finalize(whole, self._release, where).atexit = False
+
+    def _release(self, where: int) -> None:
+        cuda.hostUnregister(where)
+        self._pinned.discard(where)
+
+    def bind(self, kernel: str, groups: int, *arguments: Any) -> Launch:
+        start, grid, block = self._module.get_function(kernel), (groups,), (THREADS,)
+        return lambda *numbers: start(grid, block, (*arguments, *map(np.float64, numbers)))
+
+    def finish(self) -> None:
+        self._stream.synchronize()

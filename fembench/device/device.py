@@ -1,0 +1,294 @@
+"""A device with the kernels of a rank, under the names of the compiled kernels.
+
+Each call has waited for its device when it returns, so that the stamps around it are
+the time of its work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fembench.device.runtime import GROUPS_PER_UNIT, LANES, THREADS, DeviceName, Runtime
+
+F64 = NDArray[np.float64]
+DOUBLE = 8
+
+
+class DeviceVector:
+    """(size,) doubles on a device. `v[:] = w` copies from a vector, an array of the
+    host or a number."""
+
+    def __init__(self, kernels: Device, size: int) -> None:
+        self.kernels, self.size = kernels, size
+        self.buffer = kernels.runtime.empty(size)
+
+    def __setitem__(self, every: slice, values: DeviceVector | F64 | float) -> None:
+        run, n = self.kernels.runtime, np.int64(self.size)
+        if isinstance(values, DeviceVector):
+            run.bind("fb_copy", self.kernels.groups(self.size), n, values.buffer, self.buffer)()
+        elif isinstance(values, np.ndarray):
+            run.write(self.buffer, np.ascontiguousarray(values, np.float64))
+        else:
+            run.bind("fb_fill", self.kernels.groups(self.size), n, self.buffer)(values)
+        run.finish()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> F64:
+        out = np.empty(self.size)
+        self.kernels.runtime.read(self.buffer, out)
+        return out
+
+
+class Device:
+    """The kernels, bound to one device."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._limit = GROUPS_PER_UNIT * runtime.units
+        self._partial = runtime.empty(2 * self._limit)
+        self._sums = runtime.pinned(2 * self._limit)
+
+    @property
+    def said(self) -> DeviceName:
+        """What it is."""
+        return self.runtime.said
+
+    def groups(self, threads: int) -> int:
+        """Groups to start for so many threads."""
+        return max(1, min(self._limit, -(-threads // THREADS)))
+
+    def upload(self, array: NDArray) -> Any:
+        """A buffer with a copy of an array."""
+        buffer = self.runtime.empty(array.size, array.dtype)
+        self.runtime.write(buffer, np.ascontiguousarray(array))
+        return buffer
+
+    def bind_sum(
+        self, kernel: str, threads: int, *arguments: Any, sums: int = 1
+    ) -> Callable[..., list[float]]:
+        """A call of a kernel that leaves partial sums as its last buffer; the call
+        returns the sums."""
+        groups = self.groups(threads)
+        launch = self.runtime.bind(kernel, groups, *arguments, self._partial)
+        partial, read = self._sums[: sums * groups], self.runtime.read
+        rows = partial.reshape(sums, groups)
+
+        def run(*numbers: float) -> list[float]:
+            launch(*numbers)
+            read(self._partial, partial)
+            return rows.sum(axis=1).tolist()
+
+        return run
+
+    def bind(self, kernel: str, threads: int, *arguments: Any) -> Callable[..., None]:
+        """A call of a kernel that has ended when it returns."""
+        launch, finish = self.runtime.bind(kernel, self.groups(threads), *arguments), self.runtime.finish
+
+        def run(*numbers: float) -> None:
+            launch(*numbers)
+            finish()
+
+        return run
+
+    def matrix(self, indptr: NDArray, columns: NDArray, values: F64, n_interior: int) -> DeviceMatrix:
+        """Full 3x3 blocks, of which the first n_interior rows are interior."""
+        return DeviceMatrix(self, indptr, columns, values, n_interior)
+
+    def empty(self, n: int) -> DeviceVector:
+        """A vector of n entries."""
+        return DeviceVector(self, n)
+
+    def CGVectors(self, *arguments: Any) -> DeviceCGVectors:
+        """The vector work of an iteration."""
+        return DeviceCGVectors(self, *arguments)
+
+    def Pack(self, v: DeviceVector, index: NDArray[np.int32], message: F64) -> DevicePack:
+        """Interface values into a message."""
+        return DevicePack(self, v, index, message)
+
+    def NeighbourSum(self, *arguments: Any) -> DeviceNeighbourSum:
+        """The ordered sum over the sharers."""
+        return DeviceNeighbourSum(self, *arguments)
+
+    def roof(self, n_bytes: int, seconds: float = 0.05) -> float:
+        """Bytes per second at which it goes through `n_bytes`: the better of read and
+        triad."""
+        n = max(int(n_bytes) // DOUBLE, THREADS)
+        buffer = self.runtime.empty(n)
+        read = self.bind_sum("fb_read", n, np.int64(n), buffer)
+        self.runtime.bind("fb_fill", self.groups(n), np.int64(n), buffer)(1.0)
+        return max(DOUBLE * n / _least(read, seconds), self.triad(n_bytes, seconds))
+
+    def triad(self, n_bytes: int, seconds: float = 0.05) -> float:
+        """Bytes per second of a = b + s c with arrays of `n_bytes` in all, counted as
+        STREAM does."""
+        n = max(int(n_bytes) // (3 * DOUBLE), THREADS)
+        a, b, c = (self.runtime.empty(n) for _ in range(3))
+        for array in (a, b, c):
+            self.runtime.bind("fb_fill", self.groups(n), np.int64(n), array)(1.0)
+        run = self.bind("fb_triad", n, np.int64(n), a, b, c)
+        return 3 * DOUBLE * n / _least(lambda: run(0.5), seconds)
+
+
+def _least(call: Callable[[], Any], seconds: float) -> float:
+    """Seconds of one call, the least of many."""
+    clock, best = time.perf_counter, float("inf")
+    call()
+    begin = clock()
+    while clock() - begin < seconds:
+        start = clock()
+        call()
+        best = min(best, clock() - start)
+    return best
+
+
+class DeviceBsrProduct:
+    """q = A d of full 3x3 blocks, fused with d . q."""
+
+    def __init__(
+        self,
+        matrix: DeviceMatrix,
+        d: DeviceVector,
+        q: DeviceVector,
+    ) -> None:
+        self._keep = (d, q)
+        device, inside = matrix.device, matrix.n_interior
+        bound = (np.int64(matrix.n_blocks), *matrix.buffers, d.buffer, q.buffer)
+
+        def rows(first: int, last: int) -> Callable[[], float]:
+            if first == last:
+                return float
+            threads = LANES * (last - first)
+            run = device.bind_sum("fb_product", threads, np.int32(first), np.int32(last), *bound)
+            return lambda: run()[0]
+
+        self.interface, self.interior = rows(inside, matrix.n_rows), rows(0, inside)
+
+
+class DeviceMatrix:
+    """Full 3x3 blocks on a device: indptr (n + 1,) int64, columns (n_blocks,), values
+    in nine planes."""
+
+    def __init__(
+        self, device: Device, indptr: NDArray, columns: NDArray, values: F64, n_interior: int
+    ) -> None:
+        self.device, self.n_interior = device, n_interior
+        self.n_rows, self.n_blocks = indptr.size - 1, columns.size
+        blocks, planes = device.upload(values.reshape(-1)), device.runtime.empty(values.size)
+        device.bind("fb_planes", values.size, np.int64(columns.size), blocks, planes)()
+        self.buffers = (device.upload(indptr), device.upload(columns), planes)
+        self.n_bytes = indptr.nbytes + columns.nbytes + values.nbytes
+
+    def bind(self, d: DeviceVector, q: DeviceVector) -> DeviceBsrProduct:
+        """The product, bound to its vectors."""
+        return DeviceBsrProduct(self, d, q)
+
+
+class DeviceCGVectors:
+    """The vector work of one iteration, as CGVectors of the compiled kernels; `inverse`
+    lies on the host."""
+
+    def __init__(
+        self,
+        device: Device,
+        x: DeviceVector,
+        r: DeviceVector,
+        d: DeviceVector,
+        q: DeviceVector,
+        z: DeviceVector,
+        weights: F64,
+        inverse: F64 | None = None,
+    ) -> None:
+        self._keep = (x, r, d, q, z)
+        n, w = x.size, device.upload(weights)
+        sizes = np.int64(n), np.int64(n - weights.size)
+        vectors = (x.buffer, r.buffer, d.buffer, q.buffer, w)
+        dots = [device.bind_sum("fb_dot", n, *sizes, a.buffer, b.buffer, w) for a, b in ((d, q), (r, z))]
+        self.dot_dq, self.dot_rz = (lambda: dots[0]()[0]), (lambda: dots[1]()[0])
+        step = device.bind_sum("fb_step", n, *sizes, *vectors)
+        self.step = lambda alpha: step(alpha)[0]
+        self.step_jacobi: Callable[[float], list[float]] | None = None
+        if inverse is None:
+            self.direction = device.bind("fb_direction", n, sizes[0], d.buffer, z.buffer)
+            return
+        kind, threads = ("jacobi", n) if inverse.ndim == 1 else ("block", n // 3)
+        M = device.upload(inverse)
+        self.step_jacobi = device.bind_sum(f"fb_step_{kind}", threads, *sizes, *vectors, M, sums=2)
+        self.direction = device.bind(f"fb_direction_{kind}", threads, sizes[0], d.buffer, r.buffer, M)
+
+
+class DevicePack:
+    """Interface values of a vector into a message, an array of the host: nodes `index`,
+    three values each."""
+
+    def __init__(self, device: Device, v: DeviceVector, index: NDArray[np.int32], message: F64) -> None:
+        self._keep, runtime = v, device.runtime
+        buffer, n = runtime.empty(message.size), np.int64(index.size)
+        runtime.pin(message)
+        launch = runtime.bind(
+            "fb_pack", device.groups(message.size), n, device.upload(index), v.buffer, buffer
+        )
+
+        def run() -> None:
+            launch()
+            runtime.read(buffer, message)
+
+        self.run = run
+
+
+class DeviceNeighbourSum:
+    """Sum over all sharers in ascending order of rank.
+
+    `messages` of the neighbours, arrays of the host, lie one after the other.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        v: DeviceVector,
+        first_dof: int,
+        n_below: int,
+        indices: Sequence[NDArray[np.int32]],
+        messages: Sequence[F64],
+    ) -> None:
+        self._keep, runtime = v, device.runtime
+        ends = list(accumulate((message.size for message in messages), initial=0))
+        whole = np.lib.stride_tricks.as_strided(messages[0], (ends[-1],), (DOUBLE,))
+        if any(m.ctypes.data != whole.ctypes.data + DOUBLE * at for m, at in zip(messages, ends)):
+            raise ValueError("messages: expected one after the other in memory")
+        first, n = first_dof // 3, (v.size - first_dof) // 3
+        start, sources = ordered_sources(n, [index - first for index in indices], n_below)
+        runtime.pin(messages[0])
+        buffer = runtime.empty(whole.size)
+        bound = (np.int64(n), np.int64(first), device.upload(start), device.upload(sources), buffer)
+        add = device.bind("fb_neighbour_sum", 3 * n, *bound, v.buffer)
+
+        def run() -> None:
+            runtime.write(buffer, whole)
+            add()
+
+        self.run = run
+
+
+def ordered_sources(
+    n: int, indices: Sequence[NDArray[np.int32]], n_below: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(start (n + 1,), sources): what each of n nodes adds; -1: its own value.
+
+    `indices` are the nodes in the message of each neighbour, in ascending order of rank;
+    the first `n_below` are below this rank.
+    """
+    received = np.arange(sum(index.size for index in indices), dtype=np.int32)
+    parts = np.split(received, np.cumsum([index.size for index in indices])[:-1])
+    nodes = [*indices[:n_below], np.arange(n, dtype=np.int32), *indices[n_below:]]
+    values = [*parts[:n_below], np.full(n, -1, np.int32), *parts[n_below:]]
+    of_node = np.concatenate(nodes)
+    order = np.argsort(of_node, kind="stable")
+    start = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(of_node, minlength=n), out=start[1:])
+    return start, np.concatenate(values)[order]

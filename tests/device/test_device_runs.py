@@ -1,0 +1,128 @@
+"""Runs with device ranks, whole: their records, their shares, and what is refused."""
+
+import subprocess
+import sys
+
+import pytest
+
+import fembench
+from fembench.device import find
+from fembench.errors import InputError
+from fembench.methods.devices import device_by_rank
+from fembench.model.workload import workload
+from fembench.records.case import new_case
+
+needs_opencl = pytest.mark.skipif(
+    "pyopencl" not in find.libraries(),
+    reason="pyopencl is not installed; FEMBENCH_WITH_OPENCL=1 tests/run.sh installs it",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "found"),
+    [
+        ("cpu", 2, "cpu cpu"),
+        ("gpu", 3, "gpu gpu gpu"),
+        ("gpu, cpu", 2, "gpu cpu"),
+        ("gpu,3*cpu", 4, "gpu cpu cpu cpu"),
+        ("2*opencl,cpu", 3, "opencl opencl cpu"),
+    ],
+)
+def test_a_list_names_the_device_of_each_rank(text, ranks, found):
+    assert device_by_rank(text, ranks) == tuple(found.split())
+
+
+@pytest.mark.parametrize("text", ["", "tpu", "gpu,", "x*gpu", "-1*gpu", "gpu*2", "1.5*cpu"])
+def test_other_words_are_refused(text):
+    with pytest.raises(InputError, match="expected names as in gpu"):
+        device_by_rank(text, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"device": "gpu,cpu", "ranks": 3}, "names 2 ranks; expected 3"),
+        ({"device": "99999999999999*gpu", "ranks": 3}, "expected 3"),
+        ({"device": "gpu", "storage": "csr"}, "storage 'csr': expected sym or bsr"),
+        (
+            {"device": "gpu", "precond": "multigrid"},
+            "precond 'multigrid': expected none, jacobi or block-jac",
+        ),
+        ({"device": "gpu", "variant": "pipelined"}, "variant 'pipelined': expected standard"),
+        ({"device": "gpu", "solver": "petsc", "storage": "baij"}, "solver petsc: expected solver own"),
+        ({"device": "gpu,cpu", "ranks": 2, "balance": "amortised"}, "expected no balance"),
+    ],
+)
+def test_a_method_without_device_kernels_is_refused_in_one_line(fields, line):
+    with pytest.raises(InputError, match=line) as refused:
+        new_case({"mesh": "m1", **fields}, "case")
+    assert "\n" not in str(refused.value)
+
+
+def test_cores_by_name_are_what_every_case_has():
+    new_case({"mesh": "m1", "device": "cpu,cpu", "ranks": 2, "storage": "csr"}, "case")
+
+
+def test_a_device_has_no_prices_yet():
+    with pytest.raises(InputError, match="device 'gpu' has no prices"):
+        workload(new_case({"mesh": "m1", "device": "gpu"}, "case"))
+
+
+def test_a_device_that_is_not_there_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))  # no driver of OpenCL
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    typed = [sys.executable, "-m", "fembench", "run", "m1", "--device", "gpu", "--results", str(tmp_path)]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("fembench:")]
+    assert len(lines) == 1
+    assert "device 'gpu': " in lines[0]
+
+
+def test_ranks_on_cores_import_nothing_of_devices():
+    code = (
+        "import sys, fembench.bench.case_run, fembench.solve.cg; "
+        "print(*(m for m in sys.modules if m.startswith(('fembench.device', 'cupy', 'pyopencl'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """Where runs are kept; pocl computes with one thread."""
+    monkeypatch.setenv("POCL_MAX_PTHREAD_COUNT", "1")
+    return {"results": str(tmp_path), "partitioner": "rcb"}
+
+
+@needs_opencl
+def test_a_record_names_the_device_of_every_rank(quick):
+    (record,) = fembench.run("m1", ranks=2, device="opencl,cpu", precond="block-jacobi", **quick)
+    first, second = record.environment.devices
+    assert first.name
+    assert first.memory_bytes
+    assert first.driver
+    assert first.compiler
+    assert second.name == ""
+    assert "when the device has finished" in record.clock.devices
+    rules = [rule for rule in record.verdict.rules if rule.id[0] == "A" or rule.id == "B3"]
+    assert len(rules) > 5
+    assert [rule for rule in rules if rule.id != "B3" and rule.ok is False] == []
+
+
+@needs_opencl
+@pytest.mark.slow
+def test_shares_of_a_mixed_run_follow_the_speeds_and_the_answer_does_not(quick):
+    """A device of four times the speed of a core, emulated: four fifths of the cells are its share."""
+    alone = fembench.run("m3", iterations=60, **quick)
+    mixed = {"ranks": 2, "device": "opencl,cpu", "emulate": "1,0.25", "dilate": 4, "iterations": 60}
+    equal = fembench.run("m3", **mixed, **quick)
+    found = fembench.shares(equal)
+    assert found.ranks[0].share == pytest.approx(0.8, rel=0.03)
+    (weighted,) = fembench.run(
+        "m3", shares=f"{found.ranks[0].share}:{found.ranks[1].share}", **mixed, **quick
+    )
+    assert weighted.reference.source == alone[0].id
+    same = [rule for rule in weighted.verdict.rules if rule.id in ("A4", "A5")]
+    assert same
+    assert all(rule.ok for rule in same)

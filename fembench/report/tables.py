@@ -80,9 +80,8 @@ def every_table(
 ) -> list[Table]:
     """Every table that has rows.
 
-    `failures`: of runs without a record, also for lack of time. `base`: ranks of the base
-    of speedups, 0: the fewest. `against`: another campaign, for the headline. `nodes`:
-    what `fembench nodes` found on the same hosts.
+    `failures`: of runs without a record. `base`: ranks of the base of speedups, 0: the
+    fewest. `against`: another campaign, for the headline. `nodes`: of the same hosts.
     """
     found = results(records, nodes)
     failed, left_out = list[Failure](), list[Failure]()

@@ -1,11 +1,10 @@
 """The parameters of the jobs that measure hosts, apart from their code, which loads MPI."""
 
 import os
-import re
 
 import msgspec
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.network import NetworkSettings
 from fembench.records.profile import LEVELS, Level
@@ -94,16 +93,3 @@ def needs_two(ranks: int) -> None:
     """Raises InputError for fewer than two ranks, which exchange no messages."""
     if ranks < 2:
         raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
-
-
-def hosts_file(text: str) -> str:
-    """The host file for 'a,b:4': two hosts, the second with 4 ranks. Raises InputError."""
-    lines = []
-    for word in text.split(","):
-        found = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
-        if not found or found.group(2) == "0":
-            raise InputError(
-                f"hosts '{shown(text)}': cannot read '{shown(word)}'; expected names such as a,b or a:2,b:4"
-            )
-        lines.append(f"{found.group(1)} slots={found.group(2) or 1}\n")
-    return "".join(lines)

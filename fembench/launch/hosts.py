@@ -182,6 +182,19 @@ def hostfile_text(hosts: Iterable[tuple[str, int]]) -> str:
     return "".join(f"{name} slots={slots}\n" for name, slots in hosts)
 
 
+def hostfile_of_names(text: str) -> str:
+    """The host file for 'a,b:4': two hosts, the second with 4 ranks. Raises InputError."""
+    found: list[tuple[str, int]] = []
+    for word in text.split(","):
+        host = re.fullmatch(r"([\w.-]+)(?::(\d+))?", word.strip())
+        if not host or host[2] == "0":
+            raise InputError(
+                f"hosts '{shown(text)}': cannot read '{shown(word)}'; expected names such as a,b or a:2,b:4"
+            )
+        found.append((host[1], int(host[2] or 1)))
+    return hostfile_text(found)
+
+
 def is_rankfile(text: str) -> bool:
     """Whether the first line that is neither empty nor a comment places a rank."""
     first = next((line for line in _lines(text)), "")

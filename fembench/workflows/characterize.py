@@ -17,12 +17,12 @@ from fembench.characterize.jobs import (
     USUAL,
     NetworkJob,
     NetworkSettings,
-    hosts_file,
     needs_two,
     speeds_job,
     usual_time,
 )
 from fembench.launch.allocation import allocation
+from fembench.launch.hosts import hostfile_of_names
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
@@ -98,7 +98,7 @@ def hosts_of_job(output: str, hosts: str, hostfile: str) -> Iterator[tuple[Path,
     with occupied(folder, shared=True), tempfile.TemporaryDirectory(prefix=".hosts-", dir=folder) as scratch:
         if hosts:
             hostfile = str(Path(scratch) / "hosts")
-            Path(hostfile).write_text(hosts_file(hosts))
+            Path(hostfile).write_text(hostfile_of_names(hosts))
         yield folder, hostfile
 
 

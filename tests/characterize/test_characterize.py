@@ -9,9 +9,9 @@ from planted_profile import planted_profile
 from fembench.base.errors import RunFailedError
 from fembench.base.progress import telling
 from fembench.characterize import jobs
-from fembench.characterize.jobs import hosts_file
 from fembench.characterize.probes import STORAGES
 from fembench.cli.main import main
+from fembench.launch.hosts import hostfile_of_names
 from fembench.records.profile import LEVELS, load_profile, save_profile
 from fembench.report.profiles import as_text
 from fembench.weights.from_profile import by_profile
@@ -118,7 +118,7 @@ def test_a_network_of_other_hosts_is_not_added(known, refusal, monkeypatch):
 
 @pytest.mark.row("001:F2")
 def test_hosts_are_read(tmp_path):
-    assert hosts_file("a,b:4") == "a slots=1\nb slots=4\n"
+    assert hostfile_of_names("a,b:4") == "a slots=1\nb slots=4\n"
     path = tmp_path / "hosts"
     path.write_text("# mine\na slots=2\nb:3\nc\n\n")
     assert workflow.ranks_of_job(0, str(path)) == 6

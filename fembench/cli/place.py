@@ -44,5 +44,8 @@ def run(options: argparse.Namespace) -> int:
     if found.warning:
         print(f"{found.warning}\n")
     print(found.text)
-    print(f"\n{options.output}: {how}" if options.output else f"\n{text}", end="\n" if options.output else "")
+    if options.output:
+        print(f"\n{options.output}: {how}")
+    else:
+        print(f"\n{text}", end="")
     return 0

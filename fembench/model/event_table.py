@@ -95,7 +95,8 @@ def table_of(bodies: Sequence[Program]) -> EventTable:
 def expanded(table: EventTable) -> EventTable:
     """The table with the messages of each collective in its place."""
     ranks, rank = range(table.ranks), table.rank()
-    pools = [table, *(table_of([tuple(expand(c, r, table.ranks)) for r in ranks]) for c in table.collectives)]
+    programs = ([tuple(expand(c, r, table.ranks)) for r in ranks] for c in table.collectives)
+    pools = [table, *map(table_of, programs)]
     count, start = np.ones(len(rank), np.int64), np.arange(len(rank))
     offset = len(rank)
     for number, pool in enumerate(pools[1:]):

@@ -135,9 +135,11 @@ def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
     free = [h.slots for h in hosts]
     place = [0] * parts.n_ranks
     for r in sorted(range(parts.n_ranks), key=lambda r: -parts.compute[r]):
-        options = [p for p in range(len(hosts)) if free[p]]
-        p = min(options, key=lambda p: _ends(parts.compute[r], hosts[p], load[p], hosts[p].slots - free[p]))
-        load[p] += parts.compute[r]
+        work, options = parts.compute[r], [p for p in range(len(hosts)) if free[p]]
+        taken = [host.slots - left for host, left in zip(hosts, free)]
+        ends = {p: _ends(work, hosts[p], load[p], taken[p]) for p in options}
+        p = min(options, key=ends.__getitem__)
+        load[p] += work
         free[p] -= 1
         place[r] = p
     return tuple(place)

@@ -275,10 +275,11 @@ def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tup
     more, where = max(m / sizes[-1], 1.0), math.log(max(m, 1.0))
 
     def added(name: str) -> float:
-        by_size = [
-            np.interp(computed, [0.0, *(c.computed for c in row)], [0.0, *(getattr(c, name) for c in row)])
-            for row in (sorted(known[size], key=lambda c: c.computed) for size in sizes)
-        ]
+        by_size = []
+        for size in sizes:
+            row = sorted(known[size], key=lambda c: c.computed)
+            spent = [0.0, *(c.computed for c in row)]
+            by_size.append(np.interp(computed, spent, [0.0, *(getattr(c, name) for c in row)]))
         return more * float(np.interp(where, np.log(sizes), by_size))
 
     return added("send"), added("latency"), added("receive")

@@ -92,7 +92,8 @@ def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
 
 def _balancing(record: Record) -> float:
     """Seconds per iteration spent on looks and moves."""
-    ledgers = [x for x in (record.balance.ledgers if record.balance else ()) if x.iterations and not x.warmup]
+    every = record.balance.ledgers if record.balance else ()
+    ledgers = [x for x in every if x.iterations and not x.warmup]
     spent = [sum(o.look_seconds + o.move_seconds for o in x.looks) / x.iterations for x in ledgers]
     return mean(spent) if spent else 0.0
 

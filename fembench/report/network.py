@@ -64,8 +64,11 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
         blocking = network.blocking[k] if k < len(network.blocking) else None
         for number, m in enumerate(_shown(network)):
             switch = size(one.switch) if one.switch else "never"
-            head = [one.name, f"{switch}, PROVISIONAL" if disturbed else switch] if number == 0 else ["", ""]
-            rows.append([*head, size(m), *_costs(one, m), seconds(_total(blocking, m)) if blocking else None])
+            if disturbed:
+                switch = f"{switch}, PROVISIONAL"
+            head = ["", ""] if number else [one.name, switch]
+            total = seconds(_total(blocking, m)) if blocking else None
+            rows.append([*head, size(m), *_costs(one, m), total])
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")
     return f"{text}\n{more} more classes; --json shows all" if more > 0 else text

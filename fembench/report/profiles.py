@@ -98,7 +98,8 @@ def sizes_table(profile: Profile, host: int) -> str:
     rows = []
     for name, unit in {s.name: s.unit for s in mine}.items():
         scale, text = SCALES[unit]
-        wanted = [(level, everyone) for level in LEVELS] + [("memory", k) for k in counts if k < everyone]
+        wanted = [(level, everyone) for level in LEVELS]
+        wanted += [("memory", k) for k in counts if k < everyone]
         rows.append([name, text, *(_median(mine, name, level, k, scale) for level, k in wanted)])
     return f"{title}\n\n{table(heads, rows, align='ll' + 'r' * len(heads))}"
 

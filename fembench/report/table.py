@@ -200,7 +200,8 @@ class Table:
     def _repr_html_(self) -> str:
         """HTML for notebooks: title, values as text, note."""
         heads = "".join(f"<th>{escape(c.head)}</th>" for c in self.columns)
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(v)}</td>' for v in row)}</tr>" for row in self.shown())
+        cells = ("".join(f"<td>{escape(v)}</td>" for v in row) for row in self.shown())
+        rows = "".join(f"<tr>{row}</tr>" for row in cells)
         head = f"<b>{escape(self.title)}</b>" if self.title else ""
         body = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         return f"{head}{body}<p>{escape(self.note)}</p>"
@@ -231,7 +232,8 @@ def declared(
         @functools.wraps(rows_of)
         def made(*values: P.args, **named: P.kwargs) -> Table:
             rows = tuple(rows_of(*values, **named))
-            kept = [k for k, may in enumerate(optional) if not (may and all(missing(row[k]) for row in rows))]
+            empty = [all(missing(row[k]) for row in rows) for k in range(len(optional))]
+            kept = [k for k, may in enumerate(optional) if not (may and empty[k])]
             if len(kept) < len(heads):
                 rows = tuple(tuple(row[k] for k in kept) for row in rows)
             return Table(name, title, note, tuple(heads[k] for k in kept), rows)

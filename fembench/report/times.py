@@ -181,7 +181,9 @@ def levels(results: Iterable[Result]) -> Rows:
             computing, messages, waiting = np.median(each, axis=0)
             spent = float(computing.mean() + messages.mean() + waiting.mean())
             part = spent * r.record.solve.iterations / r.times[CG].mean
-            named = "mesh" if k == 0 else "rank 0" if k + 1 == len(records[0].solve.levels) else f"grid {k}"
+            last = k + 1 == len(records[0].solve.levels)
+            grid = "rank 0" if last else f"grid {k}"
+            named = grid if k else "mesh"
             means = float(computing.max()), float(messages.mean()), float(waiting.mean())
             yield *case_of(r), named, level.nodes, *means, part
 

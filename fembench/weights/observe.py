@@ -76,7 +76,8 @@ def pooled(records: Sequence[Record]) -> Observation:
             other = f"{record.id} ran on other hosts than {records[0].id}"
             raise InputError(f"{other}; only runs on the same hosts can be pooled")
     names = ("cells", "compute", "messages", "waiting", "total")
-    return Observation(seen[0].hosts, *(np.concatenate([getattr(o, name) for o in seen]) for name in names))
+    joined = (np.concatenate([getattr(o, name) for o in seen]) for name in names)
+    return Observation(seen[0].hosts, *joined)
 
 
 def run_seconds(records: Sequence[Record]) -> list[float]:

@@ -142,7 +142,10 @@ def speeds_from(
     planned = host_speeds(nodes).planned
     listed = {node.listed: planned[node.name] for node in nodes.first.nodes if node.name in planned}
     hosts = dataclasses.replace(there, speeds=listed, measured=NODES)
-    speeds = [next((s for n, s in listed.items() if same_host(n, name)), 0.0) for name in hosts_of(record)]
+    speeds = [
+        next((speed for known, speed in listed.items() if same_host(known, name)), 0.0)
+        for name in hosts_of(record)
+    ]
     if not all(speeds):
         return None
     return LearnedSpeeds(hosts, ",".join(f"{speed / sum(speeds):.9g}" for speed in speeds))

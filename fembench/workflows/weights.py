@@ -92,7 +92,8 @@ def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:
         there = ", ".join(
             sorted({f"{r.mesh.name} on {plural(r.case.placement.ranks, 'rank')}" for r in records})
         )
-        asked = " ".join([*([f"--mesh {mesh}"] if mesh else []), *([f"--ranks {ranks}"] if ranks else [])])
+        options = {"--mesh": mesh, "--ranks": ranks}
+        asked = " ".join(f"{option} {value}" for option, value in options.items() if value)
         raise InputError(f"{asked}: no such records; there are records of {there}")
     return found
 

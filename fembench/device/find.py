@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 
 from fembench.base.errors import InputError
@@ -36,20 +37,20 @@ def seen() -> list[DeviceName]:
 
 
 def _devices(kind: str) -> list[tuple[DeviceName, Open]]:
+    """A library that cannot be loaded, as without its driver, has no devices."""
+    found: list[tuple[DeviceName, Open]] = []
     if kind == "gpu" and find_spec("cupy"):
-        from fembench.device import cuda
+        with suppress(ImportError):
+            from fembench.device import cuda
 
-        found = [(cuda.named(k), _opener(cuda.CudaRuntime, k)) for k in range(cuda.count())]
-        if found:
-            return found
-    if find_spec("pyopencl"):
-        from fembench.device import opencl
+            found = [(cuda.named(k), _opener(cuda.CudaRuntime, k)) for k in range(cuda.count())]
+    if not found and find_spec("pyopencl"):
+        with suppress(ImportError):
+            from fembench.device import opencl
 
-        return [
-            (opencl.named(device), _opener(opencl.OpenCLRuntime, device))
-            for device in opencl.devices(gpus=kind == "gpu")
-        ]
-    return []
+            there = opencl.devices(gpus=kind == "gpu")
+            found = [(opencl.named(device), _opener(opencl.OpenCLRuntime, device)) for device in there]
+    return found
 
 
 def _opener(make: Callable[..., Runtime], which: object) -> Open:

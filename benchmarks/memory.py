@@ -95,8 +95,8 @@ def work(folder: Path) -> None:
     mesh, targets = Sliced(path), (1 / comm.size,) * comm.size
 
     def part() -> object:
-        cut = cut_slice(comm, mesh, read_slice(comm, mesh), targets)
-        return sliced_piece(comm, mesh, migrate(comm, mesh, cut))
+        cells = migrate(comm, mesh, cut_slice(comm, mesh, read_slice(comm, mesh), targets))  # as in a run
+        return sliced_piece(comm, mesh, cells)
 
     case = Case.of(mesh=str(path), ranks=comm.size, partitioner="rcb", problem="cantilever")
     whole = sum((path / f"{name}.npy").stat().st_size for name in ("nodes", "cells"))

@@ -110,7 +110,6 @@ def _block(
         piece,
         _sharing(mine, others, held, position, k, c, first),
         sub.restrained[held],
-        sub.prescribed[held],
         rows_in_space,
     )
     at_home = held[np.searchsorted(piece.global_nodes, block.global_nodes[: block.n_active])]

@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.boundary import fixed_dofs, local_load
+from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.extent import Extent
 from fembench.fem.material import Modulus
 from fembench.fem.materials import lame
 from fembench.fem.parts import check_parts, whole_mesh
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
-from fembench.fem.residual import internal_force
 from fembench.fem.survey import check, merge, survey
 from fembench.kernels.backend import kernels
 from fembench.kernels.numbering import rows_in_space
@@ -57,7 +56,6 @@ class Prepared:
     interface: Interface
     spec: ProblemSpec
     extent: Extent
-    load: F64  # (n_nodes, 3) unsummed external load
     rhs: F64  # (3 * n_active,) unsummed right-hand side, restrained dofs zero
     mesh: MeshFacts
     partition: PartitionFacts
@@ -163,8 +161,8 @@ def _prepare_piece(
     with span(tracer, INTERFACE):
         sharing = find_sharing(comm, piece.global_nodes)
         extent = _extent(comm, piece.x)
-        restrained, prescribed = fixed_dofs(spec, piece, extent)
-        sub, active = build_subdomain(piece, sharing, restrained, prescribed, rows_in_space)
+        restrained = fixed_dofs(spec, piece, extent)
+        sub, active = build_subdomain(piece, sharing, restrained, rows_in_space)
         del piece
         blocking = case.method.exchange == "blocking"
         interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
@@ -175,9 +173,8 @@ def _prepare_piece(
         mesh_facts = _mesh_facts(comm, origin, sub)
         part_facts = partition_facts(comm, case, sub, interface, origin.targets, cut)
     with span(tracer, ASSEMBLY):
-        load = local_load(spec, sub, extent)
-        rhs = _right_hand_side(spec, sub, load)
-    return Prepared(sub, interface, spec, extent, load, rhs, mesh_facts, part_facts)
+        rhs = right_hand_side(spec, sub, extent)[: sub.n_active].ravel()
+    return Prepared(sub, interface, spec, extent, rhs, mesh_facts, part_facts)
 
 
 def _where_needed(comm: Comm, case: Case, make: Callable[[], T]) -> T | None:
@@ -207,13 +204,6 @@ def _extent(comm: Comm, x: F64) -> Extent:
     comm.Allreduce(x.min(axis=0), lo, MIN)
     comm.Allreduce(x.max(axis=0), hi, MAX)
     return Extent(lo, hi)
-
-
-def _right_hand_side(spec: ProblemSpec, sub: Subdomain, load: F64) -> F64:
-    """f - A u_prescribed at free active dofs, flat."""
-    if np.any(sub.prescribed):
-        load = load - internal_force(sub.x, sub.cells, sub.element, *lame(spec, sub), sub.prescribed)
-    return np.where(sub.restrained, 0.0, load)[: sub.n_active].ravel()
 
 
 def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import Prepared
 from fembench.fem.accuracy import l2_squares
+from fembench.fem.boundary import local_load, prescribed
 from fembench.fem.materials import part_of
 from fembench.fem.problem import exact_solution
 from fembench.fem.residual import internal_force
@@ -63,7 +64,7 @@ class Solved:
     def u(self) -> F64:
         """(n_nodes, 3) displacement, prescribed values filled in."""
         sub = self.prepared.sub
-        u = sub.prescribed.copy()
+        u = prescribed(self.prepared.spec, sub, self.prepared.extent)
         free = ~sub.restrained[: sub.n_active]
         u[: sub.n_active][free] = self.x.reshape(-1, 3)[free]
         return u
@@ -84,10 +85,11 @@ def verify(solved: Solved) -> Verification:
     force = solved.force(u)
     rhs = interface.update(solved.prepared.rhs.copy())
     reactions = np.zeros(3)
-    comm.Allreduce(((force - solved.prepared.load) * sub.restrained).sum(axis=0), reactions, SUM)
+    load = local_load(solved.prepared.spec, sub, solved.prepared.extent)
+    comm.Allreduce(((force - load) * sub.restrained).sum(axis=0), reactions, SUM)
     return Verification(
         rhs_norm=_norm(interface, rhs),
-        true_residual=_norm(interface, interface.update(_free(sub, solved.prepared.load - force))),
+        true_residual=_norm(interface, interface.update(_free(sub, load - force))),
         symmetry=_symmetry(solved),
         positive=_positive(solved),
         rigid_body=_rigid_body(solved),

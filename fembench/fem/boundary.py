@@ -6,7 +6,7 @@ own cells and facets, nodal forces of the nodes that it owns; the neighbour sum
 completes them on shared nodes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -50,16 +50,29 @@ class Geometry(Nodes, Protocol):
     def cell_tags(self) -> Mapping[str, Mask]: ...  # (n_cells,) each
 
 
-def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> tuple[Mask, Array]:
-    """Prescribed dofs (n_nodes, 3), and their displacements (n_nodes, 3) in m, else 0."""
+def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> Mask:
+    """Which dofs are prescribed (n_nodes, 3)."""
     mask = np.zeros_like(geometry.x, dtype=bool)
+    for nodes, components, _ in _constrained(spec, geometry, extent):
+        mask[nodes[:, None], components] = True
+    return mask
+
+
+def prescribed(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> Array:
+    """(n_nodes, 3) the displacements of prescribed dofs in m, else 0."""
     values = np.zeros_like(geometry.x)
+    for nodes, components, u in _constrained(spec, geometry, extent):
+        values[nodes[:, None], components] = u[:, components]
+    return values
+
+
+def _constrained(
+    spec: ProblemSpec, geometry: Nodes, extent: Extent
+) -> Iterator[tuple[NDArray[np.intp], list[int], Array]]:
+    """Of each constraint: nodes (n,), components that it holds, displacements (n, 3)."""
     for constraint in spec.constraints:
         nodes = np.flatnonzero(selected(constraint.on, geometry.x, geometry.node_tags, extent))
-        components, u = _prescribed(constraint, geometry.x[nodes], extent)
-        mask[nodes[:, None], components] = True
-        values[nodes[:, None], components] = u[:, components]
-    return mask, values
+        yield (nodes, *_prescribed(constraint, geometry.x[nodes], extent))
 
 
 def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
@@ -75,31 +88,36 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
     for material, here in cells_by_material(spec, geometry):
         density = body_density(spec, material, extent)
         if density is not None:
-            f += _body_load(geometry, geometry.cells[here], density, constant=spec.body.field is None)
+            add = _add_body_load if spec.body.field else _add_weight
+            add(f, geometry, geometry.cells[here], density)
     return f
 
 
-def _body_load(geometry: Geometry, cells: Facets, density: Field, *, constant: bool) -> Array:
-    """f (n_nodes, 3) in N of the body force in these cells; a constant one by volumes."""
-    x, element = geometry.x, geometry.element
-    f = np.zeros((len(x), 1 if constant else 3))
+def _add_weight(f: Array, geometry: Geometry, cells: Facets, density: Field) -> None:
+    """Add to f (n_nodes, 3) in N a constant body force in these cells, by volumes."""
+    volumes = np.zeros((len(f), 1))
     for chunk in chunks(len(cells)):
         nodes = cells[chunk]
-        if constant:
-            scatter_add(f, nodes, shape_integral(x[nodes], element)[:, :, None])
-        else:
-            scatter_add(f, nodes, body_integral(x[nodes], element, density))
-    return f * density(x[:1]) if constant else f
+        scatter_add(volumes, nodes, shape_integral(geometry.x[nodes], geometry.element)[:, :, None])
+    for component, constant in zip(f.T, density(geometry.x[:1])[0]):
+        component += constant * volumes[:, 0]
+
+
+def _add_body_load(f: Array, geometry: Geometry, cells: Facets, density: Field) -> None:
+    """Add to f (n_nodes, 3) in N the body force in these cells."""
+    for chunk in chunks(len(cells)):
+        nodes = cells[chunk]
+        scatter_add(f, nodes, body_integral(geometry.x[nodes], geometry.element, density))
 
 
 def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
     """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: the rank's reduced load."""
-    mask, values = fixed_dofs(spec, geometry, extent)
     f = local_load(spec, geometry, extent)
+    values = prescribed(spec, geometry, extent)
     if values.any():
         moduli = lame(spec, geometry)
         f -= internal_force(geometry.x, geometry.cells, geometry.element, *moduli, values)
-    f[mask] = 0.0
+    f[fixed_dofs(spec, geometry, extent)] = 0.0
     return f
 
 

@@ -108,7 +108,7 @@ def _parts(
     radius = np.zeros(n_parts)
     np.maximum.at(radius, part, np.linalg.norm(arm, axis=1))
     modes = rigid_modes(arm / world.max(radius)[part][:, None], np.zeros(3))
-    fixed = fixed_dofs(spec, body, extent)[0][node]
+    fixed = fixed_dofs(spec, body, extent)[node]
     gram, n_fixed = _gram(part, modes, fixed & first[:, None], n_parts)
     # another part holds the node here, or, if not all ranks that hold the node hold it in this part, there
     common = (np.bincount(node)[node] > 1) | (holders < world.holders(numbers)[1][node])

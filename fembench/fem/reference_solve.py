@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.fem.boundary import fixed_dofs, right_hand_side
+from fembench.fem.boundary import fixed_dofs, prescribed, right_hand_side
 from fembench.fem.elements import element_stiffness
 from fembench.fem.material import Modulus
 from fembench.fem.materials import lame
@@ -36,8 +36,8 @@ def solve(spec: ProblemSpec, mesh: Mesh) -> Array:
 
     geometry = whole_mesh(spec, mesh)
     check_whole(spec, geometry)
-    fixed, u = fixed_dofs(spec, geometry, geometry.extent)
-    free = np.flatnonzero(~fixed)
+    u = prescribed(spec, geometry, geometry.extent)
+    free = np.flatnonzero(~fixed_dofs(spec, geometry, geometry.extent))
     f = right_hand_side(spec, geometry, geometry.extent).ravel()
     A = assembled(mesh.x, mesh.cells, mesh.element, *lame(spec, geometry))
     flat = u.ravel()

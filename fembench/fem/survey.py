@@ -42,7 +42,7 @@ def survey(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Survey:
     """The survey of this rank's nodes and facets."""
     items = _items(spec)
     near = [_nearest(on, geometry.x, extent) for on, _ in items]
-    fixed, _ = fixed_dofs(spec, geometry, extent)
+    fixed = fixed_dofs(spec, geometry, extent)
     own = fixed & geometry.owned_nodes[:, None]
     held = np.flatnonzero(own.any(axis=1))  # few: modes take 144 bytes a node
     return Survey(

@@ -95,7 +95,7 @@ def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
     spec = load_problem(problem)
     geometry = whole_mesh(spec, mesh)
     check_whole(spec, geometry)
-    return fixed_dofs(spec, geometry, geometry.extent)[0]
+    return fixed_dofs(spec, geometry, geometry.extent)
 
 
 def problem_of(case: Case) -> dict[str, Any]:

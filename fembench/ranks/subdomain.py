@@ -39,7 +39,6 @@ class Subdomain:
     owned_nodes: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest sharer
     sharers: NDArray[np.int32]  # (n_nodes,) ranks that hold the node
     restrained: NDArray[np.bool_]  # (n_nodes, 3)
-    prescribed: NDArray[np.float64]  # (n_nodes, 3) displacement of restrained dofs, metre; else 0
 
     @property
     def n_nodes(self) -> int:
@@ -64,12 +63,11 @@ def build_subdomain(
     piece: Piece,
     sharing: Sharing,
     restrained: NDArray[np.bool_],
-    prescribed: NDArray[np.float64],
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
-    """Number the nodes of a piece. Its cells, their numbers, its coordinates,
-    `restrained` and `prescribed` are reordered in place, so that no rank holds them
-    twice; the last two are (n_nodes, 3), and `prescribed` is 0 where a dof is free.
+    """Number the nodes of a piece. Its cells, their numbers, its coordinates and
+    `restrained`, (n_nodes, 3) in piece order, are reordered in place, so that no rank
+    holds them twice.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active
     node, keeping each within its range, so that neighbours come to lie near each other
@@ -89,8 +87,7 @@ def build_subdomain(
         moved = _inverse(move)
         order = order[moved]
         _reorder_rows(x, moved)
-    for values in (restrained, prescribed):
-        _reorder_rows(values, order)
+    _reorder_rows(restrained, order)
     position = _inverse(order)  # old -> new
     for column in cells.T:
         column[:] = position[column]
@@ -111,7 +108,6 @@ def build_subdomain(
         owned_nodes=sharing.owned[order],
         sharers=sharing.sharers[order],
         restrained=restrained,
-        prescribed=prescribed,
     )
     return sub, _active_sharing(sharing, position, n_active, sub)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from fem_meshes import ELEMENTS, distorted, parts_of
 
-from fembench.fem.boundary import body_density, fixed_dofs, local_load, right_hand_side
+from fembench.fem.boundary import body_density, fixed_dofs, local_load, prescribed, right_hand_side
 from fembench.fem.elements import body_integral, scatter_add
 from fembench.fem.extent import extent_of
 from fembench.fem.fields import manufactured_body_force
@@ -33,9 +33,9 @@ def prepared(spec, element="tet4", **options):
 @pytest.mark.row("004:2.1")
 def test_the_corner_load_clamps_a_face_and_loads_one_vertex():
     geometry, extent = prepared(CORNER_LOAD)
-    mask, values = fixed_dofs(CORNER_LOAD, geometry, extent)
+    mask = fixed_dofs(CORNER_LOAD, geometry, extent)
     np.testing.assert_array_equal(mask, np.repeat((geometry.x[:, 0] == 0)[:, None], 3, axis=1))
-    assert not values.any()
+    assert not prescribed(CORNER_LOAD, geometry, extent).any()
     f = local_load(CORNER_LOAD, geometry, extent)
     loaded = np.flatnonzero(f.any(axis=1))
     np.testing.assert_array_equal(geometry.x[loaded], [[1.0, 0.5, 1.0]])
@@ -59,13 +59,13 @@ def test_a_traction_adds_up_to_its_area_and_acts_on_the_far_face_alone(element):
 
 def test_rollers_hold_one_component_each():
     geometry, extent = prepared(BAR)
-    mask, _ = fixed_dofs(BAR, geometry, extent)
+    mask = fixed_dofs(BAR, geometry, extent)
     np.testing.assert_array_equal(mask, np.isclose(geometry.x, 0.0))
 
 
 def test_the_whole_boundary_takes_the_values_of_the_field():
     geometry, extent = prepared(PATCH)
-    mask, values = fixed_dofs(PATCH, geometry, extent)
+    mask, values = fixed_dofs(PATCH, geometry, extent), prescribed(PATCH, geometry, extent)
     x = geometry.x
     on_side = np.any(np.isclose(x, 0) | np.isclose(x, [1, 0.5, 1]), axis=1)
     np.testing.assert_array_equal(mask.all(axis=1), on_side)
@@ -83,7 +83,7 @@ def test_of_two_constraints_on_one_dof_the_later_holds():
         )
     )
     geometry, extent = prepared(spec)
-    mask, values = fixed_dofs(spec, geometry, extent)
+    mask, values = fixed_dofs(spec, geometry, extent), prescribed(spec, geometry, extent)
     edge = np.isclose(geometry.x[:, :2], 0).all(axis=1)
     np.testing.assert_array_equal(values[edge], np.tile([1.0, 2.0, 0.0], (edge.sum(), 1)))
     assert not mask[:, 2].any()
@@ -91,7 +91,7 @@ def test_of_two_constraints_on_one_dof_the_later_holds():
 
 def test_the_right_hand_side_is_zero_on_prescribed_dofs_and_carries_their_displacements_elsewhere():
     geometry, extent = prepared(PATCH)
-    mask, _ = fixed_dofs(PATCH, geometry, extent)
+    mask = fixed_dofs(PATCH, geometry, extent)
     f = right_hand_side(PATCH, geometry, extent)
     assert not f[mask].any()
     assert np.abs(f[~mask]).max() > 0
@@ -170,11 +170,10 @@ def test_the_loads_of_the_parts_add_up_to_those_of_the_whole_and_each_prescribes
         expected = load(spec, whole, whole.extent)
         found = summed(parts, [load(spec, p, extent) for p in parts], len(whole.x))
         np.testing.assert_allclose(found, expected, atol=1e-12 * max(np.abs(expected).max(), 1e-300))
-    mask, values = fixed_dofs(spec, whole, whole.extent)
-    for part in parts:
-        own_mask, own_values = fixed_dofs(spec, part, whole.extent)
-        np.testing.assert_array_equal(own_mask, mask[part.global_nodes])
-        np.testing.assert_array_equal(own_values, values[part.global_nodes])
+    for found in (fixed_dofs, prescribed):
+        expected = found(spec, whole, whole.extent)
+        for part in parts:
+            np.testing.assert_array_equal(found(spec, part, whole.extent), expected[part.global_nodes])
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))

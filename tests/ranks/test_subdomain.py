@@ -26,7 +26,7 @@ def built(reorder=rows_in_space):
     piece = Piece("hex8", x, cells.copy(), np.arange(n), np.arange(len(cells)), {}, {})
     sharing = Sharing((1,), (shared,), np.where(top, 2, 1).astype(np.int32), np.ones(n, bool))
     held = np.repeat(z[:, None] == 0, 3, axis=1)
-    return build_subdomain(piece, sharing, held, np.zeros((n, 3)), reorder)
+    return build_subdomain(piece, sharing, held, reorder)
 
 
 @pytest.mark.row("004:F4")

@@ -23,7 +23,7 @@ OPTIONS = """
 records RECORD+: records, folders of records, a machine profile, or a weights file
 --rule time|rate|comm|tasks: how shares follow from measurements (default: time; rate for a machine profile)
 -o, --output FILE: write the weights (JSON)
---export metis|hostfile|shares: print the shares in the format of another program
+--export metis|shares: print the shares in the format of another program
 --json: print the weights as JSON instead of a table
 
 [which records]

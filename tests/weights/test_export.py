@@ -1,9 +1,8 @@
 import pytest
 
-from fembench.base.errors import InputError
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights
-from fembench.weights.export import hostfile, metis, plain
+from fembench.weights.export import metis, plain
 
 
 def weights(shares, hosts=None):
@@ -32,12 +31,6 @@ def test_each_format_says_shares_as_its_program_reads_them(write, shares, text):
 def test_shares_in_the_file_of_metis_sum_to_one():
     lines = metis(weights([1 / 7] * 7)).splitlines()
     assert sum(float(line.split("=")[1]) for line in lines) == pytest.approx(1, abs=1e-8)
-
-
-def test_a_host_file_has_slots_in_the_order_of_ranks_and_cannot_say_that_they_alternate():
-    assert hostfile(weights([0.25] * 4, ["b", "b", "b", "a"])) == "b slots=3\na slots=1\n"
-    with pytest.raises(InputError, match="not consecutive"):
-        hostfile(weights([0.25] * 4, ["a", "b", "a", "b"]))
 
 
 def test_plain_shares_are_read_back_by_the_option_of_a_run():

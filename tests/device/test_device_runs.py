@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import fembench
 from fembench.device import find
@@ -11,6 +13,11 @@ from fembench.errors import InputError
 from fembench.methods.devices import device_by_rank
 from fembench.model.workload import workload
 from fembench.records.case import new_case
+from fembench.records.store import load
+from fembench.records.validity import judge
+from fembench.report.roofline import held_in, partly_cached
+from fembench.weights.make import by_time
+from fembench.weights.trail import Trail, without_weakest
 
 needs_opencl = pytest.mark.skipif(
     "pyopencl" not in find.libraries(),
@@ -86,6 +93,33 @@ def test_ranks_on_cores_import_nothing_of_devices():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+GPU = Path(__file__).parents[2] / "results/reference/gpu"
+RECORDS = sorted(GPU.glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_record_of_a_gpu_is_valid_and_no_cache_of_its_host_holds_the_matrix(path):
+    record = load(path)
+    assert judge(record).status == "VALID"
+    assert "H100" in record.environment.devices[0].name
+    tiny = (1000,) * record.case.placement.ranks
+    for solve in (record.solve, structs.replace(record.solve, matrix_bytes=tiny)):
+        one = structs.replace(record, solve=solve)
+        assert held_in(one) == ""
+        assert not partly_cached(one)
+
+
+def test_a_rank_that_is_left_out_takes_its_device_along():
+    record = load(next(path for path in RECORDS if "-p16-" in path.name))
+    weights = by_time([record])
+    trail = Trail(rounds=[(record, weights)], tried=[(weights, record)])
+    left = without_weakest(record.case.with_(shares=""), trail)
+    assert left is not None
+    assert left.host == ""
+    assert left.owner != "rank 0"
+    assert left.case.devices == ("gpu", *["cpu"] * 14)
 
 
 @pytest.fixture

@@ -134,6 +134,15 @@ def lasting(rank, clock, *works, phase=SPMV_INTERIOR, after=(), held=0.0):
     return found
 
 
+def test_the_time_of_a_device_is_stretched_though_its_rank_waits(clock):
+    rank = slow(0.5, 1.0, on_device=True)
+    begin = clock.wall
+    rank.begin(SPMV_INTERIOR)
+    clock.work(0.0, held=0.004)  # no processor time
+    rank.end(SPMV_INTERIOR)
+    assert (clock.wall - begin) * 1e-9 == pytest.approx(0.008, rel=1e-3)
+
+
 def test_the_least_that_the_same_work_took_is_stretched(clock):
     rank = slow(0.5, 2.0)
     found = lasting(rank, clock, 0.004, 0.006, 0.003, 0.004, after=(CG, ALLREDUCE))

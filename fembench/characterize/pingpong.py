@@ -87,10 +87,12 @@ class Side:
         self.comm.Recv(EMPTY, self.partner, CONTROL)
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
-    def ping(self, m: int, count: int, before: Callable[[], object] | None = None) -> Times:
+    def ping(self, m: int, count: int, before: Callable[[], object] | None = None, back: int = 0) -> Times:
         """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each
-        of them: by default, a request to the partner."""
-        comm, partner, out, into = self.comm, self.partner, self.out[m], self.into[m]
+        of them: by default, a request to the partner. The reply has `back` bytes; 0: as
+        many."""
+        comm, partner = self.comm, self.partner
+        out, into = self.out[m], self.into[back or m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
         before = before or self.request
         for k in range(count):
@@ -107,9 +109,11 @@ class Side:
             found[k] = t1 - t0, t3 - t2, t3 - t0
         return found
 
-    def pong(self, m: int, count: int) -> Times:
-        """(count, 2) Os and Or in ns on the side that returns the messages."""
-        comm, partner, out, into = self.comm, self.partner, self.out[m], self.into[m]
+    def pong(self, m: int, count: int, back: int = 0) -> Times:
+        """(count, 2) Os and Or in ns on the side that returns the messages, with `back`
+        bytes; 0: as many."""
+        comm, partner = self.comm, self.partner
+        out, into = self.out[back or m], self.into[m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
         for k in range(count):
             self.ready()

@@ -7,6 +7,7 @@ which messages hardly count.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
+from fembench_studies.programs.partners import TRIP
 from fembench_studies.programs.real_messages import error_percent
 from fembench_studies.programs.record import AppRecord, unfit
 
@@ -98,7 +100,7 @@ def _refused(record: AppRecord, messages: float) -> str:
     case = record.case
     each = messages / sum(case.host[a] != case.host[b] for a, b in case.edges)
     if each >= SHORT:
-        return _uncached(record)
+        return _uncached(record) or _scattered(record)
     return (
         f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, about 1 µs per task, is not "
         f"predicted (expected messages of {seconds(SHORT)} or more)"
@@ -107,16 +109,29 @@ def _refused(record: AppRecord, messages: float) -> str:
 
 def _uncached(record: AppRecord) -> str:
     """Why messages inside a host are too long to be predicted; "" if they are not. A
-    rank reads one buffer and writes another."""
-    m, placed = record.case.n_bytes, record.environment.rank_host
-    ends = {(placed[record.case.host[a]], placed[record.case.host[b]]) for a, b in record.case.edges}
-    caches = [record.environment.hosts[a].caches.get("L2", 0) for a, b in ends if a == b]
+    rank writes one buffer, and reads one of each rank that sends to it."""
+    m, placed, case = record.case.n_bytes, record.environment.rank_host, record.case
+    ends = {(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]}
+    inside = {(p, q) for p, q in ends if placed[p] == placed[q]}
+    caches = [record.environment.hosts[placed[q]].caches.get("L2", 0) for _, q in inside]
     least = min(filter(None, caches), default=0)
-    if not least or 2 * m < least:
+    buffers = 1 + max(Counter(q for _, q in inside).values(), default=1)
+    if not least or buffers * m < least:
         return ""
     return (
-        f"{REFUSED}: two buffers of {size(m)} do not fit in an L2 cache of {size(least)}; the time of such a "
-        "message depends on where its buffers lie in memory"
+        f"{REFUSED}: {buffers} buffers of {size(m)} do not fit in an L2 cache of {size(least)}; the time of "
+        "such a message depends on where its buffers lie in memory"
+    )
+
+
+def _scattered(record: AppRecord) -> str:
+    """Why messages vary too much to be predicted; "" if they do not, or it is unknown."""
+    low, high = record.predicted.terms.get(TRIP, (0.0, 0.0)) if record.predicted else (0.0, 0.0)
+    if high - low <= MESSAGES / 100 * (high + low):
+        return ""
+    return (
+        f"{REFUSED}: round trips of {size(record.case.n_bytes)} just before took {seconds(low)} "
+        f"to {seconds(high)}, depending on where their buffers lay in memory"
     )
 
 

@@ -26,6 +26,7 @@ from fembench_studies.programs import farm, graphs
 from fembench_studies.programs.calibrate import NOTHING, calibrate, learn
 from fembench_studies.programs.compute import Worker, worker_of
 from fembench_studies.programs.kernels import KERNELS
+from fembench_studies.programs.partners import TRIP, round_trips
 from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
 from fembench_studies.programs.user_task import computed_again, is_code, same_code
 from fembench_studies.programs.verified import verified
@@ -87,6 +88,8 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     if job.calibrate:
         calls = bool(case.calls)
         found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, calls=calls)
+        if calls:
+            found.samples[TRIP] = round_trips(comm, case)
     else:
         learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls else None

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fembench.characterize.pingpong import MESSAGE
 from fembench.ranks.comm import Comm
 
+MESSAGE = 1  # tag
 BySize = dict[int, list[float]]  # bytes -> seconds
 
 

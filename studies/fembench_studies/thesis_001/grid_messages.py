@@ -36,7 +36,7 @@ H_LAWS: dict[str, tuple[str, float, Callable[[Row], float]]] = {  # law -> (tabl
 }
 
 SIZES = ",".join(str(8 << k) for k in range(20))  # 8 B to 4 MiB, the messages of fork and join
-MOST_RANKS = 9  # hosts of fork and join
+MOST_RANKS = 4  # of fork and join
 TRIES = 3  # of measurements that others disturb
 LARGE, MODES = 1 << 17, 5.0  # bytes; per cent by which the ways of sending may differ from there on
 CALIBRATED = 180.0  # seconds that a calibration may take (Herai 2005)

@@ -27,7 +27,7 @@ from fembench_studies.study import wanted
 from fembench_studies.thesis_001.grid_plan import printed
 
 MAKESPAN_ROW, MESSAGES_ROW = range(2)
-MOST = {"ring": 3, "fork": 9, "join": 9}  # hosts in the thesis
+MOST = {"ring": 3, "fork": 4, "join": 4}  # ranks
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Real:
 
 
 CALLS: tuple[Calls, ...] = ("isend", "send")
-SIZES = (1 << 16, 1 << 18, 3 << 17, 1 << 19, 1 << 21, 1 << 22)  # bytes
+SIZES = (1 << 10, 1 << 16, 1 << 17, 1 << 18, 3 << 17, 1 << 19, 1 << 21, 1 << 22)  # bytes
 RUNS = tuple(Real(*each) for each in itertools.product(KINDS, SIZES, CALLS))
 LIKE = {  # run of the thesis: its table and row
     ("ring", 1 << 16, "isend"): ("table_4_25", 0),

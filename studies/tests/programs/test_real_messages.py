@@ -1,20 +1,24 @@
 """Rings, fork and join predicted from a planted network, with runs that follow the prediction or not."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
 from planted_calibration import planted_calibration
 from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
+from fembench.ranks.comm import MAX
 from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
 from fembench_studies.attempts import Attempts
 from fembench_studies.programs import compared_messages, real_messages
 from fembench_studies.programs.compared_messages import compared
 from fembench_studies.programs.kept import ProgramRuns
+from fembench_studies.programs.partners import PLACES, TRIP, TRIPS, WARM, partners, round_trips
 from fembench_studies.programs.real_messages import case_of_messages, promise
 from fembench_studies.thesis_001 import grid_messages, grid_real, grid_study
 
@@ -50,8 +54,14 @@ def sized_case(kind, ranks, calls):
     return case_of_messages(kind, ranks, calls, n_bytes=65536, units=SIZE)
 
 
-def calibration(case):
-    return planted_calibration(case, {"round": ((0.9 * UNIT, UNIT, 1.1 * UNIT),) * case.ranks}, {})
+def calibration(case, factor=1.0, spread=0.1):
+    """Messages take `factor` times as long as the profile says; their round trips vary
+    by `spread`."""
+    message = 1.5 * BLOCKED if case.calls == "send" else OS + LATENCY + OR  # the small one back, too
+    trips = tuple((factor + 1) * message * (1 + spread * k) for k in (-1, -0.9, 0, 0.9, 1))
+    between = tuple(trips if rank in partners(case) else () for rank in range(case.ranks))
+    rounds = ((0.9 * UNIT, UNIT, 1.1 * UNIT),) * case.ranks
+    return planted_calibration(case, {"round": rounds, TRIP: between}, {})
 
 
 def ran(case, before, messages, noise=0.001, repetitions=20):
@@ -88,7 +98,7 @@ def ran(case, before, messages, noise=0.001, repetitions=20):
         ("join", "send", 2, 8 * BLOCKED + COLD),
     ],
 )
-def test_messages_are_predicted_from_the_profile_alone(kind, calls, tasks, messages):
+def test_messages_are_predicted_from_the_profile(kind, calls, tasks, messages):
     case = sized_case(kind, 3, calls)
     before = promise(case, calibration(case), profile(), "machine.json")
     assert before.terms["messages"][0] == pytest.approx(messages)
@@ -96,7 +106,88 @@ def test_messages_are_predicted_from_the_profile_alone(kind, calls, tasks, messa
     assert before.low < before.terms["makespan"][0] < before.high
     other = promise(case, calibration(case), profile(latency=2 * LATENCY), "machine.json")
     longer = 3 * LATENCY if (kind, calls) == ("ring", "isend") else 0.0
-    assert other.terms["makespan"][0] - before.terms["makespan"][0] == pytest.approx(longer)
+    assert other.terms["profile"][0] - before.terms["profile"][0] == pytest.approx(longer)
+
+
+@pytest.mark.parametrize("kind", ["ring", "fork", "join"])
+def test_messages_take_as_much_longer_as_those_just_before(kind):
+    case = sized_case(kind, 3, "isend")
+    usual, slow = (promise(case, calibration(case, by), profile(), "") for by in (1.0, 1.3))
+    assert slow.terms["messages"][0] == pytest.approx(1.3 * usual.terms["messages"][0])
+    assert slow.terms["profile"] == usual.terms["profile"] == usual.terms["messages"]
+    pair = list(calibration(case).samples[TRIP])
+    pair[1] = calibration(case, 1.6).samples[TRIP][1]  # a third of the ring, half of the others
+    mixed = msgspec.structs.replace(
+        calibration(case), samples=calibration(case).samples | {TRIP: tuple(pair)}
+    )
+    share = {"ring": 1 / 3, "fork": 1 / 2, "join": (4 * OR + COLD) / (8 * OR + COLD)}[kind]
+    found = promise(case, mixed, profile(), "").terms["messages"][0]
+    assert found == pytest.approx((1 + 0.6 * share) * usual.terms["messages"][0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs"), [("ring", {0: 1, 1: 2, 2: 0}), ("fork", {1: 0, 2: 0}), ("join", {1: 0, 2: 0})]
+)
+def test_ranks_time_messages_with_their_partners_of_the_program(kind, pairs):
+    assert partners(sized_case(kind, 3, "isend")) == pairs
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank", "done"),
+    [
+        ("ring", 1, [("pong", 0, 65536, 8), ("ping", 2, 65536, 8)]),
+        ("fork", 0, [("pong", 1, 8, 65536), ("pong", 2, 8, 65536)]),
+        ("fork", 2, [("ping", 0, 8, 65536)]),
+        ("join", 0, [("pong", 1, 65536, 8), ("pong", 2, 65536, 8)]),
+        ("join", 2, [("ping", 0, 65536, 8)]),
+    ],
+)
+def test_timed_messages_go_in_the_direction_of_the_program_and_partners_take_turns(
+    kind, rank, done, monkeypatch
+):
+    calls, places = [], []
+
+    class PlantedSide:
+        def __init__(self, comm, partner, sizes, mode):
+            assert sorted(sizes) == [8, 65536]
+            self.partner, self.out, self.into = partner, object(), object()
+
+        def renew(self):
+            self.out, self.into = object(), object()
+            places.append((self.out, self.into))
+
+        def called(self, what, m, back):
+            assert (self.out, self.into) == places[-1]  # the same buffers for all partners
+            trip = sum(each[0] == what for each in calls) % (WARM + TRIPS)
+            calls.append((what, self.partner, m, back))
+            return np.array([[0, 0, 1000 if trip >= WARM else 9000]])
+
+        def ping(self, m, count, back):
+            return self.called("ping", m, back)
+
+        def pong(self, m, count, back):
+            return self.called("pong", m, back)
+
+    monkeypatch.setattr("fembench_studies.programs.partners.Side", PlantedSide)
+    comm = SimpleNamespace(rank=rank, bcast=lambda value: value)
+    found = round_trips(comm, sized_case(kind, 3, "isend"))
+    assert len(places) == PLACES[1]
+    assert calls == done * (PLACES[1] * (WARM + TRIPS))
+    times = PLACES[1] if any(what == "ping" for what, *_ in done) else 0
+    assert found == pytest.approx([1e-6] * times)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("kind", ["ring", "fork", "join"])
+@pytest.mark.parametrize("calls", ["isend", "send"])
+def test_every_rank_with_a_partner_times_a_message_at_each_place_of_its_buffers(kind, calls, comm):
+    if comm.size < 2:
+        return
+    found = round_trips(comm, sized_case(kind, comm.size, calls))
+    places = comm.allreduce(len(found), MAX)
+    assert PLACES[0] <= places <= PLACES[1]
+    assert len(found) == (places if kind == "ring" or comm.rank else 0)
+    assert all(0 < took < 1 for took in found)
 
 
 def test_messages_that_wait_for_their_receiver_leave_a_child_one_after_the_other():
@@ -190,7 +281,7 @@ def test_a_profile_that_others_disturbed_does_not_test_the_prediction():
     ("n_bytes", "messages", "reason"),
     [
         (1 << 19, 1e-3, ""),
-        (1 << 20, 1e-3, "two buffers of 1 MiB do not fit in an L2 cache of 2 MiB"),
+        (1 << 20, 1e-3, "2 buffers of 1 MiB do not fit in an L2 cache of 2 MiB"),
         (1 << 19, 1e-5, "a message takes 3.33 µs; the program's own loop"),
     ],
 )
@@ -198,13 +289,36 @@ def test_messages_that_leave_the_cache_and_short_ones_are_refused(n_bytes, messa
     case = msgspec.structs.replace(sized_case("ring", 3, "isend"), n_bytes=n_bytes, size=1)
     before = promise(case, calibration(case), profile(), "machine.json")
     before = msgspec.structs.replace(before, terms=before.terms | {"messages": (messages,) * 2})
-    made = ran(case, before, 3e-3)
-    (host,) = made.environment.hosts
-    host = msgspec.structs.replace(host, caches={"L2": 1 << 21})
-    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=(host,)))
+    made = with_cache(ran(case, before, 3e-3), 1 << 21)
     for one in compared(made):
         assert one.reason.startswith("refused: " + reason if reason else "")
         assert bool(one.reason) == bool(reason)
+
+
+@pytest.mark.parametrize(("spread", "refused"), [(0.14, False), (0.16, True)])
+def test_messages_that_depend_on_the_place_of_their_buffers_are_refused(spread, refused):
+    case = msgspec.structs.replace(sized_case("ring", 3, "isend"), size=1)
+    before = promise(case, calibration(case, spread=spread), profile(), "machine.json")
+    for one in compared(ran(case, before, before.terms["messages"][0])):
+        assert one.reason.startswith("refused: round trips of 64 KiB just before took ") == refused
+        assert bool(one.reason) == refused
+
+
+def test_a_join_reads_a_buffer_of_every_rank_that_sends_to_it():
+    for kind, reason in (("ring", ""), ("fork", ""), ("join", "refused: 3 buffers of 768 KiB do not fit")):
+        case = msgspec.structs.replace(sized_case(kind, 3, "send"), n_bytes=3 << 18, size=1)
+        before = promise(case, calibration(case), profile(), "machine.json")
+        made = with_cache(ran(case, before, before.terms["messages"][0]), 1 << 21)
+        assert compared(made)[1].reason.startswith(reason)
+        assert bool(compared(made)[1].reason) == bool(reason)
+
+
+def with_cache(record, n_bytes):
+    """The record of a host with an L2 cache of so many bytes."""
+    (host,) = record.environment.hosts
+    host = msgspec.structs.replace(host, caches={"L2": n_bytes})
+    environment = msgspec.structs.replace(record.environment, hosts=(host,))
+    return msgspec.structs.replace(record, environment=environment)
 
 
 def test_a_profile_that_cannot_tell_is_refused():
@@ -215,8 +329,10 @@ def test_a_profile_that_cannot_tell_is_refused():
     with pytest.raises(InputError, match="does not say how long messages take after computing; repeat"):
         promise(case, calibration(case), old, "")
     other = msgspec.structs.replace(calibration(case), samples={"unit": ()})
-    with pytest.raises(InputError, match="no rounds of work on 3 ranks"):
-        promise(case, other, profile(), "")
+    larger = calibration(msgspec.structs.replace(case, n_bytes=2 * case.n_bytes))
+    for wrong in (other, larger):
+        with pytest.raises(InputError, match="no rounds of work or no messages of 64 KiB on 3 ranks"):
+            promise(case, wrong, profile(), "")
     with pytest.raises(InputError, match="take no time"):
         promise(case, calibration(case), profile(latency=-1.0), "")
     wide = case_of_messages("ring", 4, "isend", n_bytes=64)

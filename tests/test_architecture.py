@@ -74,12 +74,18 @@ def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path):
+    """All nodes of a module, found once for all tests."""
+    return list(ast.walk(tree(path)))
+
+
 THESES = re.compile(r"(?<![a-z])thes[ie]s|seed[ _-]?00\d", re.IGNORECASE)
 
 
 def imports(path):
     """Full names of all that a module imports, wherever in it."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -143,7 +149,7 @@ IMPORT_PATH = re.compile(r"fembench(\.[a-z_]\w*)+(:[\w.]+)?")
 
 def paths_in_strings(path):
     """The import paths that a module spells as text: "fembench.room.module:name", name optional."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and IMPORT_PATH.fullmatch(text):
             yield text
@@ -224,7 +230,7 @@ def test_the_product_knows_studies_by_their_entry_points_only():
 
 def test_the_studies_name_ever_fewer_things_of_the_product_that_are_not_public():
     """`import fembench` and fembench.errors are public. Whoever needs a name less lowers the number."""
-    parts = (node for path in STUDIES.rglob("*.py") for node in ast.walk(tree(path)))
+    parts = (node for path in STUDIES.rglob("*.py") for node in nodes(path))
     taken = {
         (node.module, alias.name)
         for node in parts
@@ -244,11 +250,11 @@ def test_functions_below_the_command_line_take_values():
 def test_only_programs_end_the_process():
     """So that no function of `import fembench` raises SystemExit."""
     for path in (p for p in ROOT.rglob("*.py") if p.relative_to(ROOT).parts[0] != "cli"):
-        functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
         for node in (part for function in functions for part in ast.walk(function)):
-            ends = isinstance(node, ast.Raise | ast.Attribute) and ast.unparse(node)
-            assert ends != "sys.exit", f"{where(path)}:{node.lineno}"
-            assert not str(ends).startswith("raise SystemExit"), f"{where(path)}:{node.lineno}"
+            may_end = isinstance(node, ast.Raise) or getattr(node, "attr", "") == "exit"
+            ends = ast.unparse(node) if may_end else ""
+            assert not ends.startswith(("sys.exit", "raise SystemExit")), f"{where(path)}:{node.lineno}"
 
 
 def test_product_code_does_not_know_theses():
@@ -262,10 +268,7 @@ def test_product_code_does_not_know_theses():
 
 def test_no_class_name_occurs_twice():
     names = Counter(
-        node.name
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef)
+        node.name for path in ROOT.rglob("*.py") for node in nodes(path) if isinstance(node, ast.ClassDef)
     )
     assert [name for name, times in names.items() if times > 1] == []
 
@@ -307,11 +310,10 @@ def test_a_name_of_a_module_means_one_thing():
 
 def test_phases_are_spelled_in_their_list_and_nowhere_else():
     for path in (p for p in ROOT.rglob("*.py") if where(p) != "records/phases"):
-        nodes = list(ast.walk(tree(path)))
-        spelled = {node.value for node in nodes if isinstance(node, ast.Constant)} & SPELLED
+        spelled = {node.value for node in nodes(path) if isinstance(node, ast.Constant)} & SPELLED
         assert not spelled, f"{where(path)} spells {spelled}; use the numbers and NAMES of records/phases.py"
         if where(path).split("/")[0] not in FACTS:
-            found = {value for node in nodes for value in looked_up(node)} & set(NAMES)
+            found = {value for node in nodes(path) for value in looked_up(node)} & set(NAMES)
             assert not found, f"{where(path)} looks up {found}; use records/phases.py"
 
 
@@ -333,7 +335,7 @@ def raw_times(node):
 
 def test_times_leave_a_record_through_one_door():
     for path in (p for p in ROOT.rglob("*.py") if not {where(p), where(p).split("/")[0]} & TIMING):
-        found = {name for node in ast.walk(tree(path)) for name in raw_times(node)}
+        found = {name for node in nodes(path) for name in raw_times(node)}
         assert not found, f"{where(path)} uses {found}; use Times(record)"
 
 
@@ -367,8 +369,7 @@ def test_a_process_that_starts_ranks_does_not_load_mpi4py():
 def test_assertions_in_the_package_only_narrow_types():
     """So that python -O, which drops them, changes nothing."""
     for path in ROOT.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in nodes(path):
             assert not (isinstance(node, ast.Name) and node.id == "__debug__"), where(path)
             if isinstance(node, ast.Assert):
                 text = ast.unparse(node.test)

@@ -23,8 +23,6 @@ class Grids:
 
     blocks: int = 27  # 3x3 blocks of a matrix per node, each pair of nodes once in memory
     block_bytes: int = 40  # nine numbers in single precision, and an index
-    small: int = SMALL_LEVEL
-    coarsest: int = COARSEST_LEVEL
 
     @property
     def product(self) -> Work:
@@ -36,9 +34,9 @@ class Grids:
         solved directly), for a mesh and a part of so many nodes."""
         shared: list[float] = []
         small: list[float] = []
-        while len(small) < 2 or small[-1] > self.coarsest:
+        while len(small) < 2 or small[-1] > COARSEST_LEVEL:
             mesh, part = _halved(mesh), _halved(part)
-            if small or mesh <= self.small:
+            if small or mesh <= SMALL_LEVEL:
                 small.append(mesh)
             else:
                 shared.append(part)

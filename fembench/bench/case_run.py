@@ -4,11 +4,9 @@ What a rank imports before its clock runs, so that no phase contains an import.
 
 Energies and fingerprints that come with fembench, so that a first run has a reference.
 
-references.json is written by scripts/make_references.py: a direct solve, independent
-of the solver that is timed, for the small presets; CG to 1e-13 for the larger ones;
-and, for some numbers of iterations, what CG has reached after them, element by
-element. The key is the content of the mesh and of the problem, and the fixed work, so
-a changed preset has no reference.
+references.json is written by scripts/make_references.py: a direct solve for the small
+presets, CG to 1e-13 for the larger ones and, element by element, after some numbers of
+iterations. The key is the content of mesh and problem, and the fixed work.
 
 The whole solution of a run, for ParaView; on request, as it grows with the mesh.
 """

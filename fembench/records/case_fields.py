@@ -1,7 +1,6 @@
 """The fields of a case. Each is declared here: type, default, `Option`.
 
-The command line, campaign files, comparisons, reports and the documentation are derived
-from these declarations, so a new field is added here and where it is used.
+Command line, campaign files, comparisons, reports and documentation follow from it.
 """
 
 from typing import Annotated, Literal

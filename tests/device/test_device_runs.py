@@ -144,19 +144,25 @@ def test_a_record_names_the_device_of_every_rank(quick):
     assert [rule for rule in rules if rule.id != "B3" and rule.ok is False] == []
 
 
+BUSY = 10.0  # percent of the CPU time that others use, above which times say nothing
+
+
 @needs_opencl
 @pytest.mark.slow
+@pytest.mark.alone
 def test_shares_of_a_mixed_run_follow_the_speeds_and_the_answer_does_not(quick):
-    """A device of four times the speed of a core, emulated: four fifths of the cells are its share."""
+    """A device of four times the speed of a core, emulated: its share is four fifths."""
     alone = fembench.run("m3", iterations=60, **quick)
     mixed = {"ranks": 2, "device": "opencl,cpu", "emulate": "1,0.25", "dilate": 4, "iterations": 60}
-    equal = fembench.run("m3", **mixed, **quick)
-    found = fembench.shares(equal)
-    assert found.ranks[0].share == pytest.approx(0.8, rel=0.03)
-    (weighted,) = fembench.run(
-        "m3", shares=f"{found.ranks[0].share}:{found.ranks[1].share}", **mixed, **quick
-    )
+    equal = [*(fembench.run("m3", sets=5, **mixed, **quick)[0] for _ in range(3))]
+    found = by_time(equal)
+    shares = f"{found.ranks[0].share}:{found.ranks[1].share}"
+    (weighted,) = fembench.run("m3", shares=shares, **mixed, **quick)
     assert weighted.reference.source == alone[0].id
     same = [rule for rule in weighted.verdict.rules if rule.id in ("A4", "A5")]
     assert same
     assert all(rule.ok for rule in same)
+    others = max(record.environment.hosts[0].others_percent for record in equal)
+    if others > BUSY:
+        pytest.skip(f"other programs used {others:.0f} % of the CPU time")
+    assert found.ranks[0].share == pytest.approx(0.8, rel=0.03)

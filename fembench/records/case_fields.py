@@ -1,7 +1,4 @@
-"""The fields of a case. Each is declared here: type, default, `Option`.
-
-Command line, campaign files, comparisons, reports and documentation follow from it.
-"""
+"""The fields of a case, each declared once: options, files, reports, documents follow."""
 
 from typing import Annotated, Literal
 

@@ -1,11 +1,12 @@
 """Time predicted from an executable, against the time that the program takes.
 
-    python benchmarks/binaries.py [--only pipeline] [--levels O0,O2] [--ranks 2,4] [--runs 5]
+    python benchmarks/binaries.py [--only pipeline] [--levels O0,O2] [--ranks 2,4] [--runs 5] [--machine FILE]
 
 Six programs of classic kinds (benchmarks/binaries: sweeps over a grid, a sort, Monte Carlo, power iteration,
-a pipeline, a master and its workers) are compiled with mpicc at -O0, -O2 and -O3. All predictions, for 2 and
-for 4 ranks, are written and sealed with a hash first; then the programs run. Their time is the median of all
-runs, from MPI_Init to MPI_Finalize on the slowest rank. A prediction is kept if its interval contains the
+a pipeline, a master and its workers) are compiled with mpicc at -O0, -O2 and -O3. Messages between two ranks
+are measured first (`characterize --network --quick`), or read from --machine. All predictions,
+for 2 and for 4 ranks, are written and sealed with a hash; then the programs run. Their time is the median of
+all runs, from MPI_Init to MPI_Finalize on the slowest rank. A prediction is kept if its interval contains the
 time and is at most 20 % wide to each side; one that is wider must say why. Exit status 0 if five of six are
 kept and no wide one is without its reason, 1 if not, 2 without mpicc.
 """
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from commands import Promise, at_least, end
+from commands import Promise, at_least, end, fembench
 
 from fembench.base.tables import table
 from fembench.base.units import seconds
@@ -34,7 +35,6 @@ HERE = Path(__file__).parent / "binaries"
 BIN = Path(sys.executable).parent
 KEPT = 5 / 6  # of all predictions
 WIDE = 0.2  # half-width of an interval
-LINK = "1e-6,2e9"  # within a host: a ping-pong of small messages, and messages of 64 KiB to 2 MiB
 LINE = re.compile(r"^timed ([0-9.]+) s$", re.MULTILINE)
 PROGRAMS = {
     "jacobi": "1000 200",
@@ -65,6 +65,9 @@ def main() -> int:
     parser.add_argument("--levels", default="O0,O2,O3", metavar="LEVEL,…", help="levels of optimisation")
     parser.add_argument("--ranks", default="2,4", metavar="N,…", help="numbers of ranks")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each program (default: 5)")
+    parser.add_argument(
+        "--machine", metavar="FILE", help="machine profile with a network (default: measured)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write predictions and times")
     options = parser.parse_args()
     if not shutil.which("mpicc", path=search_path()):
@@ -78,12 +81,20 @@ def main() -> int:
         for level in options.levels.split(",")
     ]
     with tempfile.TemporaryDirectory() as folder:
+        options.machine = options.machine or measured_machine(Path(folder))
         return judged(plans, options, Path(folder))
+
+
+def measured_machine(folder: Path) -> str:
+    """The path of a machine profile with the messages between two ranks."""
+    path = str(folder / "machine.json")
+    fembench("characterize", "--ranks", "2", "--network", "--quick", "-o", path, capture=True)
+    return path
 
 
 def judged(plans: Sequence[Plan], options: argparse.Namespace, folder: Path) -> int:
     """Compile, predict, seal, run and score."""
-    predictions = {str(plan): predicted(plan, folder) for plan in plans}
+    predictions = {str(plan): predicted(plan, options.machine, folder) for plan in plans}
     seal = hashlib.sha256(json.dumps(predictions, indent=1).encode()).hexdigest()
     print(f"load {os.getloadavg()[0]:.1f}; predictions sealed: sha256 {seal}", flush=True)
     times = {str(plan): measured(plan, options.runs, folder) for plan in plans}
@@ -140,11 +151,11 @@ def called(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def predicted(plan: Plan, folder: Path) -> dict:
+def predicted(plan: Plan, machine: str, folder: Path) -> dict:
     """The prediction of a program, which is compiled here."""
     path = executable(plan, folder)
     called(["mpicc", f"-{plan.level}", "-o", path, str(HERE / f"{plan.name}.c"), "-lm"])
-    words = ["fembench", "trace", "--binary", path, "--ranks", str(plan.ranks), "--link", LINK, "--json"]
+    words = ["fembench", "trace", "--binary", path, "--ranks", str(plan.ranks), "--link", machine, "--json"]
     return json.loads(called([*words, "--args", PROGRAMS[plan.name]]).stdout)
 
 

@@ -95,6 +95,20 @@ def loaded(path: Path) -> set[str]:
     return set(_LOADED.findall(objdump("-R", path, check=False)))
 
 
+def compile_c(text: str, file: Path) -> None:
+    """Compile a source in C: a library (`.so`) or a program. Raises InputError."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        raise InputError("a rehearsal needs a C compiler; expected gcc, or --static")
+    source = file.with_suffix(".c")
+    source.write_text(text)
+    shared = ["-shared", "-fPIC"] if file.suffix == ".so" else []
+    words = [compiler, "-O2", *shared, "-pthread", "-o", str(file), str(source), "-ldl"]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise InputError(f"a rehearsal cannot be compiled: {made.stderr.strip().splitlines()[-1]}")
+
+
 def objdump(option: str, path: Path, *, check: bool = True) -> str:
     """What objdump prints about an executable. Raises InputError."""
     if not shutil.which("objdump"):

@@ -1,7 +1,7 @@
 """What a compiled program is expected to do: its time with an interval.
 
-With a rehearsal, the interval covers: its repetitions; computing alone and beside other ranks; messages
-right after others and after computing; on shared cores, the time that waiting ranks take from computing ones.
+With a rehearsal, the interval covers: its repetitions, which also differ in the ranks that share a core
+(`sharing`); computing alone and beside other ranks; messages right after others and after computing.
 Without a rehearsal, costs are sums over instructions, and counts are drawn (`static`).
 """
 
@@ -20,27 +20,27 @@ from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.graph import Collective, Compute, ExecutionGraph, Receive, Send, Wait
 from fembench.model.machine import Machine, even_machine
 from fembench.model.planner import make_plan
-from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries.counts import RankCounts, counts_of
 from fembench_studies.binaries.executable import Executable
 from fembench_studies.binaries.given import Given
+from fembench_studies.binaries.links import Link
 from fembench_studies.binaries.rehearsal import PHASES, Repetition, count, rehearse
+from fembench_studies.binaries.sharing import AT_ONCE, Handover, measured_handover, place, shared_finishes
 from fembench_studies.binaries.static import Walk, events, prices, walks
 
 WITH_BYTES = (Send, Receive, Collective)
 Array = npt.NDArray[np.float64]
-REHEARSED = 0.08  # what a rehearsal does not see: MPI's code in the caches, sessions that differ by as much
+REHEARSED = 0.12  # by which sessions differ: decision 0024
 COLD = 0.05  # of the computing before a message: its latency beyond that of a ping-pong, up to 20 µs
 AWAY = 3.0  # factor on the time per byte of a message whose buffers have left the caches
-SWITCH = 5e-6  # seconds until a rank that waited computes again, if ranks share cores
-USUAL = 80  # percentile of the repetitions that others on the machine make longer
+USUAL = 80  # percentile of the repetitions, and 100 less it, between which an interval lies
 CLASSES = (
     1 / 8,
     2.0,
 )  # of a sum over instructions, each as if it waited for the one before; measured: 1/7 to 1.5
 DRAWS = 20  # behind an interval
 WIDE = 0.2  # half-width of an interval, relative to its middle, above which the prediction says why
-NEAR = GivenLink(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
+NEAR = Link(1e-6, 5e9)  # for the order of messages in a rehearsal, if no link is given
 
 
 class TimeInterval(NamedTuple):
@@ -65,8 +65,9 @@ class Expected:
     walks: list[list[Walk]]  # [draw][rank]; empty after a rehearsal
     repetitions: list[Repetition]  # empty: costs are sums over instructions
     counts: list[RankCounts]  # [rank] of the first draw, or of a rehearsal; empty if nothing was counted
-    link: GivenLink | None  # None: only computing is predicted
+    link: Link | None  # None: only computing is predicted
     cores: int  # that the ranks share
+    handover: Handover = AT_ONCE  # between ranks of a core
 
     @property
     def ranks(self) -> int:
@@ -81,11 +82,6 @@ class Expected:
     def prices(self) -> dict[int, float]:
         """Vertex -> seconds, summed up over its instructions."""
         return prices(self.program, self.given.calls)
-
-    @property
-    def shared(self) -> float:
-        """Ranks per core, at least 1."""
-        return max(self.ranks / self.cores, 1.0)
 
     def graph(self, source: str) -> ExecutionGraph:
         """The execution graph of the first repetition or draw."""
@@ -120,13 +116,22 @@ class Expected:
         link = self.link or NEAR
         latency, per_byte = link.latency, 1 / link.bandwidth
         if cold:
-            latency, per_byte = latency + SWITCH * (self.shared > 1), per_byte * AWAY
-        return even_machine(self.ranks, latency=latency, per_byte=per_byte, overhead=link.overhead)
+            per_byte *= AWAY
+        return even_machine(
+            self.ranks, latency=latency, per_byte=per_byte, overhead=link.overhead, switch=link.rendezvous
+        )
 
     def finishes(self, machine: Machine, *, contended: bool = False) -> Array:
-        """(graphs, ranks) seconds until each rank ends, with a core for each."""
-        graphs = self.graphs(contended=contended)
-        return np.array([simulate(make_plan(graph, machine)).finish for graph in graphs])
+        """(graphs, ranks) seconds until each rank ends."""
+        found = []
+        for number, graph in enumerate(self.graphs(contended=contended)):
+            plan = make_plan(graph, machine)
+            if self.ranks > self.cores:
+                placed = place(self.ranks, self.cores, number)
+                found.append(shared_finishes(plan, placed, self.handover))
+            else:
+                found.append(simulate(plan).finish)
+        return np.array(found)
 
     def simulated(self) -> SimulationOutcome:
         """The simulation of the first graph."""
@@ -135,8 +140,10 @@ class Expected:
     def interval(self, least: Array, most: Array) -> TimeInterval:
         """Of a number that each graph gives at least and at most."""
         if self.repetitions:
-            low, high = least.min() / (1 + REHEARSED), np.percentile(most, USUAL) * (1 + REHEARSED)
-            value = (np.median(least) + np.median(most)) / 2
+            short, long = np.median(least), np.median(most)
+            low = short - np.hypot(short - np.percentile(least, 100 - USUAL), REHEARSED * short)
+            high = long + np.hypot(np.percentile(most, USUAL) - long, REHEARSED * long)
+            value = (short + long) / 2
         else:
             low, high = np.percentile(least, 5) * CLASSES[0], np.percentile(most, 95) * CLASSES[1]
             value = np.median(least)
@@ -144,19 +151,11 @@ class Expected:
 
     @cached_property
     def time(self) -> TimeInterval:
-        """The time of the run; without a link, the longest computing of a rank.
-
-        If ranks share cores, no core is idle at best; at worst, all of them are while a message travels.
-        """
+        """The time of the run; without a link, the longest computing of a rank."""
         if self.link is None:
             return self.interval(self.computing().max(axis=1), self.computing(contended=True).max(axis=1))
         least = self.finishes(self.machine()).max(axis=1)
         most = self.finishes(self.machine(cold=True), contended=True).max(axis=1) + self._copied()
-        if self.shared > 1:
-            none = even_machine(self.ranks, latency=0.0, per_byte=0.0, overhead=0.0)
-            free = self.finishes(none, contended=True).max(axis=1)
-            least = np.maximum(least, self._even())
-            most = np.maximum(most, self._even(contended=True) + most - free)
         return self.interval(least, most * (1 + COLD) if self.repetitions else most)
 
     def _copied(self) -> float:
@@ -164,22 +163,20 @@ class Expected:
         sent = self.simulated().n_bytes
         return float(sent.max()) / self.link.bandwidth if self.link else 0.0
 
-    def _even(self, *, contended: bool = False) -> Array:
-        """(graphs,) seconds in which the cores compute all, if none is ever idle."""
-        return self.computing(contended=contended).sum(axis=1) / self.cores
-
     def wide(self) -> str:
         """Why the interval is wide; '' if it is not."""
         if not self.repetitions or self.time.half <= WIDE:
             return ""
         if self.link is not None:
             end = self.finishes(self.machine(cold=True), contended=True).max(axis=1)
-            waiting = float(np.median(1 - self.computing(contended=True).mean(axis=1) / end))
+            busy = self.computing(contended=True).sum(axis=1) / min(self.ranks, self.cores)
+            waiting = float(np.median(1 - busy / end))
             if waiting > WIDE:
                 return (
-                    f"ranks wait for messages for {waiting:.0%} of the time, whose costs after computing vary"
+                    f"cores wait for messages for {waiting:.0%} of the time, whose costs after computing vary"
                 )
-        return "repetitions of the rehearsal differ: others may use the machine"
+        shared = ", and so do the ranks that share a core" if self.ranks > self.cores else ""
+        return f"repetitions of the rehearsal differ: others may use the machine{shared}"
 
 
 def _busy(program: Sequence[Any]) -> float:
@@ -194,7 +191,7 @@ def expect(
     binary: Path | None = None,
     arguments: Sequence[str] = (),
     counted: bool = False,
-    link: GivenLink | None = None,
+    link: Link | None = None,
     cores: int = 1,
 ) -> Expected:
     """Rehearse `binary` and, if asked, count; without one, draw. Raises InputError."""
@@ -204,11 +201,12 @@ def expect(
             draws += [walks(program, ranks, given, seed) for seed in range(1, DRAWS)]
         counts = [walk.counts(program) for walk in draws[0]]
         return Expected(program, given, draws, [], counts, link, cores)
-    found, counts = rehearse(binary, arguments, ranks, link or NEAR), []
+    found, counts = rehearse(binary, arguments, ranks, link or NEAR, cores), []
     if counted:
         outcomes = count(binary, program.branches(), arguments, ranks, link or NEAR)
         counts = [counts_of(program, branches) for branches in outcomes]
-    return Expected(program, given, [], found, counts, link, cores)
+    handover = measured_handover() if ranks > cores else AT_ONCE
+    return Expected(program, given, [], found, counts, link, cores, handover)
 
 
 def summary(expected: Expected, source: str) -> str:
@@ -230,6 +228,8 @@ def summary(expected: Expected, source: str) -> str:
     else:
         counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is stated"
         lines.append(f"interval: {counts}; an eighth to twice the sum over instructions, which may overlap")
-    if expected.link and expected.shared > 1:
+    if expected.link and expected.ranks > expected.cores:
         lines.append(f"cores: {plural(expected.cores, 'core')} for {plural(expected.ranks, 'rank')}")
+        if expected.repetitions:
+            lines[-1] += f", one after the other in {seconds(expected.handover.switch)} (measured)"
     return "\n".join(lines)

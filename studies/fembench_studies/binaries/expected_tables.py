@@ -16,10 +16,10 @@ from fembench_studies.binaries.rehearsal import WAIT
 
 
 def rank_rows(expected: Expected) -> str:
-    """Computing, messages and end of each rank; no end if ranks share cores."""
+    """Computing, messages and end of each rank."""
     least, most = expected.computing(), expected.computing(contended=True)
     outcome = expected.simulated() if expected.link else None
-    finish = expected.finishes(expected.machine()) if expected.link and expected.shared == 1 else None
+    finish = expected.finishes(expected.machine()) if expected.link else None
     heads = ["rank", "computing", "interval", "sent", "bytes", "transmission", "ends"]
     rows = []
     for rank, program in enumerate(expected.graph("").programs):

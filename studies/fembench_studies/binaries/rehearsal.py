@@ -10,7 +10,6 @@ repeated, and the spread is the uncertainty of the costs.
 
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -37,9 +36,10 @@ from fembench.model.graph import (
     Send,
     Wait,
 )
-from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries.counts import Passed
-from fembench_studies.binaries.executable import check, loaded
+from fembench_studies.binaries.executable import check, compile_c, loaded
+from fembench_studies.binaries.links import Link
+from fembench_studies.binaries.sharing import Cores, place
 
 SOURCE = Path(__file__).with_name("rehearse.c.txt")
 COUNTING = Path(__file__).with_name("count_branches.c.txt")
@@ -71,29 +71,33 @@ class Repetition:
         return ExecutionGraph(phases=PHASES, programs=tuple(_program(rows, factor) for rows in self.rows))
 
 
-def rehearse(binary: Path, arguments: Sequence[str], ranks: int, link: GivenLink) -> list[Repetition]:
-    """The repetitions of a rehearsal; the link decides the order of messages from different ranks.
+def rehearse(
+    binary: Path, arguments: Sequence[str], ranks: int, link: Link, cores: int = RANKS
+) -> list[Repetition]:
+    """The repetitions of a rehearsal for a run on so many cores.
 
-    Raises InputError for a program that cannot be rehearsed.
+    The link and the cores decide the order of messages from different ranks. Raises InputError for a program
+    that cannot be rehearsed.
     """
     begin = time.monotonic()
     found: list[Repetition] = []
     with _ready(binary, arguments, ranks, link) as one, _awake():
         while len(found) < ROUNDS and (len(found) < 2 or time.monotonic() - begin < ENOUGH):
-            alone, together = one.rows(1), one.rows(min(ranks, usable_cores()))
+            placed = replace(one, cores=place(ranks, cores, len(found)))
+            alone, together = placed.rows(1), placed.rows(min(ranks, usable_cores()))
             found.append(Repetition(alone, _seconds(together) / max(_seconds(alone), 1e-9)))
     middle = statistics.median(r.contention for r in found)
     return [Repetition(r.rows, max(middle, 1.0)) for r in found]
 
 
 def count(
-    binary: Path, branches: Iterable[int], arguments: Sequence[str], ranks: int, link: GivenLink
+    binary: Path, branches: Iterable[int], arguments: Sequence[str], ranks: int, link: Link
 ) -> list[dict[int, Passed]]:
     """[rank] the outcomes of branches, those that it passed, in a rehearsal of its own. Raises InputError."""
     with _ready(binary, arguments, ranks, link) as one:
         library, listed = one.folder / "count.so", one.folder / "branches"
         listed.write_text("".join(f"{a:x}\n" for a in sorted(branches)))
-        _compile(COUNTING.read_text(encoding="utf-8"), library)
+        compile_c(COUNTING.read_text(encoding="utf-8"), library)
         counting = {"LD_PRELOAD": f"{library}:{one.library}", "FEMBENCH_REHEARSE_BRANCHES": str(listed)}
         replace(one, variables=counting).rows(1)
         return [_outcomes(Path(f"{listed}.{rank}")) for rank in range(ranks)]
@@ -110,14 +114,14 @@ def _outcomes(file: Path) -> dict[int, Passed]:
 
 
 @contextmanager
-def _ready(binary: Path, arguments: Sequence[str], ranks: int, link: GivenLink) -> "Iterator[_Run]":
+def _ready(binary: Path, arguments: Sequence[str], ranks: int, link: Link) -> "Iterator[_Run]":
     """A program, and the library that takes the place of its MPI. Raises InputError."""
     if not 1 <= ranks <= RANKS:
         raise InputError(f"{ranks} ranks; expected 1 to {RANKS} in a rehearsal, or --static")
     with tempfile.TemporaryDirectory() as folder:
         library = _library(Path(folder), binary)
         network = f"{link.latency} {1 / link.bandwidth}"
-        yield _Run(Path(folder), library, binary.resolve(), arguments, ranks, network)
+        yield _Run(Path(folder), library, binary.resolve(), arguments, ranks, network, tuple(range(ranks)))
 
 
 @contextmanager
@@ -152,6 +156,7 @@ class _Run:
     arguments: Sequence[str]
     ranks: int
     network: str  # latency and seconds per byte, for the clocks of the ranks
+    cores: Cores  # the same: a core computes for one rank at a time
     variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, besides those below
 
     def rows(self, together: int) -> list[Rows]:
@@ -182,7 +187,8 @@ class _Run:
                     "LD_PRELOAD": str(self.library),
                     "FEMBENCH_REHEARSE": str(self.binary),
                     "FEMBENCH_REHEARSE_WORLD": str(world),
-                    "FEMBENCH_REHEARSE_AS": f"{rank} {self.ranks} {together} {cpu} {self.network}",
+                    "FEMBENCH_REHEARSE_AS": f"{rank} {self.ranks} {together} {cpu} {self.network} "
+                    f"{self.cores[rank]}",
                 }
                 with Path(f"{world}.{rank}.error").open("wb") as error:
                     processes.append(
@@ -239,21 +245,8 @@ def _library(folder: Path, binary: Path) -> Path:
     unknown = wanted - set(re.findall(r"^\w+ (MPI_\w+)\(", text, re.MULTILINE))
     stubs = (f'void {n}(void){{ fail("{n} cannot be rehearsed", "", 3); }}\n' for n in sorted(unknown))
     library = folder / "rehearse.so"
-    _compile(text + "".join(stubs), library)
+    compile_c(text + "".join(stubs), library)
     return library
-
-
-def _compile(text: str, library: Path) -> None:
-    """Compile a source in C. Raises InputError."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if not compiler:
-        raise InputError("a rehearsal needs a C compiler; expected gcc, or --static")
-    source = library.with_suffix(".c")
-    source.write_text(text)
-    words = [compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", str(library), str(source), "-ldl"]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise InputError(f"a rehearsal cannot be compiled: {made.stderr.strip().splitlines()[-1]}")
 
 
 def _program(rows: Rows, factor: float) -> Program:

@@ -13,7 +13,8 @@ OPTIONS = """
 [from a program]
 --binary FILE: x86 executable that uses MPI (needs objdump)
 --args WORDS: the arguments of the program, in quotes
---link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of messages: predict the time of the run
+--link LINK: latency, bandwidth and overhead of messages as SECONDS,BYTES/S[,SECONDS], or a machine profile
+  with a network, as measured between ranks of a host: predict the time of the run
 --messages: with --link: print the log of messages
 --cores N = 0: cores that the ranks of the predicted run share (default: those of this machine)
 --blocks NAME: print the blocks of this function and stop
@@ -37,10 +38,10 @@ def expected(options: argparse.Namespace):
     import msgspec
 
     from fembench.host.host import usable_cores
-    from fembench.records.hlogp import parse_link
     from fembench_studies.binaries.counts import distributions
     from fembench_studies.binaries.expected import expect
     from fembench_studies.binaries.given import save_given
+    from fembench_studies.binaries.links import link_of
 
     if not re.fullmatch("[0-9]{1,9}", options.ranks) or int(options.ranks) < 1:
         raise InputError(f"--binary with --ranks '{options.ranks}': expected a number of ranks")
@@ -58,7 +59,7 @@ def expected(options: argparse.Namespace):
         binary=None if options.static else Path(options.binary),
         arguments=shlex.split(options.args),
         counted=bool(options.count),
-        link=parse_link(options.link, overhead=True) if options.link else None,
+        link=link_of(options.link) if options.link else None,
         cores=options.cores or usable_cores(),
     )
     if options.count:

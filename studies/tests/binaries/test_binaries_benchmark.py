@@ -20,7 +20,7 @@ def status(monkeypatch, capsys):
         monkeypatch.setattr(binaries, "predicted", lambda *_: made.append("predicted") or next(found))
         monkeypatch.setattr(binaries, "measured", lambda *_: made.append("run") or [next(spent)] * 3)
         plans = [binaries.Plan(name, "O2", 2) for name in binaries.PROGRAMS]
-        status = binaries.judged(plans, argparse.Namespace(runs=3, json=None), Path("none"))
+        status = binaries.judged(plans, argparse.Namespace(runs=3, json=None, machine=""), Path("none"))
         assert made == ["predicted"] * 6 + ["run"] * 6
         printed = capsys.readouterr().out
         assert printed.index("predictions sealed: sha256") < printed.index("| jacobi -O2, 2 ranks")

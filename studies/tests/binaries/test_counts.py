@@ -6,17 +6,17 @@ import pytest
 from mpi_program import BEGIN, END, FARM, compiled
 
 from fembench.base.errors import InputError
-from fembench.records.hlogp import GivenLink
 from fembench_studies.binaries import rehearsal
 from fembench_studies.binaries.counts import RankCounts, counts_of, deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called, load
 from fembench_studies.binaries.expected import Expected
 from fembench_studies.binaries.expected_tables import passages, reaching, spans
 from fembench_studies.binaries.given import COSTS, Given, Loops
+from fembench_studies.binaries.links import Link
 from fembench_studies.binaries.rehearsal import count, rehearse
 
 ONE = dict.fromkeys(COSTS, 1e-9)
-LINK = GivenLink(1e-6, 5e9)
+LINK = Link(1e-6, 5e9)
 LEVELS = ("-O0", "-O2")  # other tests compile at -O1
 PLAIN = "-fno-tree-vectorize"
 

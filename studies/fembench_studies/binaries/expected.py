@@ -30,7 +30,7 @@ from fembench_studies.binaries.static import Walk, events, prices, walks
 
 WITH_BYTES = (Send, Receive, Collective)
 Array = npt.NDArray[np.float64]
-REHEARSED = 0.12  # by which sessions differ: decision 0024
+REHEARSED = 0.12  # by which sessions differ: decision 0025
 COLD = 0.05  # of the computing before a message: its latency beyond that of a ping-pong, up to 20 µs
 AWAY = 3.0  # factor on the time per byte of a message whose buffers have left the caches
 USUAL = 80  # percentile of the repetitions, and 100 less it, between which an interval lies

@@ -2,9 +2,8 @@
 
 A message of m bytes takes T = Os + L + Or, each from the profile of its two hosts (Mendes 2004, 3.10), and
 longer after computing: a message of a ring always comes after a task, of the messages of a fork or join only
-the first one does. The times of tasks come from a calibration made just before, and so does a factor for all
-messages of a pair of ranks: the time that one takes now over that in the profile, which was measured between
-other ranks at another time (`partners`). The prediction is
+the first one does. The times of tasks come from a calibration made just before, which also shows how far the
+time of a message depends on the place of its buffers in memory (`partners`). The prediction is
 
     ring   every rank computes and sends to the next: all tasks and all T
     fork   rank 0 computes, sends to children elsewhere, computes: both tasks and every Os (6.1)
@@ -18,7 +17,7 @@ their size is given, because a run in which messages hardly count does not test 
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -33,7 +32,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
 from fembench_studies.programs.job import launch
-from fembench_studies.programs.partners import SMALL, TRIP, partners
+from fembench_studies.programs.partners import TRIP
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench_studies.scheduling.task_graph import USUAL
 
@@ -103,16 +102,12 @@ class Costs(NamedTuple):
     waits: list[bool]  # until the receiver takes it
 
 
-Ends = tuple[int, int]  # the ranks of a message
-
-
-def costs_of(
-    case: AppCase, profile: Profile, task: float, factors: Mapping[Ends, float] | None = None
-) -> Costs:
-    """Os, L and Or of every message between ranks if a task takes `task` seconds;
-    `factors`: those of pairs, see `factors_of`; None: all 1. Raises InputError."""
+def costs_of(case: AppCase, profile: Profile, task: float) -> Costs:
+    """Os, L and Or of every message between ranks if a task takes `task` seconds. Raises InputError."""
     ends = [(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]]
-    used = _classes_between(case, profile, ends)
+    classes, pair_class = classes_of(case, profile)
+    placed = profile.environment.rank_host
+    used = [classes[pair_class[placed[p]][placed[q]]] for p, q in ends]
     after, warm = Computed(task, task, swept=False), NOTHING
     before = [after if k == 0 or case.program == "ring" else warm for k in range(len(ends))]
     found = [message_cost(one, case.n_bytes, computed=computed) for one, computed in zip(used, before)]
@@ -122,32 +117,7 @@ def costs_of(
             "the machine was busy during the measurement; repeat `characterize --network`"
         )
     waits = [one.switch is not None and case.n_bytes >= one.switch for one in used]
-    by = [factors[pair] if factors else 1.0 for pair in ends]
-    costs = [MessageCost(*(factor * part for part in cost)) for factor, cost in zip(by, found)]
-    return Costs([p for p, _ in ends], costs, waits)
-
-
-def factors_of(case: AppCase, calibration: AppRecord, profile: Profile) -> dict[Ends, float]:
-    """{ranks of a message: its time in the calibration, over that in the profile}.
-    Raises InputError."""
-    now = calibration.samples[TRIP]
-    pairs = list(partners(case).items())
-    used = _classes_between(case, profile, pairs)
-    whole = [[message_cost(one, m).total for m in (case.n_bytes, SMALL)] for one in used]
-    found = {(p, q): (float(np.median(now[p])) - back) / there for (p, q), (there, back) in zip(pairs, whole)}
-    if min(found.values(), default=1.0) <= 0:
-        raise InputError(
-            "messages were faster than the profile's smallest ones; repeat `characterize --network`"
-        )
-    return {(q, p): factor for (p, q), factor in found.items()} | found
-
-
-def _classes_between(case: AppCase, profile: Profile, ends: Sequence[Ends]) -> list[PairClass]:
-    """The class of messages from the first to the second rank of each pair. Raises
-    InputError."""
-    classes, pair_class = classes_of(case, profile)
-    placed = profile.environment.rank_host
-    return [classes[pair_class[placed[p]][placed[q]]] for p, q in ends]
+    return Costs([p for p, _ in ends], found, waits)
 
 
 def classes_of(case: AppCase, profile: Profile) -> tuple[tuple[PairClass, ...], Sequence[Sequence[int]]]:
@@ -245,9 +215,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
         sum(case.size * float(np.quantile(one[rank], q)) for rank in working) for q in (0.25, 0.5, 0.75)
     )
     task = middle / len(working)
-    alone = messages_seconds(case, costs_of(case, profile, task), task)
-    factors = factors_of(case, calibration, profile)
-    messages = messages_seconds(case, costs_of(case, profile, task, factors), task)
+    messages = messages_seconds(case, costs_of(case, profile, task), task)
     return AppPrediction(
         low=low + messages,
         high=high + messages,
@@ -255,7 +223,6 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
             "makespan": (middle + messages,) * 2,
             "messages": (messages,) * 2,
             "computing": (middle,) * 2,
-            "profile": (alone,) * 2,  # messages by the profile alone
             TRIP: scattered(trips),
         },
         model=f"{calibration.id}, {source}",
@@ -267,8 +234,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
 
 def scattered(trips: Sequence[Sequence[float]]) -> tuple[float, float]:
     """(low, high) seconds of a round trip at nine in ten places of the buffers;
-    `trips`: [rank] at each. Pairs are compared with themselves, since each has a factor
-    of its own."""
+    `trips`: [rank] at each. Pairs are compared with themselves: some may be slower than others."""
     middles = [float(np.median(one)) for one in trips if one]
     relative = np.concatenate([np.array(one) / np.median(one) for one in trips if one])
     low, high = np.quantile(relative, NINE_IN_TEN) * np.mean(middles)
@@ -305,6 +271,6 @@ def predicted_run(
         )
         save_app(calibration, scratch / f"{id}-calibrated.json")
     before = promise(case, calibration, profile, source)
-    whole, messages, alone = (seconds(before.terms[name][0]) for name in ("makespan", "messages", "profile"))
-    say(f"predicted: {whole}, including {messages} for messages ({alone} by the profile alone)")
+    whole, messages = (seconds(before.terms[name][0]) for name in ("makespan", "messages"))
+    say(f"predicted: {whole}, including {messages} for messages")
     return launch(case, id=id, scratch=scratch, command=command, hostfile=hostfile, predicted=before)

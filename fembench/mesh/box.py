@@ -76,7 +76,8 @@ def box(
     lengths: tuple[float, float, float] = LENGTHS,
     name: str = "",
 ) -> Mesh:
-    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError."""
+    """The whole mesh, its faces tagged x0 x1 y0 y1 z0 z1. Raises InputError if it is
+    too large."""
     plan = Box(cells, element, lengths, name)
     check_numbers(plan)
     check_memory(plan)

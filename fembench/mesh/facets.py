@@ -39,7 +39,7 @@ def nodes_of_facets(cells: np.ndarray, element: str, cell: np.ndarray, facet: np
 
 
 def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell and local facet that each row of `facets` (n, 3 or 4) names, in any order.
+    """The cell and local facet of each row of `facets` (n, 3 or 4), its nodes in any order.
 
     A facet between two cells belongs to the lower one. (n,) and
     (n,); -1 if no cell has it.

@@ -61,7 +61,7 @@ def mesh_from(foreign: Any, name: str) -> tuple[Mesh, str]:
 
 
 def _used(points: np.ndarray, cells: np.ndarray, tags: list[np.ndarray]) -> np.ndarray:
-    """(n_nodes,) whether a node is in a cell; all if there are numbers of no node."""
+    """(n_nodes,) whether a node is in a cell; all if a number is that of no node."""
     numbers = np.concatenate([np.ravel(a) for a in (cells, *tags)])
     used = np.ones(len(points), bool)
     if len(cells) and numbers.min() >= 0 and numbers.max() < len(points):

@@ -225,7 +225,7 @@ IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """All tables. `iterations` of a solution, 0 if unknown; `learned`: from so many runs."""
+    """All tables. `iterations` of a solution, 0: unknown; `learned`: runs that corrected it."""
     first = found[0].work
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
@@ -238,7 +238,7 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
 
 
 def _ratio(one: Forecast) -> list[str]:
-    """Computing over messages and waiting: does it suit a cluster (Herai 2005, 5.2)."""
+    """Computing over messages and waiting: how well it suits a cluster (Herai 2005, 5.2)."""
     busy = one.outcome.busy.sum()
     other = one.outcome.finish.sum() - busy
     if not other > 0:

@@ -62,8 +62,8 @@ class BackgroundGrid:
         return self.origin + self.spacing * index
 
     def coarser(self, factor: float = 2.0) -> BackgroundGrid:
-        """The next grid: the spacing times `factor` where it is less than that of the
-        smallest."""
+        """The next grid: the spacing times `factor` where it is less than `factor` times
+        the smallest."""
         short = self.spacing < factor * (1 - ON_NODE) * self.spacing.min()
         return grid_over(
             self.origin, self.spacing * (self.counts - 1), self.spacing * np.where(short, factor, 1)

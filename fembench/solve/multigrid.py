@@ -190,7 +190,8 @@ class Multigrid:
 
 
 def kinds_of(A: Operator, interface: Interface, sub: Subdomain) -> I64:
-    """(n_active,) decades, below KINDS, of stiffest cells below the body. Collective."""
+    """(n_active,) decades, below KINDS, by which a node's stiffest cell is softer than
+    the body. Collective."""
     if isinstance(A.mu, float):
         return np.zeros(sub.n_active, np.int64)
     stiffest = np.zeros(sub.n_nodes)
@@ -208,7 +209,8 @@ def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
     """The grid below the mesh: its cells' size times two, or
     three if unequal. Collective.
 
-    Sizes are those of cells numbered by a stride: the same for every partition.
+    Sizes are those of cells whose numbers are multiples of a stride: the same for
+    every partition.
     """
     stride = max(comm.allreduce(sub.n_cells) // SAMPLE, 1)
     corners = sub.x[sub.cells[sub.global_cells % stride == 0]]

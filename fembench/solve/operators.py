@@ -105,7 +105,7 @@ class Operator:
 
 
 def build_operator(storage: str, sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
-    """Assemble A of a rank's cells; lam, mu in Pa. Raises InputError for the storage."""
+    """Assemble A of a rank's cells; lam, mu in Pa. Raises InputError for an unknown storage."""
     return load(storage_of(storage, "own").build)(sub, lam, mu)
 
 

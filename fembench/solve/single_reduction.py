@@ -57,7 +57,7 @@ class SingleReductionCG:
         )
 
     def solve(self, f: F64, control: StoppingCriterion, record: int = 0) -> CGResult:
-        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. As `iterate`."""
+        """Solve A x = f from x = 0; f (3 * n_active,): the rank's load. See `iterate`."""
         return iterate(self, self._tracer, f, control, record)
 
     def iterations(self, f: F64) -> Iterator[float]:

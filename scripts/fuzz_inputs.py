@@ -420,7 +420,7 @@ def _options(path: Path) -> None:
     """Every parser of an option's text; each may refuse it."""
     from fembench.balance.policies import parse_drain
     from fembench.base.errors import FembenchError
-    from fembench.characterize.jobs import hosts_file
+    from fembench.launch.hosts import hostfile_of_names
     from fembench.mesh.presets import box_named
     from fembench.partition.shares import parse_shares
     from fembench.records.hlogp import parse_link
@@ -438,7 +438,7 @@ def _options(path: Path) -> None:
         lambda: parse_changes(text, (1.0, 1.0)),
         lambda: parse_hot_spots(text, 8),
         lambda: parse_link(text, overhead=True),
-        lambda: hosts_file(text),
+        lambda: hostfile_of_names(text),
         lambda: sites_of(("a", "b", "c"), text),
         lambda: box_named(text),
         lambda: bits_per_second(text),

@@ -154,10 +154,10 @@ def test_the_gain_of_a_policy_is_over_runs():
     assert gain == pytest.approx((1 - np.exp(high), 1 - np.exp(low)))
 
 
-def test_the_report_has_tables_published_plots_and_the_time_line(tmp_path):
+def test_the_report_has_the_tables_of_rebalancing_and_the_time_line(tmp_path):
     save(balanced_record(), tmp_path / "runs")
     text = build(tmp_path).read_text(encoding="utf-8")
-    for part in ("Rebalancing: every look", "Owners of blocks", "deviation", "alpha", "rank 1"):
+    for part in ("Rebalancing: every look", "Rebalancing: cost and gain", "deviation", "alpha", "rank 1"):
         assert part in text
 
 

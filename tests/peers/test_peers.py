@@ -87,7 +87,7 @@ def test_the_report_shows_peers(record, output):
     folder = record[1]
     output("report", str(folder))
     page = (folder / "report" / "index.html").read_text()
-    assert "The same system, solved by other programs" in page
+    assert "Peers on m1: 630 equations, one system" in page
     rows = (folder / "report" / "tables" / "peers.csv").read_text().splitlines()
     assert len(rows) == 1 + sum(r.status == "timed" for r in record[0].runs)
     assert (folder / "report" / "tables" / "peers_base.csv").exists()

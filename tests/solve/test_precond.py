@@ -51,10 +51,10 @@ def test_sharers_hold_the_same_bits_and_restrained_dofs_stay_zero(comm, name):
 @mpi
 @every_one
 @pytest.mark.parametrize("storage", STORAGES)
-def test_solving_and_verifying_leave_matrix_load_and_solution_as_they_were(comm, name, storage):
+def test_solving_and_verifying_leave_matrix_right_hand_side_and_solution_as_they_were(comm, name, storage):
     s = System(comm, "box:3x2x2", storage, name)
     p, A = s.prepared, s.A
-    given = [*A.arrays, A.block_diagonal(), p.rhs, p.load, s.sub.x]
+    given = [*A.arrays, A.block_diagonal(), p.rhs, s.sub.x]
     copies = [a.copy() for a in given]
     x = s.solve()[0].x
     found = x.copy()

@@ -1,2 +1,1 @@
-"""Kernels of a rank whose vectors and matrix lie on a device: a GPU, or whatever OpenCL
-offers."""
+"""Kernels of a rank whose vectors and matrix lie on a device: a GPU, or any of OpenCL."""

@@ -175,7 +175,7 @@ def measure(
     tell: Callable[[str], None] | None = None,
     warn: bool = True,
 ) -> R:
-    """What ranks that `line` starts find with a module's PROGRAM; see `run_job`.
+    """The result of a module's PROGRAM on the ranks that `line` starts; see `run_job`.
 
     Raises InputError, or RunFailedError with what the job printed, if there is no result.
     """

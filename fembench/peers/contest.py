@@ -198,7 +198,7 @@ def solve(stage: Stage, contest: Contest, control: StoppingCriterion) -> tuple[f
 
 
 def check(stage: Stage, contest: Contest) -> None:
-    """Solve to the tolerance, or so many iterations, and compare the result. Collective."""
+    """Solve to the tolerance or for a fixed number of iterations; compare. Collective."""
     to_solution = stage.job.parity == "solution"
     control = stage.control(0 if to_solution else stage.job.iterations)
     seconds, contest.iterations, x = solve(stage, contest, control)
@@ -217,7 +217,7 @@ def check(stage: Stage, contest: Contest) -> None:
 
 
 def iterate_of_numpy(stage: Stage, precond: str, control: StoppingCriterion) -> F64:
-    """The iterate of textbook conjugate gradients on the system after so many iterations."""
+    """The iterate of textbook conjugate gradients after a number of iterations."""
     assert stage.system is not None
     if precond not in stage.iterates:
         stage.iterates[precond] = Numpy(stage.system, precond).solve(control).x

@@ -30,8 +30,11 @@ SIZES = (64, 1024, 8192, 65536, 1 << 18, 1 << 20, 1 << 22)  # bytes
 SECONDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of computing
 LONGEST = 5e-3  # seconds of a message to which computing adds little
 CACHED, SWEPT = 8_000, 4 << 20  # numbers that computing uses: in the cache, and beyond it
-SETTLES = 3e-4  # seconds of computing up to which the first trip still depends on what was measured before
-TRIPS = 2  # per visit
+SHORT = 3e-4  # seconds of computing up to which trips are cheap
+SETTLING, TRIPS = (
+    (2, 1),
+    (6, 2),
+)  # per visit after short and after long computing: before the timed ones, and timed
 
 
 class ColdState(NamedTuple):
@@ -65,6 +68,7 @@ def measure_cold(
     side, compute = Side(comm, partner, sizes, mode), Computing()
     found: list[list[Times]] = [[] for _ in asked]
     for visit in range(visits):
+        side.renew()
         for k in in_turn(visit, len(asked)):
             found[k].append(_trips(side, compute, asked[k], first))
     mine = [np.concatenate(each) for each in found]
@@ -105,12 +109,14 @@ class Computing:
 
 
 def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Times:
-    """(TRIPS, 3) Os, Or in ns, and the round trip (mirror: the time of computing)."""
-    settling = int(state.computed <= SETTLES)
+    """(trips, 3) Os, Or in ns, and the round trip (mirror: the time of computing). The first
+    trips depend on what was measured before."""
+    length = int(state.computed > SHORT)
+    settling, trips = SETTLING[length], SETTLING[length] + TRIPS[length]
     if first:
-        found = side.ping(state.m, settling + TRIPS, lambda: compute(state.computed, state.swept))
+        found = side.ping(state.m, trips, lambda: compute(state.computed, state.swept))
     else:
-        found = np.array([_back(side, compute, state) for _ in range(settling + TRIPS)], np.int64)
+        found = np.array([_back(side, compute, state) for _ in range(trips)], np.int64)
     return found[settling:]
 
 

@@ -20,7 +20,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
 from fembench_studies.programs.partners import TRIP
-from fembench_studies.programs.real_messages import error_percent
+from fembench_studies.programs.real_messages import VARIED, error_percent
 from fembench_studies.programs.record import AppRecord, unfit
 
 LIMIT = 5.0  # per cent: largest good error of the time of tasks
@@ -126,13 +126,20 @@ def _uncached(record: AppRecord) -> str:
 
 def _scattered(record: AppRecord) -> str:
     """Why messages vary too much to be predicted; "" if they do not, or it is unknown."""
-    low, high = record.predicted.terms.get(TRIP, (0.0, 0.0)) if record.predicted else (0.0, 0.0)
-    if high - low <= MESSAGES / 100 * (high + low):
-        return ""
-    return (
-        f"{REFUSED}: round trips of {size(record.case.n_bytes)} just before took {seconds(low)} "
-        f"to {seconds(high)}, depending on where their buffers lay in memory"
-    )
+    bytes_ = size(record.case.n_bytes)
+    terms = record.predicted.terms if record.predicted else {}
+    causes = {
+        TRIP: (f"round trips of {bytes_} just before", "depending on where their buffers lay in memory"),
+        VARIED: (
+            f"messages like those of {bytes_}",
+            "in parts of the profile's measurement, each as long as a run",
+        ),
+    }
+    for term, (what, where) in causes.items():
+        low, high = terms.get(term, (0.0, 0.0))
+        if high - low > MESSAGES / 100 * (high + low):
+            return f"{REFUSED}: {what} took {seconds(low)} to {seconds(high)}, {where}"
+    return ""
 
 
 def _unlike(record: AppRecord, profile: Profile | None) -> str:

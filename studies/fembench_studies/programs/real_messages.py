@@ -40,6 +40,8 @@ KINDS = ("ring", "fork", "join")
 REPETITIONS = 100
 PROBE = 1000  # rounds
 NINE_IN_TEN = (0.05, 0.95)  # quantiles
+PARTS = 6  # of a measurement of messages, one after the other
+VARIED = "message in parts of the profile"  # of a prediction's terms
 GUESSES = 8  # of the length of tasks, until it is that of their messages
 Calls = Literal["isend", "send"]
 
@@ -224,6 +226,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
             "messages": (messages,) * 2,
             "computing": (middle,) * 2,
             TRIP: scattered(trips),
+            VARIED: varied(case, profile, task),
         },
         model=f"{calibration.id}, {source}",
         compose="HLogP",
@@ -238,6 +241,34 @@ def scattered(trips: Sequence[Sequence[float]]) -> tuple[float, float]:
     middles = [float(np.median(one)) for one in trips if one]
     relative = np.concatenate([np.array(one) / np.median(one) for one in trips if one])
     low, high = np.quantile(relative, NINE_IN_TEN) * np.mean(middles)
+    return float(low), float(high)
+
+
+def varied(case: AppCase, profile: Profile, task: float) -> tuple[float, float]:
+    """(low, high) seconds of a message in nine in ten parts of the profile's measurement,
+    of the messages most like those of the case if a task takes `task` seconds; (0, 0): the
+    profile has no samples. A run is as short as such a part."""
+    network, placed = profile.network, profile.environment.rank_host
+    if network is None:
+        return 0.0, 0.0
+    cold = case.program == "ring"
+    hosts = {
+        (placed[case.host[a]], placed[case.host[b]]) for a, b in case.edges if case.host[a] != case.host[b]
+    }
+    used = {network.pair_class[a][b] for a, b in hosts}
+    alike = [
+        one
+        for one in (network.cold if cold else network.samples)
+        if one.mode == case.calls
+        and bool(one.computed) == cold
+        and not one.swept
+        and network.pair_class[placed[one.measure]][placed[one.mirror]] in used
+    ]
+    if not alike:
+        return 0.0, 0.0
+    nearest = min(alike, key=lambda one: (abs(math.log(one.m / case.n_bytes)), abs(one.computed - task)))
+    parts = np.array_split(np.array(nearest.rtt) / 2, PARTS)
+    low, high = np.quantile([np.median(part) for part in parts if part.size], NINE_IN_TEN)
     return float(low), float(high)
 
 

@@ -12,7 +12,7 @@ from planted_profile import planted_profile
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.ranks.comm import MAX
-from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass
+from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass, PairSamples
 from fembench.records.profile import save_profile
 from fembench_studies.attempts import Attempts
 from fembench_studies.programs import compared_messages, real_messages
@@ -285,6 +285,38 @@ def test_messages_that_depend_on_the_place_of_their_buffers_are_refused(spread, 
     for one in compared(ran(case, before, before.terms["messages"][0])):
         assert one.reason.startswith("refused: round trips of 64 KiB just before took ") == refused
         assert bool(one.reason) == refused
+
+
+@pytest.mark.parametrize("kind", ["ring", "join"])  # messages after computing, and mostly after another one
+@pytest.mark.parametrize(("spread", "refused"), [(0.14, False), (0.16, True)])
+def test_messages_that_vary_within_the_profile_are_refused(kind, spread, refused):
+    case = msgspec.structs.replace(sized_case(kind, 3, "isend"), size=1)
+    parts = [1 + k * spread for k in (-1, -0.95, 0, 0, 0.95, 1)]
+    before = promise(case, calibration(case), sampled(case.n_bytes, kind == "ring", parts), "machine.json")
+    for one in compared(ran(case, before, before.terms["messages"][0])):
+        assert one.reason.startswith("refused: messages like those of 64 KiB took ") == refused
+        assert bool(one.reason) == refused
+
+
+def sampled(n_bytes, cold, parts):
+    """The profile with messages whose time differs from part to part; those in another state
+    and by another call differ more."""
+    wild = [1, 2, 3, 4, 5, 6]
+    states = {(cold, "isend"): parts, (cold, "send"): wild, (not cold, "isend"): wild}
+    one = [
+        PairSamples(
+            measure=0, mirror=1, m=m, mode=mode, computed=1e-3 * after, rtt=tuple(np.repeat(times, 3) / 1e3),
+            os_measure=(), or_mirror=(), os_mirror=(), or_measure=(),
+        )
+        for (after, mode), parts in states.items() for m, times in ((n_bytes, parts), (n_bytes // 8, wild))
+    ]  # fmt: skip
+    old = profile()
+    network = msgspec.structs.replace(
+        old.network,
+        cold=tuple(s for s in one if s.computed),
+        samples=tuple(s for s in one if not s.computed),
+    )
+    return msgspec.structs.replace(old, network=network)
 
 
 def test_a_join_reads_a_buffer_of_every_rank_that_sends_to_it():

@@ -37,3 +37,8 @@ def cli(*arguments, cwd=None, timeout=100, **variables):
     )
     done.stderr = re.sub(r"^(.* … \d+:\d\d|note: load: .*)\n", "", done.stderr, flags=re.MULTILINE)
     return done
+
+
+def measured(done):
+    """Whether a command measured; on a machine too busy its record is INVALID, and the status 1."""
+    return done.returncode == 0 or (done.returncode == 1 and "INVALID" in done.stdout)

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mpi_job import cli
+from mpi_job import cli, measured
 
 from fembench.records.store import load, load_failure, record_paths
 
@@ -21,7 +21,7 @@ def run(tmp_path, *options, **variables):
 
 def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
     done = run(tmp_path, "--balance", "none", "--drain", "0@20")
-    assert done.returncode == 0, done.stderr
+    assert measured(done), done.stderr
     record = load(record_paths(tmp_path)[0])
     assert record.verdict.status == "PROVISIONAL"
     assert len(record.balance.ledgers) == 3  # warm-up and two sets, each from the start
@@ -43,7 +43,7 @@ def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
 )
 def test_emulated_changes_are_labelled(tmp_path, options, label):
     done = run(tmp_path, "--balance", "observe", *options)
-    assert done.returncode == 0, done.stderr
+    assert measured(done), done.stderr
     record = load(record_paths(tmp_path)[0])
     assert label in record.environment.synthetic
     assert not any(look.moves for ledger in record.balance.ledgers for look in ledger.looks)

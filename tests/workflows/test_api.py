@@ -45,11 +45,13 @@ def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
     assert sorted(r.case.placement.ranks for r in runs) == [1, 2]
     assert runs.source == "results/two"
     again = fembench.sweep(cases=[{"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3}], name="two")
-    assert {r.created for r in again} == {r.created for r in runs}
-    assert {r.id for r in fembench.load("results/two")} == {r.id for r in runs}
+    good = {r.created for r in runs if r.verdict.status != "INVALID"}  # others are run again
+    assert good <= {r.created for r in again}
+    assert {r.id for r in runs} <= {r.id for r in fembench.load("results/two")}
 
 
-def test_shares_of_a_sweep_are_those_of_a_run(runs, folder):
+@pytest.mark.alone
+def test_shares_of_a_sweep_are_those_of_a_run(folder):
     emulated = fembench.run("s", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
     found = fembench.shares(emulated, path="w.json")
     assert 0.5 < found.ranks[0].share < 0.8

@@ -93,18 +93,22 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     links: tuple[ScenarioLink, ...] = ()
 
     def __post_init__(self) -> None:
-        if bool(self.speeds) == bool(self.ranks):
+        if bool(self.speeds) == bool(self.ranks) or self.ranks < 0:
             raise ValueError("expected speeds, or ranks (a number of ranks of speed 1)")
         if not all(0 < s < float("inf") for s in self.speeds):
             raise ValueError("speeds: expected positive numbers")
         n = len(self.speeds) or self.ranks
         if self.blocks < n:
             raise ValueError(f"blocks = {self.blocks}: expected at least one per rank ({n})")
-        names = ("iterations", "work", "move_cost", "look_cost", "communication", "noise", "message_bytes")
+        names = ("work", "move_cost", "look_cost", "communication", "noise", "message_bytes", "seed")
         costs = [(name, owner) for owner in (self, *self.links) for name in ("per_message", "per_byte")]
         for name, owner in [(name, self) for name in names] + costs:
             if not 0 <= getattr(owner, name) < float("inf"):
                 raise ValueError(f"{name} = {getattr(owner, name)}: expected 0 or more")
+        if self.iterations < 1:
+            raise ValueError(f"iterations = {self.iterations}: expected at least 1")
+        if self.noise >= 1:  # times would be negative
+            raise ValueError(f"noise = {self.noise:g}: expected less than 1")
         if any(not 0 <= rank < n for link in self.links for rank in link.ranks):
             raise ValueError(f"links: expected ranks below {n}")
         for event in self.events:

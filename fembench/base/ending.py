@@ -50,6 +50,9 @@ def signals_raised() -> Iterator[None]:
     try:
         yield
     finally:
+        signalled = _raised[:1]
         _raised.clear()
         for each, handler in before.items():
             signal.signal(each, handler)
+        if signalled:  # also if Python dropped it, or code in between raised something else
+            raise signalled[0]

@@ -82,7 +82,7 @@ def _acquire(path: Path, shared: bool, tidy: Callable[[], None]) -> Callable[[],
             path.unlink(missing_ok=True)
             return _by_name(path.with_name(BY_NAME), shared)
         except BaseException:
-            os.close(handle)
+            _release(handle, path)
             raise
         named = _owners(os.pread(handle, 1 << 16, 0))
         os.close(handle)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 
 def main() -> int:
@@ -12,6 +13,8 @@ def main() -> int:
     from fembench.cli.main import main as run
 
     signal.signal(signal.SIGINT, usual)
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # what this terminal cannot show
     return run()
 
 

@@ -7,7 +7,8 @@ import errno
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from fembench.base.ending import EndedError, signals_raised
 from fembench.base.errors import CopyError, FembenchError, InputError, shown
@@ -15,6 +16,7 @@ from fembench.base.plugins import needed
 from fembench.cli.parser import columns
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
+T = TypeVar("T")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 OUT_OF_REACH = (errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP)  # also of what is only read
 EXTRAS = {  # optional package -> what to install with it
@@ -28,8 +30,13 @@ EXTRAS = {  # optional package -> what to install with it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run the verb, and turn errors into one line and an exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    return _told(_written_out, _told(_run, words))
+
+
+def _told(function: Callable[[T], int], given: T) -> int:
+    """The exit status of a function, or of what it raises, which is told in one line."""
     try:
-        return _run(words)
+        return function(given)
     except InputError as error:
         if not isinstance(error, CopyError) or error.first:
             print(f"fembench: {error}", file=sys.stderr)
@@ -47,12 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         how = f"install it with: {sys.executable} -m pip install {extra}"
         print(f"fembench: {error.name} is not installed; {how}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        said = f" ({shown(error, 200)})" if str(error) else ""
+        print(f"fembench: not enough memory{said}; expected a smaller mesh", file=sys.stderr)
+        return 2
     except OSError as error:
         if error.errno not in FULL + OUT_OF_REACH:
             raise
         cannot = "cannot write" if error.errno in FULL else "cannot read or write"
-        name = shown(error.filename or f"a file of the results or in {tempfile.gettempdir()}", 200)
+        name = shown(
+            error.filename or f"standard output, or a file of the results or in {tempfile.gettempdir()}", 200
+        )
         print(f"fembench: {cannot} {name}: {error.strerror}", file=sys.stderr)
+        return 2
+    except UnicodeEncodeError as error:  # names of files that are not UTF-8, which no record can hold
+        print(f"fembench: {shown(ascii(error.object), 200)}: expected UTF-8", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return _interrupted()
@@ -66,6 +82,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"fembench: {error}", file=sys.stderr)
         return 2
+
+
+def _written_out(status: int) -> int:
+    """The status, if all that was printed can be written. Raises OSError."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at its end
+        if status != 2:  # which has been told
+            raise OSError(error.errno, error.strerror, "standard output") from error
+    return status
 
 
 def _interrupted() -> int:

@@ -115,6 +115,8 @@ def length(program: Sequence[Event]) -> int:
 
 def check(graph: ExecutionGraph, where: str = "graph") -> None:
     """Raises InputError that names rank and event, if the graph has an invalid one."""
+    if not graph.programs:
+        raise InputError(f"{where}: programs = []: expected that of at least one rank")
     for rank, program in enumerate(graph.programs):
         for event in once(program):
             problem = _problem(event, graph)

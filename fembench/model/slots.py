@@ -49,7 +49,7 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
         return [Slot(s.host, placed[rank], rank) for s in slots]
     if shared := re.fullmatch(r"share:([1-9]\d?)", edit):
         return [s for s in slots for _ in range(int(shared.group(1)))]
-    found = re.fullmatch(r"add:([^*]+)(?:\*(\d+))?", edit)
+    found = re.fullmatch(r"add:([^*]+)(?:\*(\d{1,5}))?", edit)
     names = host_names(profile)
     if not found or found.group(1) not in names:
         raise InputError(

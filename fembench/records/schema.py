@@ -1,10 +1,11 @@
-"""The schema number of a file: only files of today's schema are read."""
+"""The schema number of a file: only files of today's schema are read. The time in it."""
 
+import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fembench.base.config import convert, read_json
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 
 T = TypeVar("T")
 
@@ -29,3 +30,13 @@ def of_schema(tree: Any, what: str, newest: int, where: str) -> dict[str, Any]:
         how = "it is newer: update fembench" if version > newest else "measure again"
         raise InputError(f"{where}: schema {version} of a {what}; expected {newest}: {how}")
     return dict(tree)
+
+
+def check_time(text: str, where: str) -> None:
+    """Raises InputError unless the text is a time in ISO 8601, with its zone."""
+    try:
+        known = datetime.datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError(f"{where} = '{shown(text)}': expected a time such as 2026-01-02T03:04:05+00:00")

@@ -14,7 +14,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.packed import Packed
 from fembench.records.record import SCHEMA, Failure, Record
-from fembench.records.schema import of_schema
+from fembench.records.schema import check_time, of_schema
 from fembench.records.validity import judge
 
 
@@ -91,6 +91,7 @@ BY_RANK = (  # arrays of the partition
 def check_shapes(record: Record, where: str) -> None:
     """Raises InputError for a record without sets, or arrays that do not fit them."""
     ranks, phases = record.case.placement.ranks, len(record.phases)
+    check_time(record.created, f"{where}: created")
     if not record.sets:
         raise InputError(f"{where}: sets = []: expected at least one set")
     if record.solve.iterations < 0:

@@ -56,6 +56,8 @@ class Times:
         if values.shape != shape:
             expected = f"{plural(self.n_ranks, 'rank')} and {len(self._record.phases)} phases in each set"
             raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")
+        if values.size and values.min() < 0:
+            raise InputError(f"{self._record.id}: some of its times or counts are below 0; expected none")
         return values
 
     @property
@@ -66,7 +68,7 @@ class Times:
     @cached_property
     def program(self) -> Array:
         """(P,) time of the whole program, from its first line to the end of its output."""
-        return fixed(np.array(self._record.total, float))
+        return fixed(self._array([self._record.total], (1, self.n_ranks))[0])
 
     @cached_property
     def once(self) -> Array:

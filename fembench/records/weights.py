@@ -14,7 +14,7 @@ from fembench.base.config import write_json
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Frozen
-from fembench.records.schema import read
+from fembench.records.schema import check_time, read
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
@@ -71,6 +71,7 @@ def load_weights(path: Path | str) -> Weights:
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:
         raise InputError(f"{path}: shares sum to {total:.6g}; expected positive shares that sum to 1")
+    check_time(weights.measured, f"{path}: measured")
     return weights
 
 

@@ -6,6 +6,7 @@ Fields: the solution of a run, as stored in its fields file."""
 import csv
 import dataclasses
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def read_fields(path: Path) -> Fields:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {f.name: arrays[f.name] for f in dataclasses.fields(Fields)}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: not a file of fields: {error}") from error
     return Fields(**{**found, "element": str(found["element"])})
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import jinja2
 import markupsafe
 
+from fembench.base.config import read_text
 from fembench.base.errors import InputError
 from fembench.records import store
 from fembench.records.contest import FILE as PEERS_FILE
@@ -137,7 +138,7 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
         records=records,
         failures=failures,
         fields={name: path for name, path in found.items() if path.is_file()},
-        description=description.read_text(encoding="utf-8") if description.is_file() else "",
+        description=read_text(description) if description.is_file() else "",
         peers=peers,
         nodes=nodes_of_campaign(folder),
     )

@@ -79,6 +79,17 @@ def test_the_last_of_several_removes_the_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_on_a_full_disk_no_file_is_left(tmp_path, monkeypatch):
+    def full(handle, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.write", full)
+    for shared in (False, True):
+        with pytest.raises(InputError, match="No space left"), locked(tmp_path, shared=shared):
+            pass
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def no_flock(monkeypatch):
     def refuse(handle, kind):

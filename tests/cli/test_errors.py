@@ -2,9 +2,12 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
+from fembench.base.config import encode
 from fembench.cli import doctor
 from fembench.cli.main import main
 
@@ -77,3 +80,48 @@ def test_a_file_that_the_system_refuses_is_named(monkeypatch, refusal, number, s
 
     monkeypatch.setattr(doctor, "run", refused)
     assert refusal("doctor") == f"fembench: {said}{os.strerror(number)}\n"
+
+
+def test_a_mesh_that_does_not_fit_into_the_memory_is_refused(monkeypatch, refusal):
+    def too_large(options):
+        raise MemoryError("Unable to allocate 3 GiB")
+
+    monkeypatch.setattr(doctor, "run", too_large)
+    said = "fembench: not enough memory (Unable to allocate 3 GiB); expected a smaller mesh\n"
+    assert refusal("doctor") == said
+
+
+def test_a_name_that_no_record_can_hold_is_refused(monkeypatch, refusal):
+    name = os.fsdecode(b"r\xff")
+    monkeypatch.setattr(doctor, "run", lambda options: encode(name))
+    assert refusal("doctor") == "fembench: 'r\\udcff': expected UTF-8\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (
+            ["--help", ">", "/dev/full"],
+            2,
+            "fembench: cannot write standard output",
+        ),
+        (["--help", "|", "true"], 0, ""),
+        (["--help", ">&-"], 0, ""),
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_cannot_be_printed_is_said_in_one_line_or_not_at_all(words, status, said, unbuffered):
+    line = " ".join(["set -o pipefail; sleep 0.1;", sys.executable, "-m fembench", *words])
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == bool(said)
+
+
+def test_a_terminal_without_the_characters_gets_others():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    line = [sys.executable, "-m", "fembench", "predict", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout

@@ -1,5 +1,7 @@
 """Ctrl-C is answered in one line, also while modules are imported."""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -44,3 +46,19 @@ def test_an_error_without_an_interruption_stays_an_error(monkeypatch):
     monkeypatch.setattr(doctor, "run", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         main(["doctor"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_whose_exception_python_dropped_ends_the_command_at_its_end(monkeypatch, capsys, number):
+    class Dropping:
+        def __del__(self):
+            os.kill(os.getpid(), number)
+
+    def interrupted(options):
+        monkeypatch.setattr(sys, "unraisablehook", lambda dropped: None)
+        Dropping()
+        return 0
+
+    monkeypatch.setattr(doctor, "run", interrupted)
+    assert main(["doctor"]) == 128 + number
+    assert capsys.readouterr().err in ("fembench: interrupted\n", "fembench: ended by SIGTERM\n")

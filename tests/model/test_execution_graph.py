@@ -48,6 +48,7 @@ def test_a_graph_survives_its_file(tmp_path):
         ([[Receive(-1, 8, 1)], []], "ranks below 2"),
         ([[Compute(7, 1.0)], []], "a phase below 3"),
         ([[Compute(0, -1.0)], []], "seconds of 0 or more"),
+        ([], r"programs = \[\]: expected that of at least one rank"),
         ([[Loop(-1, ())], []], "0 or more turns"),
         ([[Loop(2, (Collective("allreduce", -8, 2),))], []], "sizes of 0 or more"),
     ],

@@ -219,6 +219,8 @@ def test_what_if_edits_change_machines_and_network():
     assert company(six.place(6)[0]) == [2] * 6
     slots = slots_of(profile, "sym", ("add:b*2",))
     assert len({s.host for s in slots}) == 4
+    with pytest.raises(InputError, match="add:NAME"):
+        slots_of(profile, "sym", ("add:b*10000000000",))
 
 
 def test_a_profile_without_a_network_needs_a_link():

@@ -99,6 +99,8 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
         ("partition.message_bytes.1", [], "rank 1 has 1 neighbour and 0 message sizes; expected as many"),
         ("environment.rank_host", [0, 1], "environment.rank_host: host 1; expected 0 to 0"),
         ("events.0.0", -1, "events: rank -1; expected 0 to 1"),
+        ("created", "soon", "created = 'soon': expected a time such as "),
+        ("created", "2026-01-02T03:04:05", "created = '2026-01-02T03:04:05': expected a time such as "),
     ],
 )
 @pytest.mark.parametrize("verb", ["check", "trace"])

@@ -10,6 +10,7 @@ from fembench.records import phases
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, SEND, TOP_LEVEL, WAIT
 from fembench.records.store import load
 from fembench.records.times import Times, times_of
+from fembench.records.validity import judge
 
 RECORD = load(FROZEN)
 TIMED = [s for s in RECORD.sets if not s.warmup]
@@ -109,3 +110,13 @@ def test_times_are_read_once_for_a_new_verdict_and_anew_for_other_sets():
     assert times_of(judged) is times_of(RECORD)
     shorter = replace(RECORD, sets=RECORD.sets[1:])
     assert len(times_of(shorter).all_sets) == len(RECORD.sets) - 1
+
+
+@pytest.mark.parametrize("name", ["seconds", "counts"])
+def test_a_record_with_a_time_or_a_count_below_0_is_invalid(name):
+    rows = np.array(getattr(TIMED[0], name))
+    rows[..., -1] = -1
+    broken = replace(RECORD, sets=(*RECORD.sets, replace(TIMED[0], **{name: rows.tolist()})))
+    verdict = judge(broken)
+    assert (verdict.status, [rule.id for rule in verdict.rules]) == ("INVALID", ["C1"])
+    assert "below 0" in verdict.reason

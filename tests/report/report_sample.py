@@ -62,7 +62,7 @@ def make_record(
     record = replace(
         PLAIN,
         id=f"{mesh}-P{ranks}-{case.method.storage}-{run}",
-        created=f"2026-01-02T03:04:{run:02d}Z",
+        created=f"2026-01-02T03:04:{run:02d}+00:00",
         case=case,
         environment=environment(ranks),
         mesh=MeshFacts(mesh, f"hash of {mesh}", "tet4", *size[:4]),
@@ -195,7 +195,7 @@ def make_failure(mesh="m2", ranks=2, **changes):
     base = Failure(
         schema=SCHEMA,
         id=f"{mesh}-P{ranks}-failed",
-        created="2026-01-02T03:05:00Z",
+        created="2026-01-02T03:05:00+00:00",
         case=Case.of(mesh=mesh, ranks=ranks, storage="csr"),
         kind="killed",
         message="rank 1 on node8 was killed by signal 9",

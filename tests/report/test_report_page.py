@@ -210,10 +210,18 @@ def test_synthetic_heterogeneity_is_on_top_of_the_page(folder):
     assert text.index("SYNTHETIC") < text.index("<nav>")
 
 
-def test_a_broken_file_of_fields_is_named_and_leaves_nothing_behind(folder):
+def test_a_campaign_file_that_is_no_text_is_named(folder):
+    keep(folder, ONE)
+    (folder / "campaign.toml").write_bytes("name = 'Größe'".encode("latin-1"))
+    with pytest.raises(InputError, match=r"cannot read .*campaign\.toml: not a text file"):
+        page.build(folder)
+
+
+@pytest.mark.parametrize("content", [b"PK nonsense", b""])
+def test_a_broken_file_of_fields_is_named_and_leaves_nothing_behind(folder, content):
     record = make_record(ranks=2)
     keep(folder, record)
-    (folder / "runs" / f"{record.id}.fields.npz").write_bytes(b"PK nonsense")
+    (folder / "runs" / f"{record.id}.fields.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"fields\.npz: not a file of fields"):
         page.build(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["runs"]

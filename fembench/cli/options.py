@@ -89,9 +89,15 @@ def _settings(value: str, default: str | None, kind: Any) -> dict[str, Any]:
     return found | {"metavar": value} | ({"nargs": argparse.REMAINDER} if value.endswith(" ...") else {})
 
 
+def listed(formats: Mapping[str, Any]) -> str:
+    """'metis: its file; shares: an argument': formats by name, and the help that each declares."""
+    return "; ".join(f"{name}: {one.help}" for name, one in formats.items()).replace("%", "%%")
+
+
 def call(workflow: Callable[..., T], options: argparse.Namespace, **others: Any) -> T:
     """What a workflow returns for the options named as its parameters, and for others."""
-    known = inspect.signature(workflow).parameters
+    parameters = inspect.signature(workflow).parameters.values()
+    known = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
     return workflow(**{name: value for name, value in vars(options).items() if name in known} | others)
 
 

@@ -15,19 +15,20 @@ import argparse
 import json
 
 from fembench.base.files import write_atomic
-from fembench.cli.options import call, declare
+from fembench.cli.options import call, declare, listed
+from fembench.workflows.command import LAUNCHER_FILES
 
-OPTIONS = """
+OPTIONS = f"""
 record RECORD: record of a run on this number of ranks
 --machine FILE!: machine profile with a network, from characterize --network
---format rankfile|mpich|slurm = rankfile: format of the file for the launcher
+--format FORMAT = rankfile: format of the file: {listed(LAUNCHER_FILES)}
 -o, --output FILE: write the file for the launcher
 --json: print the placement as JSON instead of tables
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
+    declare(parser, OPTIONS, format=tuple(LAUNCHER_FILES))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,13 +17,14 @@ import sys
 
 from fembench.base.config import json_text
 from fembench.base.progress import progress
-from fembench.cli.options import call, declare
+from fembench.cli.options import call, declare, listed
+from fembench.workflows.command import EXPORTS
 
-OPTIONS = """
+OPTIONS = f"""
 records RECORD+: records, folders of records, a machine profile, or a weights file
 --rule time|rate|comm|tasks: how shares follow from measurements (default: time; rate for a machine profile)
 -o, --output FILE: write the weights (JSON)
---export metis|shares: print the shares in the format of another program
+--export FORMAT: print the shares for another program: {listed(EXPORTS)}
 --json: print the weights as JSON instead of a table
 
 [which records]
@@ -40,19 +41,19 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
+    declare(parser, OPTIONS, export=tuple(EXPORTS))
 
 
 def run(options: argparse.Namespace) -> int:
     from fembench.records.weights import save_weights
     from fembench.report.weight_tables import as_table
-    from fembench.workflows.weights import WeightsAsked, derived, exported
+    from fembench.workflows.weights import WeightsAsked, derived
 
     weights = derived(call(WeightsAsked, options, sources=options.records))
     if options.output:
         save_weights(weights, options.output)
     if options.export:
-        sys.stdout.write(exported(weights, options.export))
+        sys.stdout.write(EXPORTS[options.export].text(weights))
         for note in (n for n in weights.notes if n.startswith(("DISTURBED", "PROVISIONAL"))):
             progress(f"note: {note}")
     elif options.json:

@@ -4,12 +4,6 @@ The cost is a function of the placement (rank -> host): `iteration_seconds`, or 
 simulation. Starts: the largest part first, on the host where it finishes earliest;
 hosts filled one after the other; one rank per host in turns.
 
-Placements as launcher files: Open MPI rankfile, MPICH host file, Slurm task list.
-
-Open MPI: `mpiexec --map-by rankfile:file=FILE`; each rank has its own core if there are enough.
-MPICH (hydra): `mpiexec -f FILE`; lines are filled in order, and a host may appear again.
-Slurm: `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`; one line per task.
-
 An iteration in closed form, with HLogP (Mendes 2004): a rank computes, sends to its
 neighbours, then receives in order of arrival; overheads occupy its processor. Ranks on
 one host share its cores. An iteration ends with two all-reduces by recursive doubling.
@@ -18,7 +12,7 @@ one host share its cores. An iteration ends with two all-reduces by recursive do
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
@@ -206,35 +200,3 @@ def _moves(place: Place, hosts: Sequence[CandidateHost]):
                 swapped = list(place)
                 swapped[r], swapped[q] = place[q], place[r]
                 yield tuple(swapped)
-
-
-def rankfile(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """Open MPI: 'rank 0=node1 slot=0'."""
-    lines, next_core = [], [0] * len(hosts)
-    for rank, p in enumerate(place):
-        lines.append(f"rank {rank}={hosts[p].name} slot={next_core[p] % hosts[p].cores}\n")
-        next_core[p] += 1
-    return "".join(lines)
-
-
-def mpich(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """MPICH: 'node1:2', in the order of ranks."""
-    return "".join(f"{hosts[p].name}:{len(list(each))}\n" for p, each in groupby(place))
-
-
-def slurm(place: Sequence[int], hosts: Sequence[CandidateHost]) -> str:
-    """Slurm: one host per line, in the order of ranks."""
-    return "".join(f"{hosts[p].name}\n" for p in place)
-
-
-FORMATS: dict[str, Callable[[Sequence[int], Sequence[CandidateHost]], str]] = {
-    "rankfile": rankfile,
-    "mpich": mpich,
-    "slurm": slurm,
-}
-LAUNCH = {  # fembench run passes the file to the launcher that it finds: Open MPI, MPICH or Slurm
-    "rankfile": "fembench run … --ranks {ranks} --rankfile {path}",
-    "mpich": "fembench run … --ranks {ranks} --hostfile {path}   (mpiexec -f {path} -n {ranks} …)",
-    "slurm": "fembench run … --ranks {ranks} --hostfile {path}   "
-    "(SLURM_HOSTFILE={path} srun --distribution=arbitrary -n {ranks} …)",
-}

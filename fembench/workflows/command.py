@@ -1,8 +1,10 @@
-"""What every command needs beside its workflow: launcher settings, the version."""
+"""What commands need beside their workflow: launcher settings, the version, formats to choose from."""
 
 from fembench.host.build import version_text
 from fembench.launch.launchers import LAUNCHERS, use_settings
+from fembench.model.launcher_files import LAUNCHER_FILES
+from fembench.weights.export import EXPORTS
 
-__all__ = ["LAUNCHER_NAMES", "use_settings", "version_text"]
+__all__ = ["EXPORTS", "LAUNCHER_FILES", "LAUNCHER_NAMES", "use_settings", "version_text"]
 
 LAUNCHER_NAMES = ", ".join(one.name for one in LAUNCHERS)

@@ -9,7 +9,8 @@ from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.configuration import not_invalid
 from fembench.model.hosts_for_parts import measured
-from fembench.model.placement import FORMATS, JUDGED, LAUNCH, CandidateHost, Placement
+from fembench.model.launcher_files import LAUNCHER_FILES
+from fembench.model.placement import JUDGED, CandidateHost, Placement
 from fembench.records.profile import load_profile, provisional
 from fembench.records.store import load
 
@@ -32,8 +33,9 @@ class Placed:
 
     def file(self, form: str, path: str) -> tuple[str, str]:
         """(the file for a launcher, how to use it if it is at `path`)."""
-        how = LAUNCH[form].format(path=path, ranks=len(self.best.place))
-        return FORMATS[form](self.best.place, self.hosts), how
+        file = LAUNCHER_FILES[form]
+        how = file.use.format(path=path, ranks=len(self.best.place))
+        return file.text(self.best.place, self.hosts), how
 
     @property
     def text(self) -> str:

@@ -17,7 +17,6 @@ from fembench.records.record import Record
 from fembench.records.store import load_each
 from fembench.records.weights import Weights, load_weights
 from fembench.weights import make
-from fembench.weights.export import FORMATS
 from fembench.weights.from_profile import by_profile
 from fembench.weights.links import Wire, communication_seconds, wire_of_network
 from fembench.weights.observe import observe, pooled
@@ -58,11 +57,6 @@ def derived(asked: WeightsAsked) -> Weights:
             records, communication_of(records, wire_of_network(load_profile(asked.machine), asked.machine))
         )
     return make.by_time(records)
-
-
-def exported(weights: Weights, form: str) -> str:
-    """The shares in the format of another program: metis, petsc, hostfile, shares."""
-    return FORMATS[form](weights)
 
 
 def _from_profile(asked: WeightsAsked, path: Path) -> Weights:

@@ -8,21 +8,20 @@ from itertools import product
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.cli.parser import page
+from fembench.cli.verbs import verb_parser
 from fembench.model.cg import Price
 from fembench.model.hosts_for_parts import iteration_on
+from fembench.model.launcher_files import LAUNCHER_FILES, mpich, rankfile, slurm
 from fembench.model.machine import Machine, checked_speeds, steady_class
 from fembench.model.placement import (
-    FORMATS,
     CandidateHost,
     Parts,
     allreduce_seconds,
     best_placement,
     exchanged,
     iteration_seconds,
-    mpich,
-    rankfile,
     shared,
-    slurm,
 )
 from fembench.model.workload import workload
 from fembench.records.case import Case
@@ -159,4 +158,5 @@ def test_files_of_launchers():
     assert rankfile((0, 1, 0), HOSTS) == "rank 0=fast slot=0\nrank 1=slow slot=0\nrank 2=fast slot=1\n"
     assert mpich((0, 0, 1, 0), HOSTS) == "fast:2\nslow:1\nfast:1\n"
     assert slurm((1, 0), HOSTS) == "slow\nfast\n"
-    assert set(FORMATS) == {"rankfile", "mpich", "slurm"}
+    text = " ".join(page(verb_parser("place"), 100).split())
+    assert all(f"{name}: {one.help}" in text for name, one in LAUNCHER_FILES.items())

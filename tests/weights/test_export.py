@@ -1,8 +1,10 @@
 import pytest
 
+from fembench.cli.parser import page
+from fembench.cli.verbs import verb_parser
 from fembench.partition.shares import parse_shares
-from fembench.records.weights import RankShare, Weights
-from fembench.weights.export import metis, plain
+from fembench.records.weights import RankShare, Weights, save_weights
+from fembench.weights.export import EXPORTS, ShareFormat, metis, plain
 
 
 def weights(shares, hosts=None):
@@ -18,14 +20,14 @@ def weights(shares, hosts=None):
 
 
 @pytest.mark.parametrize(
-    ("write", "shares", "text"),
+    ("name", "shares", "text"),
     [
-        (metis, [0.75, 0.25], "0 = 0.750000000\n1 = 0.250000000\n"),
-        (plain, [0.5, 0.25, 0.25], "0.5,0.25,0.25\n"),
+        ("metis", [0.75, 0.25], "0 = 0.750000000\n1 = 0.250000000\n"),
+        ("shares", [0.5, 0.25, 0.25], "0.5,0.25,0.25\n"),
     ],
 )
-def test_each_format_says_shares_as_its_program_reads_them(write, shares, text):
-    assert write(weights(shares)) == text
+def test_each_format_says_shares_as_its_program_reads_them(name, shares, text):
+    assert EXPORTS[name].text(weights(shares)) == text
 
 
 def test_shares_in_the_file_of_metis_sum_to_one():
@@ -36,3 +38,11 @@ def test_shares_in_the_file_of_metis_sum_to_one():
 def test_plain_shares_are_read_back_by_the_option_of_a_run():
     shares = [0.568453444, 0.3, 0.131546556]
     assert parse_shares(plain(weights(shares)), 3) == pytest.approx(shares, rel=1e-8)
+
+
+def test_what_a_format_declares_is_what_the_command_line_offers(monkeypatch, tmp_path, output):
+    text = " ".join(page(verb_parser("weights"), 100).split())
+    assert all(f"{name}: {one.help}" in text for name, one in EXPORTS.items())
+    monkeypatch.setitem(EXPORTS, "count", ShareFormat("how many", lambda found: f"{len(found.ranks)}\n"))
+    save_weights(weights([0.75, 0.25]), tmp_path / "w.json")
+    assert output("weights", str(tmp_path / "w.json"), "--export", "count") == "2\n"

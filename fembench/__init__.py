@@ -8,8 +8,8 @@ From Python, what the verbs of the command line do:
     runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
     fembench.load("results/NAME")       # runs that were measured before
 
-Functions: doctor, run, sweep, load, page, shares, tune, machine, predict. Exceptions: fembench.errors. Every
-rank of a job imports this file, so it imports nothing before it is asked.
+Functions: doctor, run, sweep, load, page, shares, tune, machine, predict, verb. Exceptions: fembench.errors.
+Every rank of a job imports this file, so it imports nothing before it is asked.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fembench import errors
-    from fembench.workflows.api import doctor, machine, page, predict, run, shares, sweep, tune
+    from fembench.workflows.api import doctor, machine, page, predict, run, shares, sweep, tune, verb
     from fembench.workflows.notebook import load
 
-__all__ = ["doctor", "errors", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune"]
+__all__ = ["doctor", "errors", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune", "verb"]
 
 
 def __getattr__(name: str) -> object:

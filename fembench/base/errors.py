@@ -47,3 +47,7 @@ class AllocationLostError(FembenchError):
 
 class RunFailedError(FembenchError):
     """A run under MPI ended without a record: crashed, was killed, or ran out of time."""
+
+    def __init__(self, message: object, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output  # last lines that a crashed job printed; "" after another end

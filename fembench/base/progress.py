@@ -35,7 +35,10 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
-    """Lines of progress go to this function, or to nobody, instead of stderr."""
+    """Lines of progress go to this function, or to nobody, instead of stderr; to `progress`: as before."""
+    if tell is progress:
+        yield
+        return
     _told.append(tell)
     try:
         yield
@@ -60,8 +63,7 @@ class Doing:
 
 @contextlib.contextmanager
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
-    """Show what takes over `patience` seconds, with its time,
-    on a line erased at the end.
+    """Show what takes over `patience` seconds, with its time, on a line erased at the end.
 
     Off a terminal, the lines stay, and come ever more seldom.
     """

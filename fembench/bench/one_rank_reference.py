@@ -46,7 +46,7 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
     return None
 
 
-def held_against(case: Case, path: str) -> Reference:
+def held_against(case: Case, path: Path | str) -> Reference:
     """The reference for a case, from a file. Raises InputError if it answers another."""
     record, inputs = load(path), Inputs()
     where = f"reference {path}"

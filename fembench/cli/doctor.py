@@ -29,9 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows.doctor import as_text, nothing_runs, whole_examination
+    from fembench.workflows.doctor import as_text, doctor, nothing_runs
 
     with working("doctor: checking"):
-        findings = whole_examination(options.hostfile)
+        findings = doctor(options.hostfile)
     print(json.dumps([f._asdict() for f in findings], indent=1) if options.json else as_text(findings))
     return int(nothing_runs(findings))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from fembench.base.ending import EndedError, signals_raised
-from fembench.base.errors import CopyError, FembenchError, InputError, shown
+from fembench.base.errors import CopyError, FembenchError, InputError, RunFailedError, shown
 from fembench.base.plugins import needed
 from fembench.cli.parser import columns
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
@@ -42,6 +42,8 @@ def _told(function: Callable[[T], int], given: T) -> int:
             print(f"fembench: {error}", file=sys.stderr)
         return 2
     except FembenchError as error:
+        if isinstance(error, RunFailedError) and error.output:
+            print(error.output, file=sys.stderr)
         print(f"fembench: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader (head, less) went away
@@ -126,8 +128,7 @@ def _run(words: list[str]) -> int:
 
 
 def _spelled_out(words: list[str]) -> list[str]:
-    """The words, completed by the study if only an experiment
-    is named. Raises InputError."""
+    """The words, completed by the study if only an experiment is named. Raises InputError."""
     if words[0] != "study":
         return words
     return list(needed("verbs", "study", "fembench study").spelled_out(words))

@@ -11,7 +11,6 @@ Examples:
 """
 
 import argparse
-import sys
 
 from fembench.base.config import json_text
 from fembench.base.progress import progress
@@ -34,21 +33,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.report.tables import every_table, selected
-    from fembench.workflows.run import run_case
+    from fembench.workflows import run as workflow
 
-    done = call(run_case, options, case=case_from(options), command=typed_command())
-    record = done.job.result
-    if record is None:
-        if done.job.kind == "crashed":  # by an exception, for example
-            print(done.job.output, file=sys.stderr)
-        print(f"fembench: {done.job.message}", file=sys.stderr)
-        return 2 if done.refused else 1
+    found = call(workflow.run, options, mesh=case_from(options), command=typed_command(), tell=progress)
     if options.json:
-        print(json_text(record))
-        if done.disturbed:
-            progress(f"run: {done.disturbed}")
+        print(json_text(found[0]))
+        if found.disturbed:
+            progress(f"run: {found.disturbed}")
     else:
-        print(f"{done.disturbed}\n\n" if done.disturbed else "", end="")
-        print(selected(every_table([record])))
-        print(f"record: {done.path}")
-    return 1 if record.verdict.status == "INVALID" else 0
+        print(f"{found.disturbed}\n\n" if found.disturbed else "", end="")
+        print(selected(every_table(found.records)))
+        print(f"record: {found.source}")
+    return 1 if found[0].verdict.status == "INVALID" else 0

@@ -38,9 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows.tune import tune_case
+    from fembench.workflows import tune as workflow
 
-    found = call(tune_case, options, case=case_from(options), command=typed_command())
+    given = {"mesh": case_from(options), "path": options.output, "command": typed_command()}
+    found = call(workflow.tune, options, **given, tell=progress)
     if not options.json:
         print(found.as_text())
         print(f"\nweights: {found.output}\nrecords: {found.runs}")

@@ -28,13 +28,7 @@ import msgspec
 
 from fembench.base.config import convert
 from fembench.base.ending import raise_if_asked
-from fembench.base.errors import (
-    AllocationLostError,
-    FembenchError,
-    InputError,
-    RunFailedError,
-    UnsharedError,
-)
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
 from fembench.base.interpreter import interpreter
 from fembench.launch.end import diagnosis, how_it_ended, plain
 from fembench.launch.job import (
@@ -85,16 +79,13 @@ class JobEnd(Generic[R]):
     output: str  # last lines printed by the job
 
     def content(self) -> R:
-        """The result. Raises InputError, AllocationLostError, RunFailedError without one."""
+        """The result. Raises InputError, AllocationLostError or RunFailedError without one."""
         if self.result is None:
-            raise failure(self.kind, self.message)
+            errors = {"input": InputError, UNSHARED: UnsharedError, REVOKED: AllocationLostError}
+            if self.kind in errors:
+                raise errors[self.kind](self.message)
+            raise RunFailedError(self.message, self.output if self.kind == "crashed" else "")
         return self.result
-
-
-def failure(kind: str, message: str) -> FembenchError:
-    """The exception for a job without a result; `kind` as JobEnd.kind."""
-    errors = {"input": InputError, UNSHARED: UnsharedError, REVOKED: AllocationLostError}
-    return errors.get(kind, RunFailedError)(message)
 
 
 def rank_program(module: str) -> tuple[str, ...]:
@@ -183,7 +174,7 @@ def measure(
     program = rank_program(module)
     end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout, tell=tell, warn=warn)
     if end.result is None and end.kind not in REFUSED:
-        end = replace(end, message=f"{end.message}\n{end.output}".strip())
+        end = replace(end, message=f"{end.message}\n{end.output}".strip(), output="")
     return convert(msgspec.json.decode(end.content()), of, where=module)
 
 

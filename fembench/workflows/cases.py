@@ -1,6 +1,8 @@
 """Cases: from the values of their fields, and with the shares of a weights file."""
 
 from collections.abc import Mapping
+from math import inf
+from pathlib import Path
 from typing import Any
 
 from fembench.base.errors import InputError
@@ -11,6 +13,29 @@ from fembench.records.case import FIELDS, Case, new_case
 from fembench.records.record import Record
 from fembench.records.weights import as_text, load_weights
 from fembench.weights.stale import warning
+
+
+def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
+    """The case with these fields, the others those of a case or at their defaults. Raises InputError."""
+    unknown = [name for name in fields if name not in FIELDS]
+    if unknown:
+        raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
+    known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
+    return case_of({**known, **fields}, "run")
+
+
+def call_text(function: str, mesh: Case | Path | str, fields: Mapping[str, Any]) -> str:
+    """A call of fembench.FUNCTION, as a record keeps what was typed."""
+    shown = mesh.question.mesh if isinstance(mesh, Case) else str(mesh)
+    typed = ", ".join([repr(shown), *(f"{name}={value!r}" for name, value in fields.items())])
+    return f"fembench.{function}({typed})"
+
+
+def check_least(least: int, **numbers: float) -> None:
+    """Raises InputError for a number that is smaller, not finite, or none."""
+    for name, value in numbers.items():
+        if not (isinstance(value, int | float) and least <= value < inf):
+            raise InputError(f"{name} = {value!r}: expected a number of at least {least}")
 
 
 def case_of(fields: Mapping[str, Any], where: str) -> Case:
@@ -24,7 +49,7 @@ def storage_of(fields: Mapping[str, Any]) -> Any:
     return fields.get("storage") or usual
 
 
-def weighted(case: Case, path: str | None) -> Case:
+def weighted(case: Case, path: Path | str | None) -> Case:
     """The case with the shares of a weights file; itself without one. Raises InputError."""
     if not path:
         return case
@@ -38,7 +63,7 @@ def weighted(case: Case, path: str | None) -> Case:
     return case.with_(shares=as_text(weights))
 
 
-def warn_if_stale(path: str | None, record: Record) -> None:
+def warn_if_stale(path: Path | str | None, record: Record) -> None:
     """Warn if the weights of a run no longer fit its hosts."""
     if not path:
         return

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from fembench.launch.probed import ProbedHost
 
 
-def whole_examination(hostfile: str = "") -> list[Finding]:
-    """Every finding; only the missing library if the check-up itself needs one."""
+def doctor(hostfile: str = "") -> list[Finding]:
+    """What this machine and the hosts of its job have, and what is missing.
+
+    Only the missing library, if the check-up itself needs one.
+    """
     try:
         return list(examine(hostfile))
     except ModuleNotFoundError as error:

@@ -1,5 +1,4 @@
-"""Runs of a results folder for notebooks and scripts: records,
-and tables that pandas takes.
+"""Runs for notebooks and scripts: records, and tables that pandas takes.
 
     import fembench
 
@@ -32,6 +31,7 @@ from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
 from fembench.report.tables import every_table
 from fembench.report.weight_tables import weights_table
+from fembench.weights.stale import disturbance
 
 if TYPE_CHECKING:
     from fembench.report.plots.canvas import Plot
@@ -83,6 +83,11 @@ class Runs(Sequence[Record]):
         """Repeated runs of one case, pooled."""
         return results(self.records)
 
+    @property
+    def disturbed(self) -> str:
+        """A line on other work that disturbed the times; "" if none is known of."""
+        return disturbance([record.environment for record in self], "times")
+
     def overview(self) -> Table:
         """One row per case: verdict, equations, iterations, time of cg."""
         return run_tables.overview(self.results)
@@ -112,8 +117,7 @@ class Runs(Sequence[Record]):
         return weights_table(self.results)
 
     def plot(self, name: str) -> Plot:
-        """A plot of the report by its name, which a notebook shows. Raises InputError,
-        with the names of all plots, for another one."""
+        """A plot of the report by its name. Raises InputError, with the names of all, for another one."""
         from fembench.report.plots.gallery import gallery
 
         found = {plot.name: plot for plot in gallery(self.results)}

@@ -1,9 +1,10 @@
 """Run one case under MPI, verify it, and keep its record."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from fembench.base.progress import progress, working
+from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
 from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import failure_of
@@ -13,83 +14,72 @@ from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
 from fembench.launch.line import MOST_PER_CORE, ranks_per_core
-from fembench.launch.run_job import REVOKED, JobEnd
+from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
-from fembench.records.record import Record
 from fembench.records.store import save
-from fembench.weights.stale import disturbance
-from fembench.workflows.cases import warn_if_stale, weighted
+from fembench.workflows.cases import call_text, case_asked, check_least, warn_if_stale, weighted
+from fembench.workflows.notebook import Runs
 
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
 
-@dataclass(frozen=True)
-class CaseOutcome:
-    """A run that has ended: its record, or why there is none."""
-
-    job: JobEnd[Record]
-    path: Path | None  # of the record
-
-    @property
-    def refused(self) -> bool:
-        """Whether there is no record because the case cannot run here."""
-        return self.job.kind in REFUSED
-
-    @property
-    def disturbed(self) -> str:
-        """A line on other work that disturbed the times; "" if none is known of."""
-        return disturbance([self.job.result.environment], "times") if self.job.result else ""
-
-
-def run_case(
-    case: Case,
+def run(
+    mesh: Case | Path | str,
     *,
     results: Path | str = "results/single",
-    weights: str | None = None,
-    reference: str | None = None,
+    weights: Path | str | None = None,
+    reference: Path | str | None = None,
     hostfile: str = "",
     timeout: float = 0.0,
-    command: str,
-) -> CaseOutcome:
-    """Run a case and write its record, or its failure, into `results`/runs.
+    command: str = "",
+    tell: Callable[[str], None] | None = None,
+    **fields: Any,
+) -> Runs:
+    """Run one case under MPI, verify it, and return it.
 
-    weights: a file, from which the shares are taken
+    mesh: preset, box or file; or a case, such as that of a record
+    fields: of the case, as in a campaign: ranks, iterations, tolerance, shares, precond, …
+    results: folder for the record, in `runs`, or for a note of the failure
+    weights: a file with shares
     reference: a one-rank record of the same question to compare with; by default the newest in `results`
-    hostfile: the hosts; by default those of the batch system, or this machine
-    timeout: seconds after which the run is ended; 0: none
-    command: what the record says was typed
 
-    Raises InputError.
+    Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
-    asked, folder = weighted(case, weights), Path(results) / "runs"
-    case = settled(asked)
+    check_least(0, timeout=timeout)
+    asked = weighted(case_asked(mesh, fields), weights)
+    with telling(tell):
+        case = settled(asked)
+        _say_what_comes(asked, case, hostfile)
+        folder = Path(results) / "runs"
+        stem = run_id(case, 1).rsplit("-r", 1)[0]
+        doing = working(f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}")
+        with occupied(folder, shared=True), reserved(folder, stem) as id, doing:
+            outcome = launch(
+                case,
+                id=id,
+                command=command or call_text("run", asked.question.mesh, fields),
+                scratch=folder,
+                hostfile=hostfile,
+                timeout=timeout,
+                reference=held_against(case, reference) if reference else reference_beside(case, folder),
+                fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
+            )
+            if outcome.result is None and outcome.kind not in (*REFUSED, REVOKED):
+                save(failure_of(id, case, outcome), folder)
+            record = outcome.content()
+            path = save(record, folder)
+        warn_if_stale(weights, record)
+    return Runs([record], str(path))
+
+
+def _say_what_comes(asked: Case, case: Case, hostfile: str) -> None:
+    """Tell the chosen preconditioner, and many ranks per core. Raises InputError if memory lacks."""
     for line in reasons([case] if case != asked else []):
         progress(f"run: {line}")
-    ranks = plural(case.placement.ranks, "rank")
-    each = ranks_per_core(case.placement.ranks, hostfile)
+    ranks = case.placement.ranks
+    each = ranks_per_core(ranks, hostfile)
     if MANY_PER_CORE < each <= MOST_PER_CORE:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
-        progress(f"{ranks} on this machine: {turns}; starting them may take minutes")
+        progress(f"{plural(ranks, 'rank')} on this machine: {turns}; starting them may take minutes")
     check_memory(case, campaign_hosts(hostfile))
-    stem = run_id(case, 1).rsplit("-r", 1)[0]
-    doing = working(f"run: {case.question.mesh} on {ranks}")
-    path = None
-    with occupied(folder, shared=True), reserved(folder, stem) as id, doing:
-        outcome = launch(
-            case,
-            id=id,
-            command=command,
-            scratch=folder,
-            hostfile=hostfile,
-            timeout=timeout,
-            reference=held_against(case, reference) if reference else reference_beside(case, folder),
-            fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
-        )
-        if outcome.result is not None:
-            path = save(outcome.result, folder)
-        elif outcome.kind not in (*REFUSED, REVOKED):
-            save(failure_of(id, case, outcome), folder)
-    if outcome.result is not None:
-        warn_if_stale(weights, outcome.result)
-    return CaseOutcome(outcome, path)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
-from fembench.base.progress import progress
+from fembench.base.progress import progress, telling
 from fembench.launch.scratch import occupied, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -28,6 +28,7 @@ from fembench.weights.advice import LEAST_GAIN
 from fembench.weights.make import by_time
 from fembench.weights.proof import Proof, prove
 from fembench.weights.trail import RunWithoutHost, Trail, gains_of, without_weakest
+from fembench.workflows.cases import call_text, case_asked, check_least
 from fembench.workflows.tune_runs import TuneRuns
 
 ITERATIONS = 50  # fixed work, by default
@@ -60,30 +61,36 @@ class Tuned:
         return proof_text.as_tree(self.proof, self.weights)
 
 
-def tune_case(
-    case: Case,
+def tune(
+    mesh: Case | Path | str,
     *,
-    results: str | None = None,
-    output: str | None = None,
+    results: Path | str | None = None,
+    path: Path | str | None = None,
     rounds: int = 2,
     pairs: int = 6,
     hostfile: str = "",
     timeout: float = 600.0,
-    command: str,
+    command: str = "",
+    tell: Callable[[str], None] | None = None,
+    **fields: Any,
 ) -> Tuned:
-    """Run with equal shares, run with weights by the speeds,
-    then prove the gain in pairs.
+    """Find the shares for a case by the speeds of its ranks, and prove their gain.
 
-    results: folder; by default results/tune-MESH. output: file for the weights; by default in that folder
-    rounds: at most, each deriving weights. pairs: of equal and weighted runs, at least six to prove a gain
+    mesh, fields: as for `run`
+    results: folder of the records; by default results/tune-MESH
+    path: file for the weights; by default in that folder
+    rounds: at most, each deriving weights
+    pairs: of equal and weighted runs, at least six to prove a gain
 
     Raises InputError, or RunFailedError if a run leaves no record.
     """
-    case = fixed_work(case)
+    check_least(1, rounds=rounds, pairs=pairs)
+    check_least(0, timeout=timeout)
+    case = fixed_work(case_asked(mesh, fields))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
-    file = Path(output or folder / "weights.json")
-    run = TuneRuns(folder / "runs", hostfile, timeout, command)
-    with occupied(run.folder):
+    file = Path(path or folder / "weights.json")
+    run = TuneRuns(folder / "runs", hostfile, timeout, command or call_text("tune", mesh, fields))
+    with telling(tell), occupied(run.folder):
         writable_file(file)
         trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
         found = Tuned(trail.weights, prove(trail), file, run.folder)
@@ -129,8 +136,7 @@ def close_the_loop(
 
 
 def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
-    """Speeds of an equal run -> weights -> a run by them, whose
-    speeds give the next ones."""
+    """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones."""
     record = run(equal, "equal")
     for number in range(1, rounds + 1):
         weights = by_time([record])

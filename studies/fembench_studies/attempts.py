@@ -1,12 +1,10 @@
 """The effort of a study, and the loop that measures its runs."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fembench.errors import AllocationLostError, FembenchError, RunFailedError
+from fembench.errors import AllocationLostError, FembenchError
 
 Made = TypeVar("Made")
 Tell = Callable[[str], None]
@@ -58,12 +56,3 @@ class Attempts:
         """Report a failure."""
         self.failed.append(text)
         self.tell(f"{place}FAILED: {text}")
-
-
-def output_of(*words: str) -> str:
-    """What `fembench WORDS` prints, run in a process of its own. Raises RunFailedError."""
-    done = subprocess.run([sys.executable, "-m", "fembench", *words], capture_output=True, text=True)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        raise RunFailedError(f"fembench {words[0]}: {lines[-1].removeprefix('fembench: ')}")
-    return done.stdout

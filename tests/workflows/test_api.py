@@ -1,5 +1,6 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
+import json
 import math
 import re
 import subprocess
@@ -19,7 +20,7 @@ from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import save_profile
 from fembench.records.store import load as load_record
-from fembench.workflows.api import case_of
+from fembench.workflows.cases import case_asked
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,7 +65,20 @@ def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_sol
     write_sliced(source_of_box(Box((4, 4, 8))), "bar.mesh")
     case = fembench.run("bar.mesh/", ranks=2, iterations=10, sets=1)[0].case
     assert (case.placement.partitioner, case.method.storage) == ("rcb", "sym")
-    assert case_of("m1", {"solver": "petsc"}).method.storage == "baij"
+    assert case_asked("m1", {"solver": "petsc"}).method.storage == "baij"
+
+
+def test_a_case_that_ran_is_asked_again_with_other_fields():
+    case = case_asked("m1", {"solver": "petsc", "ranks": 2})
+    again = case_asked(case, {"ranks": 4})
+    assert again.placement.ranks == 4
+    assert again.with_(ranks=2) == case
+
+
+def test_a_verb_without_a_function_returns_what_it_prints_or_raises_what_it_says():
+    assert json.loads(fembench.verb("timers", "--calls", "3", "--json"))
+    with pytest.raises(RunFailedError, match=r"^fembench timers: unknown option '--rounds'"):
+        fembench.verb("timers", "--rounds")
 
 
 @pytest.mark.slow
@@ -191,9 +205,7 @@ def test_ctrl_c_ends_the_job_and_raises_keyboard_interrupt(tmp_path):
 def test_importing_the_package_names_the_functions_and_imports_none():
     code = "import sys, fembench; print(sorted(fembench.__all__), 'numpy' in sys.modules, *dir(fembench))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(
-        "['doctor', 'errors', 'load', 'machine', 'page', 'predict', 'run', 'shares', 'sweep', 'tune'] False"
-    )
+    assert done.stdout.startswith(f"{fembench.__all__} False")
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         fembench.runn  # noqa: B018
     errors = {getattr(fembench.errors, name) for name in fembench.errors.__all__}

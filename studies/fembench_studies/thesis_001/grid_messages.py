@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+import fembench
 from fembench.base.files import write_atomic
 from fembench.characterize.estimate import latencies
 from fembench.model.heterogeneity import by_clock, by_load, by_queue
@@ -13,7 +14,7 @@ from fembench.records.network import Network, PairSamples
 from fembench.records.profile import Profile, load_profile, network_disturbed
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
-from fembench_studies.attempts import Tell, output_of
+from fembench_studies.attempts import Tell
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, most_claim
 from fembench_studies.declared import captions
@@ -69,7 +70,7 @@ def _measured(path: Path, ranks: str) -> Profile:
     with tempfile.TemporaryDirectory() as scratch:  # this process has locked the study's own folder
         made = Path(scratch, "machine.json")
         asked = ("--network", "--sizes", SIZES, "--ranks", ranks, "-o", str(made))
-        output_of("characterize", "--quick", *asked)
+        fembench.verb("characterize", "--quick", *asked)
         write_atomic(path, made.read_bytes())
     return load_profile(path)
 

@@ -1,11 +1,11 @@
-"""Ferreira (2006) repeated: phases of a parallel FEM program on
-fast and slow hosts, E0 to E14."""
+"""Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import fembench
 from fembench.base.config import read_json, read_toml
 from fembench.base.files import write_atomic
 from fembench.base.units import seconds
@@ -19,7 +19,7 @@ from fembench.report.plots.canvas import Plot
 from fembench.report.results import results
 from fembench.report.runs import summary_line
 from fembench.report.table import Table
-from fembench_studies.attempts import Attempts, Tell, output_of
+from fembench_studies.attempts import Attempts, Tell
 from fembench_studies.catalogue import study_named
 from fembench_studies.declared import Comparison, DeclaredPage, captions
 from fembench_studies.study import HostsAsked, StudyOutcome, StudyRequest, wanted
@@ -181,5 +181,5 @@ def _timers(path: Path) -> dict[str, Any]:
     """The output of `fembench timers`, kept in a file; a separate process, as
     this one must not start MPI."""
     if not path.exists():
-        write_atomic(path, output_of("timers", "--json"))
+        write_atomic(path, fembench.verb("timers", "--json"))
     return read_json(path, dict[str, Any])

@@ -9,6 +9,7 @@ import pytest
 from planted_calibration import planted_calibration
 from planted_profile import planted_profile
 
+import fembench
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.ranks.comm import MAX
@@ -447,7 +448,7 @@ def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three
         """(steal of the profile, what was told) if the host loses these per cent of its time in turn."""
         coming, told = list(stolen), []
         monkeypatch.setattr(
-            grid_messages, "output_of", lambda *words: save_profile(planted(coming.pop(0)), Path(words[-1]))
+            fembench, "verb", lambda *words: save_profile(planted(coming.pop(0)), Path(words[-1]))
         )
         found = grid_messages.measure_network(tmp_path, 2, told.append, only_kept=only_kept)
         return found.network.taken[0].steal_percent, told

@@ -2,13 +2,10 @@
 
 What a rank imports before its clock runs, so that no phase contains an import.
 
-Energies and fingerprints that come with fembench, so that a first run has a reference.
-
-references.json is written by scripts/make_references.py: a direct solve for the small
-presets, CG to 1e-13 for the larger ones and, element by element, after some numbers of
-iterations. The key is the content of mesh and problem, and the fixed work.
-
-The whole solution of a run, for ParaView; on request, as it grows with the mesh.
+references.json holds energies and fingerprints, so that a first run has a reference. It is
+written by scripts/make_references.py: a direct solve for the small presets, CG to 1e-13 for
+the larger ones and, element by element, after some numbers of iterations. The key is the
+content of mesh and problem, and the fixed work.
 """
 
 import hashlib
@@ -100,8 +97,7 @@ Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
 
 
 def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> Record | None:
-    """Run, verify and describe one case; the record on rank 0,
-    None elsewhere. Collective.
+    """Run, verify and describe one case: its record on rank 0, else None. Collective.
 
     `start` sets up what this measurement needs beyond the case itself.
     """
@@ -186,8 +182,7 @@ def _reference(comm: Comm, job: Job, prepared: Prepared) -> Reference | None:
 
 
 def _start_clock(comm: Comm, tracer: TracerLike, begin: float) -> tuple[int, list[int]]:
-    """Record the time so far as start-up; (ticks at its begin,
-    first rank of every clock).
+    """Record the start-up: (ticks at its begin, first rank of every clock).
 
     Time 0 of a host's events is a barrier: one moment for its ranks on one clock.
     """
@@ -212,8 +207,10 @@ def _slowness(comm: Comm, job: Job, cores: int, *, on_device: bool) -> Slowness:
         changes = (Change(0, speeds),)  # blocks change, if speeds do not
     hosts = host_names(comm)
     crowded = hosts.count(hosts[comm.rank]) > cores or bool(job.synthetic)
-    how: dict[str, Any] = {"crowded": crowded, "turn": turn_of(comm.rank, hosts), "on_device": on_device}
-    return slowness_of(comm.rank, speeds, given.dilate, changes, **how)
+    turn = turn_of(comm.rank, hosts)
+    return slowness_of(
+        comm.rank, speeds, given.dilate, changes, crowded=crowded, turn=turn, on_device=on_device
+    )
 
 
 def _times(

@@ -1,7 +1,7 @@
 """Provenance of a run, gathered from its ranks (rule E7)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.ranks.comm import Comm, library
 from fembench.records.record import NOT_RECORDED, DeviceFacts, Environment, HostFacts
+from fembench.solve.operators import RankDevice
 from fembench.synthetic.speeds import label
 
 
@@ -24,10 +25,9 @@ def environment_of(
     before: HostFacts,
     taken: Callable[[int], Taken],
     others: OthersShare | None = None,
-    device: Any = None,
+    device: RankDevice | None = None,
 ) -> Environment | None:
-    """The environment on rank 0, else None; `before`: the host
-    before the run. Collective."""
+    """The environment on rank 0, else None. `before`: of the run. Collective."""
     devices = devices_in_record(comm, device)
     s = job.case.synthetic
     slowed = [job.synthetic, label(s.emulate, s.dilate)]

@@ -1,7 +1,5 @@
 """The device of each rank: opened before the clock starts, described in the record."""
 
-from typing import Any
-
 from msgspec import structs
 
 from fembench.host.where import host_names
@@ -11,11 +9,12 @@ from fembench.ranks.agree import together
 from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.record import ClockCertificate, DeviceFacts
+from fembench.solve.operators import RankDevice
 
 FINISHED = "phases of device ranks end when the device has finished their work; stamps are the host's"
 
 
-def device_of(comm: Comm, case: Case) -> Any:
+def device_of(comm: Comm, case: Case) -> RankDevice | None:
     """This rank's device with its kernels compiled; None if it computes on the cores of its host. Collective.
 
     Ranks of a host take its devices in turn. Raises InputError on all ranks if one of them has none.
@@ -28,12 +27,12 @@ def device_of(comm: Comm, case: Case) -> Any:
     return together(comm, lambda: None if kind == CPU else _opened(kind, before))
 
 
-def _opened(kind: str, number: int) -> Any:
+def _opened(kind: str, number: int) -> RankDevice:
     """The room of devices and its libraries are imported on these ranks only."""
     return load("fembench.device.find:open_device")(kind, number)
 
 
-def devices_in_record(comm: Comm, device: Any) -> tuple[DeviceFacts, ...]:
+def devices_in_record(comm: Comm, device: RankDevice | None) -> tuple[DeviceFacts, ...]:
     """[rank] what it computes on; () if no rank has a device. Collective."""
     said = None if device is None else device.said
     found = comm.allgather(None if said is None else tuple(said))

@@ -1,8 +1,7 @@
 """`precond = "auto"`: the preconditioner that is expected to reach the solution first.
 
-Expected are set-up and iterations. The methods declare bytes, messages and iterations;
-set-up was measured on boxes. Rates are stated, as for runs without records
-(duration.py).
+Expected are set-up and iterations, whose cost the methods declare. Rates are stated, as for runs
+without records (duration.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,8 +14,6 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 
 MESSAGE = 1e-5  # seconds of a neighbour sum or of an all-reduce
-# seconds, and the number of its iterations that take as long
-GRIDS_SET_UP, SET_UP = (0.05, 6.0), {"chebyshev": (0.001, 8.0), "two-level": (0.003, 3.0)}
 STANDS_FOR = "precond auto: "  # begins the reason in a label
 CERTAIN = "multigrid"  # where the size of the mesh is not known: its iterations hardly depend on it
 
@@ -66,9 +63,8 @@ def _fits(case: Case, name: str) -> bool:
 def solution_seconds(case: Case, n: int) -> float:
     """Seconds of set-up and iterations, for n equations."""
     one, ranks = recipe(case.method), case.placement.ranks
-    below = one.precond.grids
-    grids = len(below.below(n / 3, n / 3)[0]) if below else 0
+    below, grids = one.precond.grids, len(one.grids(n, n)[0])
     messages = one.exchanges * (1 + grids) + len(one.reductions) + 2 * bool(below) + (one.gathered > 0)
     iteration = bytes_moved(case, n) / stated_rate(case, n) + (MESSAGE * messages if ranks > 1 else 0.0)
-    start, more = GRIDS_SET_UP if below else SET_UP.get(one.precond.name, (0.0, 0.0))
+    start, more = one.precond.set_up
     return start + (more + iterations_of(case, n)) * iteration

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from fembench.records.packed import rows
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
 from fembench.records.record import LevelTimes, SolveFacts, StateReading
 from fembench.records.triads import triad_bytes
+from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike
 
 F64 = NDArray[np.float64]
@@ -32,30 +33,29 @@ class Roofs(NamedTuple):
 
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
-    """Memory bandwidth before the sets, for a matrix at least as large as the rank's,
-    and the state of the host. Collective."""
+    """Bandwidth for a matrix of this storage, and state of the host, before the sets. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
     return Roofs(n_bytes, _roof(prepared.device, n_bytes), rank_triads(comm, prepared), state_here(comm))
 
 
-def _roof(device: Any, n_bytes: int) -> float:
+def _roof(device: RankDevice | None, n_bytes: int) -> float:
     """Bytes per second of the memory that holds this rank's matrix."""
     return roof(n_bytes) if device is None else device.roof(n_bytes)
 
 
-def better_roof(matrix_bytes: int, before: Roofs, device: Any = None) -> float:
-    """The roof of a matrix, bytes/s: the better of before and after the sets, so
-    that a disturbance after them does not make a correct product look impossible.
-    A smaller matrix may fit into a faster cache than the array read before; then
-    the value before is not used."""
+def better_roof(matrix_bytes: int, before: Roofs, device: RankDevice | None = None) -> float:
+    """The roof of a matrix, bytes/s: the better of before and after the sets.
+
+    So a disturbance after them does not make a correct product look impossible. A smaller matrix may
+    fit into a faster cache than the array read before; then the value before is not used.
+    """
     after = _roof(device, matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after
 
 
 def rank_triads(comm: Comm, prepared: Prepared) -> tuple[float, ...]:
-    """Bytes per second of this rank's repeated triads while all
-    ranks run them. Collective.
+    """Bytes per second of this rank's repeated triads while all ranks run them. Collective.
 
     The arrays are as large as the mean rank's matrix, the same on all ranks.
     """

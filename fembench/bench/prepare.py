@@ -8,7 +8,7 @@ no rank needs the whole mesh."""
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from fembench.ranks.subdomain import Subdomain, build_subdomain
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
 from fembench.records.record import MeshFacts, PartitionFacts
+from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike, span
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class Prepared:
     rhs: F64  # (3 * n_active,) unsummed right-hand side, restrained dofs zero
     mesh: MeshFacts
     partition: PartitionFacts
-    device: Any = None  # that the rank computes on; None: the cores of its host
+    device: RankDevice | None = None  # that the rank computes on; None: the cores of its host
 
     @property
     def lame(self) -> tuple[Modulus, Modulus]:

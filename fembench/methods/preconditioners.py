@@ -1,5 +1,4 @@
-"""Every preconditioner: which solvers have it, what builds it,
-what one application costs."""
+"""Every preconditioner: which solvers have it, what builds it, what it costs."""
 
 from dataclasses import dataclass
 
@@ -30,8 +29,10 @@ class Grids:
         return Work(18 * self.blocks, self.block_bytes * (self.blocks + 1) / 2)
 
     def below(self, mesh: float, part: float) -> tuple[list[float], list[float]]:
-        """(nodes of a part on each shared grid, nodes of each grid on rank 0, the last
-        solved directly), for a mesh and a part of so many nodes."""
+        """(nodes of a part on each shared grid, nodes of each grid on rank 0).
+
+        mesh, part: so many nodes. The last grid is solved directly.
+        """
         shared: list[float] = []
         small: list[float] = []
         while len(small) < 2 or small[-1] > COARSEST_LEVEL:
@@ -66,6 +67,7 @@ class PreconditionerMethod:
     grids: Grids | None = None  # below the mesh, if the application has a coarse correction
     # a, b: a n^b iterations for n equations, measured on boxes, to the default tolerance
     iterations: tuple[float, float] = (25.0, 1 / 3)
+    set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and as many of its iterations, measured on boxes
     node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
     block_inverse: str = ""  # "module:function" of the summed diagonal blocks, for --balance; "": not there
     uses_parts: bool = False  # built from the parts: a different M on every number of ranks
@@ -142,6 +144,7 @@ PRECONDITIONERS = (
             *_CHEBYSHEV_STEP * (CHEBYSHEV_DEGREE - 1),
         ),
         iterations=(5.8, 1 / 3),
+        set_up=(0.001, 8.0),
     ),
     PreconditionerMethod(
         name="two-level",
@@ -150,6 +153,7 @@ PRECONDITIONERS = (
         application=(Pass("x r", flops=6), Gathering(6), Pass("x r D", "z", flops=7)),
         coarse=36,
         iterations=(10.0, 1 / 3),
+        set_up=(0.003, 3.0),
         uses_parts=True,
     ),
     PreconditionerMethod(
@@ -170,6 +174,7 @@ PRECONDITIONERS = (
         ),
         grids=Grids(),
         iterations=(9.0, 0.0),
+        set_up=(0.05, 6.0),
         node_bytes=1000,
     ),
     PreconditionerMethod(

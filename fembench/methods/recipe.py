@@ -80,19 +80,22 @@ class Recipe:
         """Numbers per rank in the all-gathers of one application of M."""
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
+    def grids(self, equations: float, dofs: float) -> tuple[list[float], list[float]]:
+        """Grids.below of a mesh with so many equations and a part with so many dofs, if any."""
+        grids = self.precond.grids
+        return grids.below(equations / 3, dofs / 3) if grids else ([], [])
+
     def on_grids(self, equations: float, dofs: float) -> Work:
         """One application on the grids below a mesh, rank 0's too, for a part's dofs."""
-        grids = self.precond.grids
-        if grids is None:
+        if self.precond.grids is None:
             return NO_WORK
-        shared, (*small, last) = grids.below(equations / 3, dofs / 3)
-        nodes = sum(shared) + sum(small)
-        smoothed = self.applied * (3 * nodes) + grids.product * (nodes * self.precond_products)
+        shared, (*small, last) = self.grids(equations, dofs)
+        nodes, product = sum(shared) + sum(small), self.precond.grids.product
+        smoothed = self.applied * (3 * nodes) + product * (nodes * self.precond_products)
         return smoothed + Work(2, DOUBLE) * (3 * last) ** 2
 
     def counted(self, n: int, product: Work = NO_WORK, extra: Work = NO_WORK) -> Work:
-        """One iteration on a rank with n entries per vector;
-        `extra`: of M, beyond its steps.
+        """One iteration on a rank with n entries per vector; `extra`: of M, beyond its steps.
 
         The product of the iteration itself and residual replacement are left out;
         `product` is the work of a product inside M.

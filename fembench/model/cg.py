@@ -208,7 +208,7 @@ def _on_grids(
     one, grids = work.recipe, work.recipe.precond.grids
     if grids is None:
         return [], 0.0
-    shared, (*small, last) = grids.below(work.n_equations / 3, work.parts.dofs[rank] / 3)
+    shared, (*small, last) = one.grids(work.n_equations, work.parts.dofs[rank])
 
     def vectors(n: float, together: int) -> float:
         return rates.seconds(slot.rank, "updates", n, together) / PLAIN.updates.vectors

@@ -60,10 +60,8 @@ class Workload:
 
     @functools.cached_property
     def grids(self) -> tuple[list[float], list[float]]:
-        """(nodes of each grid that all ranks have, of each grid
-        on rank 0) below the mesh."""
-        grids, nodes = self.recipe.precond.grids, self.n_equations / 3
-        return grids.below(nodes, nodes) if grids else ([], [])
+        """(nodes of each grid that all ranks have, of each grid on rank 0) below the mesh."""
+        return self.recipe.grids(self.n_equations, self.n_equations)
 
     def interface_part(self, rank: int) -> float:
         """Fraction of a rank's product before its messages: the rows of shared nodes."""

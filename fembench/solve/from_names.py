@@ -5,7 +5,7 @@ The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's in petsc.p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fembench.methods.lookup import load, precond_of, storage_of, variant_of
 from fembench.methods.recipe import recipe
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
     from fembench.solve.iterate import Solver
+    from fembench.solve.operators import RankDevice
     from fembench.timing.tracer import TracerLike
 
 
@@ -52,7 +53,7 @@ def build_solver(
     *,
     overlap: bool = True,
     options: Sequence[str] = (),
-    device: Any = None,
+    device: RankDevice | None = None,
 ) -> Solver:
     """The solver with its matrix, preconditioner, vectors and bound kernels. Collective.
 

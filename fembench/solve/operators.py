@@ -52,6 +52,23 @@ class Product(Protocol):
         """Complete q in the interior; returns its part of d . q if fused."""
 
 
+class RankDevice(Protocol):
+    """The device of a rank; device/device.py adds the compiled kernels' names."""
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """Its name, bytes of memory, driver and compiler, as in DeviceFacts."""
+
+    def matrix(self, indptr: NDArray, columns: NDArray, values: F64, n_interior: int) -> Any:
+        """Full blocks in its memory: `n_bytes`, and `bind` as of an operator."""
+
+    def roof(self, n_bytes: int) -> float:
+        """Bytes per second of its memory, through `n_bytes`: the better of read and triad."""
+
+    def triad(self, n_bytes: int, seconds: float) -> float:
+        """Bytes per second of a = b + s c, with arrays of `n_bytes` in all."""
+
+
 Bind = Callable[[F64, F64], Product]  # (d, q), each (3 n_active,), made with kernels.empty
 
 
@@ -172,7 +189,7 @@ def blocked(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
     )
 
 
-def on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: Any) -> Operator:
+def on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: RankDevice) -> Operator:
     """Full blocks on a device: a symmetric product has several threads add to one row, in any order."""
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]

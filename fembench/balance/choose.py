@@ -1,7 +1,8 @@
-"""Which blocks go where: MigBSP and APBSP (as published, or with a full scan) of Gomes
-(2014), and the amortised descent.
+"""Which blocks go where: MigBSP, APBSP (Gomes 2014), and the amortised descent.
 
-Potential of migration: the seconds that a move saves in the next iteration (Gomes 2014, 4.5 to 4.11)."""
+APBSP as published, or with a full scan. Potential of migration: the seconds that a move saves in
+the next iteration (Gomes 2014, 4.5 to 4.11).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,7 @@ def received(stats: Stats) -> F64:
 
 
 def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Candidate]:
-    """Up to `most` moves with a positive potential, the highest first, then by block
-    and rank.
+    """Up to `most` moves of positive potential, the highest first, then by block and rank.
 
     Moves are from ranks above the band (`tuning.origin`: the mean) to ranks not above it.
     """
@@ -64,8 +64,10 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
 
 
 def forecast(stats: Stats, moves: list[tuple[int, int]]) -> float:
-    """Seconds of the next iteration after these moves, without their cost: the longest
-    sum of computing and messages on a rank."""
+    """Seconds of the next iteration after these moves, without their cost.
+
+    That is the longest sum of computing and messages on a rank.
+    """
     return float(stats.load_if(applied(stats.owner, moves)).max()) + stats.communication
 
 
@@ -119,9 +121,11 @@ def _predicted(stats: Stats, owner: I64) -> float:
 
 
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
-    """The cheaper of two proposals: a descent from the present owners, and a new
-    assignment; none if neither gains more than the hysteresis. A move costs once, and
-    its gain counts in every remaining iteration."""
+    """The cheaper of two proposals: a descent from the present owners, and a new assignment.
+
+    No moves if neither gains more than the hysteresis. A move costs once, and its gain counts in
+    every remaining iteration.
+    """
     now = remaining_seconds(stats, [])
     best = min((_descent(stats), _new(stats)), key=lambda moves: remaining_seconds(stats, moves))
     return best if remaining_seconds(stats, best) < now * (1 - tuning.hysteresis - 1e-12) else []
@@ -161,8 +165,10 @@ def _descent(stats: Stats) -> Moves:
 
 
 def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """The move from the rank that finishes last after which the later of the two ranks
-    finishes earliest; None if none helps."""
+    """The move from the last rank after which the later of the two finishes earliest.
+
+    None if none helps.
+    """
     load = stats.load_if(owner)
     source = int(np.argmax(load))
     mine = np.flatnonzero((owner == source) & ~fixed)
@@ -177,8 +183,7 @@ def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, in
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Moves for the blocks of leaving ranks: each, the largest first, goes to the open
-    rank that then finishes first."""
+    """Moves of leaving ranks' blocks, the largest first, to the open rank that finishes first."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

@@ -1,5 +1,4 @@
-"""The state between looks: gamma, alpha, resting blocks. Each
-look is an entry of the ledger.
+"""The state between looks, which are entries of the ledger: gamma, alpha, resting blocks.
 
 There is no MPI and no clock here: the balancer on ranks and the one on a virtual clock use the same object.
 """
@@ -104,8 +103,10 @@ class Control:
         )
 
     def _affordable(self, stats: Stats, superstep: float) -> int:
-        """The calls from look to look with which looks take at most MOST_LOOKING of the
-        time; by a rule that the user chose, MOST_ALPHA."""
+        """Calls from look to look with which looks take MOST_LOOKING of the time at most.
+
+        MOST_ALPHA with a rule that the user chose.
+        """
         if self.settings.interval != "policy":
             return max(MOST_ALPHA, self.settings.alpha)
         calls = stats.look_cost / (MOST_LOOKING * self.settings.gamma * max(superstep, 1e-300))

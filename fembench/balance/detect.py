@@ -17,8 +17,7 @@ def within(times: F64, band: float) -> bool:
 
 
 def balanced_ranks(stats: Stats, band: float) -> bool:
-    """MigBSP++: whether the times of the ranks, computing and messages, are in the
-    band, without leaving ranks (4.3)."""
+    """MigBSP++: whether the times of open ranks, with messages, are in the band (4.3)."""
     return within(stats.load[stats.open], band)
 
 
@@ -28,8 +27,7 @@ def balanced_blocks(stats: Stats, band: float) -> bool:
 
 
 def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block to the first
-    to finish) is in the band.
+    """Whether the greedy assignment (longest block to the first to finish) is in the band.
 
     Exact for equal blocks. Of unequal blocks, another assignment may be in the band.
     """
@@ -37,8 +35,10 @@ def reachable(stats: Stats, band: float) -> bool:
 
 
 def by_finish(stats: Stats) -> I64:
-    """(V,) owners: each block, the largest first, goes to the open rank that would
-    finish it first, with the messages from blocks that already have a rank."""
+    """(V,) owners: the largest block first, each to the open rank that finishes it first.
+
+    Messages count from blocks that already have a rank.
+    """
     n = stats.n_ranks
     owner = np.full(stats.n_blocks, n)  # n: none yet
     load, received = np.where(stats.open, 0.0, np.inf), np.zeros((n, n))

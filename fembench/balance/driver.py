@@ -184,8 +184,10 @@ class Balancer:
         return visible(stats, superstep)
 
     def ledger(self, iterations: int, seconds: float, *, warmup: bool = False) -> Ledger | None:
-        """The ledger of the run on rank 0, None elsewhere. Emulated ranks then use the
-        times of work measured in it. Collective."""
+        """The ledger of the run on rank 0, None elsewhere. Collective.
+
+        From then on, emulated ranks use the times of work that were measured in it.
+        """
         self.blocks.agree()
         table = self.comm.gather(([(o.look_seconds, o.move_seconds, o.measured) for o in self._own], seconds))
         if table is None:
@@ -208,8 +210,10 @@ class Balancer:
 
 
 def visible(stats: Stats, superstep: float) -> Stats:
-    """The statistics of an iteration of `superstep` seconds: computing may hide a part
-    of the messages, and what neither explains is communication that no move changes."""
+    """The statistics of an iteration of `superstep` seconds.
+
+    Computing may hide a part of the messages; what neither explains is communication that no move changes.
+    """
     computing, load = float(stats.rank_time.max()), float(stats.load.max())
     if load > max(superstep, computing):
         stats = replace(stats, shown=max(0.0, superstep - computing) / (load - computing))
@@ -269,7 +273,9 @@ class Pace:
 
 
 def _aged(old: F64, new: F64, newest: float, limit: float) -> F64:
-    """The mean of old and new, the latter weighted by `newest`; only new if there is no
-    old value, or if the relative difference exceeds the limit."""
+    """The mean of old and new, the latter weighted by `newest`.
+
+    Only the new one if there is no old one, or if the relative difference exceeds the limit.
+    """
     far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + newest * (new - old))

@@ -18,8 +18,10 @@ PROBES = 8
 
 
 def probe(comm: Comm) -> PairCosts:
-    """The cost of messages between every two ranks that exchange them both ways at
-    once, the best of a few; P/2 pairs at a time. Collective."""
+    """The cost of messages between every two ranks, P/2 pairs at a time. Collective.
+
+    Both exchange them at once; the best of a few.
+    """
     buffers = [(np.zeros(n, np.uint8), np.empty(n, np.uint8)) for n in (SMALL, LARGE)]
     best = np.zeros((2, comm.size))
     for other in _rounds(comm.rank, comm.size):
@@ -70,8 +72,7 @@ def link_costs(comm: Comm, profile: str) -> PairCosts:
 
 
 def of_profile(profile: Profile, hosts: tuple[str, ...], where: str) -> PairCosts:
-    """The costs in a machine profile for ranks on these hosts,
-    by name. Raises InputError."""
+    """The costs in a profile for ranks on these hosts, by name. Raises InputError."""
     if profile.network is None or not profile.network.classes:
         raise InputError(f"{where}: no costs of messages; expected a profile of characterize --network")
     known = {host.name: k for k, host in reversed(list(enumerate(profile.environment.hosts)))}

@@ -1,5 +1,4 @@
-"""The blocks of a solver for the balancer: timed by the
-tracer, moved with their matrices."""
+"""The blocks of a solver for the balancer: timed by the tracer, moved with their matrices."""
 
 import math
 import time
@@ -63,9 +62,11 @@ class MatrixBlocks:
         return int(self._tracer.ticks()[COMPUTING].sum())
 
     def measured(self, iterations: int) -> Measured:
-        """This rank's computing time, divided among its blocks in proportion to the
-        processor time of their products, or to their work if that was too short to be
-        measured, times their weights in hot spots."""
+        """This rank's computing time, divided among its blocks.
+
+        In proportion to the processor time of their products, or to their work if that was too short
+        to be measured, times their weights in hot spots.
+        """
         ids = list(self._solver.blocks)
         compute = (self._computing() - self._ticks) / self._tracer.ticks_per_second / iterations
         parts = self._solver.seconds[ids]

@@ -33,8 +33,11 @@ class Links:
         return table
 
     def graph(self, n_blocks: int) -> tuple[I64, I64]:
-        """(V + 1,) starts and the neighbours of every block, ascending. Blocks are neighbours whichever of
-        them sends: METIS overwrites memory if an edge lacks its opposite, as in a ring."""
+        """(V + 1,) starts and the neighbours of every block, ascending.
+
+        Blocks are neighbours whichever of them sends: METIS overwrites memory if an edge lacks its
+        opposite, as in a ring.
+        """
         a, b = self.to, self.source
         edges = np.unique(np.concatenate((a * n_blocks + b, b * n_blocks + a)))
         return np.searchsorted(edges, np.arange(n_blocks + 1) * n_blocks), edges % n_blocks

@@ -17,8 +17,7 @@ def greedy(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def greedy_comm(stats: Stats, tuning: Tuning) -> Moves:
-    """The same with the cost of messages between blocks on
-    different ranks (GreedyCommLB)."""
+    """The same with the cost of messages between blocks on different ranks (GreedyCommLB)."""
     return proposal(stats, by_finish(stats))
 
 
@@ -29,9 +28,10 @@ def random(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def refine(stats: Stats, tuning: Tuning) -> Moves:
-    """Ranks above the band give blocks, the largest first, to the rank that then
-    finishes first, while that remains faster (RefineLB). Each block moves once at
-    most."""
+    """Ranks above the band give blocks to the rank that then finishes first (RefineLB).
+
+    The largest first, while the receiver remains faster. Each block moves at most once.
+    """
     return refine_comm(stats.silent, tuning)
 
 
@@ -58,8 +58,7 @@ def refine_comm(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def rcb(stats: Stats, tuning: Tuning) -> Moves:
-    """Recursive bisection of the blocks' centres, weighted by
-    work, for the ranks' speeds."""
+    """Recursive bisection of the blocks' centres, weighted by work, for the ranks' speeds."""
     places = np.zeros((stats.n_blocks, 3)) if stats.places is None else stats.places
     owner = np.empty(stats.n_blocks, np.int64)
     stack = [(np.arange(stats.n_blocks), np.flatnonzero(stats.open))]
@@ -90,8 +89,7 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
-    """The graph of blocks, repartitioned by METIS for the measured speeds; parts are
-    assigned to ranks such that few bytes move."""
+    """The blocks repartitioned by METIS for the measured speeds, such that few bytes move."""
     from fembench.mesh.adjacency import DualGraph
     from fembench.partition.metis import cut_graph
 
@@ -106,8 +104,7 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def _names(stats: Stats, part: np.ndarray, ranks: I64) -> I64:
-    """(P,) index of the rank for each part: the most bytes stay, and no rank finishes
-    later than with the order of METIS."""
+    """(P,) rank of each part: most bytes stay, none finishes later than as METIS orders them."""
     from scipy.optimize import linear_sum_assignment
 
     n = ranks.size

@@ -101,8 +101,7 @@ class Stats:
         return self.times_if(owner) + self.messages_if(owner)
 
     def if_moved(self, owner: I64, blocks: I64) -> tuple[F64, F64]:
-        """(n, P) s of computing and messages of each target, and of the rank that has
-        these n blocks, if one of them went there."""
+        """(n, P) s of the rank that one of n blocks goes to, and of its old one."""
         t = self.times_if(owner)
         there = t + self.inst[blocks, None] / self.speed
         here = t[owner[blocks]] - self.inst[blocks] / self.speed[owner[blocks]]

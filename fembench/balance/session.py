@@ -1,5 +1,4 @@
-"""A balanced run within the measurement of `bench`: blocks are cut once, the rest is
-new in every set.
+"""A balanced run, measured by `bench`: blocks are cut once, the rest is new in every set.
 
 Jacobi over blocks: the assembled diagonal summed over the blocks, its inverse folded into each.
 
@@ -175,8 +174,10 @@ class BalancedSolver:
 
     @property
     def operator(self) -> Operator:
-        """The matrix of the rank's part, for verification; its bytes and flops are
-        those of the blocks on this rank, mean over the iterations."""
+        """The matrix of the rank's part, for verification.
+
+        Its bytes and flops are those of the blocks on this rank, mean over the iterations.
+        """
         return replace(self._session.own_matrix(), matrix_bytes=self._mean_bytes, flops=self._flops)
 
     @property

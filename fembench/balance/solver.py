@@ -94,8 +94,7 @@ class BlockExchange:
         return receive + send
 
     def _gather(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The kernel that copies what other ranks need from the
-        blocks' q to the messages."""
+        """The kernel that copies what other ranks need of q into the messages."""
         place = {i: k for k, i in enumerate(self._blocks)}
         members = [pair for by_rank in pairs.values() for pair in sorted(by_rank, key=lambda p: p[:2])]
         vector = np.repeat([place[p.own] for p in members], [p.nodes.size for p in members])
@@ -104,8 +103,9 @@ class BlockExchange:
         return kernels.Gather(vectors, vector.astype(np.int32), node, self._out)
 
     def _sum(self, pairs: dict[int, list[_SharedPair]]) -> Any:
-        """The kernel that sums the interface values of the blocks and those received,
-        by node and in the order of blocks.
+        """The kernel that sums the interface values of the blocks and those received.
+
+        By node, and in the order of blocks.
 
         A value that was received twice, for two blocks of this rank, counts once.
         """

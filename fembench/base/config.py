@@ -44,8 +44,7 @@ def read_toml(path: Path | str, kind: type[T]) -> T:
 
 
 def from_toml(text: str, kind: type[T], *, where: str) -> T:
-    """The struct of type `kind` that a text describes. Raises
-    InputError naming its place."""
+    """The struct of type `kind` that a text describes. Raises InputError naming its place."""
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also integers of more digits than Python reads
@@ -148,8 +147,7 @@ def _value_at(tree: Any, path: str) -> tuple[bool, Any]:
 
 
 def _keys_at(kind: Any, path: str) -> set[str]:
-    """Field names of the struct that a path such as
-    'cases[...].mesh' leads to, from `kind`."""
+    """Field names of the struct that a path such as 'cases[...].mesh' leads to, from `kind`."""
     found = _structs(kind)
     for name in re.findall(r"[A-Za-z_]\w*", path):
         found = {

@@ -13,8 +13,7 @@ from fembench.base.errors import InputError, shown
 
 @contextlib.contextmanager
 def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
-    """A temporary name in the folder of `path`; renamed to it on
-    success, removed on failure.
+    """A temporary name in the folder of `path`; renamed to it on success, removed on failure.
 
     `new`: only if there is no such file, also if several processes write it at once.
     Raises InputError naming the path and the system's reason
@@ -77,8 +76,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 
 def write_atomic(path: Path | str, data: str | bytes, *, new: bool = False) -> None:
-    """Write all of `data` to `path`, or nothing. With `new`, an
-    existing file is an error."""
+    """Write all of `data` to `path`, or nothing. With `new`, an existing file is an error."""
     content = data.encode() if isinstance(data, str) else data
     with atomic_path(path, new=new) as temporary, open(temporary, "wb") as stream:
         stream.write(content)

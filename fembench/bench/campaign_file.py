@@ -65,8 +65,7 @@ class CampaignRun(msgspec.Struct, frozen=True):
 
 
 def expand(campaign: Campaign, where: str, there: CampaignHosts | None = None) -> list[CampaignRun]:
-    """Every run of the campaign, interleaved: each case runs once
-    before any case runs again.
+    """Every run of the campaign, interleaved: each case runs once before any runs again.
 
     One-rank runs come first in a repetition, since the others are compared with them;
     the rest follow in a seeded random order. `there`: what words for ranks and hosts

@@ -121,8 +121,7 @@ def _means(names: Iterable[str], values: Iterable[float]) -> dict[str, float]:
 
 
 def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Bytes that a job may use on each host, and the hosts taken
-    to have those of this one.
+    """Bytes that a job may use on each host, and the hosts taken to be like this one.
 
     From the profile, from this host, and from the limit that Slurm sets per node or CPU.
     """

@@ -92,8 +92,7 @@ def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
 
 
 def _without_slow(there: CampaignHosts) -> Table:
-    """The fast hosts; the first ones as strong scaling names
-    them: it may be the same run."""
+    """The fast hosts, named as in strong scaling if they come first: it may be the same run."""
     fast = there.fast()
     if list(there.job.hosts[: len(fast)]) == fast:
         return {"ranks": _nodes(len(fast))}

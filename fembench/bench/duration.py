@@ -88,8 +88,7 @@ def _needed(near: Record) -> float:
 
 
 class Expectations:
-    """Seconds of cases, from records to which more may be
-    added; computed again only then."""
+    """Seconds of cases, from records; computed again only if there are more of these."""
 
     def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
         """`cores` as for `expected_seconds`; `timeout`: longest run in seconds, 0: none."""

@@ -47,8 +47,7 @@ class Inputs:
         return self.problem(case.question.problem) == problem_of(record.problem)
 
     def changed(self, record: Record) -> str:
-        """The input that differs from the record's: 'mesh part.msh',
-        'problem p.toml', or ''.
+        """The input that differs from the record's: 'mesh part.msh', 'problem p.toml', or ''.
 
         A missing file has not changed (see `gone`). Raises
         InputError for an unreadable one.

@@ -142,8 +142,7 @@ def _rehearse(
     slowness: Slowness,
     control: StoppingCriterion,
 ) -> list[SetTicks]:
-    """Sets from which emulated ranks learn how long their work takes, as one warm-up;
-    none at full speed. Collective."""
+    """A warm-up in which emulated ranks learn what their work takes, if any are. Collective."""
     tracer.reset(events=False)
     tracer.recording = False  # an iteration's events are those of the set that is traced
     begin = tracer.now()

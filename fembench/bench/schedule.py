@@ -94,8 +94,7 @@ class WithinTime:
         return next_case(self._seconds(), self._repetitions(), self._left)
 
     def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
-        """Tell whether the last run was started, or had a record before; whether it has
-        one now; and whether it was ended at its limit."""
+        """Tell whether the last run was started, has a record, and was ended at its limit."""
         if not ran:
             self._kept += [run] if run not in self._kept else []
             return

@@ -54,8 +54,10 @@ def states(sizes: Sequence[int]) -> list[ColdState]:
 def measure_cold(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], visits: int, mode: Mode
 ) -> list[PairSamples]:
-    """Ping-pongs of these sizes (as given on `measure`) after computing. Call on both
-    ranks; samples on `measure`, else []. Other ranks must leave the processors idle."""
+    """Ping-pongs of these sizes (as given on `measure`) after computing.
+
+    Call on both ranks; samples on `measure`, else []. Other ranks must leave the processors idle.
+    """
     first = comm.rank == measure
     partner = mirror if first else measure
     if first:

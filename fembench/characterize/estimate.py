@@ -45,9 +45,10 @@ def estimate_class(
     *,
     both: bool = False,
 ) -> PairClass:
-    """Os, L, Or and the switch of one class; `gap` are (bytes, seconds) from gap_of,
-    `cold` ping-pongs after computing. `both`: opposite messages belong to the class,
-    too.
+    """Os, L, Or and the switch of one class.
+
+    `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after computing. `both`: opposite
+    messages belong to the class, too.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -79,9 +80,11 @@ def slowed_by_exchange(e: Exchange) -> float:
 
 
 def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
-    """What computing before a message adds to Os, L and Or: medians, relative to the
-    ping-pongs in turn with these. Computing does not make a message faster: if it
-    seems to, it adds nothing."""
+    """What computing before a message adds to Os, L and Or: medians.
+
+    They are relative to the ping-pongs in turn with these. Computing does not make a message faster:
+    if it seems to, it adds nothing.
+    """
     warm = {s.m: _middles(s) for s in samples if not s.computed}
     found = []
     for s in sorted(samples, key=lambda s: (s.swept, s.m, s.computed)):
@@ -114,8 +117,7 @@ def beside_of(e: Exchange) -> Beside:
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
-    """The network with parameters estimated from samples and
-    trains; rank_host: Environment.
+    """The network with parameters estimated from samples and trains; rank_host: Environment.
 
     A class that no two ranks could measure gets the first measured functions; its name
     says so.
@@ -281,9 +283,11 @@ def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
 
 
 def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
-    """g: seconds per message, from the times of trains of `counts` messages. It is the
-    median slope over all pairs (Theil and Sen), so neither the latency of the first
-    message nor a disturbed train affects it."""
+    """g: seconds per message, from the times of trains of `counts` messages.
+
+    It is the median slope over all pairs (Theil and Sen), so neither the latency of the first
+    message nor a disturbed train affects it.
+    """
     n, t = np.asarray(counts, float), np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)
     apart = n[b] != n[a]

@@ -37,9 +37,10 @@ T = TypeVar("T")
 
 
 def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: int) -> list[Exchange]:
-    """Up to `most` turns of messages for each size up to `largest` bytes (as given on
-    `measure`). Call on both ranks; the result is on `measure`, [] on the other. Other
-    ranks must be idle meanwhile."""
+    """Up to `most` turns of messages per size up to `largest` bytes, as given on `measure`.
+
+    Call on both ranks; the result is on `measure`, [] on the other. Other ranks must be idle meanwhile.
+    """
     first = comm.rank == measure
     pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES), first)
     found = [pair.exchange(m, most) for m in pair.agreed([m for m in SIZES if m <= largest])]
@@ -165,8 +166,10 @@ def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
 
 
 def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
-    """(place, pairs that can communicate at once), for ranks on hosts[rank]: inside a
-    host, between two hosts, between hosts all different. Only sets of two or more."""
+    """(place, pairs that can communicate at once), for ranks on hosts[rank].
+
+    Inside a host, between two hosts, between hosts all different. Only sets of two or more.
+    """
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(rank)

@@ -129,8 +129,10 @@ def find_switch(fit: PiecewiseFit) -> int | None:
 
 
 def _jumps(fit: PiecewiseFit, first: float) -> tuple[float, float]:
-    """Compare the lines on both sides of a break, at a size between the two: (largest
-    change of the share of Os, L or Or, relative change of the total)."""
+    """Compare the lines on both sides of a break, at a size between the two.
+
+    Returns (largest change of the share of Os, L or Or, relative change of the total).
+    """
     number = int(np.searchsorted(fit.sizes, first))
     between = float(np.sqrt(fit.sizes[number - 1] * first))
     k = fit.breaks.index(first) + 1

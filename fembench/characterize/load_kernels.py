@@ -75,6 +75,5 @@ def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float
 
 
 def load_of(rank: int) -> RankLoad:
-    """The load that the system reports; queue 1 (this rank) and
-    load 0 if it reports none."""
+    """The load that the system reports; without one, queue 1 (this rank) and load 0."""
     return RankLoad(rank=rank, queue=float(running() or 1), load=load_average())

@@ -174,8 +174,10 @@ def taken_by_host(placed: Sequence[int], taken: Sequence[HostTaken]) -> tuple[Ho
 def rank_pairs(
     classes: Classes, placed: Sequence[int], numa: Sequence[int] = (), across: Sequence[int] = ()
 ) -> list[tuple[int, int] | None]:
-    """[class] the two ranks that measure it; None for messages inside a host, if no host of the class has two
-    ranks. On a host, ranks of one NUMA node are preferred but for the class across nodes."""
+    """[class] the two ranks that measure it; None inside a host without two ranks.
+
+    On a host, ranks of one NUMA node are preferred but for the class across nodes.
+    """
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(placed):
         ranks.setdefault(host, []).append(rank)
@@ -210,8 +212,7 @@ class Measuring:
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in the requested modes, also after computing, trains and exchanges, one pair after
-        another."""
+        """Ping-pongs in the requested modes, also after computing, trains, exchanges: pair by pair."""
         settings, effort, sizes = self._job.settings, effort_of(self._job), sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")

@@ -43,8 +43,9 @@ def launch_nodes(
     scratch: Path,
     tell: Callable[[str], None] = lambda text: None,
 ) -> NodesLaunch:
-    """One launch over all nodes, or over some: `only` maps their names in the list of
-    hosts to those in an earlier launch. `scratch`: a folder that all hosts see.
+    """One launch over all nodes, or over some.
+
+    only: {name in the list of hosts: name in an earlier launch}; scratch: a folder that all hosts see
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """
@@ -69,8 +70,7 @@ def launch_nodes(
 
 
 def _job(hostfile: str) -> Allocation:
-    """The allocation. Raises InputError for a rankfile, which
-    has no hosts to choose from."""
+    """The allocation. Raises InputError for a rankfile: it has no hosts to choose from."""
     path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
         raise InputError(f"{path} is a rankfile, which places every rank; expected a list of hosts")

@@ -56,8 +56,7 @@ class RankRound(NamedTuple):
 
 
 def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
-    """Measure all nodes of the job; return the launch on rank 0, None elsewhere. `tell`
-    is called on rank 0. Collective."""
+    """Measure all nodes: the launch on rank 0, which calls `tell`, else None. Collective."""
     begin, names = time.perf_counter(), node_names(comm, job)
     name = names[comm.rank]
     node = cast(Comm, comm.Split(names.index(name), comm.rank))
@@ -96,16 +95,17 @@ def node_names(comm: Comm, job: NodesJob) -> list[str]:
 
 
 def settle(node: Comm) -> None:
-    """Give each rank a core of its own if the launcher left all of them the same cores,
-    and there are enough. Collective."""
+    """Give each rank a core of its own if all got the same, and enough. Collective."""
     everyone = node.allgather(affinity())
     if node.size > 1 and len(set(everyone)) == 1 and len(own_cores(everyone[0])) >= node.size:
         confine([node.rank])
 
 
 def turn_of(machine: Comm, name: str) -> tuple[int, int]:
-    """(turn of this node, number of turns) of the nodes on a machine: one turn for all
-    if their ranks have enough CPUs together. Collective."""
+    """(turn of this node, number of turns) of the nodes on a machine. Collective.
+
+    One turn for all if their ranks have enough CPUs together.
+    """
     rows = machine.allgather((name, affinity()))
     cpus = {cpu for _, own in rows for cpu in own}
     nodes = list(dict.fromkeys(node for node, _ in rows))
@@ -198,8 +198,7 @@ def _events(node: Comm) -> int:
 def _node_samples(
     node: Comm, name: str, rounds: Sequence[RankRound], heat: int, *, emulated: bool
 ) -> NodeSamples | None:
-    """The samples of a node on its first rank, None on the
-    others. Collective over the node.
+    """The samples of a node on its first rank, else None. Collective over the node.
 
     `heat`: thermal events meanwhile.
     """

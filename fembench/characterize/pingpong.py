@@ -67,8 +67,7 @@ class Side:
         self.renew()
 
     def renew(self) -> None:
-        """Take other buffers, which lie elsewhere in memory; all
-        of their pages are there."""
+        """Take other buffers, elsewhere in memory, with all of their pages."""
         self.out = self.into = {}
         self.out, self.into = ({m: np.ones(m, np.uint8) for m in self.sizes} for _ in range(2))
 
@@ -88,9 +87,10 @@ class Side:
         self.comm.Send(EMPTY, self.partner, CONTROL)
 
     def ping(self, m: int, count: int, before: Callable[[], object] | None = None, back: int = 0) -> Times:
-        """(count, 3) Os, Or and round trip in ns on the measuring side. `before` each
-        of them: by default, a request to the partner. The reply has `back` bytes; 0: as
-        many."""
+        """(count, 3) Os, Or and round trip in ns on the measuring side.
+
+        `before` each of them: by default, a request to the partner. The reply has `back` bytes; 0: as many.
+        """
         comm, partner = self.comm, self.partner
         out, into = self.out[m], self.into[back or m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
@@ -110,8 +110,7 @@ class Side:
         return found
 
     def pong(self, m: int, count: int, back: int = 0) -> Times:
-        """(count, 2) Os and Or in ns on the side that returns the messages, with `back`
-        bytes; 0: as many."""
+        """(count, 2) Os and Or in ns on the side that returns `back` bytes (0: as many)."""
         comm, partner = self.comm, self.partner
         out, into = self.out[back or m], self.into[m]
         send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
@@ -192,9 +191,11 @@ def in_turn(visit: int, n: int) -> list[int]:
 def pair_samples(
     pair: tuple[int, int], state: tuple[int, float, bool], mode: Mode, mine: Times, theirs: Times
 ) -> PairSamples:
-    """The samples of (measuring rank, mirror) in a state: bytes, seconds of
-    computing, whether it sweeps through memory. `mine`: Os, Or and round trip
-    in ns; `theirs`: Os and Or."""
+    """The samples of (measuring rank, mirror) in a state.
+
+    State: bytes, seconds of computing, whether it sweeps through memory. `mine`: Os, Or and round
+    trip in ns; `theirs`: Os and Or.
+    """
     columns = [tuple((1e-9 * column).tolist()) for column in (*mine.T, *theirs.T[:2])]
     os_measure, or_measure, rtt, os_mirror, or_mirror = columns
     return PairSamples(
@@ -221,8 +222,10 @@ WARM, SINGLES = 3, 3  # warm-up trains of one; timed trains of one per repetitio
 def measure_trains(
     comm: Comm, measure: int, mirror: int, sizes: Sequence[int], repeats: int, longest: float
 ) -> list[Trains]:
-    """Trains of messages of these sizes (as given on `measure`), up to `longest`
-    seconds. Call on both ranks; the results are on `measure`, [] on the other."""
+    """Trains of messages of these sizes, as on `measure`, for up to `longest` seconds.
+
+    Call on both ranks; the results are on `measure`, [] on the other.
+    """
     if comm.rank == mirror:
         sizes = comm.recv(source=measure, tag=CONTROL)
         side = Side(comm, measure, sizes)
@@ -244,8 +247,7 @@ def lengths(m: int) -> Iterator[int]:
 
 
 def saturated(a_message: Sequence[float]) -> bool:
-    """Whether the time per message is the same for the last two
-    lengths, within SATURATED."""
+    """Whether the last two lengths have one time per message, within SATURATED."""
     return len(a_message) > 1 and abs(a_message[-1] - a_message[-2]) <= SATURATED * a_message[-2]
 
 

@@ -57,8 +57,7 @@ class Probe:
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
-    """Bytes of the matrix for each level; `sharers` ranks share
-    an L3, `ranks` the memory."""
+    """Bytes of the matrix for each level; `sharers` ranks share an L3, `ranks` the memory."""
     second, third = caches.get("L2") or L2, caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
@@ -99,8 +98,10 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
 
 
 def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
-    """The product q = A d. Units are the blocks of the whole stiffness, including
-    mirrored ones; for dense, all stored blocks."""
+    """The product q = A d.
+
+    Units are the blocks of the whole stiffness, including mirrored ones; for dense, all stored blocks.
+    """
     operator = build_operator(storage, sub, lam, mu)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
     d, q = kernels.zeros(3 * sub.n_active), kernels.zeros(3 * sub.n_active)

@@ -1,5 +1,4 @@
-"""The parser of every verb: its help page, and its errors as one
-line with the nearest match.
+"""The parser of every verb: its help page, and errors in one line with the nearest match.
 
 A help page has the description first, then the usage, the verb's own options, shared
 options in named groups, and examples at the end. `sections`: what it lists.

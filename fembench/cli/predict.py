@@ -106,8 +106,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_json(tree: list, latest: list[float], deadline: float, provisional: str) -> None:
-    """The runs; with a deadline, also whether the upper end of the interval of each is
-    within it; with a disturbed profile, why they are `provisional`."""
+    """The runs as JSON.
+
+    With a deadline, also whether the upper end of each interval is within it; with a disturbed
+    profile, why they are `provisional`.
+    """
     if provisional:
         tree = [run | {"provisional": provisional} for run in tree]
     if deadline:

@@ -1,5 +1,4 @@
-"""The runtime of every device that OpenCL offers: pyopencl compiles and starts the
-kernels."""
+"""The runtime of every device that OpenCL offers: pyopencl compiles and starts the kernels."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ import pyopencl as cl
 
 
 def devices(*, gpus: bool) -> list[Any]:
-    """The devices that compute in double precision; GPUs come first, and are the only
-    ones if `gpus`."""
+    """The devices that compute in double precision; GPUs come first, and are the only ones if `gpus`."""
     try:
         found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error:  # no driver is installed

@@ -28,8 +28,7 @@ class DeviceName(NamedTuple):
 
 
 class Runtime(Protocol):
-    """One device, with its kernels compiled. Everything happens in order; `finish`
-    waits for it."""
+    """One device, with its kernels compiled. Everything happens in order; `finish` waits for it."""
 
     said: DeviceName
     units: int  # multiprocessors
@@ -47,12 +46,10 @@ class Runtime(Protocol):
         """(n,) doubles of the host that the device reads and writes fastest."""
 
     def pin(self, host: NDArray) -> None:
-        """Make transfers of an array, or of the one that it is a part of, as fast as
-        those of `pinned`."""
+        """Make transfers of an array, or of the one that it is a part of, as fast as those of `pinned`."""
 
     def bind(self, kernel: str, groups: int, *arguments: Any) -> Launch:
-        """A function that starts a kernel: whole numbers have their NumPy type, the
-        others are buffers."""
+        """A function that starts a kernel: whole numbers have their NumPy type, the others are buffers."""
 
     def finish(self) -> None:
         """Wait until all that was launched is done."""

@@ -14,8 +14,7 @@ class SpecError(InputError, ValueError):
 
 
 def in_range(name: str, values: Iterable[float]) -> None:
-    """Raise SpecError unless the values are finite, and all 0
-    or the largest within range."""
+    """Raise SpecError unless the values are finite, and all 0 or the largest within range."""
     shown = tuple(values)
     largest = max(map(abs, shown), default=0.0)
     if not all(map(math.isfinite, shown)) or not (largest == 0 or SMALLEST <= largest <= LARGEST):

@@ -37,6 +37,5 @@ class Extent(NamedTuple):
 
 
 def extent_of(x: Array) -> Extent:
-    """The extent of nodes (n_nodes, 3); over ranks, take the
-    least `lo`, the largest `hi`."""
+    """The extent of nodes (n_nodes, 3); over ranks, take the least `lo`, the largest `hi`."""
     return Extent(x.min(axis=0), x.max(axis=0))

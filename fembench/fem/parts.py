@@ -147,8 +147,7 @@ def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
 
 
 def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> tuple[Array, Ints]:
-    """(n_parts, 6, 6) the products of each part's modes over fixed
-    dofs, (n_parts,) how many."""
+    """(n_parts, 6, 6) the products of each part's modes over fixed dofs, (n_parts,) how many."""
     member, axis = np.nonzero(fixed)
     rows, owner = modes[member, axis], part[member]
     G = np.zeros((n_parts, 6, 6))
@@ -157,8 +156,7 @@ def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> t
 
 
 def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:
-    """The loose part that moves most in the motions that are
-    left; None if there are none."""
+    """The loose part that moves most in the motions that are left; None if there are none."""
     n = len(loose)
     G = np.zeros((n, n, 6, 6))
     G[np.arange(n), np.arange(n)] = supports[loose]

@@ -42,8 +42,7 @@ AnyField = LinearField | Literal["manufactured"]
 
 
 class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prescribed displacements of the selected nodes: per
-    component `u` (m), or a `field`."""
+    """Prescribed displacements of the selected nodes: per component `u` (m), or a `field`."""
 
     on: Selection
     u: tuple[Component, Component, Component] | None = None  # None without a field: clamped
@@ -147,8 +146,7 @@ def selections(spec: ProblemSpec) -> tuple[list[Selection], list[Selection]]:
 
 
 def prescribed_field(field: AnyField, extent: Extent) -> Field:
-    """The displacement field of a constraint or of `exact` as a
-    function of points (n, 3)."""
+    """The displacement field of a constraint or of `exact` as a function of points (n, 3)."""
     return fields.manufactured(extent) if field == "manufactured" else field.at(extent)
 
 

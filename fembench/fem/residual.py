@@ -1,5 +1,4 @@
-"""Internal forces cell by cell, without a matrix: the independent
-reference of every storage.
+"""Internal forces cell by cell, without a matrix: the independent reference of every storage.
 
 Nothing here is shared with the assembled operators. Per cell and quadrature point
 

@@ -25,8 +25,9 @@ def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> A
 
 
 def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
-    """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3); sums over
-    ranks that count each dof once give that of the whole mesh.
+    """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3).
+
+    Sums over ranks that count each dof once give that of the whole mesh.
     """
     rows = modes[mask]
     return rows.T @ rows

@@ -76,8 +76,7 @@ def merge(surveys: Sequence[Survey]) -> Survey:
 
 
 def check(spec: ProblemSpec, found: Survey) -> None:
-    """Raise InputError for an empty or ambiguous selection, or
-    a body free or fixed whole."""
+    """Raise InputError for an empty or ambiguous selection, or a body free or fixed whole."""
     for row, (on, on_facets) in enumerate(_items(spec)):
         where = f"problem '{spec.name}': {on}"
         if on.tag is not None:

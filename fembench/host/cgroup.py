@@ -1,5 +1,4 @@
-"""Limits of this process's control groups: CPUs, CPU time,
-memory (Linux; versions 1 and 2).
+"""Limits of this process's control groups: CPUs, CPU time, memory (Linux, versions 1, 2).
 
 A container or a batch job sees the whole machine in /proc but may use only part of it.
 Every function takes the root of the file system, so that it also works on a copy of

@@ -1,5 +1,4 @@
-"""Facts about this host and this process that affect the speed
-of a run (rules C4, D3, E7).
+"""Facts about this host and process that affect the speed of a run (rules C4, D3, E7).
 
 Read from /proc and /sys on Linux. On other systems, facts that Python
 does not know are "unknown".
@@ -65,8 +64,7 @@ def usable_cores(root: Path = ROOT) -> int:
 
 
 def host_cores(root: Path = ROOT) -> int:
-    """Cores that all processes of this job together can use at
-    the same time on this host.
+    """Cores that the processes of this job can use at the same time on this host.
 
     This is not the affinity of one rank, which the launcher may bind to a few of these cores. A quota counts
     in whole CPUs, rounded down: two ranks under a quota of 1.5 CPUs hold each other up. However small it is,
@@ -228,8 +226,7 @@ def peak_memory(root: Path = ROOT) -> int:
 
 
 def stat_ticks(cpus: Collection[int], root: Path = ROOT) -> list[int]:
-    """Ticks since boot of all CPUs: user, nice, system, idle,
-    iowait, irq, softirq, steal."""
+    """Ticks since boot of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
     rows = (re.fullmatch(r"cpu(\d+) (.*)", line) for line in read(root / "proc/stat").splitlines())
     fields = [row[2].split()[:8] for row in rows if row and int(row[1]) in cpus]
     return [sum(map(int, column)) for column in zip(*fields)]

@@ -16,8 +16,10 @@ F64 = NDArray[np.float64]
 
 
 def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
-    """New position (ends[-1],) of each node before the last end; ranges [0, ends[0]),
-    [ends[0], ends[1]), … are numbered apart. x (n_nodes, 3)."""
+    """New position (ends[-1],) of each node before the last end; x (n_nodes, 3).
+
+    The ranges [0, ends[0]), [ends[0], ends[1]), … are numbered apart.
+    """
     extent = np.ptp(x, axis=0) if len(x) else np.zeros(3)
     distance = _mean_distance(extent, len(x))
     position = np.empty(ends[-1], np.int32)
@@ -28,8 +30,7 @@ def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
 
 
 def _mean_distance(extent: F64, n: int) -> float:
-    """h of a grid of n nodes with planes at both ends: the
-    product of extent / h + 1 is n."""
+    """h of a grid of n nodes with planes at both ends: the product of extent / h + 1 is n."""
     low, high = 1e-9 * float(extent.max(initial=0)), float(extent.max(initial=0)) or 1.0
     for _ in range(60):
         h = (low + high) / 2

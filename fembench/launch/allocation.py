@@ -88,8 +88,7 @@ def _by_hostfile(hostfile: str, environment: Mapping[str, str]) -> Allocation:
 
 
 def _of_batch_systems(environment: Mapping[str, str]) -> list[Allocation]:
-    """What each batch system that is there has given to this
-    job, checked, each host once."""
+    """What each batch system has given to this job, checked, each host once."""
     return [_checked(_each_once(found)) for found in given_by_batch_systems(environment)]
 
 
@@ -140,8 +139,7 @@ def _known(host: HostSlots, given: Allocation, hostfile: str) -> HostSlots:
 
 
 def _checked(found: Allocation) -> Allocation:
-    """The allocation. Raises InputError for a host that no
-    launcher can name, or no slots."""
+    """The allocation. Raises InputError for an impossible host name or number of slots."""
     if not found.hosts:
         raise InputError(f"{found.source}: no hosts in it; expected at least one")
     for host in found.hosts:

@@ -90,8 +90,10 @@ def _oar(environment: Mapping[str, str]) -> Allocation | None:
 
 
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
-    """LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per
-    slot, or LSB_HOSTS = 'n1 n1 n2', which LSF leaves out of large jobs.
+    """The hosts of a job of LSF.
+
+    From LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per slot, or
+    LSB_HOSTS = 'n1 n1 n2', which LSF leaves out of large jobs.
 
     With jsrun, the first host is the launch node: it has one slot and takes no rank.
     """

@@ -33,8 +33,7 @@ def launch(
     mpi_options: Sequence[str] = (),
     cores: Sequence[tuple[int, ...]] = (),
 ) -> JobEnd[Record]:
-    """Run one case under MPI. `scratch`: a folder that rank 0
-    sees; `timeout` in s, 0: none.
+    """Run one case under MPI. `scratch`: a folder that rank 0 sees; `timeout` in s, 0: none.
 
     `cores`: [rank] -> the cores of its host that it runs on; ():
     as the launcher binds them.

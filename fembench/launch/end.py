@@ -1,5 +1,6 @@
-"""Explain in one line why a job left no result: what a launcher refused, which rank
-died and of what, or that the batch system has taken the hosts away.
+"""Explain in one line why a job left no result.
+
+A launcher refused something, a rank died, or the batch system has taken the hosts away.
 
 The connections of the ranks tell who died first (`witness`); what the launcher printed
 tells of what. Where a rank had no connection, the launcher's word counts, completed by
@@ -270,8 +271,7 @@ def _first(deaths: Sequence[Death], bereaved: Container[int]) -> Sequence[Death]
 
 
 def _is_of(said: Mapping[str, Any], rank: int, here: StartedRank) -> bool:
-    """Whether a launcher means this rank, or does not say which
-    rank of its host it means."""
+    """Whether a launcher means this rank, or does not say which one of its host."""
     if said.get("rank") or said.get("process"):
         return rank == int(said.get("rank") or -1) or here.process == int(said.get("process") or -1)
     return same_host(said["host"], here.host)
@@ -308,8 +308,7 @@ _REVOKED = (  # by launchers and batch systems
 
 
 def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> str:
-    """'Slurm job 7 has ended (CANCELLED)' if the job lost its
-    hosts; "" if not, or unknown.
+    """'Slurm job 7 has ended (CANCELLED)' if the job lost its hosts; else "".
 
     `output`: what the launcher printed. Slurm itself is asked: launchers may not say it.
     """

@@ -86,8 +86,7 @@ def same_host(a: str, b: str) -> bool:
 
 
 def is_this_host(name: str) -> bool:
-    """Whether a name is of the host that this process runs on,
-    with or without its domain."""
+    """Whether a name, with or without domain, is of the host that this process runs on."""
     return same_host(name, platform.node())
 
 

@@ -190,8 +190,7 @@ def _on_hosts(
 
 
 def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: Allocation) -> bool:
-    """Whether a launcher that cannot be given hosts puts the ranks there by itself: it
-    fills the hosts of the job, or takes them in turns."""
+    """Whether a launcher that takes no hosts has this order by itself: filled, or in turns."""
     ways = [filled(where.hosts, ranks), in_turns(where.hosts, ranks)] if where.batch else []
     return bool(launcher.map_by) and list(runs) in ways
 
@@ -207,9 +206,10 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
-    """The environment of a job: one BLAS thread per rank; Open MPI may run as root in a
-    container, and opens no component for one-sided messages over fabrics, which we do
-    not send: closing it takes a second.
+    """The environment of a job: one BLAS thread per rank.
+
+    Open MPI may run as root in a container, and opens no component for one-sided messages over
+    fabrics, which we do not send: closing it takes a second.
 
     PETSc gets huge pages, which our own kernels request themselves. Beyond the cores,
     waiting ranks yield where the launcher takes that from the environment. `asleep`:

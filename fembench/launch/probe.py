@@ -1,5 +1,4 @@
-"""Ask the hosts of a job, with a rank on each, what they are,
-and which transport is used."""
+"""Ask the hosts of a job, by a rank on each, what they are, and for the transport."""
 
 import re
 import tempfile

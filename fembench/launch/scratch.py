@@ -35,8 +35,7 @@ def writable_file(output: Path) -> None:
 
 
 def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
-    """The folder for a job that writes this file: its own, or this
-    one if that is not shared.
+    """The folder for a job that writes this file: its own, or this one if that is not shared.
 
     Raises InputError if the file cannot be written.
     """

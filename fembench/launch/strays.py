@@ -28,8 +28,7 @@ def marked(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def end_strays(session: int, variables: Mapping[str, str]) -> None:
-    """Kill the processes of a session, and all that inherited
-    the mark of these variables."""
+    """Kill the processes of a session, and all that inherited these variables' mark."""
     deadline = time.monotonic() + PATIENCE
     while (found := list(_alive(session, variables.get(MARK, "")))) and time.monotonic() < deadline:
         for process in found:

@@ -1,5 +1,8 @@
-"""What is looked at while a job runs: its progress, its hosts until it has started,
-ranks that died, and a launcher that stays although all ranks have left."""
+"""What is looked at while a job runs, and when it is ended.
+
+Its progress, its hosts until it has started, ranks that died, and a launcher that stays although
+all ranks have left.
+"""
 
 import math
 import shlex
@@ -107,8 +110,7 @@ _QUICK = ("-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}")
 
 
 def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """{host: why} of the hosts on which the remote shell does not
-    run `true`, in their order.
+    """{host: why} of the hosts on which the remote shell does not run `true`, in their order.
 
     Takes about IN_ALL seconds at most, however many there are.
     """

@@ -1,5 +1,4 @@
-"""Every rebalancing policy, declared once: its choice of moves,
-and how the balancer uses it.
+"""Every rebalancing policy, declared once: how it chooses moves, how the balancer uses it.
 
 none observe              no moves; observe looks and decides nevertheless
 migbsp                    one move, detection by the times of blocks            Gomes (2014), version A

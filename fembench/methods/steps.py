@@ -1,5 +1,4 @@
-"""The steps of which a method declares one iteration, or one
-application of a preconditioner.
+"""The steps of which an iteration, or an application of a preconditioner, is declared.
 
 A pass over vectors names what it reads and writes by the letters of the solver's
 docstring. Each vector counts once per pass that touches it, as if nothing stayed in a

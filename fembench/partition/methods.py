@@ -23,8 +23,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 def partition(mesh: Mesh, targets: Sequence[float], method: str = "metis", seed: int = 0) -> Partition:
-    """A part for every cell, part p close to the share
-    targets[p] of the cells, none empty.
+    """A part for every cell, part p close to the share targets[p] of the cells, none empty.
 
     Raises InputError: unknown method, shares not positive, more parts than cells.
     """
@@ -74,8 +73,10 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
 
 
 def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
-    """The same parts, with one cell given to each empty part: from the part most above
-    its target, the cell with the fewest neighbours there. (n_cells,) int32."""
+    """(n_cells,) int32 the same parts, with one cell given to each empty part.
+
+    It comes from the part most above its target: the cell with the fewest neighbours there.
+    """
     sizes = np.bincount(part, minlength=len(shares))
     empty = np.flatnonzero(sizes == 0)
     if not len(empty):

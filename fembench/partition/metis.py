@@ -31,8 +31,7 @@ def load_metis() -> None:
 
 
 def cut_graph(graph: DualGraph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
-    """(n_cells,) int32: a part for every vertex. METIS may leave
-    parts empty or miss targets."""
+    """(n_cells,) int32 parts of the vertices. METIS may leave parts empty or miss targets."""
     import pymetis
 
     n_cells, n_parts = len(graph.starts) - 1, len(targets)

@@ -133,8 +133,10 @@ def _edges_of_parts(mesh: Mesh, partition: Partition, active: np.ndarray) -> np.
 
 
 def count_cut(mesh: Mesh, partition: Partition, shared: np.ndarray | None = None) -> int:
-    """Facets between cells of different parts. shared: (n_nodes,) bool, computed if not
-    given; only cells with a facet of shared nodes are examined."""
+    """Facets between cells of different parts; only cells with a facet of shared nodes are examined.
+
+    shared: (n_nodes,) bool, computed if not given
+    """
     if shared is None:
         shared = np.bincount(node_parts(mesh.cells, partition.part_of_cell, mesh.n_nodes)[0]) > 1
     corners = element_named(mesh.element).facets.shape[1]

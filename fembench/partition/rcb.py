@@ -34,8 +34,7 @@ def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarra
 
 
 def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: World) -> np.ndarray:
-    """(n,) int32: parts of this rank's cells, from `first_cell`
-    on. steps: (n, 3) centroids.
+    """(n,) int32: parts of this rank's cells, from `first_cell` on. steps: (n, 3) centroids.
 
     Part p gets sizes[p] of all ranks' cells. Collective.
     """
@@ -104,8 +103,10 @@ def _along(steps: np.ndarray, cells: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.ndarray]:
-    """(n_regions,) of each region the value number k[region] (from 0) in ascending order, and how many are
-    below it: one digit after the other."""
+    """(n_regions,) the value number k[region], from 0, ascending, and how many are below it.
+
+    It is found one digit after the other.
+    """
     found, below = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
     for shift in range(DIGIT * (DIGITS - 1), -1, -DIGIT):
         counts = np.zeros((len(values), 1 << DIGIT), np.int64)
@@ -121,8 +122,10 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
 
 
 def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[np.ndarray, np.ndarray]:
-    """(n_regions,) lowest and highest coordinate of the layer round each pivot: it ends
-    at the widest gap on either side, the nearest of equal ones."""
+    """(n_regions,) lowest and highest coordinate of the layer round each pivot.
+
+    It ends at the widest gap on either side, the nearest of equal ones.
+    """
     extremes = np.full((len(along), 2, BINS), -FAR)
     for row, values, pivot in zip(extremes, along, pivots):
         near = np.concatenate([v[np.abs(v - pivot) <= reach] for v in _pieces(values)]).astype(np.int64)

@@ -29,8 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stage:
-    """The data that peers work on: the whole system on rank 0,
-    and its parts on all ranks."""
+    """The data of the peers: the whole system on rank 0, and its parts on all ranks."""
 
     comm: Comm
     job: PeersJob

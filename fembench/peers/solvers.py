@@ -1,5 +1,6 @@
-"""The peers: numpy, scipy and scikit-fem with pyamg on one rank; our own solver and
-PETSc's, on the same subdomains, on any number.
+"""The peers: numpy, scipy, scikit-fem with pyamg; our own solver and PETSc's.
+
+The last two run on any number of ranks, with the same subdomains; the others on one rank.
 """
 
 from __future__ import annotations

@@ -1,2 +1,1 @@
-"""One rank's share of the mesh, and its neighbours: the mpi4py
-door, Subdomain, Interface."""
+"""One rank's share of the mesh, and its neighbours: the mpi4py door, Subdomain, Interface."""

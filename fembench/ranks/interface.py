@@ -178,8 +178,7 @@ class AllReduce:
 
 
 class PendingAllReduce:
-    """The same in two halves, with work between them; stamped
-    as cg.send and cg.allreduce.
+    """The same in two halves, with work between them; stamped as cg.send and cg.allreduce.
 
     `start()` sends `values` on their way, untouched until `finish()` has waited for
     their `sums` over all ranks. Persistent with MPI 4, else a request each time.

@@ -1,5 +1,4 @@
-"""Piece: one rank's cells as they leave the partition, and
-their distribution to the rank."""
+"""Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

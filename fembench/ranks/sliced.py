@@ -68,8 +68,7 @@ def read_slice(comm: Comm, mesh: Sliced) -> I32:
 
 
 def cut_slice(comm: Comm, mesh: Sliced, steps: I32, targets: tuple[float, ...]) -> I32:
-    """(n,) the part of each cell in the slice. Collective;
-    raises InputError on all ranks."""
+    """(n,) the part of each cell in the slice. Collective; raises InputError on all ranks."""
     check_parts_fit(len(targets), mesh.n_cells)
     low, _ = mesh.share("cells", comm.rank, comm.size)
     return bisect(steps, low, apportion(targets, mesh.n_cells), RanksWorld(comm))
@@ -152,8 +151,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
 
 
 def _numbering(cells: I32) -> tuple[I64, I32]:
-    """The global nodes of the cells, ascending; the cells in local
-    numbers, perhaps in place."""
+    """(the global nodes of the cells, ascending; the cells in local numbers, maybe in place)."""
     low, high = int(cells.min()), int(cells.max()) + 1
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)

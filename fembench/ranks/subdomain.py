@@ -1,5 +1,4 @@
-"""Subdomain: one rank's cells and nodes, nodes numbered
-interior | interface | restrained.
+"""Subdomain: one rank's cells and nodes, nodes numbered interior | interface | restrained.
 
 A node on the interface lives on every rank that shares it; there are no ghosts and no owned rows.
 The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of Ferreira 2006, section 2.6).
@@ -65,9 +64,9 @@ def build_subdomain(
     restrained: NDArray[np.bool_],
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
-    """Number the nodes of a piece. Its cells, their numbers, its coordinates and
-    `restrained`, (n_nodes, 3) in piece order, are reordered in place, so that no rank
-    holds them twice.
+    """Number the nodes of a piece, which is reordered in place: no rank holds it twice.
+
+    That is its cells, their numbers, its coordinates and `restrained`, (n_nodes, 3) in piece order.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active
     node, keeping each within its range, so that neighbours come to lie near each other

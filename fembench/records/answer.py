@@ -86,8 +86,7 @@ def _to_a_tolerance(record: Record) -> Iterator[Rule]:
 
 
 def _against_reference(record: Record) -> Iterator[Rule]:
-    """A4, A5: energy and solution, compared with the one-rank
-    run of that mesh and problem.
+    """A4, A5: energy and solution against the one-rank run of that mesh and problem.
 
     Another storage on the same parts says nothing about partitions: both are then A4.
     """

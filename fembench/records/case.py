@@ -197,8 +197,7 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
 
 
 def _check_values(values: Mapping[str, Any], where: str) -> None:
-    """Raises InputError that says what the first field takes
-    whose value has another type."""
+    """Raises InputError on the first field whose value has another type."""
     for name, value in values.items():
         if name in FIELDS and not FIELDS[name].allows(value):
             raise InputError(f"{where}: {name} = {as_typed(value)}: expected {FIELDS[name].takes}")

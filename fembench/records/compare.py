@@ -71,8 +71,7 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
 
 
 def pools(records: Iterable[Record]) -> list[Pool]:
-    """Pools of repetitions, in the order of their first record;
-    INVALID runs are kept apart.
+    """Pools of repetitions, in the order of their first record; INVALID runs apart.
 
     Records of one case but different kinds form pools; `apart` names the difference.
     """

@@ -1,5 +1,4 @@
-"""Peers: raw results of fembench and of other programs on the
-same system (`fembench peers`).
+"""Peers: raw results of fembench and other programs on one system (`fembench peers`).
 
 Times are in seconds, of the slowest rank. Schema history:
     1  first

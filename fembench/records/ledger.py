@@ -138,8 +138,11 @@ class Bill(NamedTuple):
 
 
 def bill(ledger: Ledger) -> Bill:
-    """The bill of a solve. Every window is compared with its superstep without moves,
-    at the speeds measured in it; the one after the last look, with that of this look."""
+    """The bill of a solve.
+
+    Every window is compared with its superstep without moves, at the speeds measured in it; the one
+    after the last look, with that of this look.
+    """
     looks = ledger.looks
     moved = any(look.moves for look in looks)
     cost = sum(look.cost for look in looks)

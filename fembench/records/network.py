@@ -1,5 +1,4 @@
-"""The network part of a machine profile: HLogP for every pair
-of hosts, and other effects.
+"""The network in a machine profile: HLogP for every pair of hosts, and other effects.
 
 HLogP (Mendes 2004): a message of m bytes from p to q takes Os(m) + L(m) +
 Or(m). Os occupies the sender's processor, Or the receiver's, and L neither.
@@ -39,8 +38,7 @@ class Beside(Frozen, frozen=True):
 
 
 class ColdCost(Frozen, frozen=True):
-    """What computing before a message of m bytes adds to its
-    time in a ping-pong, seconds."""
+    """Seconds that computing before a message of m bytes adds to it in a ping-pong."""
 
     m: int
     computed: float  # seconds that each rank computed since its previous message
@@ -258,8 +256,7 @@ def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
 
 
 def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tuple[float, float, float]:
-    """What `computed` seconds of computing before a message of m
-    bytes add to Os, L and Or.
+    """What computing for `computed` seconds before m bytes adds to their Os, L and Or.
 
     Linear in the time computed and constant beyond the longest; interpolated over the
     logarithm of the size, constant below the smallest size and proportional to the size

@@ -1,5 +1,4 @@
-"""What a field of a case declares beside type and default, for
-options, files and reports."""
+"""What a field of a case declares for options, files and reports."""
 
 import dataclasses
 import math

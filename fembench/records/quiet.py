@@ -17,8 +17,7 @@ SHOWN = 3  # hosts named in a line
 
 
 def stretch(environment: Environment, number: int) -> float:
-    """The most by which a quota stretches a host's times; 1 if
-    each rank is granted a CPU."""
+    """The most by which a quota stretches a host's times; 1 if each rank is granted a CPU."""
     quota = environment.hosts[number].cpu_quota
     return max(environment.rank_host.count(number) / quota, 1.0) if quota > 0 else 1.0
 

@@ -1,5 +1,4 @@
-"""Classes of host pairs, and the pair measured for each (Mendes
-2004, 4.3.5, modeller II(b)).
+"""Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
 
 There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
 hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs. Os and
@@ -66,8 +65,9 @@ def grouped_as(
 def with_nodes(
     classes: Classes, placed: Sequence[int], numa: Sequence[int]
 ) -> tuple[Classes, tuple[int, ...]]:
-    """The classes, one more for each kind of host that can compare messages between
-    NUMA nodes with those on one; [host] -> that class, or -1.
+    """(the classes, with one per kind of host across its NUMA nodes, [host] that class or -1).
+
+    Only kinds that can compare such messages with those on one node.
 
     placed, numa: [rank] -> host, NUMA node (-1: unknown).
     """

@@ -69,8 +69,7 @@ def load_all(folder: Path | str) -> list[Record]:
 
 
 def load_each(paths: Sequence[Path | str]) -> list[Record]:
-    """The records in these files and folders, each once. Raises
-    InputError as `load` does."""
+    """The records in these files and folders, each once. Raises InputError as `load` does."""
     found = [r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)])]
     return list({(r.id, r.created): r for r in found}.values())
 

@@ -1,5 +1,4 @@
-"""Times of a record: all code reads them here. They are in
-seconds; every array is read-only.
+"""Times of a record, which all code reads here: seconds, in read-only arrays.
 
     P         ranks                n_all     sets, warm-ups included
     n_phases  phases in NAMES      n_sets    timed sets (without warm-ups)

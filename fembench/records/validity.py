@@ -39,8 +39,7 @@ Check = Callable[[Record], Iterator[Rule]]
 
 
 def judge(record: Record) -> Verdict:
-    """The verdict, with the rules that are not met; those that
-    make it INVALID come first.
+    """The verdict, with the rules that are not met; those that make it INVALID come first.
 
     A record whose times this version cannot read is INVALID.
     """
@@ -135,8 +134,7 @@ def _timing(record: Record) -> Iterator[Rule]:
 
 
 def _shortest_phase(record: Record) -> Rule:
-    """C3: the shortest phase over all sets, relative to the
-    clock's reading cost and quantum.
+    """C3: the shortest phase over all sets, relative to the clock's reading cost and quantum.
 
     Excludes barriers, parts of CG that are so small that an error of theirs changes no
     other number, and, if one rank has all cells, the phases of communication.
@@ -197,8 +195,7 @@ def _precise(times: Sequence[float], disturbed: bool) -> Rule:
 
 
 def _enough(times: Sequence[float], percent: float) -> str:
-    """How long to repeat: the interval narrows with the square
-    root of the number of sets."""
+    """How long to repeat: intervals narrow with the square root of the number of sets."""
     more = (percent / PRECISION) ** 2
     if not isfinite(more) or more * len(times) > MOST_SETS:
         return "the sets scatter too much for any number of them: use a quieter machine"

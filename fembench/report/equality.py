@@ -28,8 +28,7 @@ UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Equality:
-    """The fastest and the slowest of some ranks or hosts, over
-    all runs on the same cores."""
+    """The fastest and the slowest of some ranks or hosts, over all runs on the same cores."""
 
     runs: int = 0  # with repeated triads
     needed: int = 0  # runs for an interval
@@ -81,8 +80,7 @@ def why_unequal(record: Record) -> str:
 
 
 def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
-    """Why T1 / (P Tp) is meaningless for this run, as known in
-    advance or measured, or ""."""
+    """Why T1 / (P Tp) is meaningless for this run, known in advance or measured; or ""."""
     known = why_unequal(record)
     measured = equality(record, everyone)
     return known or (measured.remark if measured.judged == "unequal" else "")

@@ -1,5 +1,4 @@
-"""Exports to other programs: VTU for ParaView, Chrome trace for
-Perfetto, CSV of all times.
+"""Exports: VTU for ParaView, Chrome traces for Perfetto, CSV of all times.
 
 Fields: the solution of a run, as stored in its fields file."""
 

@@ -119,8 +119,7 @@ def _factors(
 
 
 def useful(runs: Sequence[Times]) -> Floats:
-    """(n_ranks,) u_p: seconds of a set outside of messages,
-    over all runs with timed sets."""
+    """(n_ranks,) u_p: seconds of a set outside of messages, over runs with timed sets."""
     return over_runs([_outside(one) for one in runs if len(one.timed)])
 
 

@@ -47,8 +47,7 @@ def headline(
     speeds: HostSpeeds,
     left_out: int = 0,
 ) -> list[HeadlineRow]:
-    """The rows, the verdict first; `speedups` by quantity. None
-    where nothing was measured.
+    """The rows, the verdict first; `speedups` by quantity. None where nothing was measured.
 
     `speeds`: of the hosts. `left_out`: cases that there was no time for.
     """

@@ -1,5 +1,4 @@
-"""Laws of speedup: Amdahl's at a fixed size, Gustafson's at
-sizes that grow with the ranks.
+"""Laws of speedup: Amdahl's at a fixed size, Gustafson's at sizes that grow with the ranks.
 
 Both use the best speedup over one rank (times of assembly and CG) for each P, and
 need three different P, including one rank. For unequal ranks, P is P_eq, their number

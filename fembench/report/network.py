@@ -56,8 +56,10 @@ def _how(network: Network) -> str:
 
 
 def costs_table(network: Network, disturbed: bool = False) -> str:
-    """One row per class and size: T = Os + L + Or and its parts, the slowdown by a
-    message in the opposite direction, the gap, and T with MPI_Send."""
+    """One row per class and size: T = Os + L + Or and its parts, and what changes it.
+
+    The slowdown by a message in the opposite direction, the gap, and T with MPI_Send.
+    """
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
     for k, one in enumerate(network.classes[:MOST]):
@@ -85,8 +87,7 @@ def _shown(network: Network) -> tuple[int, ...]:
 
 
 def beside_table(network: Network) -> str:
-    """One row per class and size: how much longer computing takes while messages travel
-    in both directions, and how long the rank waits afterwards."""
+    """One row per class and size: how messages both ways slow computing, and the wait after."""
     heads = ["pair", "bytes", "computing takes longer by", "then waits"]
     rows = [
         [one.name if number == 0 else "", size(b.m), seconds(b.longer), seconds(b.left)]

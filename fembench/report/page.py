@@ -1,5 +1,4 @@
-"""The report of a campaign: a folder with index.html,
-report.md, tables, plots and exports.
+"""The report of a campaign: index.html, report.md, tables, plots and exports.
 
 `build` writes a new folder next to the old one and then swaps them, so a report is
 always complete. The page loads nothing from a network.

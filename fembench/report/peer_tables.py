@@ -24,8 +24,7 @@ class OverPeer(NamedTuple):
 
 
 def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
-    """CG of `result` compared with the best serial peer; None if
-    system or CPU model differ.
+    """CG of `result` compared with the best serial peer; None if system or CPU model differ.
 
     Compares whole solves if both stop at the same tolerance, otherwise single iterations.
     """

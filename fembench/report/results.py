@@ -74,8 +74,7 @@ class Result:
 
 
 def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list[Result]:
-    """One result per pool of `records`, sorted by size of mesh,
-    variant, ranks and setting.
+    """One result per pool of `records`, sorted by size of mesh, variant, ranks and setting.
 
     `nodes`: what `fembench nodes` found on the same hosts.
     """

@@ -42,8 +42,7 @@ class Speedup:
 
 
 def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base: int = 0) -> Speedup:
-    """The speedup of `result` over the fastest of its bases, in
-    the time named `quantity`.
+    """The speedup of `result` over the fastest of its bases, in the time named `quantity`.
 
     `base`: ranks of the base; 0: one or, without such a run, the fewest.
     """

@@ -237,8 +237,7 @@ def rates(results: Iterable[Result]) -> Rows:
 
 
 def _of_roof(record: Record) -> float | None:
-    """The largest fraction of its roof that a rank's product
-    reaches; None without a roof."""
+    """The largest fraction of its roof that a rank's product reaches; None without a roof."""
     roofs = record.solve.bandwidth
     return max(a / b for a, b in zip(product_bandwidth(record), roofs)) if roofs else None
 

@@ -1,5 +1,4 @@
-"""Weak scaling: as many equations on each rank, more ranks;
-ideally the time stays the same.
+"""Weak scaling: more ranks with as many equations each, ideally in the same time.
 
     n      equations per rank: within 10 % of each other in one series
     P0     ranks of the base: the fewest of the series, or what the user asked for

@@ -93,8 +93,7 @@ def noise_of_series(samples: Samples) -> float:
 
 
 def median_ratio(a: Samples, b: Samples) -> float:
-    """The median of a[i] / b[i]; for an even number, the
-    geometric mean of the middle two.
+    """The median of a[i] / b[i]; for an even number, the geometric mean of the middle two.
 
     The ratio of b to a is thus the inverse of that of a to b. The arithmetic mean of
     1/2 and 2 is above 1 and would favour b. The result is nan if a sample is nan.

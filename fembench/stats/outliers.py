@@ -1,5 +1,4 @@
-"""Which of several equal things is slow: rates of all of them,
-measured in the same rounds.
+"""Which of several equal things is slow, by their rates in the same rounds.
 
 Rates are divided by the typical rate of their round, so that whatever hits all things
 alike cancels. A thing is slow if both statements hold:

@@ -87,8 +87,10 @@ def _spread(x: Array) -> bool:
 
 
 def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Array]:
-    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >=
-    2; for one sample more, those of `next_interval`."""
+    """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2.
+
+    With `more` = 1, for one sample more: those of `next_interval`.
+    """
     logs = np.log(x)
     n = logs.shape[-1]
     half = student_factor(n - 1, level) * logs.std(axis=-1, ddof=1) * math.sqrt(more + 1 / n)
@@ -112,8 +114,7 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
 
 
 def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """(low, high) of the ratio of geometric means, over last axes
-    of a (..., n), b (..., m).
+    """(low, high) of the ratio of geometric means, over last axes of a (..., n), b (..., m).
 
     Welch's degrees of freedom, capped at those of two series of the shorter length: the
     spread of a much shorter one is known too poorly for the formula.
@@ -129,8 +130,7 @@ def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
 
 
 def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
-    """(P,) intervals of the ranks' shares from (n, P), rows
-    measured on all ranks at once.
+    """(P,) intervals of the ranks' shares from (n, P), rows measured on all ranks at once.
 
     `typical_interval` of each column: it assumes independent rows and, for fewer than
     six, an approximately lognormal share of each rank. None for fewer than three rows.

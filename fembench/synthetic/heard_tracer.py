@@ -15,9 +15,11 @@ def _inner(name: str) -> Any:
 
 
 class HeardTracer:
-    """`tracer`, calling `begun(phase)` after the stamp that opens a span,
-    `ending(phase)` before the stamp that closes it, and `reached(iteration)` when the
-    iteration is set. What these calls take belongs to the span."""
+    """`tracer`, with calls where spans begin and end, which belong to the spans.
+
+    `begun(phase)` after the stamp that opens one, `ending(phase)` before the stamp that closes it, and
+    `reached(iteration)` when the iteration is set.
+    """
 
     def __init__(self, tracer: TracerLike, begun: Hear, ending: Hear, reached: Hear) -> None:
         self._tracer, self._begun, self._ending, self._reached = tracer, begun, ending, reached

@@ -11,8 +11,7 @@ _BLOCKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?x([0-9.]{1,12})")
 
 
 class HotSpot(NamedTuple):
-    """From iteration `at` of every solve on, the blocks cost
-    these multiples of their work."""
+    """From iteration `at` of every solve on, the blocks cost these multiples of their work."""
 
     at: int
     weights: tuple[float, ...]  # [block]

@@ -1,5 +1,4 @@
-"""A lab: separate hosts on one Linux machine, to measure on
-unequal hosts without having any.
+"""A lab: separate hosts on one Linux machine, to measure unequal hosts without any.
 
 Each host is a network namespace, a control group (CPUs, CPU time), a host name and an
 /etc/hosts. MPI starts its daemons on them through an agent in place of ssh and talks

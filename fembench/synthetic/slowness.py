@@ -90,8 +90,9 @@ FULL_SPEED = FullSpeed()
 
 
 class EmulatedSlowness:
-    """The slowdown of this rank's computing: compute phases last `factor` times the
-    least processor time of their work so far.
+    """The slowdown of this rank's computing.
+
+    Compute phases last `factor` times the least processor time of their work so far.
 
     `turn` in [0, 1) says when in a phase the rank computes: at its begin,
     or later by that part of the time to spare. `changes` maps iterations
@@ -125,16 +126,20 @@ class EmulatedSlowness:
         self._count: Counter[Same] = Counter()
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
-        """The tracer to measure with, in which compute phases last as long as they
-        must. Ranks at full speed among slower ones keep theirs."""
+        """The tracer to measure with, in which compute phases last as long as they must.
+
+        Ranks at full speed among slower ones keep theirs.
+        """
         if self.factor == 1 and not self._changes:
             return tracer
         return HeardTracer(tracer, self.begin, self.end, self.follow)
 
     def new_work(self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS) -> None:
-        """From now on phases do other work than before, known by this name, or other
-        amounts of the same work (1 if not given): half of it takes half the time. All
-        of it takes `heavier` times as long."""
+        """From now on phases do other work than before, known by this name.
+
+        amounts: of the same work, 1 if not given; half of it takes half the time. All of it takes
+        `heavier` times as long.
+        """
         self._work, self._amounts, self._heavier, self._before = work, amounts, heavier, (-1, -1)
 
     def follow(self, iteration: int) -> None:
@@ -152,8 +157,10 @@ class EmulatedSlowness:
         self._learning, self._taught, self._late = on, not on, 0
 
     def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
-        """Turns of unstretched work, up to `seconds` on rank 0 and `most`; none at full
-        speed. The least times hold afterwards. Collective."""
+        """Turns of unstretched work, up to `seconds` on rank 0 and `most`. Collective.
+
+        None at full speed. The least times hold afterwards.
+        """
         begin, done = time.perf_counter(), 0
         self._learn(True)
         while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
@@ -164,8 +171,9 @@ class EmulatedSlowness:
     def agree(
         self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
     ) -> None:
-        """Let the ranks of a host go by one time per unit of work, the least or the
-        median of those that they have found. Collective.
+        """Let the ranks of a host agree on one time per unit of work. Collective.
+
+        It is the least or the median (`among`) of those that they have found.
 
         `units` are this rank's, of "assembly", "product" and "vectors"; a kind of which
         it has none is not compared. All ranks have made as many iterations.
@@ -178,16 +186,17 @@ class EmulatedSlowness:
             self._least[same] *= scale.get(ALIKE.get(same[-1], REST), 1.0)
 
     def share(self, comm: Comm) -> None:
-        """From now on the ranks of a host go by the least time that any of them has
-        found for work of that name. Collective."""
+        """From now on, ranks of a host use the least time that any found for a work. Collective."""
         here = host_key()
         everyone = comm.allgather((here, self._least))
         keep_least(self._least, [other for name, other in everyone if name == here])
         self._taught = True
 
     def spent(self, units: Mapping[str, float]) -> dict[str, float]:
-        """Kind of work -> least time per unit of what was done since the last call; the
-        same kinds on all ranks. Kinds of which there are no units are left out."""
+        """Kind of work -> least time per unit of what was done since the last call.
+
+        The same kinds on all ranks. Kinds of which there are no units are left out.
+        """
         found: dict[str, float] = {}
         for same, times in self._count.items():
             kind, amount = ALIKE.get(same[-1], REST), self._amounts.get(same[-1], 1.0)
@@ -254,8 +263,7 @@ def slowness_of(
     wait_until: Callable[[int], None] | None = None,
     on_device: bool = False,
 ) -> Slowness:
-    """The slowness of a rank in a job of these speeds;
-    `FULL_SPEED` if nothing is emulated.
+    """The slowness of a rank in a job of these speeds; `FULL_SPEED` if nothing is emulated.
 
     `crowded`: other ranks need this core. `turn`: see EmulatedSlowness. `wait_until`:
     how to wait. `on_device`: the rank computes on a device.

@@ -15,8 +15,7 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def glance_at_clock() -> int:
-    """Processor time in ns that one reading of the processor
-    clock takes, the least of many.
+    """Processor time in ns that one reading of the processor clock takes, the least of many.
 
     Stretched a hundred times, it would be a tenth of an iteration.
     """

@@ -77,8 +77,7 @@ class Certifier:
         self._agree = agree
 
     def start(self) -> ClockCertificate:
-        """The clock to use, its rate and costs, in 25 ms;
-        `finish` decides on `certified`.
+        """The clock to use, its rate and costs, in 25 ms; `finish` decides on `certified`.
 
         `tsc` falls back to the system's clock and gives the reason. Collective.
         """
@@ -134,8 +133,7 @@ class Certifier:
         )
 
     def finish(self) -> ClockCertificate:
-        """The certificate of the whole run. It has the counter's rate, which the tracer
-        needs before times are read. Takes 10 ms."""
+        """The certificate of the whole run, in 10 ms; its rate is needed to read times."""
         begin, end = self._begin, _stamp(self.clock)
         whole = clocks.rate_between(begin, end)
         if self.clock.name != "tsc":

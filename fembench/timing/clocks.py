@@ -109,8 +109,7 @@ def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
 
 
 def quantum_ns(clock: Clock) -> float:
-    """The resolution of the clock: its smallest common step, or
-    infinity if it never moved.
+    """The resolution of the clock: its smallest common step, or infinity if it never moved.
 
     A step is common if it makes up at least a tenth of all non-zero differences. Some
     processors add 1 to a counter that is read twice within a step.
@@ -119,8 +118,7 @@ def quantum_ns(clock: Clock) -> float:
 
 
 def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
-    """The smallest number that is a tenth of the positive ones,
-    else the smallest of them."""
+    """The smallest number that is a tenth of the positive ones, else the smallest of them."""
     values, times = np.unique(ticks[ticks > 0], return_counts=True)
     if not len(values):
         return float("inf")

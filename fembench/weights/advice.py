@@ -23,8 +23,7 @@ class Advice(NamedTuple):
 
 
 def largest_gains(shares: Sequence[float], owners: Sequence[str]) -> dict[str, float]:
-    """owner (host or rank) -> its ideal share: the most of the
-    others' time that it saves.
+    """owner (host or rank) -> its ideal share, the most of the others' time that it saves.
 
     Without X, T = W / (S - s_X); with it, T = W / S at best. The gain is s_X / S.
     """
@@ -51,8 +50,7 @@ def advise(
     disturbed: str = "",
     level: float = LEVEL,
 ) -> Advice:
-    """The verdict on weights, from the same number of equal and
-    weighted runs timed in turns.
+    """The verdict on weights, from the same number of equal and weighted runs timed in turns.
 
     "no gain": the interval does not show a gain, or the noise exceeds it. "none": a
     single turn, whose noise is unknown. "not proven": too few turns for an interval;

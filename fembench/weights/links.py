@@ -20,8 +20,7 @@ Wire = Callable[[str, str, int], float]  # (from host, to host, bytes) -> second
 
 
 def wire_of_network(profile: Profile, where: str) -> Wire:
-    """The wire of a profile's network. Raises InputError
-    without one or for unknown hosts."""
+    """The wire of a profile's network. Raises InputError without one or for unknown hosts."""
     network = profile.network
     if network is None:
         raise InputError(

@@ -160,8 +160,7 @@ def by_finish(records: Sequence[Record], communication: Communication) -> Weight
 
 
 def by_tasks(records: Sequence[Record], ranks: int = 0) -> Weights:
-    """Rule `tasks`: runs on each host alone -> slowness -> equal tasks per host,
-    `ranks` in all.
+    """Rule `tasks`: runs on each host alone -> slowness -> `ranks` equal tasks over the hosts.
 
     Without `ranks`, the slowest host gets one task. Records of a host are pooled.
     """
@@ -240,8 +239,7 @@ def _rank(host: str, share: float, interval: Interval | None, cost: float) -> Ra
 
 
 def tasks_per_host(times: Sequence[float], total: int) -> tuple[int, ...]:
-    """How many of `total` equal tasks (>= 1) each host gets for
-    the least max(tasks x time).
+    """How many of `total` equal tasks (>= 1) each host gets for the least max(tasks x time).
 
     Each further task goes to the host that would finish first. 8
     at 7.7 : 1 become 7 and 1.

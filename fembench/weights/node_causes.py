@@ -116,8 +116,7 @@ def _cause_of_cores(node: NodeSamples, cores: Mapping[int, NodeRatio]) -> str:
 
 
 def _quota(one: NodeRatio, ranks: int, losses: NodeLosses) -> str:
-    """What a quota withheld, if that explains at least half of
-    what the node lacks; else "".
+    """What a quota withheld, if that is half of what the node lacks or more; else "".
 
     A quota for fewer CPUs than ranks explains the time without a processor: its counter
     also covers the parts of a round in which most ranks sleep.

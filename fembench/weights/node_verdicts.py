@@ -158,8 +158,10 @@ def _apart(one: NodeRatio) -> bool:
 
 
 def beyond_doubt(high: float, foreign: float = 0.0) -> bool:
-    """Whether a ratio whose interval ends at `high` is below that of the typical node,
-    even if all that foreign work took from the typical node was taken from this one."""
+    """Whether a ratio whose interval ends at `high` is below that of the typical node in any case.
+
+    Even if all that foreign work took from the typical node was taken from this one.
+    """
     return high / max(1 - foreign, 1e-9) < 1 - RELEVANT
 
 
@@ -173,8 +175,11 @@ def with_ends(value: float, interval: Interval | None) -> tuple[float, float, fl
 def keeping_costs(
     n_ranks: Sequence[int], nodes: Sequence[NodeVerdict], speeds: Sequence[HostSpeed]
 ) -> KeepingCosts | None:
-    """What the slow nodes cost. Work per rank is equal, or in proportion to its speed;
-    where kinds differ, the slowest kind sets the pace of equal shares."""
+    """What the slow nodes cost.
+
+    Work per rank is equal, or in proportion to its speed; where kinds differ, the slowest kind sets
+    the pace of equal shares.
+    """
     kept = np.array([node.verdict != "slow" for node in nodes])
     if kept.all():
         return None

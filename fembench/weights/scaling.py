@@ -1,5 +1,4 @@
-"""How time falls with processors: speedup, efficiency, laws of
-Amdahl and Gustafson, bounds.
+"""How time falls with processors: speedup, efficiency, two laws, bounds.
 
     T   time                     S   speedup          E   efficiency = S / P
     f   sequential fraction of the one-processor time (Amdahl)
@@ -55,8 +54,7 @@ def heterogeneous_efficiency(work: float, speeds: npt.ArrayLike, seconds: float)
 
 
 def imbalance(busy: npt.ArrayLike) -> Array:
-    """max / mean - 1 over the ranks of `busy` (P,) or (P,
-    n_phases); 0 for an empty phase."""
+    """max / mean - 1 over the ranks of `busy` (P,) or (P, n_phases); 0 for an empty phase."""
     t = np.asarray(busy, float)
     mean = t.mean(axis=0)
     return np.asarray(np.divide(t.max(axis=0), mean, out=np.ones_like(mean), where=mean > 0) - 1)

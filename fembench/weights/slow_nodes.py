@@ -80,8 +80,10 @@ def slow_nodes(record: NodesRecord) -> NodesFindings:
 
 
 def _foreign_share(launch: NodesLaunch) -> float:
-    """The fraction of the CPU time that foreign work took from the typical node. Nodes that share a host are
-    emulated: their time is that of their own processes."""
+    """The fraction of the CPU time that foreign work took from the typical node.
+
+    Nodes that share a host are emulated: their time is that of their own processes.
+    """
     hosts = [launch.environment.hosts[node.host] for node in launch.nodes]
     if len({node.host for node in launch.nodes}) < len(hosts):
         return 0.0
@@ -89,8 +91,11 @@ def _foreign_share(launch: NodesLaunch) -> float:
 
 
 def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
-    """The verdict beside foreign work on all nodes: a node is slow if that cannot be
-    all that it lacks, or if its quota is the cause; nothing is said of others."""
+    """The verdict beside foreign work on all nodes.
+
+    A node is slow if that cannot be all that it lacks, or if its quota is the cause; nothing is said
+    of others.
+    """
     if not share or verdict.verdict == "not compared":
         return verdict
     slow = [one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow]

@@ -1,5 +1,4 @@
-"""Measure the speeds of the ranks and the messages between
-them: the profile of a machine."""
+"""The profile of a machine: speeds of the ranks, and messages between them."""
 
 import contextlib
 import tempfile
@@ -53,8 +52,7 @@ def characterized(
     settings: NetworkSettings = USUAL,
     command: str,
 ) -> Profile:
-    """The speeds of the ranks and, with `network`, messages;
-    written to `output`, if given.
+    """The speeds of the ranks and, with `network`, messages; written to `output`, if given.
 
     ranks: 0: one per slot of the hosts
     add_to: file of a profile of the same ranks, of which only the network is measured; also the output
@@ -132,8 +130,7 @@ def network_settings(
 
 
 def as_text(profile: Profile, *, network_alone: bool = False) -> str:
-    """The tables of the speeds, unless the network was measured
-    alone, and of the network."""
+    """The tables of the speeds, unless the network was measured alone, and of the network."""
     shares = [] if network_alone else [rank.share for rank in by_profile(profile, "").ranks]
     speeds = [share / max(shares) for share in shares]  # of a CG run
     parts = [profiles.as_text(profile, speeds)] if speeds else []

@@ -128,8 +128,7 @@ def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
 
 
 def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
-    """The study's rates, each rank slowed by its host's load
-    now, relative to the profile."""
+    """The study's rates, each rank slowed by the load of its host since the profile."""
     profile, file = study.profile, asked.hostfile
     names = [host.name for host in host_slots(file)] if file else []
     slower: dict[int, Slowdown] = {}

@@ -41,8 +41,7 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
 
 
 def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
-    """Find the slow hosts, as `fembench nodes` does, unless it
-    has begun or they are known.
+    """Find the slow hosts, as `fembench nodes` does, unless it has begun or they are known.
 
     The slow ones are named with the cause. A failure is said, and ends nothing.
     """

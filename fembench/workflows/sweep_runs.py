@@ -131,8 +131,7 @@ class Sweep:
 def runs_of(
     source: SweepSource, folder: Folder, asked: SweepAsked
 ) -> tuple[list[CampaignRun], list[CampaignRun]]:
-    """(the runs of the campaign, those kept); with --minutes,
-    per case. Raises InputError."""
+    """(the runs of the campaign, those kept); with --minutes, per case. Raises InputError."""
     if not asked.minutes:
         runs = weighted_runs(source.runs, asked.weights)
         return runs, [run for run in runs if folder.record(run) is not None]

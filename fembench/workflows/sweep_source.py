@@ -1,5 +1,4 @@
-"""What a sweep runs: a campaign file, or the default campaign,
-made for the hosts of the job.
+"""What a sweep runs: a campaign file, or the default campaign, made for the hosts of the job.
 
 If some of several hosts are slow, the default campaign is made again after the run on all ranks with equal
 shares: with shares by speed, and without the slow hosts.

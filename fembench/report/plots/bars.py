@@ -43,8 +43,7 @@ RUNS = 16  # on unequal hosts, in one panel
 
 
 def labelled(*labels: str) -> str:
-    """'wait (dark orange) and all-reduce (pink)': labels with
-    their colours, for captions."""
+    """'wait (dark orange) and all-reduce (pink)': labels with their colours, for captions."""
     *others, last = (f"{label} ({canvas.NAMED[COLOURS[label]]})" for label in labels)
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -37,8 +37,7 @@ def bars(
     columns: int = 3,
     height: float = 3.6,
 ) -> Plot:
-    """Bars in colours by label. `written`: values on top;
-    `line`: height of a dashed line."""
+    """Bars in colours by label. `written`: values on top; `line`: height of a dashed line."""
     many = max(len(panel.names) for panel in panels) > WRITTEN
     width = canvas.WIDTH if many else min(canvas.WIDTH, 3.0 + 3.0 * len(panels))
     with canvas.figure(len(panels), columns=columns, height=height, width=width) as (drawn, axes_of):

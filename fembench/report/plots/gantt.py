@@ -1,5 +1,4 @@
-"""Time lines: each rank's phases in the first iterations
-(Ferreira 2006, Figs 5.20, 5.21)."""
+"""Time lines of the first iterations, by rank (Ferreira 2006, Figs 5.20, 5.21)."""
 
 from collections.abc import Sequence
 

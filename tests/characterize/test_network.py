@@ -237,6 +237,8 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
         return
     if separate:  # ranks on hosts of their own, as far as they can tell
         monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
+        processor = "fembench.characterize.messages.named_processor"
+        monkeypatch.setattr(processor, lambda: f"kind {comm.rank % 2}")
     monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
     told, job = [], network_job(comm.size, "classes" if separate else "", sizes=(8, 1024, 16384))
     assert sizes_of(network_job(comm.size)) == USUAL[:18]
@@ -250,6 +252,7 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     assert network.settings == job.settings
     check_network(network, len(found.hosts), len(found.rank_host), "measured")
     assert len(found.hosts) == (comm.size if separate else 1)
+    assert sum(name.startswith("same host") for name in network.class_names) == 1 + separate  # kinds of hosts
     assert len(network.blocking) == len(network.classes) == len(network.class_names)
     for one in network.classes:
         for functions in (one.send, one.receive, one.gap):

@@ -176,9 +176,10 @@ def test_exactly_the_runs_that_a_change_concerns_are_repeated_and_their_records_
     assert sweep(started) == set()
 
 
-def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folder, started, refusal):
-    Path("q.toml").unlink()
-    assert "cannot read q.toml, which the campaign needs" in refusal(*SWEEP)
+@pytest.mark.parametrize("name", ["q.toml", "a.vtu"])
+def test_a_file_that_a_run_without_a_record_needs_is_missed_before_any_run(folder, started, refusal, name):
+    Path(name).unlink()
+    assert f"cannot read {name}, which the campaign needs" in refusal(*SWEEP)
     assert started == []
 
 

@@ -1,11 +1,14 @@
 """Meshes by their names: presets, boxes, and the unstructured ones of the box of Ferreira (2006)."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.cli.parser import page
+from fembench.cli.verbs import verb_parser
 from fembench.mesh.box import box
 from fembench.mesh.presets import PRESETS, box_named, resolve
 from fembench.mesh.quality import quality, volumes
@@ -30,6 +33,13 @@ def test_a_box_is_named_by_the_specification_that_makes_it_again():
         assert resolve(spec).name == spec
     assert resolve("box:600").name == resolve(resolve("box:600").name).name
     assert resolve("box:2x3x4:tet4").hash == resolve("box:2x3x4").hash
+
+
+def test_a_box_is_named_as_the_help_shows_it_with_numbers_in_place_of_capitals():
+    shown = re.findall(r"box:([\w-]+)", page(verb_parser("run"), 78))
+    assert len(shown) == 2
+    for form in shown:
+        assert resolve("box:" + re.sub("[A-Z]+", "6", form)).element == "tet4"
 
 
 @pytest.mark.parametrize(

@@ -207,3 +207,8 @@ def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are
     odd = (HOST, replace(HOST, name="node9", cpu_model="Other CPU"))
     two = [make_record(ranks=2, environment=environment(2, hosts=odd), **c) for c in ({}, {"shares": "2:1"})]
     assert "e_het" in named(two, "speedup_factors").names
+
+
+def test_the_factors_on_a_terminal_say_of_which_time_they_are():
+    text = tables.selected(tables.every_table(campaign((1, 2), ("m1",))))
+    assert "\nEfficiency factors of assembly + cg\n" in text

@@ -34,6 +34,27 @@ def pytest_configure(config):
         config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
 
 
+RANKS = (1, 2, 3, 4)  # the numbers of ranks on which tests/run.sh starts the suite
+
+
+def pytest_collection_modifyitems(config, items):
+    """A test that names numbers of ranks, as `mark.mpi(2, 3)` does, is left out on any other number."""
+    size = 1
+    if launched_by_mpi():
+        from fembench.ranks import comm as door
+
+        size = door.world().size
+    left_out = [item for item in items if not runs_on(size, item.get_closest_marker("mpi"))]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def runs_on(size, mark):
+    if unknown := set(mark.args if mark else ()).difference(RANKS):
+        raise pytest.UsageError(f"mark.mpi{mark.args}: the suite never runs on {unknown} ranks")
+    return not mark or not mark.args or size in mark.args
+
+
 def pytest_ignore_collect(collection_path, config):
     """A session of one mark imports only the files that mention it: others would cost every rank time."""
     wanted = {"mpi", "alone"}.intersection(config.option.markexpr.split(" and "))

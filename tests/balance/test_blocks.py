@@ -167,11 +167,10 @@ def test_after_every_migration_the_blocks_are_a_partition_and_bytes_are_the_sum_
         assert not owners or tuple(owners[-1]) == ledger.owner
 
 
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.row("002:drain")
 @pytest.mark.parametrize("policy", ["none", "amortised", "greedy"])
 def test_a_rank_told_to_leave_is_emptied_and_the_solution_the_same(comm, monkeypatch, at_rest, policy):
-    if comm.size == 1:
-        return
     still = at_rest(comm, blocks_per_rank=2)
     job = Job(comm, blocks_per_rank=2, balance=policy, drain="1@12")
     result, ledger = job.solve(monkeypatch)
@@ -183,20 +182,18 @@ def test_a_rank_told_to_leave_is_emptied_and_the_solution_the_same(comm, monkeyp
         assert first.iteration == 15  # the first call from iteration 12 on
 
 
+@pytest.mark.mpi(2, 3, 4)
 def test_a_very_slow_rank_is_drained_by_itself(comm, monkeypatch):
-    if comm.size == 1:
-        return
     job = Job(comm, slow_first(comm, 0.02), blocks_per_rank=2, balance="amortised")
     _, ledger = job.solve(monkeypatch)
     if comm.rank == 0:
         assert 0 not in ledger.owner
 
 
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.row("002:7.7-7")
 def test_blocks_follow_a_hot_spot_through_the_mesh(comm, monkeypatch):
     """The blocks of rank 0 become heavy and leave it; then those of the last rank, and they leave it."""
-    if comm.size == 1:
-        return
     c, n = 4, 4 * comm.size
     still, _ = Job(comm, blocks_per_rank=c, iterations=60).solve(monkeypatch)
     spots = f"5:0-{c - 1}x5;35:{n - c}-{n - 1}x5"

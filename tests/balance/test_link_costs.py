@@ -200,10 +200,8 @@ def moves_of(ledger):
     return [move for look in ledger.looks for move in look.moves]
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2, 3, 4)
 def test_few_bytes_go_over_a_slow_link_and_of_three_ranks_no_block_goes_there(comm, monkeypatch):
-    if comm.size == 1:
-        return
     far, slow = comm.size - 1, slow_first(comm, 0.7 if comm.size < 4 else 0.3)
     fields = {"blocks_per_rank": 4, "balance": "amortised", "iterations": 40, "hysteresis": 0.0, "band": 0.05}
     job = Job(comm, slow, dear_bytes, sizes=0, **fields)
@@ -225,12 +223,10 @@ def dear_moves(facts, n_ranks):
     return PairCosts(np.zeros((n_ranks, n_ranks)), np.full((n_ranks, n_ranks), per_byte))
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.parametrize(("pairs", "moving"), [(cheap, 30.0), (dear_moves, 0.0)])
 def test_moves_are_made_if_the_remaining_iterations_pay_for_them(comm, monkeypatch, pairs, moving):
     """A block saves its rank 3.3 times its time at full speed: nine iterations pay for a move, not five."""
-    if comm.size == 1:
-        return
     fields = {"blocks_per_rank": 4, "balance": "amortised", "hysteresis": 0.0}
     jobs = [Job(comm, slow_first(comm), pairs, moving, iterations=n, **fields) for n in (40, 10)]
     ledgers = [one.solve(monkeypatch)[1] for one in jobs]

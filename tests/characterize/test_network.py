@@ -1,7 +1,6 @@
 """What is measured of messages: on the ranks of the test, by structure and sanity; times are not judged."""
 
 import platform
-import time
 
 import numpy as np
 import pytest
@@ -35,11 +34,12 @@ SMALL = PingPongEffort(seconds=0.1, visits=3, longest=5.0)
 SIZES = (8, 1024, 65536)
 
 
-def doze(comm):
-    """All meet; those with nothing to do sleep."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(1e-3)
+@pytest.fixture
+def brief(monkeypatch):
+    """Parts of the measurement of a network that take seconds take less."""
+    monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
+    monkeypatch.setattr("fembench.characterize.exchange.ROOM", 0.05)
+    monkeypatch.setattr("fembench.characterize.cold.SECONDS", (1e-4,))
 
 
 def network_job(ranks, pairs="", **settings):
@@ -48,13 +48,10 @@ def network_job(ranks, pairs="", **settings):
 
 
 @pytest.mark.row("001:3.6")
-@pytest.mark.mpi
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("mode", ["isend", "send"])
 def test_a_ping_pong_has_five_times_of_each_trip_and_they_fit_into_it(comm, mode):
-    if comm.size < 2:
-        return
-    found = measure_pair(comm, 0, 1, SIZES, SMALL, mode) if comm.rank < 2 else []
-    doze(comm)
+    found = measure_pair(comm, 0, 1, SIZES, SMALL, mode)
     if comm.rank:
         assert found == []
         return
@@ -76,22 +73,16 @@ def test_every_size_has_buffers_of_its_own_and_other_ones_in_the_next_visit():
     assert not {id(b) for b in first} & {id(b) for b in (*side.out.values(), *side.into.values())}
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2)
 def test_sizes_beyond_a_trip_that_takes_too_long_are_left_out(comm):
-    if comm.size < 2:
-        return
     hasty = PingPongEffort(seconds=0.01, visits=2, longest=0.0)
-    found = measure_pair(comm, 0, 1, SIZES, hasty) if comm.rank < 2 else []
-    doze(comm)
+    found = measure_pair(comm, 0, 1, SIZES, hasty)
     assert [s.m for s in found] == ([8] if comm.rank == 0 else [])
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2)
 def test_trains_begin_with_single_messages_and_grow(comm):
-    if comm.size < 2:
-        return
-    found = measure_trains(comm, 0, 1, (0, 64, 1024), 2, 5.0) if comm.rank < 2 else []
-    doze(comm)
+    found = measure_trains(comm, 0, 1, (0, 64, 1024), 2, 5.0)
     if comm.rank == 0:
         assert [t.m for t in found] == [0, 64, 1024]
         for t in found:
@@ -101,8 +92,7 @@ def test_trains_begin_with_single_messages_and_grow(comm):
             assert {10, 20} <= set(t.counts) if t.m == 0 else {3, 6} <= set(t.counts)
             assert min(t.seconds) > 0
     sizes = [m for m in TRAIN_SIZES if m <= 64]
-    found = measure_trains(comm, 0, 1, sizes, 2, 0.0) if comm.rank < 2 else []  # trains that last too long
-    doze(comm)
+    found = measure_trains(comm, 0, 1, sizes, 2, 0.0)  # trains that last too long
     assert [max(t.counts) for t in found] == ([10, 3] if comm.rank == 0 else [])
 
 
@@ -120,12 +110,9 @@ def test_trains_of_empty_messages_double_and_others_grow_by_three():
     assert saturated([1.0, 0.98, 0.975])
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2)
 def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
-    if comm.size < 2:
-        return
-    found = measure_exchange(comm, 1, 0, 8192 if comm.rank == 1 else 0, 5) if comm.rank < 2 else []
-    doze(comm)
+    found = measure_exchange(comm, 1, 0, 8192 if comm.rank == 1 else 0, 5)
     assert [e.m for e in found] == ([1024, 8192] if comm.rank == 1 else [])
     for e in found:
         assert (e.measure, e.mirror) == (1, 0)
@@ -136,10 +123,8 @@ def test_messages_both_ways_are_timed_beside_those_in_turn(comm):
 
 
 @pytest.mark.row("001:7.3.10")
-@pytest.mark.mpi
+@pytest.mark.mpi(2, 3, 4)
 def test_an_all_reduce_is_timed_by_all_its_ranks(comm):
-    if comm.size < 2:
-        return
     found = allreduce_time(comm, 8, 8)
     assert (found.ranks, found.m) == (comm.size, 8)
     assert 0 < found.low <= found.seconds <= found.high < 1
@@ -155,23 +140,17 @@ def test_pairs_that_meet_are_of_one_host_two_hosts_or_hosts_of_their_own():
     assert counts_of(((0, 1),) * 4) == [2, 4]
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(4)
 def test_messages_of_several_pairs_are_timed_on_the_first_of_each(comm):
-    if comm.size < 4:
-        return
     found = message_seconds(comm, ((0, 1), (2, 3)), 4096, 6)
     assert len(found) == (6 if comm.rank in (0, 2) else 0)
     assert all(t > 0 for t in found)
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2)
 def test_overlap_is_told_by_the_receiver_and_what_waiting_costs_by_who_computes(comm):
-    if comm.size < 2:
-        return
-    left = overlap_left(comm, 0, 1, 1 << 20) if comm.rank < 2 else None
-    doze(comm)
-    factor = polling_factor(comm, 0, 1) if comm.rank < 2 else None
-    doze(comm)
+    left = overlap_left(comm, 0, 1, 1 << 20)
+    factor = polling_factor(comm, 0, 1)
     assert (left is None) == (comm.rank != 1)
     assert (factor is None) == (comm.rank != 0)
     if left is not None:
@@ -209,16 +188,13 @@ def test_a_pair_across_the_nodes_of_a_host_has_a_class_where_it_can_be_compared(
 
 
 @pytest.mark.row("001:F15", "001:7.1b")
-@pytest.mark.mpi
-def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
-    if comm.size < 2:
-        return
+@pytest.mark.mpi(2)
+def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm, brief):
     sizes, measured = (8, 3000, 70000), []
     for methods in (("I", "II"), ("I",)):
         job = network_job(2, sizes=sizes, repetitions=2, methods=methods, modes=("send",))
-        measuring = Measuring(comm, job, [0] * comm.size, lambda text: None)
+        measuring = Measuring(comm, job, [0, 0], lambda text: None)
         measuring.messages([("same host", (0, 1))])
-        doze(comm)
         measured.append(measuring.found)
     found, alone = measured
     if comm.rank == 0:
@@ -230,16 +206,13 @@ def test_sizes_repetitions_and_ways_of_sending_are_those_asked_for(comm):
 
 
 @pytest.mark.row("001:F4b")
-@pytest.mark.mpi
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.parametrize("separate", [False, True])
-def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, monkeypatch, separate):
-    if comm.size < 2:
-        return
+def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, brief, monkeypatch, separate):
     if separate:  # ranks on hosts of their own, as far as they can tell
         monkeypatch.setattr(platform, "node", lambda: f"host{comm.rank}.site{comm.rank % 2}")
         processor = "fembench.characterize.messages.named_processor"
         monkeypatch.setattr(processor, lambda: f"kind {comm.rank % 2}")
-    monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
     told, job = [], network_job(comm.size, "classes" if separate else "", sizes=(8, 1024, 16384))
     assert sizes_of(network_job(comm.size)) == USUAL[:18]
     found = measure_network(comm, job, told.append)
@@ -266,11 +239,8 @@ def test_a_network_is_measured_whole_and_what_follows_from_it_is_sound(comm, mon
     assert bool(network.contention) == (comm.size > 3)
 
 
-@pytest.mark.mpi
-def test_ranks_on_two_nodes_of_a_host_are_measured_apart(comm, monkeypatch):
-    if comm.size < 3:
-        return
-    monkeypatch.setattr("fembench.characterize.messages.QUICK", SMALL)
+@pytest.mark.mpi(3, 4)
+def test_ranks_on_two_nodes_of_a_host_are_measured_apart(comm, brief, monkeypatch):
     monkeypatch.setattr("fembench.characterize.messages.numa_node", lambda cpus: comm.rank // 2)
     job = network_job(comm.size, sizes=(8, 1024, 8192), methods=("II",), modes=("isend",))
     found = measure_network(comm, job, lambda text: None)

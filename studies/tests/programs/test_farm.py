@@ -218,11 +218,10 @@ def test_matrices_begin_where_a_cache_line_does(program, comm):
     assert worked_on
 
 
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("calls", ["isend", "send"])
 def test_every_message_by_the_calls_that_are_timed_is_counted_once(comm, kind, calls):
-    if comm.size < 2:
-        return
     for n_bytes in (64, 200_000):  # sent at once, and waiting for the receiver
         case = case_of_messages(kind, comm.size, calls, n_bytes=n_bytes, units=1)
         room = graphs.Room(case, comm.rank)

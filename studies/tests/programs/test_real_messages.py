@@ -161,12 +161,10 @@ def test_timed_messages_go_in_the_direction_of_the_program_and_partners_take_tur
     assert found == pytest.approx([1e-6] * times)
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(2, 3, 4)
 @pytest.mark.parametrize("kind", ["ring", "fork", "join"])
 @pytest.mark.parametrize("calls", ["isend", "send"])
 def test_every_rank_with_a_partner_times_a_message_at_each_place_of_its_buffers(kind, calls, comm):
-    if comm.size < 2:
-        return
     found = round_trips(comm, sized_case(kind, comm.size, calls))
     places = comm.allreduce(len(found), MAX)
     assert PLACES[0] <= places <= PLACES[1]

@@ -5,8 +5,8 @@ set -uo pipefail
 help() {
     cat <<'TEXT'
 usage: tests/other_mpi.sh PACKAGE                       run the MPI tests with an MPI library from PyPI, mpich or impi-rt:
-                                                        all of them on 2 ranks, some on 3, where ranks that spin take long,
-                                                        and some serial tests that start jobs
+                                                        those of the rooms that talk to MPI on 2 ranks, fewer on 3, where
+                                                        ranks that spin take long, and serial tests of jobs that fail
        tests/other_mpi.sh PACKAGE PYTEST-ARGUMENTS ...  run only the selected tests, serially and on 2 and 3 ranks
 The library gets an environment of its own in .venv/mpi; it shares all other packages, the compiled kernels included.
 The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
@@ -32,16 +32,18 @@ shift
 # shellcheck source=tests/sessions.sh
 source "$ROOT/tests/sessions.sh"
 
-jobs=("$@") all=("$@") some=("$@")
+jobs=("$@") two=("$@") three=("$@")
 if (($# == 0)); then
-    jobs=(tests/test_ranks.py tests/bench/test_failures.py tests/balance/test_runs.py)
+    jobs=(tests/test_ranks.py tests/bench/test_failures.py)
     for name in heterogeneous_job_runs_across_its_components \
         rank_that_is_killed_on_another_host_ends_the_job_within_ten_seconds; do
         jobs+=("tests/launch/test_slurm.py::test_a_$name")
     done
-    some=(tests/ranks tests/balance tests/characterize)
+    # other tests compute what they do with Open MPI: their messages are those of these rooms
+    two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_{variants,precond}.py studies/tests)
+    three=(tests/{ranks,balance,characterize})
 fi
 session "serial tests" python -W error -m pytest -q --no-header -m "not mpi" "${jobs[@]}"
-mpi_session 2 "${all[@]}"
-mpi_session 3 "${some[@]}"
+mpi_session 2 "${two[@]}"
+mpi_session 3 "${three[@]}"
 report

@@ -65,6 +65,6 @@ if (($# == 0)); then
     # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
     session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$WORKERS" --dist loadfile \
         --max-worker-restart 1 -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
-        tests/base tests/records tests/solve tests/weights tests/cli
+        tests/base tests/records tests/weights
 fi
 report

@@ -245,7 +245,7 @@ def test_with_arguments_only_what_was_asked_is_run(suite):
     assert "-O" not in calls
 
 
-def test_another_mpi_library_runs_all_mpi_tests_on_two_ranks_and_some_on_three(suite):
+def test_another_mpi_library_runs_mpi_tests_on_two_ranks_and_fewer_on_three(suite):
     status, lines, calls = suite("mpich", script="other_mpi.sh")
     assert (status, lines[-1]) == (0, "6 passed, 0 failed")
     library, *sessions = calls.splitlines()

@@ -112,6 +112,7 @@ SYSTEMS = [
 HEXES = {"mesh": "box:6x4x6:hex8", "blocks_per_rank": 3, "iterations": 40}
 
 
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("fields", [*SYSTEMS, HEXES], ids=lambda fields: "-".join(map(str, fields.values())))
 def test_so_they_are_with_every_storage_preconditioner_and_element(comm, monkeypatch, fields):
     fields = {"blocks_per_rank": 2} | fields

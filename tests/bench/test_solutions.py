@@ -17,6 +17,7 @@ pytestmark = pytest.mark.mpi
 FORMATS = ("csr", "dense", "bsr", "sym", "ebe")
 
 
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("method", ["metis", "rcb"])
 @pytest.mark.parametrize("element", ["tet4", "hex8"])
 @pytest.mark.parametrize("storage", FORMATS)

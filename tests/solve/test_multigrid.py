@@ -148,7 +148,7 @@ def test_every_storage_has_the_same_levels(comm, storage):
     np.testing.assert_allclose(one.x, other.x, rtol=1e-5, atol=1e-12)
 
 
-@mpi
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize(
     ("mesh", "name", "storage"),
     [

@@ -40,7 +40,7 @@ if (($# == 0)); then
         jobs+=("tests/launch/test_slurm.py::test_a_$name")
     done
     # other tests compute what they do with Open MPI: their messages are those of these rooms
-    two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_{variants,precond}.py studies/tests)
+    two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_variants.py studies/tests)
     three=(tests/{ranks,balance,characterize})
 fi
 session "serial tests" python -W error -m pytest -q --no-header -m "not mpi" "${jobs[@]}"

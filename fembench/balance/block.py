@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.decompose import BlockPlan
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm
 from fembench.solve.operators import Operator, bind_arrays
 from fembench.solve.recurrences import staggered
 
-F64 = NDArray[np.float64]
 STATE = ("x", "r", "d")
 _TAG = 11
 _HEAD = ("id", "storage", "n_interior", "n_active", "flops", "matrix_bytes", "neighbours", "n_matrix")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
@@ -20,7 +21,6 @@ from fembench.ranks.piece import Piece
 from fembench.ranks.sharing import Sharing
 from fembench.ranks.subdomain import Subdomain, build_subdomain
 
-F64 = NDArray[np.float64]
 MOST = 52  # blocks per rank: the set of blocks at a node is sent as the bits of one double
 
 

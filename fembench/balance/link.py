@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 
-from fembench.balance.messages import F64, PairCosts
+from fembench.balance.messages import PairCosts
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.host.where import host_names
 from fembench.ranks.agree import on_root

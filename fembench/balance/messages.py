@@ -7,10 +7,8 @@ per iteration from each neighbour. As in Gomes (2014), only receptions count.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from fembench.base.arrays import F64, I64
 
 
 @dataclass(frozen=True, eq=False)

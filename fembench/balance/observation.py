@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.messages import F64, I64, Links, PairCosts
+from fembench.balance.messages import Links, PairCosts
+from fembench.base.arrays import F64, I64
 from fembench.records.case_fields import Origin
 
 

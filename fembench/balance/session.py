@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fembench.balance.block import Block, make_block
 from fembench.balance.control import Settings
@@ -21,6 +20,7 @@ from fembench.balance.matrix_blocks import MatrixBlocks, expected
 from fembench.balance.messages import Links
 from fembench.balance.policies import parse_drain, policy_of
 from fembench.balance.solver import BlockSolver
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.bench.case_run import program
@@ -40,8 +40,6 @@ from fembench.solve.operators import Operator, build_operator
 from fembench.synthetic.hot_spot import parse_hot_spots
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
-
-F64 = NDArray[np.float64]
 
 
 def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callable[[F64], F64]) -> None:

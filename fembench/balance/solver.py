@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import DOUBLE, Comm, Request, start_and_wait
@@ -149,9 +150,6 @@ def _grouped(vectors: list, nodes: NDArray, block: NDArray, vector: NDArray, ind
     begins = np.flatnonzero(np.diff(nodes, prepend=-1))
     ends = np.append(begins, nodes.size).astype(np.int64)
     return kernels.SharedSum(vectors, vector[order].astype(np.int32), index[order].astype(np.int32), ends)
-
-
-F64 = NDArray[np.float64]
 
 
 class Between(Protocol):

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I64
 from fembench.base.files import atomic_path
 from fembench.bench.describe import environment_of
 from fembench.bench.devices import device_of, stamped
@@ -65,7 +66,6 @@ from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 
 SET_UP_SPANS = 64  # room for those before the sets
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -297,9 +297,6 @@ def shipped(case: Case, mesh_hash: str, spec: ProblemSpec) -> Reference | None:
 @cache
 def _table() -> dict[str, Reference]:
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Reference]) if FILE.exists() else {}
-
-
-F64 = NDArray[np.float64]
 
 
 def write_fields(comm: Comm, path: str, prepared: Prepared, u: F64) -> None:

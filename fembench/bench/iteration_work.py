@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
 from fembench.host.machine_state import BRIEF, LARGEST, TRIADS, HostState, readings, roof, state_here, triads
@@ -19,8 +19,6 @@ from fembench.records.record import LevelTimes, SolveFacts, StateReading
 from fembench.records.triads import triad_bytes
 from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike
-
-F64 = NDArray[np.float64]
 
 
 class Roofs(NamedTuple):

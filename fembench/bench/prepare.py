@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.extent import Extent
 from fembench.fem.material import Modulus
@@ -46,7 +46,6 @@ from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike, span
 
 T = TypeVar("T")
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import Prepared
 from fembench.fem.accuracy import l2_squares
@@ -48,8 +49,6 @@ from fembench.records.record import Reference, Verification
 from fembench.solve.from_names import build_solver
 from fembench.solve.operators import Operator
 from fembench.timing.tracer import NullTracer
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.units import seconds, size
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
 from fembench.records.hlogp import kielmann, message_cost, ping_pong_latency
@@ -25,7 +26,6 @@ from fembench.records.network import (
     class_number,
 )
 
-Array = npt.NDArray[np.float64]
 Grouped = dict[tuple[Mode, int], list[PairSamples]]
 FLOOR = 0.01  # least relative error of a median, because conditions change between sizes
 QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
@@ -104,7 +104,7 @@ def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
     return tuple(found)
 
 
-def _middles(s: PairSamples) -> Array:
+def _middles(s: PairSamples) -> F64:
     """(3,) medians of Os, L and Or; both directions together."""
     both = (s.os_measure + s.os_mirror, latencies(s), s.or_measure + s.or_mirror)
     return np.array([np.median(each) for each in both])
@@ -263,7 +263,7 @@ def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
     ]
 
 
-def latencies(s: PairSamples) -> Array:
+def latencies(s: PairSamples) -> F64:
     """(repetitions,) L of each round trip."""
     columns = (s.rtt, s.os_measure, s.or_mirror, s.os_mirror, s.or_measure)
     return np.asarray(ping_pong_latency(*(np.asarray(c) for c in columns)))  # type: ignore[arg-type]

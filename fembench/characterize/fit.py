@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.network import CurvePiece, value_at
 
-Array = npt.NDArray[np.float64]
 LEAST = 3  # sizes per piece
 MOST = 5  # pieces
 PART, WHOLE = 0.2, 0.3  # least jumps at a switch: of the share of Os, L or Or; of a message's time, relative
@@ -29,8 +28,8 @@ PART, WHOLE = 0.2, 0.3  # least jumps at a switch: of the share of Os, L or Or; 
 class Curve:
     """One parameter as a function of message size."""
 
-    y: Array  # (n,)
-    error: Array  # (n,) standard error of y, positive
+    y: F64  # (n,)
+    error: F64  # (n,) standard error of y, positive
     signed: bool = False  # may be negative
 
     def __post_init__(self) -> None:
@@ -43,7 +42,7 @@ class PiecewiseFit:
     """Pieces of every curve; they begin at the same sizes."""
 
     pieces: tuple[tuple[CurvePiece, ...], ...]  # [curve]
-    sizes: Array  # (n,) as given
+    sizes: F64  # (n,) as given
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -73,7 +72,7 @@ def fit_jointly(sizes: Sequence[float], curves: Sequence[Curve], most: int = MOS
     )
 
 
-def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
+def _lines(m: F64, curve: Curve) -> tuple[F64, F64, F64]:
     """(n, n) arrays [i, j]: first value, slope, misfit of the line through sizes i to j."""
     n = len(m)
     k = np.arange(n)
@@ -95,7 +94,7 @@ def _lines(m: Array, curve: Curve) -> tuple[Array, Array, Array]:
     return a, b, np.where(inside, w * residual**2, 0.0).sum(-1)
 
 
-def _cut(cost: Array, penalty: float, most: int) -> list[int]:
+def _cut(cost: F64, penalty: float, most: int) -> list[int]:
     """First indices of the pieces, each of LEAST sizes, with the least total cost[i, j]."""
     n = len(cost)
     best = np.full((most + 1, n + 1), np.inf)  # [pieces, sizes covered]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.device.runtime import GROUPS_PER_UNIT, LANES, THREADS, DeviceName, Runtime
 
-F64 = NDArray[np.float64]
 DOUBLE = 8
 
 

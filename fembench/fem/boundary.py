@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add, shape_integral
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
@@ -21,7 +22,6 @@ from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
 from fembench.fem.residual import internal_force
 from fembench.fem.selection import selected, selected_facets
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Facets = NDArray[np.int32]
 
@@ -30,7 +30,7 @@ class Nodes(Protocol):
     """What constraints need to know; tags prepared as in `selection`."""
 
     @property
-    def x(self) -> Array: ...  # (n_nodes, 3)
+    def x(self) -> F64: ...  # (n_nodes, 3)
     @property
     def node_tags(self) -> Mapping[str, Mask]: ...  # (n_nodes,) each
 
@@ -58,7 +58,7 @@ def fixed_dofs(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> Mask:
     return mask
 
 
-def prescribed(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> Array:
+def prescribed(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> F64:
     """(n_nodes, 3) the displacements of prescribed dofs in m, else 0."""
     values = np.zeros_like(geometry.x)
     for nodes, components, u in _constrained(spec, geometry, extent):
@@ -68,14 +68,14 @@ def prescribed(spec: ProblemSpec, geometry: Nodes, extent: Extent) -> Array:
 
 def _constrained(
     spec: ProblemSpec, geometry: Nodes, extent: Extent
-) -> Iterator[tuple[NDArray[np.intp], list[int], Array]]:
+) -> Iterator[tuple[NDArray[np.intp], list[int], F64]]:
     """Of each constraint: nodes (n,), components that it holds, displacements (n, 3)."""
     for constraint in spec.constraints:
         nodes = np.flatnonzero(selected(constraint.on, geometry.x, geometry.node_tags, extent))
         yield (nodes, *_prescribed(constraint, geometry.x[nodes], extent))
 
 
-def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
+def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F64:
     """f (n_nodes, 3) in N: this rank's part of the nodal, surface and body loads."""
     f = np.zeros_like(geometry.x)
     for load in spec.forces:
@@ -93,7 +93,7 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
     return f
 
 
-def _add_weight(f: Array, geometry: Geometry, cells: Facets, density: Field) -> None:
+def _add_weight(f: F64, geometry: Geometry, cells: Facets, density: Field) -> None:
     """Add to f (n_nodes, 3) in N a constant body force in these cells, by volumes."""
     volumes = np.zeros((len(f), 1))
     for chunk in chunks(len(cells)):
@@ -103,14 +103,14 @@ def _add_weight(f: Array, geometry: Geometry, cells: Facets, density: Field) -> 
         component += constant * volumes[:, 0]
 
 
-def _add_body_load(f: Array, geometry: Geometry, cells: Facets, density: Field) -> None:
+def _add_body_load(f: F64, geometry: Geometry, cells: Facets, density: Field) -> None:
     """Add to f (n_nodes, 3) in N the body force in these cells."""
     for chunk in chunks(len(cells)):
         nodes = cells[chunk]
         scatter_add(f, nodes, body_integral(geometry.x[nodes], geometry.element, density))
 
 
-def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> Array:
+def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F64:
     """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: the rank's reduced load."""
     f = local_load(spec, geometry, extent)
     values = prescribed(spec, geometry, extent)
@@ -130,7 +130,7 @@ def body_density(spec: ProblemSpec, material: Material, extent: Extent) -> Field
     return lambda x: wave(x) + constant
 
 
-def _prescribed(constraint: Constraint, x: Array, extent: Extent) -> tuple[list[int], Array]:
+def _prescribed(constraint: Constraint, x: F64, extent: Extent) -> tuple[list[int], F64]:
     """The components (of 0, 1, 2) that a constraint holds; displacements (n, 3) at x."""
     if constraint.field is not None:
         return [0, 1, 2], prescribed_field(constraint.field, extent)(x)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.fem.material import Modulus, stiffness
 from fembench.fem.materials import part_of
 from fembench.fem.shapes import FACETS, QuadratureRule, ReferenceElement, element_named
 
-Array = NDArray[np.float64]
 CHUNK = 1024  # cells: their intermediate arrays stay in cache
 # Voigt row, displacement component, derivative direction of every entry of B
 _STRAIN = (
@@ -37,7 +37,7 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
     return (slice(start, min(start + length, n)) for start in range(0, n, length))
 
 
-def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
+def scatter_add(target: F64, nodes: NDArray[np.int32], terms: F64) -> None:
     """Add terms (n, npc, k) to target (n_nodes, k) at nodes (n, npc), in place."""
     if not nodes.size:
         return
@@ -47,7 +47,7 @@ def scatter_add(target: Array, nodes: NDArray[np.int32], terms: Array) -> None:
         target[first:last, i] += np.bincount(index, terms[:, :, i].T.ravel(), minlength=last - first)
 
 
-def gradients(x_cells: Array, element: str) -> tuple[Array, Array]:
+def gradients(x_cells: F64, element: str) -> tuple[F64, F64]:
     """dN and dV at the points of the stiffness rule. Raises InputError for det J <= 0."""
     reference = element_named(element)
     rule = reference.stiffness_rule
@@ -58,14 +58,14 @@ def gradients(x_cells: Array, element: str) -> tuple[Array, Array]:
     return dN, rule.weights * detJ
 
 
-def measures(x_cells: Array, element: str, rule: QuadratureRule) -> Array:
+def measures(x_cells: F64, element: str, rule: QuadratureRule) -> F64:
     """dV (n, n_q) at the points of `rule`. Raises InputError where det J is not positive."""
     reference = element_named(element)
     points = rule.points[:1] if reference.affine else rule.points
     return rule.weights * _jacobians(x_cells, reference, points)[1]
 
 
-def _jacobians(x_cells: Array, reference: ReferenceElement, points: Array) -> tuple[Array, Array]:
+def _jacobians(x_cells: F64, reference: ReferenceElement, points: F64) -> tuple[F64, F64]:
     """J (n, n_q, 3, 3) with J[i, j] = dx_i / dxi_j, and det J (n, n_q)."""
     J = np.tensordot(x_cells, reference.slope(points), axes=(1, 1)).transpose(0, 2, 1, 3)
     a, b, c = J[..., 0, :], J[..., 1, :], J[..., 2, :]
@@ -82,7 +82,7 @@ def _jacobians(x_cells: Array, reference: ReferenceElement, points: Array) -> tu
     return J, detJ
 
 
-def strain_matrix(dN: Array) -> Array:
+def strain_matrix(dN: F64) -> F64:
     """B (n, n_q, 6, nd)."""
     n, n_q, n_nodes, _ = dN.shape
     B = np.zeros((n, n_q, 6, n_nodes, 3))
@@ -91,7 +91,7 @@ def strain_matrix(dN: Array) -> Array:
     return B.reshape(n, n_q, 6, 3 * n_nodes)
 
 
-def element_stiffness(x_cells: Array, element: str, lam: Modulus, mu: Modulus) -> Array:
+def element_stiffness(x_cells: F64, element: str, lam: Modulus, mu: Modulus) -> F64:
     """ke (n, nd, nd) = sum_q Bᵀ C B dV, dofs node-major; exactly symmetric (Bathe, 4.2)."""
     nd = 3 * x_cells.shape[1]
     ke = np.empty((len(x_cells), nd, nd))
@@ -106,12 +106,12 @@ def element_stiffness(x_cells: Array, element: str, lam: Modulus, mu: Modulus) -
     return ke
 
 
-def interpolated(values: Array, element: str, rule: QuadratureRule) -> Array:
+def interpolated(values: F64, element: str, rule: QuadratureRule) -> F64:
     """(n, n_q, 3) nodal values (n, npc, 3), such as coordinates, at the points of `rule`."""
     return element_named(element).shape(rule.points) @ values
 
 
-def body_integral(x_cells: Array, element: str, density: Callable[[Array], Array]) -> Array:
+def body_integral(x_cells: F64, element: str, density: Callable[[F64], F64]) -> F64:
     """fe (n, npc, 3) = sum_q N_a b(x_q) dV; `density` maps points (m, 3) to N/m³ (m, 3)."""
     rule = element_named(element).load_rule
     x = interpolated(x_cells, element, rule)
@@ -119,13 +119,13 @@ def body_integral(x_cells: Array, element: str, density: Callable[[Array], Array
     return element_named(element).shape(rule.points).T @ (b * measures(x_cells, element, rule)[:, :, None])
 
 
-def shape_integral(x_cells: Array, element: str) -> Array:
+def shape_integral(x_cells: F64, element: str) -> F64:
     """(n, npc) the integral of each N_a over its cell, m³; its sum over a is the volume."""
     rule = element_named(element).load_rule
     return measures(x_cells, element, rule) @ element_named(element).shape(rule.points)
 
 
-def facet_shape_integral(x_facets: Array) -> Array:
+def facet_shape_integral(x_facets: F64) -> F64:
     """(n, 3|4) the integral of each N_a over its facet, m²; its sum over a is the area.
 
     `x_facets` (n, 3|4, 3): a flat triangle or a bilinear quadrilateral in space.

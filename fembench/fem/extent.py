@@ -3,17 +3,17 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fembench.base.arrays import F64
+
 TOLERANCE = 1e-6  # of the diagonal: nodes closer than this to a plane or point lie on it
 
 
 class Extent(NamedTuple):
     """Opposite corners `lo` (3,) and `hi` (3,) of the bounding box, m."""
 
-    lo: Array
-    hi: Array
+    lo: F64
+    hi: F64
 
     @property
     def diagonal(self) -> float:
@@ -21,7 +21,7 @@ class Extent(NamedTuple):
         return float(np.linalg.norm(self.hi - self.lo))
 
     @property
-    def centre(self) -> Array:
+    def centre(self) -> F64:
         """(3,) m."""
         return (self.lo + self.hi) / 2
 
@@ -36,6 +36,6 @@ class Extent(NamedTuple):
         return TOLERANCE * self.diagonal
 
 
-def extent_of(x: Array) -> Extent:
+def extent_of(x: F64) -> Extent:
     """The extent of nodes (n_nodes, 3); over ranks, take the least `lo`, the largest `hi`."""
     return Extent(x.min(axis=0), x.max(axis=0))

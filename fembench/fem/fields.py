@@ -12,13 +12,12 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.checks import Vector, in_range
 from fembench.fem.extent import Extent
 
-Array = NDArray[np.float64]
-Field = Callable[[Array], Array]  # points (n, 3) m -> displacements (n, 3) m, or N/m³
+Field = Callable[[F64], F64]  # points (n, 3) m -> displacements (n, 3) m, or N/m³
 
 _AMPLITUDES = 1e-3 * np.array([[0.5, -0.3, 0.2], [-0.2, 0.4, 0.3], [0.1, 0.3, -0.5]])  # p_m
 _WAVES = np.array([[2.1, 1.3, -0.7], [-1.1, 2.3, 1.7], [1.9, -0.8, 2.2]])  # k_m
@@ -56,6 +55,6 @@ def manufactured_body_force(extent: Extent, lam: float, mu: float) -> Field:
     return lambda x: _waves(x, extent) @ force
 
 
-def _waves(x: Array, extent: Extent) -> Array:
+def _waves(x: F64, extent: Extent) -> F64:
     """(n, 3) the sine of each wave."""
     return np.sin((x - extent.lo) / extent.size @ _WAVES.T + _PHASES)

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import InputError
 from fembench.fem.boundary import Nodes, fixed_dofs
 from fembench.fem.checks import text
@@ -26,8 +27,6 @@ from fembench.mesh.facets import boundary_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.world import Alone, World
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MOST = 200  # hinged parts that are examined together: a dense system of 6 unknowns each
 
 
@@ -42,14 +41,14 @@ class Solid(Nodes, Protocol):
 class BodyParts:
     """The parts, and the nodes that several of them share: each once per part, ascending."""
 
-    part: Ints  # (n_members,)
-    node: Ints  # (n_members,)
-    modes: Array  # (n_members, 3, 6) rigid motions about the part's centre, rotations divided by its radius
+    part: I64  # (n_members,)
+    node: I64  # (n_members,)
+    modes: F64  # (n_members, 3, 6) rigid motions about the part's centre, rotations divided by its radius
     fixed: NDArray[np.bool_]  # (n_members, 3) prescribed dofs
-    centre: Array  # (n_parts, 3) m
-    n_nodes: Ints  # (n_parts,)
-    gram: Array  # (n_parts, 6, 6) the products of each part's modes over all its prescribed dofs
-    n_fixed: Ints  # (n_parts,) these dofs
+    centre: F64  # (n_parts, 3) m
+    n_nodes: I64  # (n_parts,)
+    gram: F64  # (n_parts, 6, 6) the products of each part's modes over all its prescribed dofs
+    n_fixed: I64  # (n_parts,) these dofs
 
 
 def check_parts(
@@ -58,7 +57,7 @@ def check_parts(
     extent: Extent,
     part_of_cell: NDArray[np.integer],
     world: World | None = None,
-    numbers: Ints | None = None,
+    numbers: I64 | None = None,
 ) -> None:
     """Raise InputError if a part of the body can move though the body as a whole is held.
 
@@ -95,7 +94,7 @@ def _parts(
     part_of_cell: NDArray[np.integer],
     n_parts: int,
     world: World,
-    numbers: Ints,
+    numbers: I64,
 ) -> BodyParts:
     own = np.unique(part_of_cell[:, None].astype(np.int64) * len(body.x) + body.cells)
     part, node = np.divmod(own, len(body.x))
@@ -127,7 +126,7 @@ def _parts(
     )
 
 
-def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
+def _not_held(parts: BodyParts) -> tuple[F64, I64]:
     """(n_parts, 6, 6) what supports and held neighbours withstand; parts not held.
 
     A part that is held supports the nodes that it shares with others, and so on.
@@ -146,7 +145,7 @@ def _not_held(parts: BodyParts) -> tuple[Array, Ints]:
         fixed = grown
 
 
-def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> tuple[Array, Ints]:
+def _gram(part: I64, modes: F64, fixed: NDArray[np.bool_], n_parts: int) -> tuple[F64, I64]:
     """(n_parts, 6, 6) the products of each part's modes over fixed dofs, (n_parts,) how many."""
     member, axis = np.nonzero(fixed)
     rows, owner = modes[member, axis], part[member]
@@ -155,7 +154,7 @@ def _gram(part: Ints, modes: Array, fixed: NDArray[np.bool_], n_parts: int) -> t
     return G, np.bincount(owner, minlength=n_parts)
 
 
-def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:
+def _moving(parts: BodyParts, supports: F64, loose: I64) -> int | None:
     """The loose part that moves most in the motions that are left; None if there are none."""
     n = len(loose)
     G = np.zeros((n, n, 6, 6))
@@ -169,7 +168,7 @@ def _moving(parts: BodyParts, supports: Array, loose: Ints) -> int | None:
     return int(loose[np.argmax(size > 0.999 * size.max())])
 
 
-def _join(G: Array, parts: BodyParts, loose: Ints) -> None:
+def _join(G: F64, parts: BodyParts, loose: I64) -> None:
     """Add, in place, for common nodes of loose parts: (M_a q_a - M_b q_b) / sqrt(nodes)."""
     index = np.full(len(parts.n_nodes), -1)
     index[loose] = np.arange(len(loose))

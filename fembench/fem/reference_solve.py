@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.boundary import fixed_dofs, prescribed, right_hand_side
 from fembench.fem.elements import element_stiffness
 from fembench.fem.material import Modulus
@@ -16,10 +17,8 @@ from fembench.mesh.mesh import Mesh
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Array = NDArray[np.float64]
 
-
-def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
+def assembled(x: F64, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
     """The stiffness matrix of the unconstrained body, 3 n_nodes square, N/m."""
     from scipy.sparse import csr_matrix
 
@@ -30,7 +29,7 @@ def assembled(x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu
     return csr_matrix((ke.ravel(), (rows.ravel(), columns.ravel())), shape=(x.size, x.size))
 
 
-def solve(spec: ProblemSpec, mesh: Mesh) -> Array:
+def solve(spec: ProblemSpec, mesh: Mesh) -> F64:
     """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError if singular."""
     from scipy.sparse.linalg import splu
 

@@ -14,17 +14,17 @@ the ranks that share a node.
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.elements import chunks, scatter_add
 from fembench.fem.material import Modulus
 from fembench.fem.materials import part_of
 from fembench.fem.shapes import element_named
 
-Array = NDArray[np.float64]
 Cells = NDArray[np.int32]
 CHUNK = 8192
 
 
-def internal_force(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: Array) -> Array:
+def internal_force(x: F64, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: F64) -> F64:
     """A u (n_nodes, 3) in N, of the unconstrained body; `u` (n_nodes, 3) in m."""
     f = np.zeros_like(x)
     for chunk in chunks(len(cells), CHUNK):
@@ -35,7 +35,7 @@ def internal_force(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modul
     return f
 
 
-def strain_energy(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: Array) -> float:
+def strain_energy(x: F64, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: F64) -> float:
     """Half the integral of sigma : epsilon over these cells, J."""
     energy = 0.0
     for chunk in chunks(len(cells), CHUNK):
@@ -45,14 +45,14 @@ def strain_energy(x: Array, cells: Cells, element: str, lam: Modulus, mu: Modulu
     return energy
 
 
-def _points(element: str) -> list[tuple[Array, float]]:
+def _points(element: str) -> list[tuple[F64, float]]:
     """(dN/dxi (npc, 3), weight) of each quadrature point."""
     reference = element_named(element)
     rule = reference.stiffness_rule
     return list(zip(reference.slope(rule.points), rule.weights.tolist()))
 
 
-def _cell_forces(X: Array, U: Array, element: str, lam: Modulus, mu: Modulus) -> Array:
+def _cell_forces(X: F64, U: F64, element: str, lam: Modulus, mu: Modulus) -> F64:
     """F (npc, 3, n) from the coordinates X and displacements U (npc, 3, n)."""
     F = np.zeros_like(X)
     for slope, weight in _points(element):
@@ -64,12 +64,12 @@ def _cell_forces(X: Array, U: Array, element: str, lam: Modulus, mu: Modulus) ->
     return F
 
 
-def _mapped(slope: Array, values: Array) -> Array:
+def _mapped(slope: F64, values: F64) -> F64:
     """(3, 3, n): [j, i] = d values_i / dxi_j, one matrix product for the whole chunk."""
     return np.tensordot(slope, values, axes=(0, 0))
 
 
-def _adjugate(J: Array) -> tuple[Array, Array]:
+def _adjugate(J: F64) -> tuple[F64, F64]:
     """adj (3, 3, n) with J adj = det(J) 1, and det J (n,)."""
     adj = np.empty_like(J)
     for i in range(3):
@@ -79,11 +79,11 @@ def _adjugate(J: Array) -> tuple[Array, Array]:
     return adj, J[0, 0] * adj[0, 0] + J[0, 1] * adj[1, 0] + J[0, 2] * adj[2, 0]
 
 
-def _product(P: Array, Q: Array) -> Array:
+def _product(P: F64, Q: F64) -> F64:
     """Matrix product of two fields (3, 3, n)."""
     return np.stack([P[i, 0] * Q[0] + P[i, 1] * Q[1] + P[i, 2] * Q[2] for i in range(3)])
 
 
-def _gathered(values: Array, nodes: Cells) -> Array:
+def _gathered(values: F64, nodes: Cells) -> F64:
     """(npc, 3, n) contiguous from (n_nodes, 3)."""
     return np.ascontiguousarray(values[nodes].transpose(1, 2, 0))

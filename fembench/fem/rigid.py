@@ -7,11 +7,12 @@ use the same centre and length (`Extent.centre`, `Extent.diagonal`).
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fembench.base.arrays import F64
+
 RANK_TOLERANCE = 1e-12  # of Gram matrices whose modes have size one: below, a motion is free
 
 
-def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> Array:
+def rigid_modes(x: F64, centre: F64 | None = None, length: float = 1.0) -> F64:
     """(n_nodes, 3, 6): translations in x, y, z, then rotations about `centre`.
 
     The default centre is the mean of the nodes.
@@ -24,7 +25,7 @@ def rigid_modes(x: Array, centre: Array | None = None, length: float = 1.0) -> A
     return modes
 
 
-def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
+def gram(modes: F64, mask: NDArray[np.bool_]) -> F64:
     """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3).
 
     Sums over ranks that count each dof once give that of the whole mesh.
@@ -33,7 +34,7 @@ def gram(modes: Array, mask: NDArray[np.bool_]) -> Array:
     return rows.T @ rows
 
 
-def orthonormal(modes: Array, total_gram: Array | None = None) -> Array:
+def orthonormal(modes: F64, total_gram: F64 | None = None) -> F64:
     """The same space with orthonormal columns, (n_nodes, 3, 6).
 
     `total_gram` (6, 6) is the Gram matrix of the whole mesh, by default of these nodes.
@@ -42,7 +43,7 @@ def orthonormal(modes: Array, total_gram: Array | None = None) -> Array:
     return modes @ np.linalg.inv(np.linalg.cholesky(G)).T
 
 
-def restrained_motions(total_gram: Array, relative: float = RANK_TOLERANCE) -> int:
+def restrained_motions(total_gram: F64, relative: float = RANK_TOLERANCE) -> int:
     """How many of the six motions a set of restrained dofs holds, from its Gram matrix."""
     values = np.linalg.eigvalsh(total_gram)
     return int(np.count_nonzero(values > relative * max(values[-1], np.finfo(float).tiny)))

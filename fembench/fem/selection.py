@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.checks import SpecError
 from fembench.fem.extent import Extent
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 BOUNDARY = "boundary"  # the reserved tag
 FAR = 1e100  # m; squares of such distances do not overflow
@@ -60,12 +60,12 @@ def plane_of(selection: Selection, extent: Extent) -> tuple[int, float]:
     return axis, _resolved(bound, axis, extent)
 
 
-def point_of(selection: Selection, extent: Extent) -> Array:
+def point_of(selection: Selection, extent: Extent) -> F64:
     """(3,) m of a point selection."""
     return np.array([_resolved(c, axis, extent) for axis, c in enumerate(selection.point or ())])
 
 
-def distances(selection: Selection, x: Array, extent: Extent) -> Array | None:
+def distances(selection: Selection, x: F64, extent: Extent) -> F64 | None:
     """(n_nodes,) m from the plane or point; None for tags."""
     if selection.plane is not None:
         axis, value = plane_of(selection, extent)
@@ -75,7 +75,7 @@ def distances(selection: Selection, x: Array, extent: Extent) -> Array | None:
     return None
 
 
-def selected(selection: Selection, x: Array, node_tags: Mapping[str, Mask], extent: Extent) -> Mask:
+def selected(selection: Selection, x: F64, node_tags: Mapping[str, Mask], extent: Extent) -> Mask:
     """(n_nodes,) mask of the selected nodes. A tag that no node has selects none."""
     far = distances(selection, x, extent)
     if far is not None:
@@ -84,7 +84,7 @@ def selected(selection: Selection, x: Array, node_tags: Mapping[str, Mask], exte
 
 
 def selected_facets(
-    selection: Selection, x: Array, facet_tags: Mapping[str, NDArray[np.int32]], extent: Extent
+    selection: Selection, x: F64, facet_tags: Mapping[str, NDArray[np.int32]], extent: Extent
 ) -> NDArray[np.int32]:
     """(k, 3|4) the selected facets: those of a tag, or those of the boundary in a plane."""
     facets = facet_tags.get(selection.tag or BOUNDARY, np.zeros((0, 3), dtype=np.int32))

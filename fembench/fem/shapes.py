@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 
-Array = NDArray[np.float64]
 HEX_CORNERS = np.array(
     [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
     dtype=np.float64,
@@ -28,8 +27,8 @@ QUAD_CORNERS = HEX_CORNERS[:4, :2].copy()
 class QuadratureRule:
     """Quadrature: `points` (n_q, dim), `weights` (n_q,) that sum to the measure."""
 
-    points: Array
-    weights: Array
+    points: F64
+    weights: F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class ReferenceElement:
 
     name: str
     n_nodes: int
-    shape: Callable[[Array], Array]  # -> N (n_q, n_nodes)
-    slope: Callable[[Array], Array]  # -> dN/dxi (n_q, n_nodes, dim)
+    shape: Callable[[F64], F64]  # -> N (n_q, n_nodes)
+    slope: Callable[[F64], F64]  # -> dN/dxi (n_q, n_nodes, dim)
     stiffness_rule: QuadratureRule  # exact for the stiffness (hex8: of a parallelepiped)
     load_rule: QuadratureRule  # at least degree 2: body forces, tractions
     fine_rule: QuadratureRule  # degree 5 or better: error norms
@@ -50,23 +49,23 @@ class ReferenceElement:
         return self.n_nodes == self.load_rule.points.shape[1] + 1
 
 
-def _linear_shape(xi: Array) -> Array:
+def _linear_shape(xi: F64) -> F64:
     """N of the simplex of any dimension."""
     return np.concatenate([1 - xi.sum(axis=1, keepdims=True), xi], axis=1)
 
 
-def _linear_slope(xi: Array) -> Array:
+def _linear_slope(xi: F64) -> F64:
     dim = xi.shape[1]
     slope = np.concatenate([-np.ones((1, dim)), np.eye(dim)])
     return np.tile(slope, (len(xi), 1, 1))
 
 
-def _multilinear_shape(xi: Array, corners: Array) -> Array:
+def _multilinear_shape(xi: F64, corners: F64) -> F64:
     """N_a = prod_d (1 + xi_d c_ad) / 2."""
     return np.prod((1 + xi[:, None, :] * corners) / 2, axis=2)
 
 
-def _multilinear_slope(xi: Array, corners: Array) -> Array:
+def _multilinear_slope(xi: F64, corners: F64) -> F64:
     factors = (1 + xi[:, None, :] * corners) / 2
     slope = np.empty_like(factors)
     for d in range(corners.shape[1]):
@@ -110,7 +109,7 @@ def _triangle_degree_2() -> QuadratureRule:
     return QuadratureRule(np.array([[1 / 6, 1 / 6], [2 / 3, 1 / 6], [1 / 6, 2 / 3]]), np.full(3, 1 / 6))
 
 
-def _multilinear(name: str, corners: Array, *rules: QuadratureRule) -> ReferenceElement:
+def _multilinear(name: str, corners: F64, *rules: QuadratureRule) -> ReferenceElement:
     shape, slope = (partial(of, corners=corners) for of in (_multilinear_shape, _multilinear_slope))
     return ReferenceElement(name, len(corners), shape, slope, *rules)
 

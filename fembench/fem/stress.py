@@ -3,13 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.elements import chunks, gradients, strain_matrix
 from fembench.fem.material import Modulus, stiffness
 
-Array = NDArray[np.float64]
 
-
-def cell_strain(x: Array, cells: NDArray[np.int32], element: str, u: Array) -> Array:
+def cell_strain(x: F64, cells: NDArray[np.int32], element: str, u: F64) -> F64:
     """(n_cells, 6) mean engineering strain of each cell from displacements (n_nodes, 3)."""
     strain = np.empty((len(cells), 6))
     for chunk in chunks(len(cells)):
@@ -21,14 +20,12 @@ def cell_strain(x: Array, cells: NDArray[np.int32], element: str, u: Array) -> A
     return strain
 
 
-def cell_stress(
-    x: Array, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus, u: Array
-) -> Array:
+def cell_stress(x: F64, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus, u: F64) -> F64:
     """(n_cells, 6) mean stress of each cell, Pa."""
     return (cell_strain(x, cells, element, u)[:, None] @ stiffness(lam, mu))[:, 0]
 
 
-def von_mises(sigma: Array) -> Array:
+def von_mises(sigma: F64) -> F64:
     """(n,) von Mises stress of stresses (n, 6), Pa."""
     normal, shear = sigma[:, :3], sigma[:, 3:]
     deviator = normal - normal.mean(axis=1, keepdims=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.fem.boundary import Geometry, fixed_dofs
 from fembench.fem.checks import text
@@ -20,17 +21,15 @@ from fembench.fem.problem import ProblemSpec, selections
 from fembench.fem.rigid import gram, restrained_motions, rigid_modes
 from fembench.fem.selection import Selection, distances, selected, selected_facets
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """One row for each constraint, force and traction of the problem, in this order."""
 
     counts: NDArray[np.int64]  # (n_items,) owned nodes, or facets of a traction
-    distance: Array  # (n_items,) of the nearest node, m; inf for tags
-    nearest: Array  # (n_items, 3) that node's coordinates
-    restrained_gram: Array  # (6, 6) rigid motions over the prescribed dofs of owned nodes
+    distance: F64  # (n_items,) of the nearest node, m; inf for tags
+    nearest: F64  # (n_items, 3) that node's coordinates
+    restrained_gram: F64  # (6, 6) rigid motions over the prescribed dofs of owned nodes
     n_free: int  # dofs of owned nodes that are not prescribed
     node_tags: frozenset[str]
     facet_tags: frozenset[str]
@@ -119,7 +118,7 @@ def _count(on: Selection, on_facets: bool, geometry: Geometry, extent: Extent) -
     return int(np.count_nonzero(nodes & geometry.owned_nodes))
 
 
-def _nearest(on: Selection, x: Array, extent: Extent) -> tuple[float, Array]:
+def _nearest(on: Selection, x: F64, extent: Extent) -> tuple[float, F64]:
     far = distances(on, x, extent)
     if far is None or not len(far):
         return np.inf, np.zeros(3)

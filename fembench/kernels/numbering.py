@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from fembench.base.arrays import F64
 
 
 def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:

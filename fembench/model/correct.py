@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.methods.recipe import recipe
 from fembench.model.cg import Correction, Factor, Power, Price, inside_product, prices
@@ -40,7 +40,6 @@ from fembench.records.phases import (
 from fembench.records.record import Record
 from fembench.records.times import times_of
 
-Array = npt.NDArray[np.float64]
 ENOUGH, APART = 6, 2.0  # least number of ranks, and least ratio of sizes, to fit a slope
 Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> slots, machine, names of hosts
 
@@ -49,21 +48,21 @@ class RunMedians(NamedTuple):
     """Medians over the timed sets of a run."""
 
     iteration: float  # seconds of CG per iteration, slowest rank
-    phases: Array  # (n_ranks, n_phases) seconds per iteration; assembly: per set
-    each: Array  # (n_sets,) seconds of CG per iteration, slowest rank
+    phases: F64  # (n_ranks, n_phases) seconds per iteration; assembly: per set
+    each: F64  # (n_sets,) seconds of CG per iteration, slowest rank
 
 
 class Lesson(NamedTuple):
     """The training sample from one run."""
 
     solver: str
-    assembly: Array  # (n, 3) units, ranks on the host, measured over predicted time
-    product: Array
-    updates: Array
-    precond: Array
+    assembly: F64  # (n, 3) units, ranks on the host, measured over predicted time
+    product: F64
+    updates: F64
+    precond: F64
     loop: float
     pack: tuple[float, float]
-    reduce: Array  # all-reduces, with units 1; (0, 3) if there are none
+    reduce: F64  # all-reduces, with units 1; (0, 3) if there are none
 
 
 def measured(record: Record) -> RunMedians:
@@ -203,14 +202,14 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
     return math.log(measured(record).iteration / predicted.iteration)
 
 
-def _points(units: Sequence[int], together: Sequence[int], times: Array, predicted: Sequence[float]) -> Array:
+def _points(units: Sequence[int], together: Sequence[int], times: F64, predicted: Sequence[float]) -> F64:
     """(n, 3) units, ranks on the host, measured over predicted time, where known."""
     t, p = np.asarray(times, float), np.asarray(predicted, float)
     known = (t > 0) & (p > 0)
     return np.column_stack([units, together, t / np.where(known, p, 1.0)])[known]
 
 
-def _factor(points: Sequence[Array]) -> Factor:
+def _factor(points: Sequence[F64]) -> Factor:
     """The median factor over all ranks and runs, with powers of size and number of
     ranks if these vary enough for a fit."""
     found = np.concatenate(points)
@@ -224,7 +223,7 @@ def _factor(points: Sequence[Array]) -> Factor:
     return Factor(math.exp(float(np.median(ratios))), size, shared)
 
 
-def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
+def _power(x: F64, ratios: F64, alike: F64 | None = None) -> Power:
     """The power law with the median slope over pairs (Theil and Sen), in logarithms.
     Only pairs with equal `alike` count, if there are any."""
     slope = 0.0
@@ -237,7 +236,7 @@ def _power(x: Array, ratios: Array, alike: Array | None = None) -> Power:
     return Power(slope, *(math.exp(float(v)) for v in (np.median(x), x.min(), x.max())))
 
 
-def _per_byte(times: Array, n_bytes: Array) -> float:
+def _per_byte(times: F64, n_bytes: F64) -> float:
     busy = n_bytes > 0
     return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
 

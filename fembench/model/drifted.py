@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.records.record import Record, StateReading
 from fembench.records.triads import triad_bytes
 from fembench.stats.student import FEWEST, next_interval, ratio_unpaired
@@ -36,8 +36,7 @@ NAMES = {
     "matrix": "bandwidth of {ranks} at once",
 }
 AGAIN = "measure the profile again"
-Array = npt.NDArray[np.float64]
-Curve = Callable[[Array], Array]  # (n,) logarithms of sizes -> (n,) logarithms of speed
+Curve = Callable[[F64], F64]  # (n,) logarithms of sizes -> (n,) logarithms of speed
 
 
 class StateChange(NamedTuple):
@@ -129,7 +128,7 @@ def _by_kind(readings: Sequence[StateReading]) -> dict[tuple[str, str, int], lis
     return dict(found)
 
 
-def _relative(before: Sequence[StateReading], now: Sequence[StateReading]) -> tuple[Array, Array]:
+def _relative(before: Sequence[StateReading], now: Sequence[StateReading]) -> tuple[F64, F64]:
     """Speeds of both states over those expected, without sizes unknown before."""
     x, y = _logs(before)
     other, speeds = _logs(now)
@@ -138,19 +137,19 @@ def _relative(before: Sequence[StateReading], now: Sequence[StateReading]) -> tu
     return np.exp(y - curve(x)), np.exp(speeds[kept] - curve(other[kept]))
 
 
-def _logs(readings: Sequence[StateReading]) -> tuple[Array, Array]:
+def _logs(readings: Sequence[StateReading]) -> tuple[F64, F64]:
     pairs = np.log([[r.n_bytes, r.speed] for r in readings])
     return pairs[:, 0], pairs[:, 1]
 
 
-def _curve(x: Array, y: Array) -> Curve:
+def _curve(x: F64, y: F64) -> Curve:
     """A polynomial through the speeds over sizes; their mean for too few sizes."""
     sizes = len(np.unique(np.round(x, 2)))
     fitted = np.polynomial.Polynomial.fit(x, y, min(DEGREE, sizes // POINTS)) if sizes > 1 else None
     return lambda at: np.full(len(at), y.mean()) if fitted is None else fitted(at)
 
 
-def _change(kind: tuple[str, str, int], before: Array, now: Array, level: float) -> StateChange | None:
+def _change(kind: tuple[str, str, int], before: F64, now: F64, level: float) -> StateChange | None:
     host, what, ranks = kind
     if len(now) >= FEWEST:
         found = ratio_unpaired(_batches(now), _batches(before), level)
@@ -166,6 +165,6 @@ def _change(kind: tuple[str, str, int], before: Array, now: Array, level: float)
     return StateChange(host, what, value, low, high, len(before), len(now), ranks)
 
 
-def _batches(values: Array) -> Array:
+def _batches(values: F64) -> F64:
     """Means of consecutive values, in up to BATCHES groups of about equal size."""
     return np.array([part.mean() for part in np.array_split(values, min(BATCHES, len(values)))])

@@ -14,7 +14,8 @@ from typing import TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from fembench.model.event_table import Array, Bools, Ints, within
+from fembench.base.arrays import F64, I64
+from fembench.model.event_table import Bools, within
 from fembench.model.plan import Segment, SimulationPlan
 
 PERIODS = (1, 2, 3, 4)  # turns
@@ -25,10 +26,10 @@ EQUAL = 1e-10  # of a period: a smaller difference between the ranks' advances c
 class Turn:
     """One simulated turn of a segment."""
 
-    begin: Array  # (n_nodes,) seconds since the start
-    end: Array
-    bound: Ints  # (n_nodes,) message that the node waited for last; -1: it never waited
-    arrived: Array  # (n_nodes,) arrival time of that message
+    begin: F64  # (n_nodes,) seconds since the start
+    end: F64
+    bound: I64  # (n_nodes,) message that the node waited for last; -1: it never waited
+    arrived: F64  # (n_nodes,) arrival time of that message
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class SegmentRun:
 class SimulationOutcome:
     """Final clocks of all ranks, and their breakdown: busy + wait + overhead = finish."""
 
-    finish: Array  # (n_ranks,) seconds
-    busy: Array  # (n_ranks, n_phases)
-    wait: Array
-    overhead: Array
-    messages: Ints  # (n_ranks,) sent
-    n_bytes: Ints
+    finish: F64  # (n_ranks,) seconds
+    busy: F64  # (n_ranks, n_phases)
+    wait: F64
+    overhead: F64
+    messages: I64  # (n_ranks,) sent
+    n_bytes: I64
     runs: list[SegmentRun]
     simulated: int  # turns
 
@@ -72,7 +73,7 @@ def simulate(plan: SimulationPlan, *, period: bool = True) -> SimulationOutcome:
     return outcome(plan, clock, wait, runs)
 
 
-def outcome(plan: SimulationPlan, clock: Array, wait: Array, runs: list[SegmentRun]) -> SimulationOutcome:
+def outcome(plan: SimulationPlan, clock: F64, wait: F64, runs: list[SegmentRun]) -> SimulationOutcome:
     """The outcome: sums over all segments."""
     shape = plan.ranks, len(plan.phases)
     return SimulationOutcome(
@@ -92,21 +93,21 @@ class _Level:
     """Nodes that are simulated at once, and the messages that they wait for, in the order in which they
     arrived in the turn before: few change places from turn to turn."""
 
-    nodes: Ints  # (n,)
+    nodes: I64  # (n,)
     place: slice  # of ends
-    before: Ints | slice  # (n,) of ends
-    work: Array  # (n,)
-    own: Array  # (n,) work and all Or
-    sources: Ints  # (k, n) index into ends: the begin of each message's sender node
-    offsets: Array  # (k, n) seconds from there to its arrival; -inf if a node waits for fewer
-    posts: Ints | None  # the same for the receiver; None: no message of the level waits for its receiver
-    post_offsets: Array
-    receive: Array  # (k, n) Or
-    numbers: Ints  # (k, n) messages; -1 where there is none
-    columns: Ints  # (k, n) their places in the node's list of messages
+    before: I64 | slice  # (n,) of ends
+    work: F64  # (n,)
+    own: F64  # (n,) work and all Or
+    sources: I64  # (k, n) index into ends: the begin of each message's sender node
+    offsets: F64  # (k, n) seconds from there to its arrival; -inf if a node waits for fewer
+    posts: I64 | None  # the same for the receiver; None: no message of the level waits for its receiver
+    post_offsets: F64
+    receive: F64  # (k, n) Or
+    numbers: I64  # (k, n) messages; -1 where there is none
+    columns: I64  # (k, n) their places in the node's list of messages
     swapped: Bools  # (k - 1, n) whether a message is later in that list than the next one
 
-    def arrivals(self, ends: Array) -> Array:
+    def arrivals(self, ends: F64) -> F64:
         """(k, n) of the first, second, … message at each node; equal ones as in its list."""
         found = self._arrivals(ends)
         if len(found) > 1:
@@ -118,14 +119,14 @@ class _Level:
                 found = self._arrivals(ends)
         return found
 
-    def _arrivals(self, ends: Array) -> Array:
-        found: Array = ends[self.sources]
+    def _arrivals(self, ends: F64) -> F64:
+        found: F64 = ends[self.sources]
         found += self.offsets
         if self.posts is not None:
             np.maximum(found, ends[self.posts] + self.post_offsets, out=found)
         return found
 
-    def _sort(self, moved: Ints, arrivals: Array) -> None:
+    def _sort(self, moved: I64, arrivals: F64) -> None:
         """Put the messages of some nodes in order."""
         order = np.lexsort((self.columns[:, moved], arrivals), axis=0)
         places = order * self.columns.shape[1] + moved
@@ -136,7 +137,7 @@ class _Level:
         self.swapped[:, moved] = self.columns[:-1, moved] > self.columns[1:, moved]
 
 
-Arrive: TypeAlias = Callable[[_Level, Array, Array, Ints], None]  # times of nodes, arrivals, messages
+Arrive: TypeAlias = Callable[[_Level, F64, F64, I64], None]  # times of nodes, arrivals, messages
 
 
 class _Runner:
@@ -156,7 +157,7 @@ class _Runner:
         self._waiting = order[nodes.phase[order] >= 0]
         self._last_ends = np.full(len(self._place), np.nan)
 
-    def _level(self, level: Ints, own: Array) -> _Level:
+    def _level(self, level: I64, own: F64) -> _Level:
         nodes, messages = self._segment.node_table, self._segment.message_table
         first = nodes.first_wait[level]
         counts = nodes.first_wait[level + 1] - first
@@ -171,7 +172,7 @@ class _Runner:
             table[row, column] = values
             return table
 
-        def ends(node: Ints, offset: Array) -> tuple[Ints, Array]:
+        def ends(node: I64, offset: F64) -> tuple[I64, F64]:
             """Where a node begins, and how long after that the message arrives."""
             arrival = np.where(node >= 0, offset + messages.latency[number], -np.inf)
             return spread(self._before[np.maximum(node, 0)], 0), spread(arrival, -np.inf)
@@ -196,7 +197,7 @@ class _Runner:
             np.zeros((shape[0] - 1, shape[1]) if shape[0] else shape, np.bool_),
         )
 
-    def run(self, clock: Array, wait: Array, period: bool) -> tuple[SegmentRun, Array]:
+    def run(self, clock: F64, wait: F64, period: bool) -> tuple[SegmentRun, F64]:
         """Simulate all turns from these clocks; adds to `wait` (n_ranks, n_phases)."""
         segment, clocks = self._segment, [clock]
         waited = np.zeros(len(self._place))
@@ -208,9 +209,7 @@ class _Runner:
         self._add(wait, waited)
         return SegmentRun(segment, LazyTurns(self, clocks[:-1]), 0, 0, 0.0, 0), clocks[-1]
 
-    def _extrapolate(
-        self, clocks: list[Array], waited: Array, wait: Array, period: int
-    ) -> tuple[SegmentRun, Array]:
+    def _extrapolate(self, clocks: list[F64], waited: F64, wait: F64, period: int) -> tuple[SegmentRun, F64]:
         """The remaining turns: whole periods at once, like the last; others one by one."""
         each = np.zeros(len(waited))
         for clock in clocks[-1 - period : -1]:
@@ -225,19 +224,19 @@ class _Runner:
         self._add(wait, waited)
         return SegmentRun(self._segment, LazyTurns(self, clocks), period, repeats, advance, rest), clock
 
-    def _add(self, wait: Array, waited: Array) -> None:
+    def _add(self, wait: F64, waited: F64) -> None:
         nodes, each = self._segment.node_table, self._waiting
         if len(each):
             cell = nodes.rank[each] * wait.shape[1] + nodes.phase[each]
             seconds = waited[self._place[self._ranks + each]]
             wait += np.bincount(cell, seconds, wait.size).reshape(wait.shape)
 
-    def _turn(self, clock: Array, waited: Array) -> Array:
+    def _turn(self, clock: F64, waited: F64) -> F64:
         """The clocks after one turn; each node's seconds of
         waiting are added to `waited`."""
         return np.asarray(self._ends(clock, waited)[self._last])
 
-    def _ends(self, clock: Array, waited: Array | None = None, arrive: Arrive | None = None) -> Array:
+    def _ends(self, clock: F64, waited: F64 | None = None, arrive: Arrive | None = None) -> F64:
         """(n_ranks + n_nodes,) these clocks, and the end of each node in a turn from
         there, level after level; the next call overwrites them.
 
@@ -261,12 +260,12 @@ class _Runner:
                 waited[level.place] += np.maximum(spent, 0.0, out=spent)
         return ends
 
-    def turn(self, clock: Array) -> Turn:
+    def turn(self, clock: F64) -> Turn:
         """The turn from these clocks."""
         bound = np.full(len(self._segment.node_table), -1, np.int64)
         arrived = np.zeros(len(self._segment.node_table))
 
-        def arrive(level: _Level, t: Array, arrival: Array, number: Ints) -> None:
+        def arrive(level: _Level, t: F64, arrival: F64, number: I64) -> None:
             late = arrival > t
             nodes = level.nodes[late]
             bound[nodes] = number[late]
@@ -276,7 +275,7 @@ class _Runner:
         return Turn(ends[self._before], ends[self._place[self._ranks :]], bound, arrived)
 
 
-def _view(places: Ints) -> Ints | slice:
+def _view(places: I64) -> I64 | slice:
     """The same places, as a slice if they follow each other: that copies nothing."""
     first = int(places[0]) if len(places) else 0
     together = slice(first, first + len(places))
@@ -286,7 +285,7 @@ def _view(places: Ints) -> Ints | slice:
 class LazyTurns(Sequence[Turn]):
     """The turns from the given clocks, simulated when looked at; a period is kept."""
 
-    def __init__(self, runner: _Runner, clocks: list[Array]) -> None:
+    def __init__(self, runner: _Runner, clocks: list[F64]) -> None:
         self._runner, self._clocks = runner, clocks
         self._turn = functools.lru_cache(max(PERIODS))(lambda k: runner.turn(clocks[k]))
 
@@ -301,7 +300,7 @@ class LazyTurns(Sequence[Turn]):
         return LazyTurns(self._runner, self._clocks[k]) if isinstance(k, slice) else self._turn(k)
 
 
-def _period(clocks: list[Array]) -> int:
+def _period(clocks: list[F64]) -> int:
     """The period of the last turns: a pattern of 1 to 4 turns seen twice; 0: none."""
     rounding = 4 * np.finfo(float).eps * float(np.max(clocks[-1]))
     for p in PERIODS:

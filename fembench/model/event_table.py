@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64, I64
 from fembench.model.collectives import expand
 from fembench.model.graph import Collective, Compute, Program, Receive, Send, Wait
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 COMPUTE, SEND, RECEIVE, WAIT, COLLECTIVE = range(5)
 KINDS: dict[type, int] = {
@@ -27,25 +26,25 @@ DENSE = 8  # range of whole numbers, over how many there are, up to which they a
 class EventTable:
     """Columns of events without loops. What an event of its kind does not have is 0."""
 
-    kind: Ints  # (n,) COMPUTE, …
-    phase: Ints  # (n,)
-    seconds: Array  # (n,) of computing
-    peer: Ints  # (n,) rank to which or from which a message goes; number of a collective
-    m: Ints  # (n,) bytes
-    tag: Ints  # (n,)
+    kind: I64  # (n,) COMPUTE, …
+    phase: I64  # (n,)
+    seconds: F64  # (n,) of computing
+    peer: I64  # (n,) rank to which or from which a message goes; number of a collective
+    m: I64  # (n,) bytes
+    tag: I64  # (n,)
     blocking: Bools  # (n,)
-    first: Ints  # (n_ranks + 1,) the first event of each rank
+    first: I64  # (n_ranks + 1,) the first event of each rank
     collectives: tuple[Collective, ...] = ()
 
     @property
     def ranks(self) -> int:
         return len(self.first) - 1
 
-    def rank(self) -> Ints:
+    def rank(self) -> I64:
         """(n,) the rank of each event."""
         return np.repeat(np.arange(self.ranks), np.diff(self.first))
 
-    def waits_for(self, requests: Ints) -> Ints:
+    def waits_for(self, requests: I64) -> I64:
         """(n_requests,) the event that waits for each of these messages; -1: none."""
         n = len(self.kind)
         tag = groups(self.tag)[1]
@@ -112,12 +111,12 @@ def expanded(table: EventTable) -> EventTable:
     return EventTable(**columns, first=np.append(0, np.cumsum(count))[table.first])
 
 
-def within(start: Ints, count: Ints) -> Ints:
+def within(start: I64, count: I64) -> I64:
     """start[0], start[0] + 1, … (count[0] of them), then from start[1], and so on."""
     return np.repeat(start - np.cumsum(count) + count, count) + np.arange(count.sum())
 
 
-def running(values: Array, first: Ints) -> Array:
+def running(values: F64, first: I64) -> F64:
     """(n,) the sum of the values before each one in its group, added in order; groups
     begin at `first`, whose last entry is n."""
     found, size = np.zeros(len(values)), np.diff(first)
@@ -137,7 +136,7 @@ def running(values: Array, first: Ints) -> Array:
     return found
 
 
-def groups(*columns: npt.NDArray) -> tuple[Ints, Ints]:
+def groups(*columns: npt.NDArray) -> tuple[I64, I64]:
     """(the first of each group of equal rows, (n,) the group of each row), ascending."""
     group = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -148,7 +147,7 @@ def groups(*columns: npt.NDArray) -> tuple[Ints, Ints]:
     return first, group
 
 
-def _numbered(values: npt.NDArray) -> Ints:
+def _numbered(values: npt.NDArray) -> I64:
     """(n,) the place of each value among the distinct ones, in ascending order."""
     low, high = (values.min(), values.max()) if len(values) else (0, 0)
     if values.dtype.kind == "f" or int(high) - int(low) > DENSE * len(values):
@@ -159,7 +158,7 @@ def _numbered(values: npt.NDArray) -> Ints:
     return (np.cumsum(there) - 1)[place]
 
 
-def partners(rows: tuple[Ints, ...], others: tuple[Ints, ...]) -> Ints:
+def partners(rows: tuple[I64, ...], others: tuple[I64, ...]) -> I64:
     """(n_others,) the row that each one is equal to, the first row for the first of
     equal ones, and so on; -1: none. Rows are given by columns."""
     n = len(rows[0])
@@ -171,7 +170,7 @@ def partners(rows: tuple[Ints, ...], others: tuple[Ints, ...]) -> Ints:
     return found[key[n:]]
 
 
-def _occurrence(group: Ints) -> Ints:
+def _occurrence(group: I64) -> I64:
     """(n,) the number of earlier entries that are equal."""
     order = np.argsort(group, kind="stable")
     size = np.bincount(group)

@@ -10,8 +10,8 @@ import heapq
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.model.engine import SegmentRun, SimulationOutcome, Turn, outcome
-from fembench.model.event_table import Array
 from fembench.model.plan import Segment, SimulationPlan
 
 
@@ -78,7 +78,7 @@ class _Turns:
                 self._waiters.setdefault(number, []).append(k)
         self._queue: list[tuple[float, int, str, int]] = []
 
-    def run(self, clock: Array, wait: Array) -> tuple[Turn, Array]:
+    def run(self, clock: F64, wait: F64) -> tuple[Turn, F64]:
         """Simulate from these clocks; add to `wait` (n_ranks, n_phases); new clocks."""
         self._wait, after = wait, clock.copy()
         for rank in range(self._ranks):

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
@@ -36,7 +36,6 @@ from fembench.records.prediction import Prediction
 from fembench.records.profile import Profile
 from fembench.stats.student import next_interval, student_factor
 
-Array = npt.NDArray[np.float64]
 TURNS = 60  # iterations to simulate, enough to find a period
 FEW = 64  # bytes of the largest all-reduce of CG
 TAIL = 0.05  # on each side of the interval
@@ -147,7 +146,7 @@ def half_width(errors: Sequence[Sequence[float]]) -> float:
     return float(student_factor(n - 1, 1 - 2 * TAIL) * spread + abs(np.mean(found)))
 
 
-def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> Array:
+def _of_visits(work: Workload, slots: Sequence[Slot], rates: Rates, priced: Sequence[Price]) -> F64:
     """(n,) seconds of computing per iteration on the slowest
     rank, over the fewest visits."""
     sizes = work.product_units()

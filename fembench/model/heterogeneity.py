@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.network import HostLoad
 from fembench.records.profile import Profile, host_names, speed_matrix
 
-Array = npt.NDArray[np.float64]
 MOST_SHOWN = 8  # shares in a line of text
 
 
-def from_product(profile: Profile, storage: str = "sym") -> Array:
+def from_product(profile: Profile, storage: str = "sym") -> F64:
     """(n_ranks,) H from the product while all ranks of a host compute; the fastest: 1."""
     matrix = speed_matrix(profile)
     name = f"product {storage}"
@@ -28,7 +28,7 @@ def from_product(profile: Profile, storage: str = "sym") -> Array:
     return relative(1 / matrix.speed[:, matrix.names.index(name)])
 
 
-def from_kernels(seconds: npt.ArrayLike) -> Array:
+def from_kernels(seconds: npt.ArrayLike) -> F64:
     """(n_ranks,) H as the geometric mean of times (n_ranks, n_kernels); the fastest: 1."""
     times = np.asarray(seconds, float)
     if times.ndim != 2 or not np.all(times > 0):
@@ -36,7 +36,7 @@ def from_kernels(seconds: npt.ArrayLike) -> Array:
     return relative(np.exp(np.log(times).mean(axis=1)))
 
 
-def kernel_seconds(profile: Profile, *, processor: bool = False) -> Array | None:
+def kernel_seconds(profile: Profile, *, processor: bool = False) -> F64 | None:
     """(n_ranks, n_kernels) seconds of the kernels (Mendes 2004,
     4.2.2); None if not measured.
 
@@ -78,7 +78,7 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     return rows
 
 
-def relative(slowness: Array) -> Array:
+def relative(slowness: F64) -> F64:
     """Slowness relative to the smallest."""
     return slowness / np.nanmin(slowness)
 
@@ -141,7 +141,7 @@ def by_clock(calibrated: float, wall: float, cpu: float) -> float:
     return calibrated * wall / cpu
 
 
-def shares_of(H: Sequence[float]) -> Array:
+def shares_of(H: Sequence[float]) -> F64:
     """(n_ranks,) shares of the work with which all ranks finish together."""
     speeds = 1 / np.asarray(H, float)
     return speeds / speeds.sum()

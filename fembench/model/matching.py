@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import InputError
-from fembench.model.event_table import Array, Bools, Ints, partners
+from fembench.model.event_table import Bools, partners
 from fembench.model.machine import Machine
 from fembench.model.message_prices import Messages
 from fembench.model.plan import EAGER, MessageTable
@@ -16,16 +17,16 @@ from fembench.model.plan import EAGER, MessageTable
 class Ends:
     """One end of each message: the sends or the receives of all ranks."""
 
-    source: Ints  # (n,) ranks
-    target: Ints
-    m: Ints  # bytes
-    tag: Ints
-    node: Ints  # in which it begins
-    offset: Array  # seconds after the node's begin
-    waiting: Ints  # node that waits for it; -1: none
+    source: I64  # (n,) ranks
+    target: I64
+    m: I64  # bytes
+    tag: I64
+    node: I64  # in which it begins
+    offset: F64  # seconds after the node's begin
+    waiting: I64  # node that waits for it; -1: none
 
 
-def matched(sends: Ends, receives: Ends) -> Ints:
+def matched(sends: Ends, receives: Ends) -> I64:
     """(n_receives,) the message of each: the k-th of the same sender, receiver and tag;
     -1: none. Raises InputError if their sizes differ."""
     found = partners(*((ends.source, ends.target, ends.tag) for ends in (sends, receives)))
@@ -39,7 +40,7 @@ def matched(sends: Ends, receives: Ends) -> Ints:
 
 
 def message_table(
-    machine: Machine, sends: Ends, receives: Ends, number: Ints, latency: Array, work: Array
+    machine: Machine, sends: Ends, receives: Ends, number: I64, latency: F64, work: F64
 ) -> MessageTable:
     """The table of all messages, number[k] of receive k; work (n_nodes,) s until waits."""
     prices = Messages(machine, sends.source, sends.target, sends.m)
@@ -68,14 +69,14 @@ def message_table(
     return table
 
 
-def _at(number: Ints, values: npt.NDArray, n: int) -> npt.NDArray:
+def _at(number: I64, values: npt.NDArray, n: int) -> npt.NDArray:
     """(n,) the value of each message's receive; -1: none (NEVER_POSTED of nodes)."""
     found = np.full(n, -1, values.dtype)
     found[number[number >= 0]] = values[number >= 0]
     return found
 
 
-def _meeting(machine: Machine, sends: Ends, taken: Ints) -> Array:
+def _meeting(machine: Machine, sends: Ends, taken: I64) -> F64:
     """(n,) seconds by which a message takes longer because its opposite one travels
     too: if both send before they wait, at nodes taken (n,). Collectives are scaled."""
     found = np.zeros(len(taken))

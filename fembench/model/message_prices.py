@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fembench.model.event_table import Array, Bools, Ints, groups
+from fembench.base.arrays import F64, I64
+from fembench.model.event_table import Bools, groups
 from fembench.model.machine import Machine
 from fembench.records.hlogp import Computed
 from fembench.records.network import PairClass
@@ -14,7 +15,7 @@ from fembench.records.network import PairClass
 class Messages:
     """Messages from ranks p to ranks q of m bytes each; all (n,)."""
 
-    def __init__(self, machine: Machine, p: Ints, q: Ints, m: Ints) -> None:
+    def __init__(self, machine: Machine, p: I64, q: I64, m: I64) -> None:
         self._machine, self._p, self._q, self._m = machine, p, q, m
         host, numa = np.array(machine.host), np.array(machine.numa or [-1] * machine.ranks)
         same = host[p] == host[q]
@@ -34,13 +35,13 @@ class Messages:
         columns = (column[first].tolist() for column in (self._p, self._q, self._m, *more))
         return np.array([price(*one) for one in zip(*columns)])[group]
 
-    def costs(self, sender: Array | float = 0.0, receiver: Array | float = 0.0) -> Array:
+    def costs(self, sender: F64 | float = 0.0, receiver: F64 | float = 0.0) -> F64:
         """(n, 3) Os, L and Or after sender and receiver (n,)
         computed for so many seconds."""
         after = (np.where(self._cold, seconds, 0.0) for seconds in (sender, receiver))
         return self.each(self._cost, *after).reshape(-1, 3)
 
-    def beside(self, computing: Array, receiver: Array) -> Array:
+    def beside(self, computing: F64, receiver: F64) -> F64:
         """(n, 2) seconds by which the receiver's computing takes longer, and Or, if it
         computes for `computing` seconds (n,) while the message travels."""
         seconds = np.where(self._beside, computing, 0.0)

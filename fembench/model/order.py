@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fembench.base.arrays import I64
 from fembench.base.errors import InputError
 from fembench.base.units import few
-from fembench.model.event_table import COLLECTIVE, RECEIVE, SEND, EventTable, Ints, partners, table_of, within
+from fembench.model.event_table import COLLECTIVE, RECEIVE, SEND, EventTable, partners, table_of, within
 from fembench.model.graph import Event, Loop, Program, flat, length
 from fembench.model.plan import EAGER, DeadlockError, MessageTable, NodeTable
 
 NEVER = -(1 << 40)  # a dependency that is never met
 
 
-def levels_of(nodes: NodeTable, messages: MessageTable, before: Ints) -> list[Ints]:
+def levels_of(nodes: NodeTable, messages: MessageTable, before: I64) -> list[I64]:
     """Levels of nodes, each depending only on earlier levels. Raises DeadlockError."""
     users, on = _dependencies(nodes, messages, before)
     left = np.bincount(users[(on >= 0) | (on == NEVER)], minlength=len(nodes))
@@ -33,7 +34,7 @@ def levels_of(nodes: NodeTable, messages: MessageTable, before: Ints) -> list[In
     return found
 
 
-def _dependencies(nodes: NodeTable, messages: MessageTable, before: Ints) -> tuple[Ints, Ints]:
+def _dependencies(nodes: NodeTable, messages: MessageTable, before: I64) -> tuple[I64, I64]:
     """Pairs (node, earlier node that it depends on; negative: none; NEVER: no such node)."""
     every, waiting, number = np.arange(len(nodes)), nodes.waiting(), nodes.message
     posted = np.append(messages.posted, EAGER)[number]
@@ -43,7 +44,7 @@ def _dependencies(nodes: NodeTable, messages: MessageTable, before: Ints) -> tup
     return np.concatenate((every, waiting, waiting[met])), np.concatenate((before, on))
 
 
-def _blocked(nodes: NodeTable, messages: MessageTable, left: Ints) -> str:
+def _blocked(nodes: NodeTable, messages: MessageTable, left: I64) -> str:
     """The ranks that wait for ever, and their partners."""
     blocked = np.flatnonzero(left > 0)
     ranks, first = np.unique(nodes.rank[blocked], return_index=True)

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import FembenchError
-from fembench.model.event_table import Array, Bools, Ints
+from fembench.model.event_table import Bools
 
 NEVER_POSTED, EAGER = -1, -2  # in place of a receiver's node
 
@@ -60,22 +61,22 @@ class PlannedMessage(NamedTuple):
 class NodeTable:
     """All nodes, rank after rank."""
 
-    rank: Ints  # (n_nodes,)
-    phase: Ints
-    work: Array
-    first_step: Ints  # (n_nodes + 1,)
-    first_wait: Ints  # (n_nodes + 1,)
-    offset: Array  # (n_steps,) of the steps, node after node
-    seconds: Array
-    step_phase: Ints
+    rank: I64  # (n_nodes,)
+    phase: I64
+    work: F64
+    first_step: I64  # (n_nodes + 1,)
+    first_wait: I64  # (n_nodes + 1,)
+    offset: F64  # (n_steps,) of the steps, node after node
+    seconds: F64
+    step_phase: I64
     compute: Bools
-    message: Ints  # (n_waits,) waited for, node after node; -1: one that is never sent
-    overhead: Array  # (n_waits,) Or
+    message: I64  # (n_waits,) waited for, node after node; -1: one that is never sent
+    overhead: F64  # (n_waits,) Or
 
     def __len__(self) -> int:
         return len(self.rank)
 
-    def waiting(self) -> Ints:
+    def waiting(self) -> I64:
         """(n_waits,) the node of each wait."""
         return np.repeat(np.arange(len(self)), np.diff(self.first_wait))
 
@@ -84,15 +85,15 @@ class NodeTable:
 class MessageTable:
     """All messages, in the order of their senders' nodes."""
 
-    source: Ints  # (n_messages,)
-    target: Ints
-    m: Ints
-    latency: Array
-    gap: Array
-    sent: Ints  # node of the sender
-    sent_offset: Array  # seconds after its begin from which the message may travel
-    posted: Ints  # node of the receiver; NEVER_POSTED; EAGER: the message does not wait for it
-    posted_offset: Array
+    source: I64  # (n_messages,)
+    target: I64
+    m: I64
+    latency: F64
+    gap: F64
+    sent: I64  # node of the sender
+    sent_offset: F64  # seconds after its begin from which the message may travel
+    posted: I64  # node of the receiver; NEVER_POSTED; EAGER: the message does not wait for it
+    posted_offset: F64
 
     def __len__(self) -> int:
         return len(self.source)
@@ -105,13 +106,13 @@ class Segment:
     turns: int
     node_table: NodeTable
     message_table: MessageTable
-    before: Ints  # (n_nodes,) previous node of the same rank; rank - n_ranks (negative) for the first
-    levels: list[Ints]  # nodes whose waits depend on earlier levels only
-    last: Ints  # (n_ranks,) last node of each rank; rank - n_ranks if it has none
-    busy: Array  # (n_ranks, n_phases) seconds per turn
-    overhead: Array
-    sent: Ints  # (n_ranks,) messages sent per turn
-    n_bytes: Ints  # (n_ranks,) bytes sent per turn
+    before: I64  # (n_nodes,) previous node of the same rank; rank - n_ranks (negative) for the first
+    levels: list[I64]  # nodes whose waits depend on earlier levels only
+    last: I64  # (n_ranks,) last node of each rank; rank - n_ranks if it has none
+    busy: F64  # (n_ranks, n_phases) seconds per turn
+    overhead: F64
+    sent: I64  # (n_ranks,) messages sent per turn
+    n_bytes: I64  # (n_ranks,) bytes sent per turn
 
     @functools.cached_property
     def nodes(self) -> list[Node]:

@@ -4,20 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.model.event_table import (
-    COMPUTE,
-    RECEIVE,
-    SEND,
-    WAIT,
-    Array,
-    Bools,
-    EventTable,
-    Ints,
-    expanded,
-    running,
-)
+from fembench.model.event_table import COMPUTE, RECEIVE, SEND, WAIT, Bools, EventTable, expanded, running
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine
 from fembench.model.matching import Ends, matched, message_table
@@ -45,19 +35,19 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
 class Since(NamedTuple):
     """Seconds that each rank has computed since its previous message; both (n_ranks,)."""
 
-    send: Array
-    receive: Array
+    send: F64
+    receive: F64
 
 
 class _Steps(NamedTuple):
     """What ranks do, node after node; all (n_steps,)."""
 
-    event: Ints
-    node: Ints
-    seconds: Array
-    phase: Ints
+    event: I64
+    node: I64
+    seconds: F64
+    phase: I64
     compute: Bools
-    offset: Array  # seconds since the node's begin
+    offset: F64  # seconds since the node's begin
 
 
 class _Part:
@@ -116,7 +106,7 @@ class _Part:
         last[nodes.rank] = np.arange(len(nodes))
         waiting, cells = nodes.waiting(), ranks * phases
 
-        def by_phase(rank: Ints, phase: Ints, seconds: Array) -> Array:
+        def by_phase(rank: I64, phase: I64, seconds: F64) -> F64:
             return np.bincount(rank * phases + phase, seconds, cells).reshape(ranks, phases).astype(float)
 
         step_rank, computing = nodes.rank[steps.node], steps.compute
@@ -134,15 +124,15 @@ class _Part:
             n_bytes=np.bincount(messages.source, messages.m, ranks).astype(np.int64),
         )
 
-    def _messages(self, events: Ints) -> Messages:
+    def _messages(self, events: I64) -> Messages:
         """The messages of sends or of receives."""
         return Messages(self._machine, *self._source_and_target(events), self._events.m[events])
 
-    def _source_and_target(self, events: Ints) -> tuple[Ints, Ints]:
+    def _source_and_target(self, events: I64) -> tuple[I64, I64]:
         here, there = self._rank[events], self._events.peer[events]
         return (here, there) if events is self._sends else (there, here)
 
-    def _ends(self, events: Ints, steps: _Steps, *, after: bool) -> Ends:
+    def _ends(self, events: I64, steps: _Steps, *, after: bool) -> Ends:
         """The sends or the receives, which begin after or before their steps."""
         e, place = self._events, np.zeros(len(self._node), np.int64)
         place[steps.event] = np.arange(len(steps.event))
@@ -157,7 +147,7 @@ class _Part:
             np.where(wait >= 0, self._node[wait], -1),
         )
 
-    def _prices(self, since: Since) -> tuple[Array, Array, Array]:
+    def _prices(self, since: Since) -> tuple[F64, F64, F64]:
         """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives, and
         (n_receives,) seconds by which these messages prolong computing."""
         e, receives, computed = self._events, self._receives, self._computed
@@ -176,7 +166,7 @@ class _Part:
         longer[beside], receiving[beside] = found[beside].T
         return sending, receiving, longer
 
-    def _since(self, events: Ints, before: Array) -> Array:
+    def _since(self, events: I64, before: F64) -> F64:
         """The computing since the previous one of these events, rank after rank;
         `before` (n_ranks,) is that before the first one."""
         rank, computed = self._rank[events], self._computed[events]
@@ -185,9 +175,7 @@ class _Part:
         found[first] = computed[first] + before[rank[first]]
         return found
 
-    def _scaled(
-        self, messages: Messages, events: Ints, sender: Array | float, receiver: Array | float
-    ) -> Array:
+    def _scaled(self, messages: Messages, events: I64, sender: F64 | float, receiver: F64 | float) -> F64:
         """Costs of messages; the factor of collectives is that of messages in a row."""
         found, factor = messages.costs(sender, receiver), self._machine.collective
         if factor != 1:
@@ -195,7 +183,7 @@ class _Part:
             found[inside] += (factor - 1) * messages.costs()[inside]
         return found
 
-    def _steps(self, sending: Array, longer: Array) -> _Steps:
+    def _steps(self, sending: F64, longer: F64) -> _Steps:
         """The steps of all nodes: computing, sends, receives, which take no time, and
         the time by which messages prolong computing, just before the wait for them."""
         e = self._events
@@ -219,7 +207,7 @@ class _Part:
         first = np.flatnonzero(np.diff(node, prepend=-1, append=-1))
         return _Steps(event, node, spent, phase, compute, running(spent, first))
 
-    def _nodes(self, steps: _Steps, work: Array, receiving: Array, number: Ints) -> NodeTable:
+    def _nodes(self, steps: _Steps, work: F64, receiving: F64, number: I64) -> NodeTable:
         """The table of all nodes. receiving[k], number[k]: Or and message of receive k."""
         overhead, message = np.zeros(len(self._wait)), np.full(len(self._wait), -1)
         overhead[self._receives], message[self._receives] = receiving, number
@@ -243,6 +231,6 @@ class _Part:
         )
 
 
-def _ends_of(node: Ints, n: int) -> Ints:
+def _ends_of(node: I64, n: int) -> I64:
     """(n + 1,) where the entries of each node begin, and the end of the last."""
     return np.append(0, np.cumsum(np.bincount(node, minlength=n)))

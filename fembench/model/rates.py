@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.methods.lookup import storage_of
 from fembench.records.profile import Profile, Speed
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Rates:
         """The largest measured size, in units."""
         return max(s.units for s in self._found(rank, name))
 
-    def spread(self, rank: int, name: str, units: float) -> Array:
+    def spread(self, rank: int, name: str, units: float) -> F64:
         """(n_visits,) speed of each visit over their median, at the closest size."""
         most = max(s.corunning for s in self._found(rank, name))
         near = min(

@@ -12,16 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.host.checkup import PIP, how_to_get_petsc
 
 if TYPE_CHECKING:
     from fembench.solve.iterate import StoppingCriterion
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import fembench.solve.petsc as petsc
+from fembench.base.arrays import F64
 from fembench.bench.prepare import Prepared
 from fembench.fem.rigid import rigid_modes
 from fembench.peers.catalog import Entry, Peer, Sample
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-F64 = NDArray[np.float64]
 FOREIGN_ERRORS = (  # exceptions that other packages have been seen to raise
     ArithmeticError,
     AttributeError,

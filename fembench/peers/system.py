@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.bench.prepare import Prepared
@@ -30,7 +30,6 @@ from fembench.timing.tracer import NullTracer
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-F64 = NDArray[np.float64]
 TIGHT = 1e-13  # |r| / |f| of the exported u
 MAT_CLASS, VEC_CLASS = 1211216, 1211214  # PETSc's marks (MAT_FILE_CLASSID, VEC_FILE_CLASSID)
 

@@ -17,8 +17,8 @@ from array import array
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels, kernels_of
 from fembench.ranks.comm import (
     DOUBLE,
@@ -36,7 +36,6 @@ from fembench.ranks.sharing import Sharing
 from fembench.records.phases import ALLREDUCE, SEND, UNPACK, WAIT
 from fembench.timing.tracer import NullTracer, Stamps, Step, Traffic, chain
 
-F64 = NDArray[np.float64]
 Call = Callable[[], object]
 _TAG, _BLOCKING_TAG = 7, 9
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import I64
 from fembench.ranks.comm import Comm
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

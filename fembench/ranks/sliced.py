@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import I64
 from fembench.mesh.sliced import BLOCK, BOUNDARY, Sliced, tagged
 from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
 from fembench.ranks.agree import together
 from fembench.ranks.comm import MAX, SUM, Comm
 from fembench.ranks.piece import Piece
-from fembench.ranks.sharing import I64, exchange, find_sharing
+from fembench.ranks.sharing import exchange, find_sharing
 
 I32 = NDArray[np.int32]
 BATCH = BLOCK  # cells or nodes that a rank reads and sends at once: whole blocks

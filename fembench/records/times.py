@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.packed import Packed, numbers
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
 
-Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Rows = Sequence[Sequence[Any] | Packed]
 T = TypeVar("T", bound=npt.NDArray[Any])
@@ -40,14 +40,14 @@ class Times:
         self.n_ranks = len(record.total)
         self._record = record
 
-    def _table(self, rows: Rows) -> Array:
+    def _table(self, rows: Rows) -> F64:
         """(n, P, n_phases) from tables [rank][phase]."""
         known = len(self._record.phases)
         values = self._array(rows, (len(rows), self.n_ranks, known))
         missing = np.zeros((*values.shape[:2], len(NAMES) - known))
         return fixed(np.concatenate([values, missing], axis=2))
 
-    def _array(self, rows: Rows, shape: tuple[int, ...]) -> Array:
+    def _array(self, rows: Rows, shape: tuple[int, ...]) -> F64:
         try:
             values = np.array([numbers(row) for row in rows]) if rows else np.empty(shape)
         except ValueError:  # ragged
@@ -65,12 +65,12 @@ class Times:
         return any(isinstance(s.seconds, Packed) for s in self._record.sets)
 
     @cached_property
-    def program(self) -> Array:
+    def program(self) -> F64:
         """(P,) time of the whole program, from its first line to the end of its output."""
         return fixed(self._array([self._record.total], (1, self.n_ranks))[0])
 
     @cached_property
-    def once(self) -> Array:
+    def once(self) -> F64:
         """(P, n_phases) phases outside the sets, each measured once."""
         return self._table([self._record.setup])[0]
 
@@ -80,7 +80,7 @@ class Times:
         return fixed(np.array([s.warmup for s in self._record.sets], bool))
 
     @cached_property
-    def all_sets(self) -> Array:
+    def all_sets(self) -> F64:
         """(n_all, P, n_phases) every set, warm-ups included."""
         return self._table([s.seconds for s in self._record.sets])
 
@@ -90,7 +90,7 @@ class Times:
         return fixed(self._table([s.counts for s in self._record.sets]).astype(np.int64))
 
     @cached_property
-    def all_walls(self) -> Array:
+    def all_walls(self) -> F64:
         """(n_all, P) wall time since the end of the set before."""
         walls = [s.total for s in self._record.sets]
         return fixed(self._array(walls, (len(walls), self.n_ranks)))
@@ -101,38 +101,38 @@ class Times:
         return fixed(np.array([s.iterations for s in self._record.sets], np.int64))
 
     @cached_property
-    def timed(self) -> Array:
+    def timed(self) -> F64:
         """(n_sets, P, n_phases) the timed sets."""
         return fixed(self.all_sets[~self.warmups])
 
     @cached_property
-    def walls(self) -> Array:
+    def walls(self) -> F64:
         """(n_sets, P) wall time of the timed sets."""
         return fixed(self.all_walls[~self.warmups])
 
-    def seconds(self, *phases: int) -> Array:
+    def seconds(self, *phases: int) -> F64:
         """(n_sets, P) sum over these phases, in the timed sets."""
         return (
             self.timed[:, :, phases[0]] if len(phases) == 1 else fixed(self.timed[:, :, phases].sum(axis=2))
         )
 
-    def slowest(self, *phases: int) -> Array:
+    def slowest(self, *phases: int) -> F64:
         """(n_sets,) sum over these phases on the slowest rank."""
         return fixed(self.seconds(*phases).max(axis=1))
 
     @cached_property
-    def loop(self) -> Array:
+    def loop(self) -> F64:
         """(n_sets, P) time of CG outside its parts."""
         return fixed(self.seconds(CG) - self.seconds(*CG_PARTS))
 
     @cached_property
-    def unattributed(self) -> Array:
+    def unattributed(self) -> F64:
         """(P,) time of the whole program that no phase accounts for."""
         top = list(TOP_LEVEL)
         return fixed(self.program - self.once[:, top].sum(axis=1) - self.all_sets[:, :, top].sum(axis=(0, 2)))
 
     @cached_property
-    def unattributed_share(self) -> Array:
+    def unattributed_share(self) -> F64:
         """(P,) `unattributed` as a fraction of the program; nan if that took no time."""
         nothing = np.full(self.n_ranks, np.nan)
         return fixed(np.divide(self.unattributed, self.program, out=nothing, where=self.program > 0))
@@ -143,22 +143,22 @@ class Times:
         return fixed(~self.warmups & (self.all_iterations > 0))
 
     @cached_property
-    def each_iteration(self) -> Array:
+    def each_iteration(self) -> F64:
         """(n, P, n_phases) mean iteration of each timed set with any; assembly whole."""
         return fixed(self._per_iteration(self.all_sets))
 
     @cached_property
-    def spans(self) -> Array:
+    def spans(self) -> F64:
         """(n, P) spans of CG's parts per iteration, in the sets of `each_iteration`."""
         return fixed(self._per_iteration(self.all_counts)[:, :, CG_PARTS].sum(axis=2))
 
-    def _per_iteration(self, amounts: npt.NDArray[Any]) -> Array:
+    def _per_iteration(self, amounts: npt.NDArray[Any]) -> F64:
         divisors = np.repeat(self.all_iterations[self._iterated, None], len(NAMES), axis=1)
         divisors[:, ASSEMBLY] = 1
         return amounts[self._iterated] / divisors[:, None, :]
 
     @cached_property
-    def middle(self) -> Array:
+    def middle(self) -> F64:
         """(P, n_phases) as `each_iteration`, but of one set only, so that times add up.
 
         The median set by wall time on the slowest rank. Raises InputError without any.

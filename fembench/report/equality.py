@@ -12,12 +12,12 @@ from math import nan
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.base.units import few, plural
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
-from fembench.report.measures import Floats
 from fembench.report.results import Result
 from fembench.report.table import Rows, declared
 from fembench.stats.summary import LEVEL, fewest_for, median_interval
@@ -154,7 +154,7 @@ def _cores(record: Record) -> Hashable:
     return hosts if len(hosts) > 1 else (hosts, record.environment.affinity)
 
 
-def _judge(speeds: Floats, names: Sequence[str]) -> Equality:
+def _judge(speeds: F64, names: Sequence[str]) -> Equality:
     """Equality from (n_runs, n) speeds; the interval's level allows for all pairs."""
     pairs = len(names) * (len(names) - 1) // 2
     level = 1 - (1 - LEVEL) / max(pairs, 1)

@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.base.errors import FembenchError
 from fembench.model.from_record import IdealRun, on_ideal_network
 from fembench.records.binding import oversubscribed
@@ -37,7 +38,7 @@ from fembench.records.quiet import stretch
 from fembench.records.times import Times
 from fembench.report.bases import base_of
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Floats, over_runs
+from fembench.report.measures import SOLVE, over_runs
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal, host_labels
@@ -118,12 +119,12 @@ def _factors(
     )
 
 
-def useful(runs: Sequence[Times]) -> Floats:
+def useful(runs: Sequence[Times]) -> F64:
     """(n_ranks,) u_p: seconds of a set outside of messages, over runs with timed sets."""
     return over_runs([_outside(one) for one in runs if len(one.timed)])
 
 
-def _outside(one: Times) -> Floats:
+def _outside(one: Times) -> F64:
     """(n_sets, n_ranks) seconds of assembly and CG outside of messages."""
     return one.seconds(ASSEMBLY, CG) - one.seconds(*COMMUNICATION)
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.records import phases as ph
 from fembench.records.binding import taking_turns
 from fembench.records.times import Times
-from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, Floats, rank_times
+from fembench.report.measures import ASSEMBLY, CG, PRODUCT, VECTORS, rank_times
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
 from fembench.weights.host_speed import HostSpeeds
@@ -35,10 +36,10 @@ class HostTimes:
     result: Result
     hosts: tuple[str, ...]  # (H,) in the order of their first rank
     ranks: tuple[int, ...]  # (H,) ranks on each
-    seconds: Floats  # (H, n_columns) of one set, by COLUMNS
+    seconds: F64  # (H, n_columns) of one set, by COLUMNS
 
     @property
-    def relative(self) -> Floats:
+    def relative(self) -> F64:
         """(H, n_columns) over the median host; nan where that spent no time."""
         middle = np.broadcast_to(np.median(self.seconds, axis=0), self.seconds.shape)
         return np.divide(self.seconds, middle, out=np.full_like(middle, np.nan), where=middle > 0)
@@ -71,7 +72,7 @@ def _hosts(result: Result) -> list[int]:
     return list(dict.fromkeys(result.record.environment.rank_host))
 
 
-def _by_host(result: Result, runs: Sequence[Times]) -> Floats:
+def _by_host(result: Result, runs: Sequence[Times]) -> F64:
     """(H, n_columns) seconds of the median rank of each host, over these runs."""
     of_rank = np.asarray(result.record.environment.rank_host)
     by_rank = np.stack([rank_times(runs, *phases) for phases in COLUMNS.values()], axis=1)

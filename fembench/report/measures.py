@@ -11,15 +11,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.stats.student import by_run
 from fembench.stats.summary import Interval
-
-Floats = npt.NDArray[np.float64]
 
 # Names of times: of the phases used by name here, and of sums over phases
 PARTITION, ASSEMBLY, CG = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG))
@@ -53,7 +51,7 @@ class Time:
         return len(self.medians)
 
 
-def samples(one: Times) -> dict[str, Floats]:
+def samples(one: Times) -> dict[str, F64]:
     """name -> (n_samples, n_ranks) seconds, for phases that took any time, and sums."""
     found = {RUN: one.program[None], REST: one.unattributed[None]}
     found |= {ph.NAMES[k]: one.once[None, :, k] for k in np.flatnonzero(one.once.any(axis=0)).tolist()}
@@ -74,16 +72,16 @@ def times(runs: Sequence[Times], record: Record) -> dict[str, Time]:
     return {name: summarise(found, record) for name, found in by_name(runs).items()}
 
 
-def by_name(runs: Sequence[Times]) -> dict[str, list[Floats]]:
+def by_name(runs: Sequence[Times]) -> dict[str, list[F64]]:
     """name -> its samples, one array per run that has any."""
-    found: dict[str, list[Floats]] = {}
+    found: dict[str, list[F64]] = {}
     for run in runs:
         for name, values in samples(run).items():
             found.setdefault(name, []).append(values)
     return found
 
 
-def summarise(runs: Sequence[Floats], record: Record) -> Time:
+def summarise(runs: Sequence[F64], record: Record) -> Time:
     """The Time from (n_samples, n_ranks) seconds of each repetition of `record`."""
     found = by_run([values.max(axis=1) for values in runs])
     low, high = _ends(found.interval if len(runs) > 1 else found.within[0])
@@ -107,7 +105,7 @@ def _ends(interval: Interval | None) -> tuple[float, float]:
     return (interval.low, interval.high) if interval else (np.nan, np.nan)
 
 
-def over_runs(runs: Sequence[Floats]) -> Floats:
+def over_runs(runs: Sequence[F64]) -> F64:
     """Median over the samples of each run, the first axis, then over runs."""
     return np.asarray(np.median([np.median(values, axis=0) for values in runs], axis=0))
 
@@ -117,7 +115,7 @@ def mean_times(runs: Sequence[Times]) -> dict[str, float]:
     return {n: float(over_runs([v.mean(axis=1) for v in found])) for n, found in by_name(runs).items()}
 
 
-def rank_times(runs: Sequence[Times], *phases: int) -> Floats:
+def rank_times(runs: Sequence[Times], *phases: int) -> F64:
     """(n_ranks,) seconds per set, summed over phases, of runs with timed sets."""
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
 
@@ -131,8 +129,8 @@ def host_of(record: Record, rank: int) -> str:
 class Communication:
     """Time of CG and its communication per rank: median over sets, then over runs."""
 
-    cg: Floats  # (n_ranks,) seconds
-    spent: Floats  # (n_ranks,) seconds
+    cg: F64  # (n_ranks,) seconds
+    spent: F64  # (n_ranks,) seconds
 
     @property
     def share(self) -> float:
@@ -140,7 +138,7 @@ class Communication:
         return float(self.spent.sum() / self.cg.sum()) if self.cg.any() else 0.0
 
     @property
-    def by_rank(self) -> Floats:
+    def by_rank(self) -> F64:
         """The share of each rank; 0 if CG took no time."""
         return np.divide(self.spent, self.cg, out=np.zeros_like(self.spent), where=self.cg > 0)
 

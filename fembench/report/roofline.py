@@ -15,13 +15,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.methods.recipe import Recipe, recipe
 from fembench.records.binding import cpus_at_once, oversubscribed, ranks_of_machines, taking_turns
 from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.report import measures
-from fembench.report.measures import PRODUCT, VECTORS, Floats, over_runs
+from fembench.report.measures import PRODUCT, VECTORS, over_runs
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
 
@@ -79,13 +80,13 @@ def _points(result: Result) -> list[RooflinePoint]:
     return [_point(result, name, work, rates, roof, why) for name, work, rates in made]
 
 
-def _point(result: Result, phase: str, work: Floats, rates: Floats, roof: float, why: str) -> RooflinePoint:
+def _point(result: Result, phase: str, work: F64, rates: F64, roof: float, why: str) -> RooflinePoint:
     """A point from (2,) flops and bytes, and their rates."""
     (flops, n_bytes), (flop_rate, byte_rate) = work.tolist(), rates.tolist()
     return RooflinePoint(result, phase, flops, n_bytes, flop_rate, byte_rate, roof, why)
 
 
-def _seconds(result: Result, name: str) -> Floats:
+def _seconds(result: Result, name: str) -> F64:
     """(n_ranks,) of a phase in one iteration."""
     parts = [one.each_iteration[:, :, PARTS[name]] for one in result.runs if len(one.each_iteration)]
     return over_runs([part.sum(axis=2) for part in parts])
@@ -144,7 +145,7 @@ def _share_in_l3(record: Record) -> float:
     return min(shares, default=0.0)
 
 
-def phase_works(record: Record) -> dict[str, Floats]:
+def phase_works(record: Record) -> dict[str, F64]:
     """phase -> (2, P) flops and bytes of one iteration; {} where they cannot be divided.
 
     The passes over vectors follow from the method and the unknowns; the rest is the

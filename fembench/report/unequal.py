@@ -17,12 +17,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.records.binding import oversubscribed
 from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Floats, Time, host_of, rank_times, summarise
+from fembench.report.measures import SOLVE, Time, host_of, rank_times, summarise
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear
 from fembench.report.table import Rows, declared
@@ -42,7 +43,7 @@ class Unequal:
     hosts: tuple[str, ...]  # of the ranks
     alone: dict[str, Result]  # host -> the fastest run on one rank of it, the fastest host first
     seconds: float  # T
-    speeds: Floats | None  # (P,) s_p
+    speeds: F64 | None  # (P,) s_p
     source: str  # id of the record with these speeds
     ideal: Time | None  # of a set at the summed speed, from the same runs
     bounds: Bounds | None

@@ -24,6 +24,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
@@ -37,8 +38,6 @@ from fembench.solve.iterate import (
 )
 from fembench.solve.operators import Operator
 from fembench.timing.tracer import TracerLike
-
-F64 = NDArray[np.float64]
 
 
 class ConjugateGradients:

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import BreakdownError
 from fembench.methods.work import Work
 from fembench.ranks.interface import Interface
@@ -20,7 +21,6 @@ from fembench.records.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.solve.operators import Operator
 from fembench.timing.tracer import TracerLike, chain
 
-F64 = NDArray[np.float64]
 ROUNDING = 1e-12  # of |f|: below this residual, step lengths may consist of rounding errors alone
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
 from fembench.methods.work import NO_WORK, Work
@@ -19,8 +20,6 @@ from fembench.solve.operators import Bind, bind_arrays, diagonal_of
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import Stamps
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 SymArrays = tuple[I64, I32, I32, F64]  # indptr, rows, columns, values of storage sym

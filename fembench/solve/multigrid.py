@@ -27,8 +27,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import COARSEST_LEVEL, SMALL_LEVEL, SMOOTHING_STEPS
 from fembench.methods.work import NO_WORK
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 SMALL, COARSEST = SMALL_LEVEL, COARSEST_LEVEL
 FIRST = 2.0, 3.0  # spacing of the first grid over the size of a cell: cells all alike; cells of many sizes

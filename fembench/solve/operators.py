@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.fem.material import Modulus
 from fembench.fem.materials import part_of
@@ -38,7 +39,6 @@ from fembench.methods.lookup import load, storage_of
 if TYPE_CHECKING:
     from fembench.ranks.subdomain import Subdomain
 
-F64 = NDArray[np.float64]
 Arrays = tuple[NDArray, ...]
 
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import BreakdownError, InputError
 from fembench.methods.lookup import precond_of, preconds, storage_of
 from fembench.methods.work import Work
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fembench.ranks.subdomain import Subdomain
     from fembench.timing.tracer import TracerLike
 
-F64 = NDArray[np.float64]
 _EVENTS = {
     "MatMult": SPMV_INTERIOR,
     "VecScatterBegin": SEND,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.fem.rigid import gram, orthonormal, rigid_modes
 from fembench.methods.lookup import storage_of
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from fembench.fem.material import Modulus
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
-
-F64 = NDArray[np.float64]
 
 
 class Numbering:

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import variant_of
 from fembench.methods.work import NO_WORK, Work
@@ -37,7 +38,6 @@ from fembench.solve.operators import Operator
 from fembench.solve.recurrences import Lengths, staggered
 from fembench.timing.tracer import TracerLike
 
-F64 = NDArray[np.float64]
 REPLACE = variant_of("pipelined").replace  # iterations between two residual replacements
 
 

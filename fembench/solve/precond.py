@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.base.errors import BreakdownError
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, precond_of
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
-F64 = NDArray[np.float64]
 RATIO = 40.0  # largest over smallest eigenvalue of the polynomial's interval
 
 

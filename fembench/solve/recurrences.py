@@ -2,13 +2,9 @@
 
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels
 from fembench.solve.iterate import breakdown
-
-F64 = NDArray[np.float64]
 
 
 def staggered(n: int, count: int) -> list[F64]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.kernels.backend import kernels
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
@@ -24,8 +25,6 @@ from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, 
 from fembench.solve.operators import Operator
 from fembench.solve.recurrences import Lengths, staggered
 from fembench.timing.tracer import TracerLike
-
-F64 = NDArray[np.float64]
 
 
 class SingleReductionCG:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
+
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
-
-F64 = NDArray[np.float64]
 
 
 def largest_eigenvalue(

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fembench.stats.student import FEWEST, Array, ratio_unpaired, student_factor
+from fembench.base.arrays import F64
+from fembench.stats.student import FEWEST, ratio_unpaired, student_factor
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
 FEWEST_NOISE = 2  # samples whose noise is known
@@ -103,7 +104,7 @@ def median_ratio(a: Samples, b: Samples) -> float:
     return math.exp(median(np.log(x / y))) if len(x) else math.nan
 
 
-def _positive(samples: Samples) -> Array:
+def _positive(samples: Samples) -> F64:
     """The samples as an array. Raises ValueError unless all are positive."""
     x = np.asarray(samples, dtype=float)
     if np.any(x <= 0):
@@ -114,15 +115,15 @@ def _positive(samples: Samples) -> Array:
 class Moments(NamedTuple):
     """Means of e - w and e - i, and the variances and covariance of these means."""
 
-    saved: Array
-    room: Array
-    var_saved: Array
-    var_room: Array
-    cov: Array
+    saved: F64
+    room: F64
+    var_saved: F64
+    var_room: F64
+    cov: F64
     df: int
 
 
-def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
+def moments(equal: F64, weighted: F64, ideal: F64) -> Moments:
     """The moments along the last axis of three series of samples.
 
     `equal` and `weighted` of the same length count as pairs; otherwise as independent
@@ -143,7 +144,7 @@ def moments(equal: Array, weighted: Array, ideal: Array) -> Moments:
     return Moments(saved, room, v_e + v_w, v_e + v_i, v_e, min(lengths) - 1)
 
 
-def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+def fieller(m: Moments, level: float = LEVEL) -> tuple[F64, F64, npt.NDArray[np.bool_]]:
     """(low, high, bounded) of the ratio saved / room; no ends if not bounded."""
     t2 = student_factor(m.df, level) ** 2
     a = m.room**2 - t2 * m.var_room
@@ -155,6 +156,6 @@ def fieller(m: Moments, level: float = LEVEL) -> tuple[Array, Array, npt.NDArray
     return (b - root) / safe, (b + root) / safe, bounded
 
 
-def enough(equal: Array, weighted: Array, ideal: Array) -> bool:
+def enough(equal: F64, weighted: F64, ideal: F64) -> bool:
     """Whether there are samples for an interval: three of each; the ideal may be one."""
     return min(len(equal), len(weighted)) >= FEWEST and (len(ideal) == 1 or len(ideal) >= FEWEST)

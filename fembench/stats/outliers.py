@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.stats.student import student_factor
 from fembench.stats.summary import LEVEL
 
-Array = npt.NDArray[np.float64]
 RELEVANT = 0.05  # a smaller deficit is no finding
 FENCE = 3.5  # robust standard deviations
 FEWEST_ALIKE = 3  # things; of two, nobody knows which one is normal
@@ -39,9 +39,9 @@ OF_DEVIATION = 0.37  # efficiency of the median absolute deviation
 class Ratios(NamedTuple):
     """(n,) ratios to the typical thing, with the ends of their joint intervals."""
 
-    ratio: Array
-    low: Array
-    high: Array
+    ratio: F64
+    low: F64
+    high: F64
     slow: npt.NDArray[np.bool_]
 
 
@@ -63,7 +63,7 @@ def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> 
     return from_deviations(logs - np.median(logs, axis=0), tests, level)
 
 
-def from_deviations(deviations: Array, tests: int = 0, level: float = LEVEL) -> Ratios:
+def from_deviations(deviations: F64, tests: int = 0, level: float = LEVEL) -> Ratios:
     """As `ratios_alike`, from (n, rounds) logarithms of ratios to the typical ones."""
     n, rounds = deviations.shape
     centre = np.median(deviations, axis=1)
@@ -77,7 +77,7 @@ def from_deviations(deviations: Array, tests: int = 0, level: float = LEVEL) -> 
     return Ratios(np.exp(centre), np.exp(centre - half), np.exp(centre + half), slow)
 
 
-def standard_error(deviations: Array) -> Array:
+def standard_error(deviations: F64) -> F64:
     """(n,) standard errors of the medians over rounds of (n, rounds) logarithms."""
     own = _sigma(deviations)
     return np.asarray(OF_MEDIAN * np.maximum(own, np.median(own)) / np.sqrt(deviations.shape[1]))
@@ -88,7 +88,7 @@ def joint_level(tests: int, level: float = LEVEL) -> float:
     return float(level ** (1 / max(tests, 1)))
 
 
-def _sigma(x: Array) -> Array:
+def _sigma(x: F64) -> F64:
     """Robust standard deviations along the last axis, corrected for few samples."""
     n = x.shape[-1]
     middle = np.median(x, axis=-1, keepdims=True)

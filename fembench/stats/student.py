@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
 FEWEST = 3  # samples that Student's interval needs
-Array = npt.NDArray[np.float64]
 
 
 class Ratio(NamedTuple):
@@ -76,17 +76,17 @@ def _by_student(samples: Samples, level: float, more: int) -> Interval | None:
     return Interval(float(low), float(high), level)
 
 
-def _enough(x: Array) -> bool:
+def _enough(x: F64) -> bool:
     """Whether there are at least three samples, all of them positive and finite."""
     return len(x) >= FEWEST and bool(np.all(np.isfinite(x) & (x > 0)))
 
 
-def _spread(x: Array) -> bool:
+def _spread(x: F64) -> bool:
     """`_enough` samples whose logarithms are not all identical."""
     return _enough(x) and float(np.ptp(np.log(x))) > 0
 
 
-def log_ends(x: Array, level: float = LEVEL, more: int = 0) -> tuple[Array, Array]:
+def log_ends(x: F64, level: float = LEVEL, more: int = 0) -> tuple[F64, F64]:
     """(low, high) of `log_interval`, along the last axis of positive x (..., n), n >= 2.
 
     With `more` = 1, for one sample more: those of `next_interval`.
@@ -113,7 +113,7 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
     return Ratio(value, Interval(min(float(low), value), max(float(high), value), level))
 
 
-def welch_ends(a: Array, b: Array, level: float = LEVEL) -> tuple[Array, Array]:
+def welch_ends(a: F64, b: F64, level: float = LEVEL) -> tuple[F64, F64]:
     """(low, high) of the ratio of geometric means, over last axes of a (..., n), b (..., m).
 
     Welch's degrees of freedom, capped at those of two series of the shorter length: the
@@ -146,7 +146,7 @@ def student_factor(df: int, level: float = LEVEL) -> float:
     return float(student_factors(np.float64(df), level))
 
 
-def student_factors(df: npt.ArrayLike, level: float = LEVEL) -> Array:
+def student_factors(df: npt.ArrayLike, level: float = LEVEL) -> F64:
     """`student_factor` for an array of degrees of freedom, which need not be integers."""
     from scipy.special import stdtrit
 

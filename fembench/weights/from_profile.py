@@ -15,8 +15,8 @@ of the rank's speed to that mean.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
@@ -27,7 +27,6 @@ from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
 from fembench.weights.stale import disturbance
 
-Array = npt.NDArray[np.float64]
 ITERATIONS = 100  # of CG, per assembly
 
 
@@ -92,12 +91,12 @@ def _phases(profile: Profile, rank: int, storage: str) -> tuple[Speed, Speed, Sp
     return kept[0], kept[1], kept[2]
 
 
-def _samples(speed: Speed) -> Array:
+def _samples(speed: Speed) -> F64:
     """(n_visits,) cells per second."""
     return np.asarray(speed.samples) * speed.cells / speed.units
 
 
-def _paired(hosts: Sequence[str], samples: Sequence[Array]) -> Array:
+def _paired(hosts: Sequence[str], samples: Sequence[F64]) -> F64:
     """(P,) speeds from the visits of each rank."""
     speeds = np.empty(len(hosts))
     for group in _measured_together(hosts, [len(s) for s in samples]):
@@ -118,7 +117,7 @@ def _measured_together(hosts: Sequence[str], counts: Sequence[int]) -> list[list
     return list(groups.values())
 
 
-def _intervals(phases: Sequence[Sequence[Array]], repeats: Array) -> tuple[Interval | None, ...]:
+def _intervals(phases: Sequence[Sequence[F64]], repeats: F64) -> tuple[Interval | None, ...]:
     """95 % intervals of the shares, from one vector of shares per visit.
 
     Visit k of every phase gives vector k, as far as the phase with the fewest visits

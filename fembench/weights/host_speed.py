@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.base.units import plural
 from fembench.records.binding import oversubscribed, taking_turns
 from fembench.records.compare import host_names
@@ -27,7 +28,7 @@ from fembench.records.weights import FAST
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, joint_level
 from fembench.stats.student import FEWEST, typical_interval
 from fembench.weights.node_causes import by_load
-from fembench.weights.node_verdicts import Array, HostSpeed, KeepingCosts, beyond_doubt, with_ends
+from fembench.weights.node_verdicts import HostSpeed, KeepingCosts, beyond_doubt, with_ends
 from fembench.weights.observe import observe, owners_of
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.weights.stale import foreign_work
@@ -152,7 +153,7 @@ def _speeds(run: Record, names: Sequence[str]) -> list[float]:
     return [float(np.median(each[at == name])) for name in names]
 
 
-def _fastest_kind(speeds: Array, models: Sequence[str]) -> list[int]:
+def _fastest_kind(speeds: F64, models: Sequence[str]) -> list[int]:
     """The hosts that are typical: those of the fastest processor, or its fastest host."""
     kinds = {model: [k for k, other in enumerate(models) if other == model] for model in models}
     typical = [k if len(k) >= FEWEST_ALIKE else [max(k, key=speeds.__getitem__)] for k in kinds.values()]

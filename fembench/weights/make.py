@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
@@ -32,7 +33,6 @@ from fembench.stats.summary import Interval
 from fembench.weights.observe import observe, pooled
 from fembench.weights.stale import disturbance
 
-Array = npt.NDArray[np.float64]
 SETTLED = 1e-3  # change of a share in a round of the rule `comm` that does not matter
 
 
@@ -74,7 +74,7 @@ def time_shares(cost: npt.ArrayLike) -> Shares:
     return Shares(middle, share_intervals(rows), tuple((scale / np.array(middle)).tolist()))
 
 
-def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[Array, float]:
+def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[F64, float]:
     """((P,) cells, T): N_p = (T - C_p) / c_p with T = (N + sum C / c) / sum 1 / c.
 
     A rank whose C_p exceeds T gets no cells, and T is that of the other ranks.
@@ -265,7 +265,7 @@ def natural_tasks(times: Sequence[float]) -> int:
     return int(np.floor(t.max() / t + 1e-9).sum())
 
 
-def _positive(times: Sequence[float]) -> Array:
+def _positive(times: Sequence[float]) -> F64:
     t = np.asarray(times, float)
     if t.ndim != 1 or not t.size or not np.all(np.isfinite(t) & (t > 0)):
         raise InputError(f"times of hosts {list(times)}; expected positive seconds, one per host")

@@ -11,11 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import Interval
 
-Array = npt.NDArray[np.float64]
 Quantity = Literal["one core", "all cores", "memory"]
 QUANTITIES: tuple[Quantity, ...] = ("one core", "all cores", "memory")
 
@@ -64,14 +64,14 @@ def typical_rate(rates: npt.ArrayLike) -> float:
     return float(np.exp(np.median(np.median(np.log(rates), axis=-1))))
 
 
-def rates_of(node: NodeSamples, quantity: Quantity) -> Array:
+def rates_of(node: NodeSamples, quantity: Quantity) -> F64:
     """(rounds,) samples of a quantity."""
     if quantity == "one core":
         return np.asarray(np.median(node.cores, axis=0))
     return np.array(node.together if quantity == "all cores" else node.memory)
 
 
-def busy_of(node: NodeSamples, quantity: Quantity) -> Array:
+def busy_of(node: NodeSamples, quantity: Quantity) -> F64:
     """(rounds,) fractions of the time with a processor."""
     if quantity == "one core":
         return np.asarray(np.median(node.cores_busy, axis=0))

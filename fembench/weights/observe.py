@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.records.times import times_of
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,14 +23,14 @@ class Observation:
     """Times of the sets of one record, or of several records of the same ranks."""
 
     hosts: tuple[str, ...]  # (P,)
-    cells: Array  # (n_sets, P)
-    compute: Array  # (n_sets, P) seconds
-    messages: Array  # (n_sets, P) seconds of sending and unpacking
-    waiting: Array  # (n_sets, P) seconds
-    total: Array  # (n_sets,) seconds of assembly and CG: the slowest rank's
+    cells: F64  # (n_sets, P)
+    compute: F64  # (n_sets, P) seconds
+    messages: F64  # (n_sets, P) seconds of sending and unpacking
+    waiting: F64  # (n_sets, P) seconds
+    total: F64  # (n_sets,) seconds of assembly and CG: the slowest rank's
 
     @property
-    def cost(self) -> Array:
+    def cost(self) -> F64:
         """(n_sets, P) seconds of computing per cell."""
         return self.compute / self.cells
 

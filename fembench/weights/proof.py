@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.units import plural, seconds
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
@@ -26,7 +26,6 @@ from fembench.weights.trail import Trail
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
 LEAST_WORK = 5e-5  # seconds: in less, calls, clocks and messages hide the speed of a rank, emulated or real
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def too_short(records: Sequence[Record]) -> str:
     return f"too short to tell: {took}; use a larger mesh"
 
 
-def over_own_ideal(records: Sequence[Record]) -> Array:
+def over_own_ideal(records: Sequence[Record]) -> F64:
     """(n,) time of each run over its ideal, in which no rank waits.
 
     Drift between runs cancels, and so does the dependence of a rank's speed on the size
@@ -137,6 +136,6 @@ def _by_phase(equal: Sequence[Record], weighted: Sequence[Record]) -> tuple[tupl
     return tuple((NAMES[k], float(before[k]), float(after[k])) for k in used)
 
 
-def _phase_seconds(records: Sequence[Record]) -> Array:
+def _phase_seconds(records: Sequence[Record]) -> F64:
     """(P, n_phases) median seconds per set."""
     return np.asarray(np.median(np.concatenate([times_of(r).timed for r in records]), axis=0))

@@ -20,11 +20,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.stats.compare import enough, fieller, moments
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for
-
-Array = npt.NDArray[np.float64]
 
 
 class CapturedGain(NamedTuple):
@@ -53,7 +52,7 @@ def heterogeneous_efficiency(work: float, speeds: npt.ArrayLike, seconds: float)
     return ideal_seconds(work, speeds) / seconds
 
 
-def imbalance(busy: npt.ArrayLike) -> Array:
+def imbalance(busy: npt.ArrayLike) -> F64:
     """max / mean - 1 over the ranks of `busy` (P,) or (P, n_phases); 0 for an empty phase."""
     t = np.asarray(busy, float)
     mean = t.mean(axis=0)
@@ -86,7 +85,7 @@ def captured_gain(equal: Samples, weighted: Samples, ideal: float | Samples) -> 
 
 FEWEST = 3  # different numbers of processors needed to fit a law, including one processor
 Values = npt.ArrayLike
-Number = TypeVar("Number", float, Array)
+Number = TypeVar("Number", float, F64)
 
 
 class ScalingFit(NamedTuple):
@@ -147,14 +146,14 @@ def fit_gustafson(processors: Values, speedups: Values) -> ScalingFit:
     return ScalingFit(g, float(np.abs(gustafson(g, p) / s - 1).max()), _fails(g, s))
 
 
-def _fails(fraction: float, speedups: Array) -> str:
+def _fails(fraction: float, speedups: F64) -> str:
     """Why `fraction` is not a fraction of a time, or ""; rounding errors are allowed."""
     if speedups.min() < 1 or fraction > 1:
         return "slower on more ranks"
     return "super-linear" if fraction < -1e-9 else ""
 
 
-def _points(processors: Values, speedups: Values) -> tuple[Array, Array]:
+def _points(processors: Values, speedups: Values) -> tuple[F64, F64]:
     p, s = np.asarray(processors, float), np.asarray(speedups, float)
     if p.shape != s.shape or p.ndim != 1:
         raise InputError(f"{p.size} numbers of processors, {s.size} speedups; expected as many of each")

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fembench.base.arrays import F64
 from fembench.records.nodes import NodeSamples, NodesLaunch, NodesRecord
 from fembench.records.quiet import foreign
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT, Ratios, from_deviations, joint_level, ratios_alike
@@ -21,7 +22,6 @@ from fembench.stats.student import log_interval
 from fembench.weights.node_causes import NodeLosses, by_quota, cause_of, losses_of, of_its_own
 from fembench.weights.node_verdicts import (
     QUANTITIES,
-    Array,
     HostSpeed,
     NodeKind,
     NodeRatio,
@@ -43,8 +43,8 @@ class _Compared(NamedTuple):
     """One quantity of the nodes (or cores) of a kind."""
 
     all: Ratios
-    running: Array
-    busy: Array
+    running: F64
+    busy: F64
 
     def of(self, k: int, alone: float | None) -> NodeRatio:
         ends = (float(x[k]) for x in (self.all.ratio, self.all.low, self.all.high))
@@ -239,14 +239,14 @@ def across_kinds(record: NodesRecord, found: NodesFindings) -> Iterator[Judged]:
         yield _judged(record, found, k, _ratios(ratios, busy[k] / usual, alone, len(nodes)), reference)
 
 
-def _rates(nodes: Sequence[NodeSamples]) -> Array:
+def _rates(nodes: Sequence[NodeSamples]) -> F64:
     """(n, quantities, rounds) per rank."""
     return np.array(
         [[rates_of(n, q) / (1 if q == "one core" else n.ranks) for q in QUANTITIES] for n in nodes]
     )
 
 
-def _ratios(ratios: Array, busy: Array, alone: Array | None, n_nodes: int) -> dict[Quantity, NodeRatio]:
+def _ratios(ratios: F64, busy: F64, alone: F64 | None, n_nodes: int) -> dict[Quantity, NodeRatio]:
     """From (quantities, rounds) ratios; the others are (quantities,)."""
     found, level = {}, joint_level(len(PACE) * n_nodes)
     for k, (q, samples) in enumerate(zip(QUANTITIES, ratios)):

@@ -27,9 +27,8 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from fembench.base.arrays import F64
 from fembench.base.files import write_atomic
-
-Floats = npt.NDArray[np.float64]
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
@@ -214,7 +213,7 @@ def escaped(words: str) -> str:
     return words.replace("$", r"\$")
 
 
-def rectangles(axes: Axes, left: Floats, right: Floats, low: Floats, high: Floats, colour: str) -> None:
+def rectangles(axes: Axes, left: F64, right: F64, low: F64, high: F64, colour: str) -> None:
     """Rectangles of one colour, (n,) each: one path, however many they are."""
     n = len(left)
     corners = np.empty((n, 5, 2))
@@ -226,7 +225,7 @@ def rectangles(axes: Axes, left: Floats, right: Floats, low: Floats, high: Float
     axes.autoscale_view()
 
 
-def polygons(axes: Axes, corners: Floats, colours: object, *, edge: str, width: float) -> None:
+def polygons(axes: Axes, corners: F64, colours: object, *, edge: str, width: float) -> None:
     """Polygons with (n, k, 2) corners, drawn in their order; as an image if many."""
     many = len(corners) > 6000
     axes.add_collection(
@@ -245,12 +244,12 @@ def colour_bar(drawn: Figure, axes: Axes, low: float, high: float, label: str, *
     bar.set_label(label)
 
 
-def shades(values: Floats, low: float, high: float) -> Floats:
+def shades(values: F64, low: float, high: float) -> F64:
     """(n, 4) colours of values between low and high."""
     return np.asarray(mpl.colormaps["cividis"](Normalize(low, high, clip=True)(values)))
 
 
-def part_colours(n: int) -> Floats:
+def part_colours(n: int) -> F64:
     """(n, 4) colours of parts; neighbours in number differ."""
     if n <= len(CYCLE):
         return np.array([mpl.colors.to_rgba(c) for c in CYCLE[:n]])

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base import units
+from fembench.base.arrays import F64
 from fembench.report.plots import canvas
-from fembench.report.plots.canvas import Axes, Floats, Plot
+from fembench.report.plots.canvas import Axes, Plot
 
 WRITTEN = 16  # values that are written on the bars of a panel at most
 
@@ -83,7 +84,7 @@ def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
         _write(axes, at, top, units.digits)
 
 
-def _bars(axes: Axes, at: npt.NDArray[Any], width: float, low: Floats, high: Floats, colour: str) -> None:
+def _bars(axes: Axes, at: npt.NDArray[Any], width: float, low: F64, high: F64, colour: str) -> None:
     canvas.rectangles(axes, at - 0.5 * width, at + 0.5 * width, low, high, colour)
 
 

@@ -1,0 +1,7 @@
+"""Types of arrays in signatures; docstrings say their shapes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]

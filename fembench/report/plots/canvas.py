@@ -18,9 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
@@ -223,35 +220,3 @@ def rectangles(axes: Axes, left: F64, right: F64, low: F64, high: F64, colour: s
     axes.add_patch(PathPatch(Path(corners.reshape(-1, 2), codes), facecolor=colour, linewidth=0))
     axes.update_datalim(corners.reshape(-1, 2))
     axes.autoscale_view()
-
-
-def polygons(axes: Axes, corners: F64, colours: object, *, edge: str, width: float) -> None:
-    """Polygons with (n, k, 2) corners, drawn in their order; as an image if many."""
-    many = len(corners) > 6000
-    axes.add_collection(
-        PolyCollection(
-            list(corners), facecolors=colours, edgecolors=edge, linewidths=width, rasterized=many, closed=True
-        )
-    )
-
-
-def colour_bar(drawn: Figure, axes: Axes, low: float, high: float, label: str, *, open_top: bool) -> None:
-    """A horizontal bar below the axes from low to high in the colours of `shades`."""
-    scale = ScalarMappable(Normalize(low, high), "cividis")
-    bar = drawn.colorbar(
-        scale, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="max" if open_top else "neither"
-    )
-    bar.set_label(label)
-
-
-def shades(values: F64, low: float, high: float) -> F64:
-    """(n, 4) colours of values between low and high."""
-    return np.asarray(mpl.colormaps["cividis"](Normalize(low, high, clip=True)(values)))
-
-
-def part_colours(n: int) -> F64:
-    """(n, 4) colours of parts; neighbours in number differ."""
-    if n <= len(CYCLE):
-        return np.array([mpl.colors.to_rgba(c) for c in CYCLE[:n]])
-    order = np.argsort(np.arange(n) * 0.618034 % 1.0)
-    return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))[order]

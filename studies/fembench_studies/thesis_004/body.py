@@ -4,8 +4,12 @@ Boundary facets are rotated; those that face away are left out, and the others a
 painted from back to front (orthographic projection, seen from x > 0, y < 0, z > 0).
 """
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
 
 from fembench.base.units import digits
 from fembench.mesh.facets import boundary_facets
@@ -43,11 +47,11 @@ def parts_picture(fields: Fields, title: str) -> Plot:
             part.append(np.full(len(facets), p))
     points, owner = np.concatenate(corners), np.concatenate(part)
     with canvas.figure(1, width=7.0, height=5.0) as (drawn, (axes,)):
-        _paint(axes, points, canvas.part_colours(n)[owner, :3], shade=0.32)
+        _paint(axes, points, part_colours(n)[owner, :3], shade=0.32)
         _frame(axes, points.reshape(-1, 3))
         if n <= 8:
             for p in range(n):
-                axes.plot([], [], "s", markersize=10, color=canvas.part_colours(n)[p], label=f"part {p}")
+                axes.plot([], [], "s", markersize=10, color=part_colours(n)[p], label=f"part {p}")
             canvas.legend_below(drawn, axes)
         return canvas.plot(
             drawn,
@@ -69,9 +73,9 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
     high = float(np.quantile(stress, 0.98))
     low = float(min(stress.min(), high))
     with canvas.figure(1, width=7.0, height=5.4) as (drawn, (axes,)):
-        _paint(axes, points, canvas.shades(stress, low, high)[:, :3], shade=0.15)
+        _paint(axes, points, shades(stress, low, high)[:, :3], shade=0.15)
         _frame(axes, np.concatenate([points.reshape(-1, 3), _outline(axes, fields.x)]))
-        canvas.colour_bar(drawn, axes, low, high, "von Mises stress, MPa", open_top=bool(stress.max() > high))
+        colour_bar(drawn, axes, low, high, "von Mises stress, MPa", open_top=bool(stress.max() > high))
         return canvas.plot(
             drawn,
             "body_deformed",
@@ -95,7 +99,7 @@ def _paint(axes: canvas.Axes, points: Floats, colours: Floats, *, shade: float) 
     flat = points[order] @ view[:2].T
     fine = len(order) > 3000
     edge = "face" if fine else "#00000055"
-    canvas.polygons(axes, flat, colours[order] * lit[:, None], edge=edge, width=0.3)
+    polygons(axes, flat, colours[order] * lit[:, None], edge=edge, width=0.3)
 
 
 def _outline(axes: canvas.Axes, x: Floats) -> Floats:
@@ -126,3 +130,37 @@ def _frame(axes: canvas.Axes, points: Floats) -> None:
     axes.set_ylim(low[1] - pad, high[1] + pad)
     axes.set_aspect("equal")
     axes.set_axis_off()
+
+
+def polygons(axes: canvas.Axes, corners: Floats, colours: object, *, edge: str, width: float) -> None:
+    """Polygons with (n, k, 2) corners, drawn in their order; as an image if many."""
+    many = len(corners) > 6000
+    axes.add_collection(
+        PolyCollection(
+            list(corners), facecolors=colours, edgecolors=edge, linewidths=width, rasterized=many, closed=True
+        )
+    )
+
+
+def colour_bar(
+    drawn: canvas.Figure, axes: canvas.Axes, low: float, high: float, label: str, *, open_top: bool
+) -> None:
+    """A horizontal bar below the axes from low to high in the colours of `shades`."""
+    scale = ScalarMappable(Normalize(low, high), "cividis")
+    bar = drawn.colorbar(
+        scale, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="max" if open_top else "neither"
+    )
+    bar.set_label(label)
+
+
+def shades(values: Floats, low: float, high: float) -> Floats:
+    """(n, 4) colours of values between low and high."""
+    return np.asarray(mpl.colormaps["cividis"](Normalize(low, high, clip=True)(values)))
+
+
+def part_colours(n: int) -> Floats:
+    """(n, 4) colours of parts; neighbours in number differ."""
+    if n <= len(canvas.CYCLE):
+        return np.array([mpl.colors.to_rgba(c) for c in canvas.CYCLE[:n]])
+    order = np.argsort(np.arange(n) * 0.618034 % 1.0)
+    return np.asarray(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))[order]

@@ -5,7 +5,6 @@ import pytest
 
 from fembench.mesh.box import box
 from fembench.report.exports import Fields
-from fembench.report.plots import canvas
 from fembench_studies.thesis_004 import body
 
 
@@ -35,6 +34,6 @@ def test_only_facets_towards_the_eye_are_painted():
         drawn.append(len(corners))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(canvas, "polygons", count)
+        patch.setattr(body, "polygons", count)
         body.parts_picture(fields, "m")
     assert drawn == [3]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.decompose import BlockPlan
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm
 from fembench.solve.operators import Operator, bind_arrays
@@ -59,7 +59,7 @@ class Block:
         self.bind_vectors()
 
     @property
-    def nodes(self) -> list[NDArray[np.int32]]:
+    def nodes(self) -> list[I32]:
         """[neighbour] shared nodes, in the same order on both sides."""
         ends = self.arrays["ends"]
         return [self.arrays["shared"][a:b] for a, b in itertools.pairwise(ends)]

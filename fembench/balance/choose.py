@@ -5,10 +5,10 @@ the next iteration (Gomes 2014, 4.5 to 4.11).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fembench.balance.detect import by_finish
-from fembench.balance.observation import F64, I64, Stats, Tuning, applied, proposal
+from fembench.balance.observation import Stats, Tuning, applied, proposal
+from fembench.base.arrays import F64, I64, Mask
 from fembench.records.ledger import Candidate
 
 
@@ -164,7 +164,7 @@ def _descent(stats: Stats) -> Moves:
     return moves[:chosen]
 
 
-def _relief(stats: Stats, owner: I64, fixed: NDArray[np.bool_]) -> tuple[int, int] | None:
+def _relief(stats: Stats, owner: I64, fixed: Mask) -> tuple[int, int] | None:
     """The move from the last rank after which the later of the two finishes earliest.
 
     None if none helps.

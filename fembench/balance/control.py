@@ -8,8 +8,9 @@ from math import ceil
 
 from fembench.balance.choose import forecast, ranking
 from fembench.balance.detect import by_finish, next_alpha, reachable, wider
-from fembench.balance.observation import I64, Stats, Tuning, proposal
+from fembench.balance.observation import Stats, Tuning, proposal
 from fembench.balance.policies import balanced, decide, policy_of
+from fembench.base.arrays import I64
 from fembench.records.case_fields import CaseBalancing, IntervalRule
 from fembench.records.ledger import Look, Move
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32, I64
 from fembench.base.errors import InputError
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
@@ -32,7 +32,7 @@ class BlockPlan:
     sub: Subdomain
     sharing: Sharing  # its `ranks` are the neighbour blocks
     rhs: F64  # (3 n_active,) unsummed right-hand side
-    at_home: NDArray[np.int64]  # (n_active,) the same nodes in the subdomain of its home rank
+    at_home: I64  # (n_active,) the same nodes in the subdomain of its home rank
 
 
 def decompose(sub: Subdomain, interface: Interface, rhs: F64, c: int, seed: int = 0) -> list[BlockPlan]:
@@ -54,13 +54,13 @@ def _whole(sub: Subdomain, interface: Interface, rhs: F64) -> BlockPlan:
     return BlockPlan(interface.comm.rank, sub, sharing, rhs, np.arange(n))
 
 
-def _cut(sub: Subdomain, c: int, seed: int) -> NDArray[np.int32]:
+def _cut(sub: Subdomain, c: int, seed: int) -> I32:
     """(n_cells,) block of each cell, from a partition of the rank's cells in equal parts."""
     mesh = Mesh(sub.x.copy(), sub.cells.copy(), sub.element, "part")
     return partition(mesh, (1 / c,) * c, seed=seed).part_of_cell
 
 
-def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]:
+def _masks(sub: Subdomain, part: I32, c: int) -> I64:
     """(n_nodes,) the rank's blocks that contain each node, as bits: bit k for block k."""
     mask = np.zeros(sub.n_nodes, np.int64)
     for k in range(c):
@@ -70,7 +70,7 @@ def _masks(sub: Subdomain, part: NDArray[np.int32], c: int) -> NDArray[np.int64]
     return mask
 
 
-def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tuple[int, NDArray, NDArray]]:
+def _neighbour_masks(interface: Interface, mine: I64) -> list[tuple[int, NDArray, NDArray]]:
     """[(rank, nodes shared with it, its masks there)], ascending. Collective."""
     v = np.zeros(interface.n_dofs)
     v[::3] = mine[: interface.n_dofs // 3]
@@ -83,8 +83,8 @@ def _neighbour_masks(interface: Interface, mine: NDArray[np.int64]) -> list[tupl
 
 def _block(
     sub: Subdomain,
-    part: NDArray[np.int32],
-    mine: NDArray[np.int64],
+    part: I32,
+    mine: I64,
     others: list[tuple[int, NDArray, NDArray]],
     rhs: F64,
     k: int,
@@ -120,16 +120,16 @@ def _block(
 
 
 def _sharing(
-    mine: NDArray[np.int64],
+    mine: I64,
     others: list[tuple[int, NDArray, NDArray]],
     held: NDArray,
-    position: NDArray[np.int32],
+    position: I32,
     k: int,
     c: int,
     first: int,
 ) -> Sharing:
     """The sharing of the rank's block k; its neighbours are blocks here and on others."""
-    found: dict[int, NDArray[np.int32]] = {}
+    found: dict[int, I32] = {}
     for b in range(c):
         if b != k:
             found[first + b] = np.sort(position[held[(mine[held] >> b & 1).astype(bool)]])

@@ -6,7 +6,8 @@ iterations between two calls.
 
 import numpy as np
 
-from fembench.balance.observation import F64, I64, Stats
+from fembench.balance.observation import Stats
+from fembench.base.arrays import F64, I64
 from fembench.methods.policies import IntervalRule
 
 

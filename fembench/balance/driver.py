@@ -21,11 +21,11 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from fembench.balance.control import Control, Settings
 from fembench.balance.messages import Links, PairCosts
-from fembench.balance.observation import F64, I64, Stats
+from fembench.balance.observation import Stats
+from fembench.base.arrays import F64, I64
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look
 
@@ -46,7 +46,7 @@ class OwnBlocks(Protocol):
     per_move: float  # seconds per move in addition to the transfer of its bytes
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> I64:
         """(V,) the rank of every block."""
 
     def begin(self) -> None:
@@ -69,9 +69,9 @@ class OwnBlocks(Protocol):
 class BlockFacts:
     """Constants of a run; the same on every rank."""
 
-    work: NDArray[np.float64]  # (V,) of each block per iteration, in any unit
-    size: NDArray[np.float64]  # (V,) bytes at the start
-    places: NDArray[np.float64]  # (V, 3)
+    work: F64  # (V,) of each block per iteration, in any unit
+    size: F64  # (V,) bytes at the start
+    places: F64  # (V, 3)
     links: Links
     pairs: PairCosts
 

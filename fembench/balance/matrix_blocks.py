@@ -4,11 +4,11 @@ import math
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fembench.balance.block import receive, send
 from fembench.balance.driver import BlockFacts, Measured, Route
 from fembench.balance.solver import BlockSolver
+from fembench.base.arrays import F64, I64
 from fembench.ranks.comm import Comm
 from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.synthetic.hot_spot import HotSpot, weights_at
@@ -37,7 +37,7 @@ class MatrixBlocks:
         self._carried = 0.0  # bytes of matrices x iterations
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> I64:
         """(V,) the rank of every block."""
         return self._solver.owner
 
@@ -75,7 +75,7 @@ class MatrixBlocks:
         seconds = compute * weight / weight.sum() if ids else parts
         return Measured(ids, seconds.tolist(), [block.size for block in self._solver.blocks.values()])
 
-    def weights(self, iterations: int) -> NDArray[np.float64]:
+    def weights(self, iterations: int) -> F64:
         """(V,) mean weight of each block in the iterations since the window began."""
         window, n = range(self._from, self._from + iterations), self.owner.size
         return np.mean([weights_at(self._spots, k, n) for k in window], axis=0)

@@ -8,7 +8,8 @@ import numpy as np
 
 from fembench.balance.choose import Moves
 from fembench.balance.detect import by_finish
-from fembench.balance.observation import F64, I64, Stats, Tuning, proposal
+from fembench.balance.observation import Stats, Tuning, proposal
+from fembench.base.arrays import F64, I64
 
 
 def greedy(stats: Stats, tuning: Tuning) -> Moves:

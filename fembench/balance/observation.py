@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.messages import Links, PairCosts
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.records.case_fields import Origin
 
 
@@ -81,7 +81,7 @@ class Stats:
         return float(sum(self.cost(block, target) for block, target in moves))
 
     @cached_property
-    def open(self) -> NDArray[np.bool_]:
+    def open(self) -> Mask:
         """(P,) mask of the ranks that may receive blocks."""
         mask = np.ones(self.n_ranks, bool)
         mask[list(self.leaving)] = False

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.balance.block import Block
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import DOUBLE, Comm, Request, start_and_wait
@@ -36,7 +36,6 @@ from fembench.records.phases import AXPY, DOT, SEND, SPMV_INTERFACE, SPMV_INTERI
 from fembench.solve.iterate import breakdown
 from fembench.timing.tracer import Stamps, TracerLike, Traffic, chain
 
-I32 = NDArray[np.int32]
 _TAG = 8
 
 
@@ -55,9 +54,7 @@ class BlockExchange:
     Collective over neighbours.
     """
 
-    def __init__(
-        self, comm: Comm, blocks: Mapping[int, Block], owner: NDArray[np.int64], tracer: Stamps
-    ) -> None:
+    def __init__(self, comm: Comm, blocks: Mapping[int, Block], owner: I64, tracer: Stamps) -> None:
         self._comm, self._tracer, self._blocks = comm, tracer, dict(sorted(blocks.items()))
         pairs = _pairs(self._blocks, owner, comm.rank)
         n = 3 * sum(pair.nodes.size for by_rank in pairs.values() for pair in by_rank)
@@ -130,7 +127,7 @@ class BlockExchange:
         )
 
 
-def _pairs(blocks: Mapping[int, Block], owner: NDArray[np.int64], rank: int) -> dict[int, list[_SharedPair]]:
+def _pairs(blocks: Mapping[int, Block], owner: I64, rank: int) -> dict[int, list[_SharedPair]]:
     """{other rank: pairs of blocks that share nodes}, ranks ascending."""
     pairs: dict[int, list[_SharedPair]] = {}
     for i, block in blocks.items():
@@ -166,7 +163,7 @@ class BlockSolver:
         self,
         comm: Comm,
         blocks: dict[int, Block],
-        owner: NDArray[np.int64],
+        owner: I64,
         tracer: TracerLike,
         *,
         overlap: bool = True,
@@ -178,7 +175,7 @@ class BlockSolver:
         self.seconds = np.zeros(owner.size)  # processor time of products by block, since it was cleared
         self._tau = AllReduce(comm, owner.size, tracer)
         self._rho = AllReduce(comm, owner.size, tracer)
-        self.outside: NDArray[np.int64]
+        self.outside: I64
         self.x = np.zeros(0)
         self.between: Between | None = None
         self._bind()

@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from fembench.balance.control import Control, Settings
-from fembench.balance.observation import F64, I64, Stats, applied
+from fembench.balance.observation import Stats, applied
 from fembench.balance.scenario import Scenario
+from fembench.base.arrays import F64, I64
 from fembench.records.ledger import Bill, Ledger, Look
 
 

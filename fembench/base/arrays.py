@@ -5,3 +5,5 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]

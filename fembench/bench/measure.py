@@ -8,9 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fembench.base.arrays import I64
 from fembench.bench.prepare import Prepared
 from fembench.host.others import OthersShare, others_meter
 from fembench.methods.work import Work
@@ -36,9 +34,9 @@ class SetTicks:
     """One set on one rank, in ticks."""
 
     warmup: bool
-    ticks: NDArray[np.int64]  # (n_phases,)
-    counts: NDArray[np.int64]  # (n_phases,)
-    levels: NDArray[np.int64]  # (n_levels, n_phases) ticks by level of the preconditioner
+    ticks: I64  # (n_phases,)
+    counts: I64  # (n_phases,)
+    levels: I64  # (n_levels, n_phases) ticks by level of the preconditioner
     total: int
     iterations: int
     residual: float

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import Prepared
 from fembench.fem.accuracy import l2_squares
@@ -203,7 +203,7 @@ N_PROJECTIONS = 16
 _CHUNK = 1 << 16
 
 
-def weights(dofs: NDArray[np.int64], projection: int) -> NDArray[np.float64]:
+def weights(dofs: I64, projection: int) -> F64:
     """(n,) weights of one projection, uniform with mean 0 and variance 1."""
     with np.errstate(over="ignore"):
         z = dofs.astype(np.uint64) * np.uint64(N_PROJECTIONS) + np.uint64(projection)
@@ -214,7 +214,7 @@ def weights(dofs: NDArray[np.int64], projection: int) -> NDArray[np.float64]:
     return (z.astype(np.float64) / 2.0**63 - 1.0) * np.sqrt(3.0)
 
 
-def fingerprint(comm: Comm, global_nodes: NDArray[np.int64], u: NDArray[np.float64]) -> tuple[float, ...]:
+def fingerprint(comm: Comm, global_nodes: I64, u: F64) -> tuple[float, ...]:
     """Projections of u (n, 3) at the nodes that this rank owns. Collective."""
     dofs = (3 * global_nodes[:, None] + np.arange(3)).ravel()
     values = u.ravel()

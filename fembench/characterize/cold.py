@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.characterize.pingpong import CONTROL, MESSAGE, Side, Times, in_turn, pair_samples
 from fembench.ranks.comm import Comm
 from fembench.records.network import Mode, PairSamples
@@ -104,7 +104,7 @@ class Computing:
             x += 1e-6
         return time.perf_counter_ns() - begin
 
-    def _next(self) -> npt.NDArray[np.float64]:
+    def _next(self) -> F64:
         """The next piece of memory."""
         self._at = (self._at + CACHED) % (SWEPT - CACHED)
         return self._memory[self._at : self._at + CACHED]

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import I64
 from fembench.ranks.comm import Comm
 from fembench.records.network import Mode, PairSamples, Trains
 
@@ -37,7 +38,7 @@ CONTROL, MESSAGE = 91, 92  # tags
 SEED = 5
 MOST = 12  # round trips per size and visit
 EMPTY = np.empty(0, np.uint8)
-Times = npt.NDArray[np.int64]
+Times = I64
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from cupy.cuda import runtime as cuda
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.device.runtime import DEFINES, SOURCE, THREADS, DeviceName, Launch
 
 TO_DEVICE, TO_HOST = 1, 2  # cudaMemcpyKind
@@ -64,7 +65,7 @@ class CudaRuntime:
             cuda.memcpyAsync(host.ctypes.data, buffer.data.ptr, host.nbytes, TO_HOST, self._stream.ptr)
         self._stream.synchronize()
 
-    def pinned(self, n: int) -> NDArray[np.float64]:
+    def pinned(self, n: int) -> F64:
         memory = cupy.cuda.alloc_pinned_memory(8 * max(n, 1))
         return np.frombuffer(memory, np.float64, n)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.device.runtime import GROUPS_PER_UNIT, LANES, THREADS, DeviceName, Runtime
 
 DOUBLE = 8
@@ -105,7 +105,7 @@ class Device:
         """The vector work of an iteration."""
         return DeviceCGVectors(self, *arguments)
 
-    def Pack(self, v: DeviceVector, index: NDArray[np.int32], message: F64) -> DevicePack:
+    def Pack(self, v: DeviceVector, index: I32, message: F64) -> DevicePack:
         """Interface values into a message."""
         return DevicePack(self, v, index, message)
 
@@ -219,7 +219,7 @@ class DeviceCGVectors:
 class DevicePack:
     """Interface values of a vector into a message, an array of the host: nodes `index`, three values each."""
 
-    def __init__(self, device: Device, v: DeviceVector, index: NDArray[np.int32], message: F64) -> None:
+    def __init__(self, device: Device, v: DeviceVector, index: I32, message: F64) -> None:
         self._keep, runtime = v, device.runtime
         buffer, n = runtime.empty(message.size), np.int64(index.size)
         runtime.pin(message)
@@ -246,7 +246,7 @@ class DeviceNeighbourSum:
         v: DeviceVector,
         first_dof: int,
         n_below: int,
-        indices: Sequence[NDArray[np.int32]],
+        indices: Sequence[I32],
         messages: Sequence[F64],
     ) -> None:
         self._keep, runtime = v, device.runtime
@@ -268,9 +268,7 @@ class DeviceNeighbourSum:
         self.run = run
 
 
-def ordered_sources(
-    n: int, indices: Sequence[NDArray[np.int32]], n_below: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def ordered_sources(n: int, indices: Sequence[I32], n_below: int) -> tuple[I32, I32]:
     """(start (n + 1,), sources): what each of n nodes adds; -1: its own value.
 
     `indices` are the nodes in the message of each neighbour, in ascending order of rank;

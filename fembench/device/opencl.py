@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.device.runtime import DEFINES, SOURCE, THREADS, DeviceName, Launch
 
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")  # ranks would wait for each other's lock
@@ -63,7 +64,7 @@ class OpenCLRuntime:
             cl.enqueue_copy(self._queue, host, buffer)
         self.finish()
 
-    def pinned(self, n: int) -> NDArray[np.float64]:
+    def pinned(self, n: int) -> F64:
         return np.empty(n)
 
     def pin(self, host: NDArray) -> None:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
+
 SOURCE = Path(__file__).with_name("kernels.cl")
 THREADS = 128  # of a group
 LANES = 16  # threads that work on one row of the product
@@ -42,7 +44,7 @@ class Runtime(Protocol):
     def read(self, buffer: Any, host: NDArray) -> None:
         """Copy to the host, after all that was launched before."""
 
-    def pinned(self, n: int) -> NDArray[np.float64]:
+    def pinned(self, n: int) -> F64:
         """(n,) doubles of the host that the device reads and writes fastest."""
 
     def pin(self, host: NDArray) -> None:

@@ -1,15 +1,14 @@
 """How far a solution is from an exact one, by quadrature of degree 5 or better."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.fem.elements import chunks, interpolated, measures
 from fembench.fem.fields import Field
 from fembench.fem.shapes import element_named
 
 
-def l2_squares(x: F64, cells: NDArray[np.int32], element: str, u: F64, exact: Field) -> tuple[float, float]:
+def l2_squares(x: F64, cells: I32, element: str, u: F64, exact: Field) -> tuple[float, float]:
     """The integrals of |u - exact|² and |exact|² over these cells, to be summed over ranks."""
     rule = element_named(element).fine_rule
     error = norm = 0.0

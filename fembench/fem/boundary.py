@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32, Mask
 from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add, shape_integral
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
@@ -22,8 +22,7 @@ from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
 from fembench.fem.residual import internal_force
 from fembench.fem.selection import selected, selected_facets
 
-Mask = NDArray[np.bool_]
-Facets = NDArray[np.int32]
+Facets = I32
 
 
 class Nodes(Protocol):
@@ -41,7 +40,7 @@ class Geometry(Nodes, Protocol):
     @property
     def element(self) -> str: ...
     @property
-    def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
+    def cells(self) -> I32: ...  # (n_cells, npc)
     @property
     def facet_tags(self) -> Mapping[str, Facets]: ...  # (k, 3|4), each facet on one rank only
     @property

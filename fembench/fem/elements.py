@@ -9,9 +9,8 @@ its own memory; callers of the others with many cells go through `chunks`.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
 from fembench.fem.material import Modulus, stiffness
 from fembench.fem.materials import part_of
@@ -37,7 +36,7 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
     return (slice(start, min(start + length, n)) for start in range(0, n, length))
 
 
-def scatter_add(target: F64, nodes: NDArray[np.int32], terms: F64) -> None:
+def scatter_add(target: F64, nodes: I32, terms: F64) -> None:
     """Add terms (n, npc, k) to target (n_nodes, k) at nodes (n, npc), in place."""
     if not nodes.size:
         return

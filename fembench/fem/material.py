@@ -2,11 +2,11 @@
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64
 from fembench.fem.checks import LARGEST, SMALLEST, SpecError
 
-Modulus = float | NDArray[np.float64]  # of all cells, or (n_cells,), Pa
+Modulus = float | F64  # of all cells, or (n_cells,), Pa
 MARGIN = 1e-9  # of nu: nearer to its limits, rounding of the Lamé parameters spoils the stiffness
 
 
@@ -36,7 +36,7 @@ class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.E / (2 * (1 + self.nu))
 
 
-def stiffness(lam: Modulus, mu: Modulus) -> NDArray[np.float64]:
+def stiffness(lam: Modulus, mu: Modulus) -> F64:
     """C (6, 6), or (n_cells, 6, 6): stress from engineering strain."""
     dilation = np.zeros((6, 6))
     dilation[:3, :3] = 1

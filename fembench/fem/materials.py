@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import I32, Mask
 from fembench.fem.material import Material, Modulus
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ class Tagged(Protocol):
     """The cells of one rank, or of a whole mesh."""
 
     @property
-    def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
+    def cells(self) -> I32: ...  # (n_cells, npc)
     @property
-    def cell_tags(self) -> Mapping[str, NDArray[np.bool_]]: ...  # (n_cells,) each
+    def cell_tags(self) -> Mapping[str, Mask]: ...  # (n_cells,) each
 
 
-def cells_by_material(
-    spec: ProblemSpec, body: Tagged
-) -> Iterator[tuple[Material, slice | NDArray[np.bool_]]]:
+def cells_by_material(spec: ProblemSpec, body: Tagged) -> Iterator[tuple[Material, slice | Mask]]:
     """Each material with its cells."""
     if not spec.materials:
         yield spec.material, slice(None)
@@ -53,7 +52,7 @@ def part_of(modulus: Modulus, cells: slice | NDArray) -> Modulus:
     return modulus[cells] if isinstance(modulus, np.ndarray) else modulus
 
 
-def unclear(spec: ProblemSpec, tags: Mapping[str, NDArray[np.bool_]]) -> frozenset[str]:
+def unclear(spec: ProblemSpec, tags: Mapping[str, Mask]) -> frozenset[str]:
     """Why some cells have no material, or two."""
     if not spec.materials:
         return frozenset()

@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.base.errors import InputError
 from fembench.fem.boundary import Nodes, fixed_dofs
 from fembench.fem.checks import text
 from fembench.fem.extent import Extent, extent_of
 from fembench.fem.problem import ProblemSpec, needs_boundary
 from fembench.fem.rigid import RANK_TOLERANCE, rigid_modes
-from fembench.fem.selection import BOUNDARY, Mask
+from fembench.fem.selection import BOUNDARY
 from fembench.fem.survey import check, survey
 from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.facets import boundary_facets, nodes_of_tags
@@ -34,7 +34,7 @@ class Solid(Nodes, Protocol):
     """The nodes and cells of one rank, or of a whole mesh."""
 
     @property
-    def cells(self) -> NDArray[np.int32]: ...  # (n_cells, npc)
+    def cells(self) -> I32: ...  # (n_cells, npc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class BodyParts:
     part: I64  # (n_members,)
     node: I64  # (n_members,)
     modes: F64  # (n_members, 3, 6) rigid motions about the part's centre, rotations divided by its radius
-    fixed: NDArray[np.bool_]  # (n_members, 3) prescribed dofs
+    fixed: Mask  # (n_members, 3) prescribed dofs
     centre: F64  # (n_parts, 3) m
     n_nodes: I64  # (n_parts,)
     gram: F64  # (n_parts, 6, 6) the products of each part's modes over all its prescribed dofs
@@ -145,7 +145,7 @@ def _not_held(parts: BodyParts) -> tuple[F64, I64]:
         fixed = grown
 
 
-def _gram(part: I64, modes: F64, fixed: NDArray[np.bool_], n_parts: int) -> tuple[F64, I64]:
+def _gram(part: I64, modes: F64, fixed: Mask, n_parts: int) -> tuple[F64, I64]:
     """(n_parts, 6, 6) the products of each part's modes over fixed dofs, (n_parts,) how many."""
     member, axis = np.nonzero(fixed)
     rows, owner = modes[member, axis], part[member]
@@ -191,12 +191,12 @@ class WholeMesh:
     """A `boundary.Geometry` that owns every node."""
 
     element: str
-    x: NDArray[np.float64]  # (n_nodes, 3)
-    cells: NDArray[np.int32]  # (n_cells, npc)
+    x: F64  # (n_nodes, 3)
+    cells: I32  # (n_cells, npc)
     node_tags: dict[str, Mask]  # (n_nodes,) each; one for every facet tag too
-    facet_tags: dict[str, NDArray[np.int32]]  # (k, 3|4) each; "boundary" where the problem needs it
+    facet_tags: dict[str, I32]  # (k, 3|4) each; "boundary" where the problem needs it
     owned_nodes: Mask  # (n_nodes,), all True
-    behind: NDArray[np.int32]  # (n_cells, n_facets) of `facet_neighbours`
+    behind: I32  # (n_cells, n_facets) of `facet_neighbours`
     cell_tags: dict[str, Mask] = field(default_factory=dict)  # (n_cells,) each
 
     @property
@@ -228,7 +228,7 @@ def check_whole(spec: ProblemSpec, geometry: WholeMesh) -> None:
     check_parts(spec, geometry, geometry.extent, facet_parts(geometry.behind))
 
 
-def _mask(members: NDArray[np.int32], n: int) -> Mask:
+def _mask(members: I32, n: int) -> Mask:
     mask = np.zeros(n, dtype=bool)
     mask[members] = True
     return mask

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.fem.boundary import fixed_dofs, prescribed, right_hand_side
 from fembench.fem.elements import element_stiffness
 from fembench.fem.material import Modulus
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-def assembled(x: F64, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
+def assembled(x: F64, cells: I32, element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
     """The stiffness matrix of the unconstrained body, 3 n_nodes square, N/m."""
     from scipy.sparse import csr_matrix
 

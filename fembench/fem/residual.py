@@ -12,15 +12,14 @@ the ranks that share a node.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.fem.elements import chunks, scatter_add
 from fembench.fem.material import Modulus
 from fembench.fem.materials import part_of
 from fembench.fem.shapes import element_named
 
-Cells = NDArray[np.int32]
+Cells = I32
 CHUNK = 8192
 
 

@@ -5,9 +5,8 @@ use the same centre and length (`Extent.centre`, `Extent.diagonal`).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, Mask
 
 RANK_TOLERANCE = 1e-12  # of Gram matrices whose modes have size one: below, a motion is free
 
@@ -25,7 +24,7 @@ def rigid_modes(x: F64, centre: F64 | None = None, length: float = 1.0) -> F64:
     return modes
 
 
-def gram(modes: F64, mask: NDArray[np.bool_]) -> F64:
+def gram(modes: F64, mask: Mask) -> F64:
     """(6, 6) the products of the modes over the dofs in `mask` (n_nodes, 3).
 
     Sums over ranks that count each dof once give that of the whole mesh.

@@ -14,13 +14,11 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32, Mask
 from fembench.fem.checks import SpecError
 from fembench.fem.extent import Extent
 
-Mask = NDArray[np.bool_]
 BOUNDARY = "boundary"  # the reserved tag
 FAR = 1e100  # m; squares of such distances do not overflow
 Bound = float | Literal["min", "max"]
@@ -83,9 +81,7 @@ def selected(selection: Selection, x: F64, node_tags: Mapping[str, Mask], extent
     return node_tags.get(selection.tag or BOUNDARY, np.zeros(len(x), dtype=bool))
 
 
-def selected_facets(
-    selection: Selection, x: F64, facet_tags: Mapping[str, NDArray[np.int32]], extent: Extent
-) -> NDArray[np.int32]:
+def selected_facets(selection: Selection, x: F64, facet_tags: Mapping[str, I32], extent: Extent) -> I32:
     """(k, 3|4) the selected facets: those of a tag, or those of the boundary in a plane."""
     facets = facet_tags.get(selection.tag or BOUNDARY, np.zeros((0, 3), dtype=np.int32))
     if selection.plane is None:

@@ -1,14 +1,13 @@
 """Strain and stress of each cell, averaged over its volume, for pictures and exports."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.fem.elements import chunks, gradients, strain_matrix
 from fembench.fem.material import Modulus, stiffness
 
 
-def cell_strain(x: F64, cells: NDArray[np.int32], element: str, u: F64) -> F64:
+def cell_strain(x: F64, cells: I32, element: str, u: F64) -> F64:
     """(n_cells, 6) mean engineering strain of each cell from displacements (n_nodes, 3)."""
     strain = np.empty((len(cells), 6))
     for chunk in chunks(len(cells)):
@@ -20,7 +19,7 @@ def cell_strain(x: F64, cells: NDArray[np.int32], element: str, u: F64) -> F64:
     return strain
 
 
-def cell_stress(x: F64, cells: NDArray[np.int32], element: str, lam: Modulus, mu: Modulus, u: F64) -> F64:
+def cell_stress(x: F64, cells: I32, element: str, lam: Modulus, mu: Modulus, u: F64) -> F64:
     """(n_cells, 6) mean stress of each cell, Pa."""
     return (cell_strain(x, cells, element, u)[:, None] @ stiffness(lam, mu))[:, 0]
 

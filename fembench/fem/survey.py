@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import InputError
 from fembench.fem.boundary import Geometry, fixed_dofs
 from fembench.fem.checks import text
@@ -26,7 +25,7 @@ from fembench.fem.selection import Selection, distances, selected, selected_face
 class Survey:
     """One row for each constraint, force and traction of the problem, in this order."""
 
-    counts: NDArray[np.int64]  # (n_items,) owned nodes, or facets of a traction
+    counts: I64  # (n_items,) owned nodes, or facets of a traction
     distance: F64  # (n_items,) of the nearest node, m; inf for tags
     nearest: F64  # (n_items, 3) that node's coordinates
     restrained_gram: F64  # (6, 6) rigid motions over the prescribed dofs of owned nodes

@@ -12,10 +12,10 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 
 
-def rows_in_space(x: F64, *ends: int) -> NDArray[np.int32]:
+def rows_in_space(x: F64, *ends: int) -> I32:
     """New position (ends[-1],) of each node before the last end; x (n_nodes, 3).
 
     The ranges [0, ends[0]), [ends[0], ends[1]), … are numbered apart.
@@ -49,7 +49,7 @@ def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.i
     return np.lexsort((x[:, c], row, slab))
 
 
-def _equal_parts(t: F64, group: NDArray[np.int32], distance: float) -> NDArray[np.int32]:
+def _equal_parts(t: F64, group: I32, distance: float) -> I32:
     """Cut each group along t into equal parts, `distance` thick; returns the parts."""
     n_parts = round(float(np.ptp(t)) / distance) + 1
     order = np.lexsort((t, group))

@@ -14,8 +14,8 @@ from typing import TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64, I64
-from fembench.model.event_table import Bools, within
+from fembench.base.arrays import F64, I64, Mask
+from fembench.model.event_table import within
 from fembench.model.plan import Segment, SimulationPlan
 
 PERIODS = (1, 2, 3, 4)  # turns
@@ -105,7 +105,7 @@ class _Level:
     receive: F64  # (k, n) Or
     numbers: I64  # (k, n) messages; -1 where there is none
     columns: I64  # (k, n) their places in the node's list of messages
-    swapped: Bools  # (k - 1, n) whether a message is later in that list than the next one
+    swapped: Mask  # (k - 1, n) whether a message is later in that list than the next one
 
     def arrivals(self, ends: F64) -> F64:
         """(k, n) of the first, second, … message at each node; equal ones as in its list."""

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.model.collectives import expand
 from fembench.model.graph import Collective, Compute, Program, Receive, Send, Wait
 
-Bools = npt.NDArray[np.bool_]
 COMPUTE, SEND, RECEIVE, WAIT, COLLECTIVE = range(5)
 KINDS: dict[type, int] = {
     Compute: COMPUTE, Send: SEND, Receive: RECEIVE, Wait: WAIT, Collective: COLLECTIVE
@@ -32,7 +31,7 @@ class EventTable:
     peer: I64  # (n,) rank to which or from which a message goes; number of a collective
     m: I64  # (n,) bytes
     tag: I64  # (n,)
-    blocking: Bools  # (n,)
+    blocking: Mask  # (n,)
     first: I64  # (n_ranks + 1,) the first event of each rank
     collectives: tuple[Collective, ...] = ()
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.base.errors import InputError
-from fembench.model.event_table import Bools, partners
+from fembench.model.event_table import partners
 from fembench.model.machine import Machine
 from fembench.model.message_prices import Messages
 from fembench.model.plan import EAGER, MessageTable
@@ -44,7 +44,7 @@ def message_table(
 ) -> MessageTable:
     """The table of all messages, number[k] of receive k; work (n_nodes,) s until waits."""
     prices = Messages(machine, sends.source, sends.target, sends.m)
-    rendezvous: Bools = prices.each(machine.waits).astype(np.bool_)
+    rendezvous: Mask = prices.each(machine.waits).astype(np.bool_)
     taken = _at(number, receives.waiting, len(latency))
     posted = np.where(rendezvous, _at(number, receives.node, len(latency)), EAGER)
     table = MessageTable(

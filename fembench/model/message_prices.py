@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64, I64
-from fembench.model.event_table import Bools, groups
+from fembench.base.arrays import F64, I64, Mask
+from fembench.model.event_table import groups
 from fembench.model.machine import Machine
 from fembench.records.hlogp import Computed
 from fembench.records.network import PairClass
@@ -58,5 +58,5 @@ def _identity(pair: tuple[PairClass, PairClass]) -> tuple[int, int]:
     return id(pair[0]), id(pair[1])
 
 
-def _flags(values: list[bool]) -> Bools:
+def _flags(values: list[bool]) -> Mask:
     return np.array(values, np.bool_)

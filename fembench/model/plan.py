@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.base.errors import FembenchError
-from fembench.model.event_table import Bools
 
 NEVER_POSTED, EAGER = -1, -2  # in place of a receiver's node
 
@@ -69,7 +68,7 @@ class NodeTable:
     offset: F64  # (n_steps,) of the steps, node after node
     seconds: F64
     step_phase: I64
-    compute: Bools
+    compute: Mask
     message: I64  # (n_waits,) waited for, node after node; -1: one that is never sent
     overhead: F64  # (n_waits,) Or
 

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.model.event_table import COMPUTE, RECEIVE, SEND, WAIT, Bools, EventTable, expanded, running
+from fembench.model.event_table import COMPUTE, RECEIVE, SEND, WAIT, EventTable, expanded, running
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine
 from fembench.model.matching import Ends, matched, message_table
@@ -46,7 +46,7 @@ class _Steps(NamedTuple):
     node: I64
     seconds: F64
     phase: I64
-    compute: Bools
+    compute: Mask
     offset: F64  # seconds since the node's begin
 
 

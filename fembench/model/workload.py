@@ -4,9 +4,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from fembench.base.arrays import Mask
 from fembench.base.errors import InputError
 from fembench.fem.boundary import fixed_dofs
 from fembench.fem.parts import check_whole, whole_mesh
@@ -88,7 +86,7 @@ def of_record(record: Record) -> Workload:
     return Workload(record.case, record.mesh.hash, record.mesh.n_equations, record.partition)
 
 
-def restrained(problem: str, mesh: Mesh) -> npt.NDArray[np.bool_]:
+def restrained(problem: str, mesh: Mesh) -> Mask:
     """(n_nodes, 3) whether each dof is fixed. Raises InputError if the mesh does not fit."""
     spec = load_problem(problem)
     geometry = whole_mesh(spec, mesh)

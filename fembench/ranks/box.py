@@ -8,8 +8,8 @@ the hash of a mesh's content.
 import hashlib
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, Mask
 from fembench.base.errors import InputError
 from fembench.mesh.adjacency import NONE, facet_neighbours
 from fembench.mesh.box import FACES, Box, check_memory
@@ -59,7 +59,7 @@ def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
     )
 
 
-def _on_face(plan: Box, name: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _on_face(plan: Box, name: str, x: F64) -> Mask:
     """(n_nodes,) whether a node lies on face x0 … z1; exact, as coordinates are."""
     axis = "xyz".index(name[0])
     return x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis])

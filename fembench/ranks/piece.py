@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.base.errors import InputError
 from fembench.mesh.facets import boundary_facets, locate_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
@@ -20,21 +21,21 @@ class Piece:
     """One part of a mesh in local node numbers, ascending by global number."""
 
     element: str
-    x: NDArray[np.float64]  # (n_nodes, 3)
-    cells: NDArray[np.int32]  # (n_cells, nodes_per_cell)
-    global_nodes: NDArray[np.int64]  # (n_nodes,)
+    x: F64  # (n_nodes, 3)
+    cells: I32  # (n_cells, nodes_per_cell)
+    global_nodes: I64  # (n_nodes,)
     global_cells: NDArray[np.integer]  # (n_cells,)
-    node_tags: Mapping[str, NDArray[np.bool_]]  # name -> (n_nodes,) mask; facet tags' nodes too
-    facet_tags: Mapping[str, NDArray[np.int32]]  # name -> (n, 3|4) facets of this piece's own cells
-    cell_tags: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # name -> (n_cells,) mask
+    node_tags: Mapping[str, Mask]  # name -> (n_nodes,) mask; facet tags' nodes too
+    facet_tags: Mapping[str, I32]  # name -> (n, 3|4) facets of this piece's own cells
+    cell_tags: Mapping[str, Mask] = field(default_factory=dict)  # name -> (n_cells,) mask
 
 
 @dataclass(frozen=True)
 class TaggedFacets:
     """Facets of the whole mesh under one name, each with the cell that owns it."""
 
-    facets: NDArray[np.int32]  # (n, 3|4) global nodes
-    cell: NDArray[np.int64]  # (n,)
+    facets: I32  # (n, 3|4) global nodes
+    cell: I64  # (n,)
 
 
 def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]:
@@ -53,7 +54,7 @@ def tagged_facets(mesh: Mesh, *, with_boundary: bool) -> dict[str, TaggedFacets]
     return tags
 
 
-def _with_owner(mesh: Mesh, facets: NDArray[np.int32]) -> TaggedFacets:
+def _with_owner(mesh: Mesh, facets: I32) -> TaggedFacets:
     """Facets between two cells belong to the lower one, so that each is loaded once."""
     cell, _ = locate_facets(mesh.cells, mesh.element, facets)
     return TaggedFacets(facets, cell.astype(np.int64))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import I64
+from fembench.base.arrays import I32, I64, Mask
 from fembench.ranks.comm import Comm
 
 
@@ -19,11 +19,9 @@ class Sharing:
     """For each pair (this rank, another rank) the nodes that both hold."""
 
     ranks: tuple[int, ...]  # ascending, without this one
-    nodes: tuple[
-        NDArray[np.int32], ...
-    ]  # [neighbour] positions in the rank's global_nodes, ascending by global number
-    sharers: NDArray[np.int32]  # (n_nodes,) how many ranks hold the node, this one included
-    owned: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest that holds the node
+    nodes: tuple[I32, ...]  # [neighbour] positions in the rank's global_nodes, ascending by global number
+    sharers: I32  # (n_nodes,) how many ranks hold the node, this one included
+    owned: Mask  # (n_nodes,) this rank is the lowest that holds the node
 
 
 def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:

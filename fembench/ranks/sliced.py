@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import I64
+from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.mesh.sliced import BLOCK, BOUNDARY, Sliced, tagged
 from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
@@ -22,7 +22,6 @@ from fembench.ranks.comm import MAX, SUM, Comm
 from fembench.ranks.piece import Piece
 from fembench.ranks.sharing import exchange, find_sharing
 
-I32 = NDArray[np.int32]
 BATCH = BLOCK  # cells or nodes that a rank reads and sends at once: whole blocks
 SPREAD = 4  # entries of a table of nodes for each entry of the cells; beyond, nodes are sorted
 
@@ -47,7 +46,7 @@ class RanksWorld:
     def rows(self, own: np.ndarray) -> np.ndarray:
         return np.concatenate(self.comm.allgather(own))
 
-    def holders(self, numbers: I64) -> tuple[NDArray[np.bool_], I64]:
+    def holders(self, numbers: I64) -> tuple[Mask, I64]:
         sharing = find_sharing(self.comm, numbers)
         return sharing.owned, sharing.sharers.astype(np.int64)
 
@@ -129,7 +128,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
     x, marks = _fetch_nodes(comm, mesh, nodes)
     m = mesh.manifest
     names = (*m.node_tags, *m.facet_tags, BOUNDARY)
-    node_tags: dict[str, NDArray[np.bool_]] = {}
+    node_tags: dict[str, Mask] = {}
     for k, name in enumerate(names):
         mask = (marks[:, k // 63] >> (k % 63) & 1).astype(bool)
         node_tags[name] = mask | node_tags.get(name, False)
@@ -168,7 +167,7 @@ def _numbering(cells: I32) -> tuple[I64, I32]:
     return found + low, cells
 
 
-def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[NDArray[np.float64], I64]:
+def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[F64, I64]:
     """Coordinates (n, 3) and marks (n, words) of these nodes, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)

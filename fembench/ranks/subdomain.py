@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.kernels.backend import kernels
 from fembench.ranks.piece import Piece
 from fembench.ranks.sharing import Sharing
 
 INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
-Reorder = Callable[..., NDArray[np.int32]]  # (x, *ends of ranges) -> new positions
+Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,18 @@ class Subdomain:
     """The cells and nodes of one rank."""
 
     element: str
-    x: NDArray[np.float64]  # (n_nodes, 3)
-    cells: NDArray[np.int32]  # (n_cells, nodes_per_cell), local nodes
+    x: F64  # (n_nodes, 3)
+    cells: I32  # (n_cells, nodes_per_cell), local nodes
     n_interior: int  # nodes [0, n_interior) are on this rank only
     n_active: int  # nodes [n_interior, n_active) are shared; the rest is fully restrained
-    global_nodes: NDArray[np.int64]  # (n_nodes,)
+    global_nodes: I64  # (n_nodes,)
     global_cells: NDArray[np.integer]  # (n_cells,)
-    node_tags: Mapping[str, NDArray[np.bool_]]
-    facet_tags: Mapping[str, NDArray[np.int32]]
-    cell_tags: Mapping[str, NDArray[np.bool_]]
-    owned_nodes: NDArray[np.bool_]  # (n_nodes,) this rank is the lowest sharer
-    sharers: NDArray[np.int32]  # (n_nodes,) ranks that hold the node
-    restrained: NDArray[np.bool_]  # (n_nodes, 3)
+    node_tags: Mapping[str, Mask]
+    facet_tags: Mapping[str, I32]
+    cell_tags: Mapping[str, Mask]
+    owned_nodes: Mask  # (n_nodes,) this rank is the lowest sharer
+    sharers: I32  # (n_nodes,) ranks that hold the node
+    restrained: Mask  # (n_nodes, 3)
 
     @property
     def n_nodes(self) -> int:
@@ -48,7 +49,7 @@ class Subdomain:
         return len(self.cells)
 
     @property
-    def fixed(self) -> NDArray[np.bool_]:
+    def fixed(self) -> Mask:
         """(3 * n_active,) restrained dofs among the active nodes."""
         return self.restrained[: self.n_active].ravel()
 
@@ -61,7 +62,7 @@ class Subdomain:
 def build_subdomain(
     piece: Piece,
     sharing: Sharing,
-    restrained: NDArray[np.bool_],
+    restrained: Mask,
     reorder: Reorder | None = None,
 ) -> tuple[Subdomain, Sharing]:
     """Number the nodes of a piece, which is reordered in place: no rank holds it twice.
@@ -111,9 +112,7 @@ def build_subdomain(
     return sub, _active_sharing(sharing, position, n_active, sub)
 
 
-def _kinds(
-    cells: NDArray[np.int32], shared: NDArray[np.bool_], restrained: NDArray[np.bool_]
-) -> NDArray[np.int8]:
+def _kinds(cells: I32, shared: Mask, restrained: Mask) -> NDArray[np.int8]:
     """(n_nodes,) kind of each node."""
     dropped = restrained.all(axis=1)
     kind = np.full(shared.size, INSIDE, np.int8)
@@ -123,7 +122,7 @@ def _kinds(
     return kind
 
 
-def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int, sub: Subdomain) -> Sharing:
+def _active_sharing(sharing: Sharing, position: I32, n_active: int, sub: Subdomain) -> Sharing:
     ranks, nodes = [], []
     for rank, old in zip(sharing.ranks, sharing.nodes):
         new = position[old]
@@ -134,13 +133,13 @@ def _active_sharing(sharing: Sharing, position: NDArray[np.int32], n_active: int
     return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
 
 
-def _reorder_rows(rows: NDArray, order: NDArray[np.int32]) -> None:
+def _reorder_rows(rows: NDArray, order: I32) -> None:
     """Row k becomes the former row order[k], a column at a time."""
     for column in rows.T:
         column[:] = column[order]
 
 
-def _inverse(order: NDArray) -> NDArray[np.int32]:
+def _inverse(order: NDArray) -> I32:
     inverse = np.empty(order.size, np.int32)
     inverse[order] = np.arange(order.size, dtype=np.int32)
     return inverse

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.config import write_json
 from fembench.base.errors import InputError
 from fembench.records.network import PROVISIONAL, Network, check_network
@@ -79,9 +79,9 @@ class Matrix(NamedTuple):
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    speed: npt.NDArray[np.float64]  # (P, n_names)
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
+    speed: F64  # (P, n_names)
+    low: F64
+    high: F64
 
 
 def speed_of(samples: Sequence[float]) -> tuple[float, float | None, float | None]:

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64, Mask
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.packed import Packed, numbers
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
 
-Counts = npt.NDArray[np.int64]
+Counts = I64
 Rows = Sequence[Sequence[Any] | Packed]
 T = TypeVar("T", bound=npt.NDArray[Any])
 
@@ -75,7 +75,7 @@ class Times:
         return self._table([self._record.setup])[0]
 
     @cached_property
-    def warmups(self) -> npt.NDArray[np.bool_]:
+    def warmups(self) -> Mask:
         """(n_all,) whether a set was a warm-up."""
         return fixed(np.array([s.warmup for s in self._record.sets], bool))
 
@@ -138,7 +138,7 @@ class Times:
         return fixed(np.divide(self.unattributed, self.program, out=nothing, where=self.program > 0))
 
     @cached_property
-    def _iterated(self) -> npt.NDArray[np.bool_]:
+    def _iterated(self) -> Mask:
         """(n_all,) whether a set is timed and has iterations."""
         return fixed(~self.warmups & (self.all_iterations > 0))
 

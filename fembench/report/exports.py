@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.base.tables import csv_cell
@@ -29,12 +29,12 @@ from fembench.report.measures import host_of
 class Fields:
     """Mesh and solution of one run, gathered from all ranks."""
 
-    x: npt.NDArray[np.float64]  # (n_nodes, 3)
-    cells: npt.NDArray[np.int32]  # (n_cells, nodes of the element)
+    x: F64  # (n_nodes, 3)
+    cells: I32  # (n_cells, nodes of the element)
     element: str
-    u: npt.NDArray[np.float64]  # (n_nodes, 3) displacement, metre
-    von_mises: npt.NDArray[np.float64]  # (n_cells,) pascal
-    part: npt.NDArray[np.int32]  # (n_cells,)
+    u: F64  # (n_nodes, 3) displacement, metre
+    von_mises: F64  # (n_cells,) pascal
+    part: I32  # (n_cells,)
 
 
 def fields_path(folder: Path, record_id: str) -> Path:

@@ -21,10 +21,7 @@ that no part of it accounts for.
 from collections.abc import Callable, Iterator
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
@@ -43,7 +40,7 @@ from fembench.timing.tracer import TracerLike
 class ConjugateGradients:
     """One rank's solver: vectors and kernels are made once, then reused by every solve."""
 
-    outside: NDArray[np.int64]
+    outside: I64
 
     def __init__(
         self,

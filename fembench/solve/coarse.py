@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I32
 from fembench.fem.material import Modulus
 from fembench.fem.materials import part_of
 from fembench.fem.rigid import rigid_modes
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
-I32 = NDArray[np.int32]
 CELLS_AT_ONCE = 4096
 
 

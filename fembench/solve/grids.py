@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I32, I64
 from fembench.kernels.backend import kernels
 from fembench.ranks.sharing import Sharing, find_sharing
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
 
-I32 = NDArray[np.int32]
 
 CORNERS = np.array([[i, j, k] for k in (0, 1) for j in (0, 1) for i in (0, 1)])  # of a grid cell
 KINDS = 8  # of nodes, in materials of different stiffness

@@ -11,9 +11,8 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.base.errors import BreakdownError
 from fembench.methods.work import Work
 from fembench.ranks.interface import Interface
@@ -55,7 +54,7 @@ class StoppingCriterion:
         return self.fixed or self.max_iterations
 
 
-def _nothing() -> NDArray[np.int64]:
+def _nothing() -> I64:
     return np.zeros(len(NAMES), np.int64)
 
 
@@ -68,7 +67,7 @@ class CGResult:
     residuals: tuple[float, ...]  # |r_k| by recurrence, k = 0 … iterations
     target: float
     converged: bool
-    outside: NDArray[np.int64] = field(default_factory=_nothing)  # (n_phases,) spans before the iterations
+    outside: I64 = field(default_factory=_nothing)  # (n_phases,) spans before the iterations
 
 
 class Solver(Protocol):
@@ -91,7 +90,7 @@ class Recurrence(Protocol):
     """One variant of the conjugate-gradient iteration."""
 
     x: F64
-    outside: NDArray[np.int64]  # (n_phases,) spans that belong to no iteration
+    outside: I64  # (n_phases,) spans that belong to no iteration
 
     def iterations(self, f: F64) -> Iterator[float]:
         """Yield <r, r> for x = 0, then after each iteration, until it is 0. Collective."""

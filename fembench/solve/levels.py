@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
 from fembench.methods.work import NO_WORK, Work
@@ -20,8 +19,6 @@ from fembench.solve.operators import Bind, bind_arrays, diagonal_of
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import Stamps
 
-I32 = NDArray[np.int32]
-Mask = NDArray[np.bool_]
 SymArrays = tuple[I64, I32, I32, F64]  # indptr, rows, columns, values of storage sym
 
 RATIO = 10.0  # largest over smallest eigenvalue that the smoother damps

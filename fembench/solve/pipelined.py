@@ -25,9 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import variant_of
 from fembench.methods.work import NO_WORK, Work
@@ -47,7 +46,7 @@ class PipelinedCG:
     `replace`: iterations between two residual replacements, 0 for none.
     """
 
-    outside: NDArray[np.int64]
+    outside: I64
 
     def __init__(
         self,

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
@@ -30,7 +27,7 @@ from fembench.timing.tracer import TracerLike
 class SingleReductionCG:
     """Chronopoulos and Gear: <r, r>, <r, u> and <w, u> share one all-reduce."""
 
-    outside: NDArray[np.int64]
+    outside: I64
 
     def __init__(
         self,

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, I64
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
@@ -49,7 +48,7 @@ def largest_eigenvalue(
     return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1]) if alphas else 1.0
 
 
-def hashed(numbers: NDArray[np.int64]) -> F64:
+def hashed(numbers: I64) -> F64:
     """(3 n,) noise in [-1, 1) by a node's number: alike on all sharers and parts.
 
     The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).

@@ -14,9 +14,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, Mask
 from fembench.stats.student import FEWEST, ratio_unpaired, student_factor
 from fembench.stats.summary import LEVEL, Interval, Samples, median, median_interval
 
@@ -144,7 +143,7 @@ def moments(equal: F64, weighted: F64, ideal: F64) -> Moments:
     return Moments(saved, room, v_e + v_w, v_e + v_i, v_e, min(lengths) - 1)
 
 
-def fieller(m: Moments, level: float = LEVEL) -> tuple[F64, F64, npt.NDArray[np.bool_]]:
+def fieller(m: Moments, level: float = LEVEL) -> tuple[F64, F64, Mask]:
     """(low, high, bounded) of the ratio saved / room; no ends if not bounded."""
     t2 = student_factor(m.df, level) ** 2
     a = m.room**2 - t2 * m.var_room

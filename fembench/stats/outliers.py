@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fembench.base.arrays import F64
+from fembench.base.arrays import F64, Mask
 from fembench.stats.student import student_factor
 from fembench.stats.summary import LEVEL
 
@@ -42,7 +42,7 @@ class Ratios(NamedTuple):
     ratio: F64
     low: F64
     high: F64
-    slow: npt.NDArray[np.bool_]
+    slow: Mask
 
 
 def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> Ratios:

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Samples = Sequence[float] | npt.NDArray[np.float64]
+from fembench.base.arrays import F64
+
+Samples = Sequence[float] | F64
 LEVEL = 0.95
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import I64
 from fembench.base.errors import InputError
 from fembench.timing.tracer import TracerLike, compiled, make_tracer
 
@@ -100,7 +100,7 @@ def calibrate(pause: float = PAUSE) -> Rate:
     return rate_between(before, pair())
 
 
-def differences(clock: Clock, n: int = 2000) -> npt.NDArray[np.int64]:
+def differences(clock: Clock, n: int = 2000) -> I64:
     """(n,) ticks between consecutive readings, in a C loop if compiled, else from Python."""
     if compiled is not None and clock.name in compiled.CODES:
         return np.asarray(compiled.back_to_back(clock.name, n))
@@ -117,7 +117,7 @@ def quantum_ns(clock: Clock) -> float:
     return smallest_usual_step(differences(clock)) / clock.ticks_per_second * 1e9
 
 
-def smallest_usual_step(ticks: npt.NDArray[np.int64]) -> float:
+def smallest_usual_step(ticks: I64) -> float:
     """The smallest number that is a tenth of the positive ones, else the smallest of them."""
     values, times = np.unique(ticks[ticks > 0], return_counts=True)
     if not len(values):

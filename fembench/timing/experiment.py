@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fembench.base.arrays import I64
 from fembench.timing import clocks
 from fembench.timing.tracer import compiled, make_tracer
 
@@ -107,7 +107,7 @@ def _span(ticks_per_second: float) -> Callable[[], None]:
     return span
 
 
-def _calls_by_system_clock(call: Callable[[], object], n: int) -> npt.NDArray[np.int64]:
+def _calls_by_system_clock(call: Callable[[], object], n: int) -> I64:
     """(n,) nanoseconds between two readings of `perf_counter_ns` around each `call()`."""
     read = time.perf_counter_ns
     out = [0] * n
@@ -118,6 +118,6 @@ def _calls_by_system_clock(call: Callable[[], object], n: int) -> npt.NDArray[np
     return np.array(out, dtype=np.int64)
 
 
-def _cost(timer: str, language: str, ticks: npt.NDArray[np.int64]) -> TimerCost:
+def _cost(timer: str, language: str, ticks: I64) -> TimerCost:
     statistics = (ticks.min(), ticks.max(), ticks.mean(), np.median(ticks))
     return TimerCost(timer, language, *(float(s) for s in statistics))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.network import class_of, value_at
 from fembench.records.profile import Profile
@@ -45,7 +46,7 @@ def communication_seconds(
     wire: Wire,
     iterations: int,
     own: npt.ArrayLike = 0.0,
-) -> npt.NDArray[np.float64]:
+) -> F64:
     """(P,) C_p from each rank's neighbours and the bytes of a message to each.
 
     `own` (P,) or one number: seconds per byte for packing and sending.

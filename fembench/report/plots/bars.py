@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base import units
+from fembench.base.arrays import F64
 from fembench.records import phases as ph
 from fembench.report import measures
 from fembench.report.measures import CG, by_name, mean_times, over_runs
@@ -122,7 +123,7 @@ def _firsts(ranks: int) -> range:
     return range(0, ranks, -(-ranks // BARS))
 
 
-def _means(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _means(values: npt.ArrayLike) -> F64:
     """The mean over the ranks of each bar, of one value per rank."""
     firsts = _firsts(np.size(values))
     counts = np.diff([*firsts, np.size(values)])

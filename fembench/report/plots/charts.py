@@ -101,7 +101,7 @@ class Series(NamedTuple):
     """Points with error bars; nan if missing."""
 
     x: Sequence[int]
-    ends: npt.NDArray[np.float64]  # (3, n) values with the lower and the upper ends of their bars
+    ends: F64  # (3, n) values with the lower and the upper ends of their bars
     look: Mapping[str, Any]  # of the line, its markers and its label
 
 

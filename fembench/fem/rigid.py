@@ -42,7 +42,7 @@ def orthonormal(modes: F64, total_gram: F64 | None = None) -> F64:
     return modes @ np.linalg.inv(np.linalg.cholesky(G)).T
 
 
-def restrained_motions(total_gram: F64, relative: float = RANK_TOLERANCE) -> int:
+def restrained_motions(total_gram: F64) -> int:
     """How many of the six motions a set of restrained dofs holds, from its Gram matrix."""
     values = np.linalg.eigvalsh(total_gram)
-    return int(np.count_nonzero(values > relative * max(values[-1], np.finfo(float).tiny)))
+    return int(np.count_nonzero(values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)))

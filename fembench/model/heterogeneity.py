@@ -59,8 +59,8 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
-    least = float(np.exp(np.log(processor).mean(axis=1)).min())
-    now, calibrated = (np.exp(np.log(t).mean(axis=1)) / least for t in (seconds, processor))
+    calibrated = from_kernels(processor)
+    now = calibrated * np.exp(np.log(seconds / processor).mean(axis=1))
     loads = {one.rank: one for one in profile.network.loads}
     try:
         product = from_product(profile).tolist()

@@ -117,9 +117,9 @@ def spread(look: Look) -> tuple[float, float, float, float]:
     return max(t), min(t), fmean(t), pstdev(t)
 
 
-def moves_text(look: Look, most: int = 4) -> str:
+def moves_text(look: Look) -> str:
     """'3: 0 → 2, 1: 0 → 3'"""
-    return few([f"{m.block}: {m.source} → {m.target}" for m in look.moves], most)
+    return few([f"{m.block}: {m.source} → {m.target}" for m in look.moves], 4)
 
 
 def _state(look: Look) -> str:

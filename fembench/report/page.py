@@ -78,35 +78,28 @@ class Section:
     tables: list[Table]
 
 
-def build(
-    folder: Path | str,
-    out: Path | str | None = None,
-    *,
-    base: int = 0,
-    peers: Path | None = None,
-    against: Against | None = None,
-) -> Path:
+def build(folder: Path | str, out: Path | str | None = None, *, against: Against | None = None) -> Path:
     """Write the report of the campaign in `folder` to `out` (default: its report/).
 
-    `base`: ranks of the run to which speedups refer; 0: the fewest. `peers`: a
-    comparison stored elsewhere. `against`: another campaign, whose headline is
-    shown next to this one's. Raises InputError if there is nothing to report, or
-    `out` contains something else.
+    Raises InputError if there is nothing to report, or `out` contains something else.
     """
-    campaign = read_campaign(Path(folder), peers)
-    target = Path(out) if out else Path(folder) / "report"
-    return write(campaign, tables_of(campaign, base, against), target, base)
+    campaign = read_campaign(Path(folder))
+    return write(campaign, tables_of(campaign, against=against), Path(out or Path(folder) / "report"))
 
 
 def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None = None) -> list[Table]:
-    """Every table of the campaign that has rows; arguments as of `build`."""
+    """Every table of the campaign that has rows.
+
+    base: ranks of the run to which speedups refer; 0: the fewest
+    against: another campaign, whose headline is shown next to this one's
+    """
     return every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
 
 
 def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base: int = 0) -> Path:
     """Draw the plots and write everything to `target`; return its index.html.
 
-    tables: of the campaign; base: as of `build`. Raises InputError if `target` contains something else.
+    tables: of the campaign; base: as of `tables_of`. Raises InputError if `target` has something else.
     """
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, base)

@@ -65,6 +65,13 @@ class LevelMatrix:
         return diagonal_of(self.arrays)
 
 
+def outside(tracer: Stamps, communicate: Callable[[], object]) -> None:
+    """Communicate in a span of its own, not in that of the preconditioner."""
+    tracer.end(PRECOND)
+    communicate()
+    tracer.begin(PRECOND)
+
+
 class Level:
     """One level: vectors, smoother and neighbour sums, bound to each other."""
 
@@ -107,20 +114,15 @@ class Level:
 
     def sum_residual(self) -> None:
         """Sum r over the sharers of each value. Collective over neighbours."""
-        self._outside(self._sum_r.start)
-        self._outside(self._sum_r.finish)
+        outside(self._tracer, self._sum_r.start)
+        outside(self._tracer, self._sum_r.finish)
 
     def _multiply(self) -> None:
         """q = A d, summed."""
         self._product.interface()
-        self._outside(self._sum_q.start)
+        outside(self._tracer, self._sum_q.start)
         self._product.interior()
-        self._outside(self._sum_q.finish)
-
-    def _outside(self, communicate: Callable[[], object]) -> None:
-        self._tracer.end(PRECOND)
-        communicate()
-        self._tracer.begin(PRECOND)
+        outside(self._tracer, self._sum_q.finish)
 
     def _largest(self, start: F64, inverse: F64) -> float:
         """The largest eigenvalue of D^-1 A."""

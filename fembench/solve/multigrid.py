@@ -35,10 +35,10 @@ from fembench.methods.work import NO_WORK
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing
-from fembench.records.phases import ALLREDUCE, PRECOND
+from fembench.records.phases import ALLREDUCE
 from fembench.solve.coarse import pseudo_inverse
 from fembench.solve.grids import KINDS, BackgroundGrid
-from fembench.solve.levels import Cycle, Level, LevelMatrix, SymArrays, build_cycle
+from fembench.solve.levels import Cycle, Level, LevelMatrix, SymArrays, build_cycle, outside
 from fembench.solve.operators import Bind, symmetric
 from fembench.timing.tracer import NullTracer, Stamps, Traffic, chain
 
@@ -93,19 +93,14 @@ class OnOneRank:
     def __call__(self) -> None:
         """The correction from the residual. Collective."""
         self._own[self._dofs] = self._residual
-        self._outside(self._gather)
+        outside(self._tracer, self._gather)
         if self._cycle is not None:
             top = self._cycle.levels[0]
             top.r[:] = self._sum
             self._cycle.run()
             self._sum[:] = top.z
-        self._outside(self._scatter)
+        outside(self._tracer, self._scatter)
         self._correction[:] = self._sum[self._dofs]
-
-    def _outside(self, communicate: Callable[[], object]) -> None:
-        self._tracer.end(PRECOND)
-        communicate()
-        self._tracer.begin(PRECOND)
 
 
 def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:

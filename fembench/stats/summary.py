@@ -75,12 +75,12 @@ def order_statistics(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, covered
 
 
-def precision(samples: Samples, level: float = LEVEL) -> float:
+def precision(samples: Samples) -> float:
     """How far the interval of the median reaches from it, relative; inf without one.
 
     0.02: both ends of `median_interval` lie within 2 % of the median.
     """
-    middle, ends = median(samples), median_interval(samples, level)
+    middle, ends = median(samples), median_interval(samples)
     if ends is None or not middle > 0:
         return math.inf
     return max(ends.high - middle, middle - ends.low) / middle

@@ -142,14 +142,14 @@ def read_ns(clock: Clock) -> float:
     return _cost(work)
 
 
-def span_ns(tracer: TracerLike, phase: int = 0) -> float:
+def span_ns(tracer: TracerLike) -> float:
     """Median cost of a recorded span from Python, less the empty loop. Resets the tracer."""
     begin, end = tracer.begin, tracer.end
 
     def work() -> None:
         for _ in itertools.repeat(None, SPANS):
-            begin(phase)
-            end(phase)
+            begin(0)
+            end(0)
 
     recording, tracer.recording = tracer.recording, True
     cost = _cost(work, before=tracer.reset)

@@ -1,4 +1,4 @@
-"""Meshes m1 to m3 on 1 to 8 ranks, with both partitioners; m1 dense, too (Ferreira 2006, section 2.9)."""
+"""Meshes m1 to m3 on up to 8 ranks, with both partitioners; m1 dense, too (Ferreira 2006, section 2.9)."""
 
 import json
 
@@ -10,7 +10,7 @@ EXPECTED = {
     "m2": ([936, 3960, 2592], 328, -1.945452699e-07),
     "m3": ([1960, 9126, 5460], 428, -2.264046862e-07),
 }
-RANKS = {"m1": (1, 2, 3, 4, 5, 6, 7, 8), "m2": (1, 5), "m3": (1, 3)}  # the larger, the fewer
+RANKS = {"m1": (1, 2, 3, 4, 6, 8), "m2": (1, 5), "m3": (1, 3)}  # the larger, the fewer
 pytestmark = pytest.mark.slow
 
 

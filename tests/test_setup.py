@@ -138,10 +138,13 @@ def test_a_folder_that_is_no_environment_is_left_alone(clone, tmp_path):
     assert (tmp_path / "mine" / "letter").read_text() == "dear"
 
 
+TOOLS = "bash dirname readlink realpath find grep sed tail mkdir rm flock stat"
+
+
 def path_with(folder, **programs):
     """A PATH with the tools that the script needs, and with `programs` (name -> shell text)."""
     folder.mkdir()
-    for tool in "bash dirname readlink realpath find grep sed tail mkdir rm flock stat".split():
+    for tool in TOOLS.split():
         (folder / tool).symlink_to(shutil.which(tool))
     for name, text in programs.items():
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")

@@ -4,7 +4,7 @@
 
 The peak is that of the whole run (VmHWM): libraries, mesh, assembly, solve, verification. With --slices the
 mesh is written into a folder and read by all ranks: the most that a rank allocates (by tracemalloc) until it
-has its part, and in all of the set-up, relative to the bytes of all nodes and cells.
+has its part, and at any time of the set-up, relative to the bytes of all nodes and cells.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def print_shares(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(found, indent=1))
         return
-    heads = ["ranks", "until it has its part", "in all of the set-up"]
+    heads = ["ranks", "until it has its part", "at any time of the set-up"]
     rows = [[f["ranks"], f"{f['part']:.1%}", f"{f['setup']:.1%}"] for f in found]
     print(f"{options.mesh}, largest rank, relative to the bytes of nodes and cells\n{table(heads, rows)}")
 

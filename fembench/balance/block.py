@@ -75,10 +75,11 @@ def make_block(plan: BlockPlan, operator: Operator) -> Block:
     sub, sharing = plan.sub, plan.sharing
     n = 3 * sub.n_active
     arrays = {f"A{k}": array for k, array in enumerate(operator.arrays)}
-    arrays["cells"], arrays["global_nodes"] = sub.cells, sub.global_nodes
+    arrays["cells"], arrays["global_nodes"] = sub.cells, sub.global_nodes.astype(np.int64, copy=False)
     if not any(array is sub.x for array in operator.arrays):
         arrays["coordinates"] = sub.x
-    arrays["weights"] = np.repeat(1.0 / sharing.sharers[sub.n_interior : sub.n_active], 3)
+    sharers = sharing.sharers[sub.n_interior : sub.n_active].astype(np.float64)
+    arrays["weights"] = np.repeat(1.0 / sharers, 3)
     arrays["ends"] = np.cumsum([0, *(nodes.size for nodes in sharing.nodes)]).astype(np.int64)
     arrays["shared"] = np.concatenate([*sharing.nodes, np.zeros(0, np.int32)]).astype(np.int32)
     arrays |= {name: np.zeros(n) for name in STATE}

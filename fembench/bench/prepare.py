@@ -25,7 +25,6 @@ from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.adjacency import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
-from fembench.mesh.quality import lowest_quality
 from fembench.mesh.sliced import Sliced, is_sliced
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
@@ -163,7 +162,7 @@ def _prepare_piece(
         extent = _extent(comm, piece.x)
         restrained = fixed_dofs(spec, piece, extent)
         sub, active = build_subdomain(piece, sharing, restrained, rows_in_space)
-        del piece
+        del piece, sharing
         blocking = case.method.exchange == "blocking"
         interface = Interface(comm, active, sub.n_interior, sub.n_active, blocking=blocking)
     with span(tracer, VERIFY):
@@ -208,7 +207,7 @@ def _extent(comm: Comm, x: F64) -> Extent:
 
 def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
     """Counts from the parts. Collective."""
-    worst, lowest = np.empty(1), np.array([lowest_quality(sub.x, sub.cells, sub.element)])
+    worst, lowest = np.empty(1), np.array([kernels.lowest_quality(sub.x, sub.cells)])
     comm.Allreduce(lowest, worst, MIN)
     owned = sub.owned_nodes
     local = np.array([owned.sum(), sub.n_cells, sub.n_free_owned, sub.restrained[owned].sum()], np.int64)

@@ -120,7 +120,7 @@ def _free(sub: Subdomain, v: F64) -> F64:
 
 def _seeded(sub: Subdomain, projection: int) -> F64:
     """A flat vector that is the same on every sharer, zero at restrained dofs."""
-    dofs = (3 * sub.global_nodes[: sub.n_active, None] + np.arange(3)).ravel()
+    dofs = _dofs(sub.global_nodes[: sub.n_active])
     return np.where(sub.fixed, 0.0, weights(dofs, projection))
 
 
@@ -214,9 +214,14 @@ def weights(dofs: I64, projection: int) -> F64:
     return (z.astype(np.float64) / 2.0**63 - 1.0) * np.sqrt(3.0)
 
 
-def fingerprint(comm: Comm, global_nodes: I64, u: F64) -> tuple[float, ...]:
+def _dofs(nodes: NDArray[np.integer]) -> I64:
+    """(3 n,) the dofs of nodes (n,), numbered globally."""
+    return (np.int64(3) * nodes[:, None] + np.arange(3)).ravel()
+
+
+def fingerprint(comm: Comm, global_nodes: NDArray[np.integer], u: F64) -> tuple[float, ...]:
     """Projections of u (n, 3) at the nodes that this rank owns. Collective."""
-    dofs = (3 * global_nodes[:, None] + np.arange(3)).ravel()
+    dofs = _dofs(global_nodes)
     values = u.ravel()
     local = np.zeros(N_PROJECTIONS)
     for start in range(0, dofs.size, _CHUNK):

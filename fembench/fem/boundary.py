@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, Mask
+from fembench.base.errors import InputError
 from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add, shape_integral
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
@@ -21,6 +22,7 @@ from fembench.fem.materials import cells_by_material, lame
 from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
 from fembench.fem.residual import internal_force
 from fembench.fem.selection import selected, selected_facets
+from fembench.kernels.backend import kernels
 
 Facets = I32
 
@@ -76,9 +78,11 @@ def _constrained(
 
 def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F64:
     """f (n_nodes, 3) in N: this rank's part of the nodal, surface and body loads."""
+    masks = (selected(load.on, geometry.x, geometry.node_tags, extent) for load in spec.forces)
+    loaded = [np.flatnonzero(mask & geometry.owned_nodes) for mask in masks]  # few nodes
     f = np.zeros_like(geometry.x)
-    for load in spec.forces:
-        f[selected(load.on, geometry.x, geometry.node_tags, extent) & geometry.owned_nodes] += load.force
+    for load, nodes in zip(spec.forces, loaded):
+        f[nodes] += load.force
     for pull in spec.tractions:
         facets = selected_facets(pull.on, geometry.x, geometry.facet_tags, extent)
         if len(facets):
@@ -94,12 +98,17 @@ def local_load(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F64:
 
 def _add_weight(f: F64, geometry: Geometry, cells: Facets, density: Field) -> None:
     """Add to f (n_nodes, 3) in N a constant body force in these cells, by volumes."""
-    volumes = np.zeros((len(f), 1))
+    constant = density(geometry.x[:1])[0].copy()
+    if geometry.element == "tet4":
+        bad = kernels.add_weights(geometry.x, cells, constant, f)
+        if bad:
+            raise InputError(f"{bad} of {len(cells)} tet4 cells are inverted or degenerate (det J <= 0)")
+        return
     for chunk in chunks(len(cells)):
         nodes = cells[chunk]
-        scatter_add(volumes, nodes, shape_integral(geometry.x[nodes], geometry.element)[:, :, None])
-    for component, constant in zip(f.T, density(geometry.x[:1])[0]):
-        component += constant * volumes[:, 0]
+        volumes = shape_integral(geometry.x[nodes], geometry.element)
+        for k in np.flatnonzero(constant):
+            scatter_add(f[:, k : k + 1], nodes, constant[k] * volumes[:, :, None])
 
 
 def _add_body_load(f: F64, geometry: Geometry, cells: Facets, density: Field) -> None:
@@ -111,12 +120,13 @@ def _add_body_load(f: F64, geometry: Geometry, cells: Facets, density: Field) ->
 
 def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F64:
     """f - A u_D (n_nodes, 3) in N, zero on prescribed dofs: the rank's reduced load."""
+    held = list(_constrained(spec, geometry, extent))  # few nodes
     f = local_load(spec, geometry, extent)
-    values = prescribed(spec, geometry, extent)
-    if values.any():
-        moduli = lame(spec, geometry)
+    if any(u[:, components].any() for _, components, u in held):
+        moduli, values = lame(spec, geometry), prescribed(spec, geometry, extent)
         f -= internal_force(geometry.x, geometry.cells, geometry.element, *moduli, values)
-    f[fixed_dofs(spec, geometry, extent)] = 0.0
+    for nodes, components, _ in held:
+        f[nodes[:, None], components] = 0.0
     return f
 
 

@@ -9,6 +9,7 @@ its own memory; callers of the others with many cells go through `chunks`.
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
@@ -17,6 +18,7 @@ from fembench.fem.materials import part_of
 from fembench.fem.shapes import FACETS, QuadratureRule, ReferenceElement, element_named
 
 CHUNK = 1024  # cells: their intermediate arrays stay in cache
+FAR = 4  # of a table of nodes: entries for each number that is summed; beyond, nodes are sorted
 # Voigt row, displacement component, derivative direction of every entry of B
 _STRAIN = (
     (0, 0, 0),
@@ -41,9 +43,12 @@ def scatter_add(target: F64, nodes: I32, terms: F64) -> None:
     if not nodes.size:
         return
     first, last = int(nodes.min()), int(nodes.max()) + 1
-    index = (nodes.T - first).ravel()
+    held: slice | NDArray[np.integer] = slice(first, last)
+    index: NDArray[np.integer] = (nodes.T - first).ravel()
+    if last - first > FAR * nodes.size:
+        held, index = np.unique(nodes.T.ravel(), return_inverse=True)
     for i in range(target.shape[1]):
-        target[first:last, i] += np.bincount(index, terms[:, :, i].T.ravel(), minlength=last - first)
+        target[held, i] += np.bincount(index, terms[:, :, i].T.ravel())
 
 
 def gradients(x_cells: F64, element: str) -> tuple[F64, F64]:

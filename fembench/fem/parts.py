@@ -57,7 +57,7 @@ def check_parts(
     extent: Extent,
     part_of_cell: NDArray[np.integer],
     world: World | None = None,
-    numbers: I64 | None = None,
+    numbers: NDArray[np.integer] | None = None,
 ) -> None:
     """Raise InputError if a part of the body can move though the body as a whole is held.
 
@@ -94,11 +94,12 @@ def _parts(
     part_of_cell: NDArray[np.integer],
     n_parts: int,
     world: World,
-    numbers: I64,
+    numbers: NDArray[np.integer],
 ) -> BodyParts:
     own = np.unique(part_of_cell[:, None].astype(np.int64) * len(body.x) + body.cells)
     part, node = np.divmod(own, len(body.x))
-    first, holders = world.holders(part * (int(world.max(numbers[-1:])[0]) + 1) + numbers[node])
+    numbers = numbers.astype(np.int64)
+    first, holders = world.holders(n_parts * numbers[node] + part)
     x = body.x[node]
     count = world.sum(np.bincount(part[first], minlength=n_parts))
     moments = [np.bincount(part[first], x[first, k], n_parts) for k in range(3)]

@@ -87,8 +87,8 @@ def selected_facets(selection: Selection, x: F64, facet_tags: Mapping[str, I32],
     if selection.plane is None:
         return facets
     axis, value = plane_of(selection, extent)
-    on_plane = np.abs(x[:, axis] - value) <= extent.tolerance
-    return facets[on_plane[facets].all(axis=1)]
+    on_plane = np.abs(x[facets, axis] - value) <= extent.tolerance
+    return facets[on_plane.all(axis=1)]
 
 
 def _parsed(plane: str) -> tuple[int, Bound]:

@@ -73,9 +73,13 @@ cdef extern from "kernels.h" nogil:
     int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
                    const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                    int64_t *n_bytes)
+    int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t n_active)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
-    int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
+    void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes,
+                       int32_t *room)
+    int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, const double *density, double *f)
+    double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells)
     ctypedef struct fb_lame:
         const double *lam
         const double *mu
@@ -707,7 +711,12 @@ def pattern(cells, Py_ssize_t n_interior, Py_ssize_t n_active, bint upper, where
 
 def count_blocks(cells, Py_ssize_t n_active):
     """Number of 3x3 blocks of the full pattern."""
-    return int(pattern(cells, n_active, n_active, False)[0][n_active])
+    cdef int32_t highest = -1
+    cdef const int32_t *c = cells_of(cells, -1, &highest)
+    cdef int64_t pairs = fb_count_pairs(cells.shape[0], cells.shape[1], c, highest + 1, n_active)
+    if pairs < 0:
+        raise MemoryError("count_blocks: no memory")
+    return n_active + 2 * pairs
 
 
 def reorder(cells, Py_ssize_t n_interior, Py_ssize_t n_active):
@@ -722,13 +731,30 @@ def reorder(cells, Py_ssize_t n_interior, Py_ssize_t n_active):
     return position
 
 
-def cell_order(cells):
-    """Order (n_cells,) int32 of the cells by their lowest node: with it assembly goes through memory in order."""
-    order = np.empty(cells.shape[0], np.int32)
-    if fb_cell_order(cells.shape[0], cells.shape[1], cells_of(cells, -1), int(cells.max(initial=-1)) + 1,
-                     <int32_t *>ints(order, "order")):
-        raise MemoryError("cell_order: no memory")
-    return order
+def sort_cells(cells, numbers):
+    """Sort cells and their numbers (n_cells,), int32 or int64, in place: by lowest node, equal ones by number.
+
+    Assembly then goes through memory in order."""
+    cdef int32_t highest = -1
+    cells_of(cells, -1, &highest)
+    cdef int wide = numbers.itemsize == 8
+    cdef void *named = address(numbers, "numbers", "lq" if wide else "il", 8 if wide else 4, cells.shape[0], True)
+    room = np.empty((2, highest + 2), np.int32)
+    fb_sort_cells(cells.shape[0], cells.shape[1], <int32_t *>address(cells, "cells", "il", 4, -1, True), wide, named,
+                  highest + 1, <int32_t *>ints(room, "room"))
+
+
+def add_weights(x, cells, density, f):
+    """Add to f (n_nodes, 3) a constant force per volume, density (3,), in tetrahedra; how many are flat or inverted."""
+    if cells.shape[1] != 4:
+        raise ValueError("cells: expected tetrahedra")
+    return fb_add_weights(cells.shape[0], doubles_read(x, "x"), cells_of(cells, x.shape[0]),
+                          doubles_read(density, "density", 3), doubles(f, "f", x.size))
+
+
+def lowest_quality(x, cells):
+    """The mean ratio of the worst cell: 1 if all are regular, 0 if one is flat or inverted, inf if there are none."""
+    return fb_lowest_quality(cells.shape[0], cells.shape[1], doubles_read(x, "x"), cells_of(cells, x.shape[0]))
 
 
 def stiffness(x, cells, lam, mu):

@@ -118,11 +118,16 @@ int fb_rows_fit(int64_t n_rows, int64_t shortest, int64_t n_entries, const int64
 int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_t n_interior, int32_t n_active, int upper,
                const int64_t *start, const int32_t *at, int64_t *indptr, int32_t *rows, int32_t **columns,
                int64_t *n_bytes);
+int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t n_active);
 
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
            int32_t *position);
-int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order);
+void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes, int32_t *room);
+
+/* cells.c */
+int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, const double *density, double *f);
+double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells);
 
 /* The Lamé parameters of cell c: lam[c * step], mu[c * step]; step 0 if all cells have the same, else 1. */
 typedef struct {

@@ -38,26 +38,17 @@ def _mean_distance(extent: F64, n: int) -> float:
     return high
 
 
-def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> NDArray[np.intp]:
-    """Order of nodes by slab, row and place along the row."""
-    n = len(x)
-    if n == 0:
-        return np.zeros(0, np.intp)
+def _along_rows(x: F64, axes: NDArray[np.intp], distance: float) -> I32:
+    """Order of nodes by slab, row and place along the row. Slab by slab, in a cache."""
+    if not len(x):
+        return np.zeros(0, np.int32)
     a, b, c = axes
-    slab = _equal_parts(x[:, a], np.zeros(n, np.int32), distance)
-    row = _equal_parts(x[:, b], slab, distance)
-    return np.lexsort((x[:, c], row, slab))
-
-
-def _equal_parts(t: F64, group: I32, distance: float) -> I32:
-    """Cut each group along t into equal parts, `distance` thick; returns the parts."""
-    n_parts = round(float(np.ptp(t)) / distance) + 1
-    order = np.lexsort((t, group))
-    size = np.bincount(group)
-    first = np.cumsum(size) - size
-    part, place, sorted_group = np.empty(len(t), np.int32), np.arange(len(t)), group[order]
-    place -= first[sorted_group]
-    place *= n_parts
-    place //= size[sorted_group]
-    part[order] = place
-    return part
+    n_slabs, n_rows = (round(float(np.ptp(x[:, axis])) / distance) + 1 for axis in (a, b))
+    order = np.argsort(x[:, a], kind="stable").astype(np.int32)
+    ends = -(-np.arange(n_slabs + 1) * len(x) // n_slabs)
+    for low, high in itertools.pairwise(ends):
+        nodes = np.sort(order[low:high])
+        row = np.empty(len(nodes), np.int32)
+        row[np.argsort(x[nodes, b], kind="stable")] = np.arange(len(nodes)) * n_rows // len(nodes)
+        order[low:high] = nodes[np.lexsort((x[nodes, c], row))]
+    return order

@@ -2,6 +2,7 @@
  *
  * The graph is a full pattern; only nodes in [low, high) count. Each connected piece is numbered in turn. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels.h"
 
@@ -121,27 +122,80 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
     return status;
 }
 
-/* Order of cells by their lowest node, equal ones as they are: a counting sort. */
-int fb_cell_order(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t *order)
+typedef struct {
+    int npc, wide;
+    int32_t *cells;
+    void *numbers; /* int64_t if wide, else int32_t */
+} cell_list;
+
+static int32_t lowest_node(const cell_list *l, int64_t c)
 {
-    int32_t *lowest = malloc(((size_t)n_cells + 1) * sizeof *lowest);
-    int32_t *next = calloc((size_t)n_nodes + 2, sizeof *next);
-    int status = lowest && next ? 0 : -1;
-    if (!status) {
-        for (int64_t c = 0; c < n_cells; c++) {
-            const int32_t *nodes = cells + npc * c;
-            int32_t least = nodes[0];
-            for (int a = 1; a < npc; a++)
-                least = nodes[a] < least ? nodes[a] : least;
-            lowest[c] = least;
-            next[least + 1]++;
-        }
-        for (int32_t i = 0; i < n_nodes; i++)
-            next[i + 1] += next[i];
-        for (int64_t c = 0; c < n_cells; c++)
-            order[next[lowest[c]]++] = (int32_t)c;
+    const int32_t *nodes = l->cells + l->npc * c;
+    int32_t least = nodes[0];
+    for (int a = 1; a < l->npc; a++)
+        least = nodes[a] < least ? nodes[a] : least;
+    return least;
+}
+
+static int64_t number_of(const cell_list *l, int64_t c)
+{
+    return l->wide ? ((int64_t *)l->numbers)[c] : ((int32_t *)l->numbers)[c];
+}
+
+static void set_number(const cell_list *l, int64_t c, int64_t number)
+{
+    if (l->wide)
+        ((int64_t *)l->numbers)[c] = number;
+    else
+        ((int32_t *)l->numbers)[c] = (int32_t)number;
+}
+
+static void swap_cells(const cell_list *l, int64_t c, int64_t d)
+{
+    int64_t number = number_of(l, c);
+    set_number(l, c, number_of(l, d));
+    set_number(l, d, number);
+    for (int a = 0; a < l->npc; a++) {
+        int32_t node = l->cells[l->npc * c + a];
+        l->cells[l->npc * c + a] = l->cells[l->npc * d + a];
+        l->cells[l->npc * d + a] = node;
     }
-    free(lowest);
-    free(next);
-    return status;
+}
+
+/* Shell sort of [begin, end): a node has few cells, but in some mesh it may have them all. */
+static void sort_by_number(const cell_list *l, int64_t begin, int64_t end)
+{
+    int64_t gap = 1;
+    while (gap < (end - begin) / 3)
+        gap = 3 * gap + 1;
+    for (; gap; gap /= 3)
+        for (int64_t k = begin + gap; k < end; k++)
+            for (int64_t j = k; j >= begin + gap && number_of(l, j - gap) > number_of(l, j); j -= gap)
+                swap_cells(l, j - gap, j);
+}
+
+/* Cells by their lowest node, equal ones by number, in place: a counting sort that swaps, as a second list of cells
+ * would be the largest array of the set-up. room (2, n_nodes + 1). */
+void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes, int32_t *room)
+{
+    cell_list l = {npc, wide, cells, numbers};
+    int32_t *begin = room, *next = room + n_nodes + 1;
+    memset(begin, 0, ((size_t)n_nodes + 1) * sizeof *begin);
+    for (int64_t c = 0; c < n_cells; c++)
+        begin[lowest_node(&l, c) + 1]++;
+    for (int32_t i = 0; i < n_nodes; i++)
+        begin[i + 1] += begin[i];
+    memcpy(next, begin, ((size_t)n_nodes + 1) * sizeof *next);
+    for (int32_t i = 0; i < n_nodes; i++) {
+        while (next[i] < begin[i + 1]) { /* once round the node's cells, so that their places are fetched together */
+            for (int32_t c = next[i]; c < begin[i + 1]; c++) {
+                int64_t place = next[lowest_node(&l, c)];
+                __builtin_prefetch(cells + npc * place, 1);
+                __builtin_prefetch((char *)numbers + (wide ? 8 : 4) * place, 1);
+            }
+            for (int32_t c = next[i]; c < begin[i + 1]; c++)
+                swap_cells(&l, c, next[lowest_node(&l, c)]++);
+        }
+        sort_by_number(&l, begin[i], begin[i + 1]);
+    }
 }

@@ -261,3 +261,79 @@ CLONES int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_
     fb_release(out.columns, (size_t)out.room * sizeof *out.columns);
     return status || !*columns ? -1 : 0;
 }
+
+#define ROWS 16384 /* nodes whose cells are gathered at once: all of them would take twice the memory of the cells */
+#define CHUNK 4096 /* cells */
+
+INLINE int64_t gather_cells(int npc, int64_t n_cells, const int32_t *cells, const int32_t *spans, int32_t low,
+                            int32_t high, int fill, int32_t *next, int32_t *at)
+{
+    int64_t found = 0;
+    for (int64_t k = 0; k * CHUNK < n_cells; k++) {
+        if (spans[2 * k] >= high || spans[2 * k + 1] < low)
+            continue;
+        int64_t end = (k + 1) * CHUNK < n_cells ? (k + 1) * CHUNK : n_cells;
+        for (int64_t c = k * CHUNK; c < end; c++)
+            for (int a = 0; a < npc; a++) {
+                int32_t node = cells[npc * c + a];
+                if (node < low || node >= high)
+                    continue;
+                if (fill)
+                    at[next[node - low]++] = (int32_t)c;
+                else
+                    next[node - low + 1]++;
+                found++;
+            }
+    }
+    return found;
+}
+
+INLINE int64_t count_pairs(int npc, int64_t n_cells, const int32_t *cells, int32_t n_active, const int32_t *spans,
+                           uint32_t *mark, int32_t *next)
+{
+    int64_t pairs = 0, room = 0;
+    int32_t *at = NULL;
+    for (int32_t low = 0; low < n_active; low += ROWS) {
+        int32_t high = low + ROWS < n_active ? low + ROWS : n_active;
+        memset(next, 0, (ROWS + 1) * sizeof *next);
+        int64_t n = gather_cells(npc, n_cells, cells, spans, low, high, 0, next, at);
+        if (n > room) {
+            free(at);
+            at = malloc((size_t)(room = n) * sizeof *at);
+            if (!at)
+                return -1;
+        }
+        for (int32_t r = 0; r < ROWS; r++)
+            next[r + 1] += next[r];
+        gather_cells(npc, n_cells, cells, spans, low, high, 1, next, at);
+        for (int32_t i = low, e = 0; i < high; i++)
+            for (; e < next[i - low]; e++) /* without a branch, as no processor could predict what was seen before */
+                for (int a = 0; a < npc; a++) {
+                    int32_t j = cells[npc * (int64_t)at[e] + a];
+                    pairs += (j > i) & (j < n_active) & (mark[j] != (uint32_t)i + 1);
+                    mark[j] = (uint32_t)i + 1;
+                }
+    }
+    free(at);
+    return pairs;
+}
+
+/* How many pairs of nodes below n_active share a cell; -1: no memory. */
+int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t n_active)
+{
+    int64_t n_chunks = (n_cells + CHUNK - 1) / CHUNK, pairs = -1;
+    int32_t *spans = malloc((2 * (size_t)n_chunks + 1) * sizeof *spans), *next = malloc((ROWS + 1) * sizeof *next);
+    uint32_t *mark = calloc((size_t)n_nodes + 1, sizeof *mark);
+    if (spans && next && mark) {
+        for (int64_t k = 0; k < n_chunks; k++) {
+            int64_t n = (k + 1) * CHUNK < n_cells ? CHUNK : n_cells - k * CHUNK;
+            fb_span(npc * n, cells + npc * k * CHUNK, spans + 2 * k, spans + 2 * k + 1);
+        }
+        pairs = npc == 4 ? count_pairs(4, n_cells, cells, n_active, spans, mark, next)
+                         : count_pairs(8, n_cells, cells, n_active, spans, mark, next);
+    }
+    free(spans);
+    free(next);
+    free(mark);
+    return pairs;
+}

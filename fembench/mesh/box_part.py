@@ -77,7 +77,8 @@ def cut_region(region: np.ndarray, n_lower: int, counts: Counts) -> tuple[np.nda
 def fill_region(plan: Box, region: np.ndarray) -> LocalBox:
     """Nodes and cells of a region of a box."""
     lattices = [_lattice(block, plan.strides, 1) for block in region]
-    global_nodes = np.unique(np.concatenate([a.reshape(-1) for a in lattices]))
+    numbers = np.sort(np.concatenate([a.reshape(-1) for a in lattices]), kind="stable")  # merges them
+    global_nodes = numbers[np.append(True, numbers[1:] != numbers[:-1])]
     unit = corners(plan.element)
     grid_cells, cells = [], []
     for block, lattice in zip(region, lattices):

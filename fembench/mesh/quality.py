@@ -44,12 +44,6 @@ def quality(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
     return found
 
 
-def lowest_quality(x: np.ndarray, cells: np.ndarray, element: str) -> float:
-    """The quality of the worst cell, computed in batches; inf if there are no cells."""
-    pieces = (quality(x, cells[low : low + PIECE], element) for low in range(0, len(cells), PIECE))
-    return min((float(found.min()) for found in pieces), default=np.inf)
-
-
 def _quality(p: np.ndarray, element: str) -> np.ndarray:
     """The same for cells that fit in cache."""
     det = np.maximum(_determinants(p, element), 0.0)

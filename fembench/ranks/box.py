@@ -8,8 +8,9 @@ the hash of a mesh's content.
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, Mask
+from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.mesh.adjacency import NONE, facet_neighbours
 from fembench.mesh.box import FACES, Box, check_memory
@@ -18,7 +19,7 @@ from fembench.mesh.elements import element_named
 from fembench.mesh.presets import box_named
 from fembench.mesh.sliced import BOUNDARY
 from fembench.ranks.comm import Comm
-from fembench.ranks.piece import Piece
+from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.subdomain import Subdomain
 
 PIECE = 1 << 16  # cells that are examined at once
@@ -47,22 +48,22 @@ def box_piece(plan: Box, targets: tuple[float, ...], rank: int) -> Piece:
     facet_tags = dict(part.facet_tags)
     node_tags = {name: _on_face(plan, name, part.x) for name in FACES}
     facet_tags[BOUNDARY] = np.concatenate(list(facet_tags.values()))
-    node_tags[BOUNDARY] = np.any(list(node_tags.values()), axis=0)
+    node_tags[BOUNDARY] = np.unique(np.concatenate(list(node_tags.values())))
     return Piece(
         element=plan.element,
         x=part.x,
         cells=part.cells,
         global_nodes=part.global_nodes,
         global_cells=part.global_cells,
-        node_tags=node_tags,
+        node_tags=TagMasks(len(part.x), node_tags),
         facet_tags=facet_tags,
     )
 
 
-def _on_face(plan: Box, name: str, x: F64) -> Mask:
-    """(n_nodes,) whether a node lies on face x0 … z1; exact, as coordinates are."""
+def _on_face(plan: Box, name: str, x: F64) -> NDArray[np.intp]:
+    """(n,) the nodes on face x0 … z1; exact, as coordinates are."""
     axis = "xyz".index(name[0])
-    return x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis])
+    return np.flatnonzero(x[:, axis] == (0.0 if name[1] == "0" else plan.lengths[axis]))
 
 
 def count_cut(comm: Comm, sub: Subdomain) -> int:

@@ -1,6 +1,6 @@
 """Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,24 @@ from fembench.ranks.agree import on_root
 from fembench.ranks.comm import Comm
 
 
+class TagMasks(Mapping[str, Mask]):
+    """name -> (n_nodes,) which nodes have the tag: made when asked for, as most tags have few nodes."""
+
+    def __init__(self, n_nodes: int, members: Mapping[str, NDArray[np.integer]]) -> None:
+        self._n_nodes, self._members = n_nodes, members
+
+    def __getitem__(self, name: str) -> Mask:
+        mask = np.zeros(self._n_nodes, bool)
+        mask[self._members[name]] = True
+        return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
 @dataclass(frozen=True)
 class Piece:
     """One part of a mesh in local node numbers, ascending by global number."""
@@ -23,7 +41,7 @@ class Piece:
     element: str
     x: F64  # (n_nodes, 3)
     cells: I32  # (n_cells, nodes_per_cell)
-    global_nodes: I64  # (n_nodes,)
+    global_nodes: NDArray[np.integer]  # (n_nodes,)
     global_cells: NDArray[np.integer]  # (n_cells,)
     node_tags: Mapping[str, Mask]  # name -> (n_nodes,) mask; facet tags' nodes too
     facet_tags: Mapping[str, I32]  # name -> (n, 3|4) facets of this piece's own cells
@@ -70,18 +88,18 @@ def extract(mesh: Mesh, partition: Partition, rank: int, facets: Mapping[str, Ta
     local = np.full(mesh.n_nodes, -1, np.int32)
     local[nodes] = np.arange(nodes.size, dtype=np.int32)
     tagged_nodes = nodes_of_tags(mesh.node_tags, {name: tagged.facets for name, tagged in facets.items()})
-    node_tags = {name: np.isin(nodes, tagged) for name, tagged in tagged_nodes.items()}
+    here = {name: local[tagged] for name, tagged in tagged_nodes.items()}
     facet_tags = {}
     for name, tagged in facets.items():
-        here = partition.part_of_cell[tagged.cell] == rank
-        facet_tags[name] = local[tagged.facets[here]]
+        own = partition.part_of_cell[tagged.cell] == rank
+        facet_tags[name] = local[tagged.facets[own]]
     return Piece(
         element=mesh.element,
         x=mesh.x[nodes],
         cells=local[cells],
         global_nodes=nodes.astype(np.int64),
         global_cells=mine.astype(np.int64),
-        node_tags=node_tags,
+        node_tags=TagMasks(nodes.size, {name: found[found >= 0] for name, found in here.items()}),
         facet_tags=facet_tags,
         cell_tags={name: np.isin(mine, tagged) for name, tagged in mesh.cell_tags.items()},
     )

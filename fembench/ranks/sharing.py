@@ -1,8 +1,8 @@
 """Which ranks share which nodes, although no rank holds the whole mesh.
 
-A rendezvous: rank g mod P is in charge of global node g. Every rank reports its nodes there and receives, for
-each node that other ranks also hold, the numbers of these ranks. Volume per rank is its own number of nodes,
-whatever the size of the whole mesh.
+A rendezvous: each rank is in charge of a range of global numbers, all ranges equally long. Every rank
+reports its nodes there and receives, for each node that other ranks also hold, the numbers of these ranks.
+Volume per rank is about its own number of nodes, whatever the size of the whole mesh.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.arrays import I32, I64, Mask
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import MAX, Comm
 
 
 @dataclass(frozen=True)
@@ -20,21 +20,25 @@ class Sharing:
 
     ranks: tuple[int, ...]  # ascending, without this one
     nodes: tuple[I32, ...]  # [neighbour] positions in the rank's global_nodes, ascending by global number
-    sharers: I32  # (n_nodes,) how many ranks hold the node, this one included
+    sharers: NDArray[np.integer]  # (n_nodes,) how many ranks hold the node, this one included
     owned: Mask  # (n_nodes,) this rank is the lowest that holds the node
 
 
-def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
+def find_sharing(comm: Comm, global_nodes: NDArray[np.integer]) -> Sharing:
     """Sharing of the nodes (n_nodes,), each global number once per rank. Collective."""
-    order = np.argsort(global_nodes, kind="stable").astype(np.int32)
-    ascending = np.ascontiguousarray(global_nodes[order])
+    ascending, order = global_nodes, None
+    if (global_nodes[1:] < global_nodes[:-1]).any():
+        order = np.argsort(global_nodes, kind="stable").astype(np.int32)
+        ascending = global_nodes[order]
     pairs = _meet(comm, ascending)
     numbers, others = pairs[:, 0], pairs[:, 1]
     by_rank = np.lexsort((numbers, others))
     numbers, others = numbers[by_rank], others[by_rank]
-    position = order[np.searchsorted(ascending, numbers)]
+    position = np.searchsorted(ascending, numbers.astype(ascending.dtype)).astype(np.int32)
+    if order is not None:
+        position = order[position]
     ranks, first = np.unique(others, return_index=True)
-    sharers = np.ones(global_nodes.size, np.int32)
+    sharers = np.ones(global_nodes.size, np.min_scalar_type(comm.size))  # one byte up to 255 ranks
     np.add.at(sharers, position, 1)
     owned = np.ones(global_nodes.size, bool)
     owned[position[others < comm.rank]] = False
@@ -46,12 +50,12 @@ def find_sharing(comm: Comm, global_nodes: I64) -> Sharing:
     )
 
 
-def _meet(comm: Comm, numbers: I64) -> I64:
-    """(n, 2) pairs (global node, other rank that holds it) of this rank's nodes."""
-    keeper = (numbers % comm.size).astype(np.int32)
-    order = np.argsort(keeper, kind="stable")
-    received, counts = exchange(comm, numbers[order], np.bincount(keeper, minlength=comm.size))
-    del keeper, order
+def _meet(comm: Comm, numbers: NDArray[np.integer]) -> I64:
+    """(n, 2) pairs (global node, other rank that holds it) of this rank's nodes (n_nodes,), ascending."""
+    largest = comm.allreduce(int(numbers.max(initial=0)), MAX)
+    begins = np.minimum((largest // comm.size + 1) * np.arange(1, comm.size), largest)
+    ends = np.searchsorted(numbers, begins.astype(numbers.dtype))
+    received, counts = exchange(comm, numbers, np.diff([0, *ends, numbers.size]))
     replies, destinations = _introductions(*_in_several(received, counts))
     del received
     order = np.argsort(destinations, kind="stable")
@@ -59,7 +63,7 @@ def _meet(comm: Comm, numbers: I64) -> I64:
     return answer.reshape(-1, 2)
 
 
-def _in_several(numbers: I64, counts: I64) -> tuple[I64, I64]:
+def _in_several(numbers: NDArray[np.integer], counts: I64) -> tuple[NDArray[np.integer], I64]:
     """(number, rank that reported it) of nodes that several reported, counts[rank] each."""
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     ascending = numbers[order]
@@ -68,7 +72,7 @@ def _in_several(numbers: I64, counts: I64) -> tuple[I64, I64]:
     return numbers[several], np.searchsorted(np.cumsum(counts), several, side="right")
 
 
-def _introductions(numbers: I64, source: I64) -> tuple[I64, I64]:
+def _introductions(numbers: NDArray[np.integer], source: I64) -> tuple[I64, I64]:
     """For each (node, rank) and each other rank of that node: ((node, other), rank)."""
     order = np.lexsort((source, numbers))
     numbers, source = numbers[order], source[order]

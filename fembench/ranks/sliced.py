@@ -19,7 +19,7 @@ from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
 from fembench.ranks.agree import together
 from fembench.ranks.comm import MAX, SUM, Comm
-from fembench.ranks.piece import Piece
+from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.sharing import exchange, find_sharing
 
 BATCH = BLOCK  # cells or nodes that a rank reads and sends at once: whole blocks
@@ -128,10 +128,11 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
     x, marks = _fetch_nodes(comm, mesh, nodes)
     m = mesh.manifest
     names = (*m.node_tags, *m.facet_tags, BOUNDARY)
-    node_tags: dict[str, Mask] = {}
+    node_tags: dict[str, I64] = {}
     for k, name in enumerate(names):
-        mask = (marks[:, k // 63] >> (k % 63) & 1).astype(bool)
-        node_tags[name] = mask | node_tags.get(name, False)
+        marked = np.flatnonzero(marks[:, k // 63] & 1 << k % 63)
+        node_tags[name] = np.append(node_tags.get(name, marked[:0]), marked)
+    del marks
     own = cells.facets.copy()
     own[:, 0] = np.searchsorted(cells.numbers, own[:, 0])
     kinds = {tag: cells.kinds[cells.kinds[:, 1] == k, 0] for k, tag in enumerate(m.cell_tags)}
@@ -141,7 +142,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
         cells=local,
         global_nodes=nodes,
         global_cells=cells.numbers,
-        node_tags=node_tags,
+        node_tags=TagMasks(len(nodes), node_tags),
         facet_tags={
             name: tagged(local, m.element, own[own[:, 2] == k])
             for k, name in enumerate((*m.facet_tags, BOUNDARY))
@@ -150,30 +151,32 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
     )
 
 
-def _numbering(cells: I32) -> tuple[I64, I32]:
+def _numbering(cells: I32) -> tuple[I32, I32]:
     """(the global nodes of the cells, ascending; the cells in local numbers, maybe in place)."""
     low, high = int(cells.min()), int(cells.max()) + 1
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)
-        return nodes.astype(np.int64), local.reshape(cells.shape).astype(np.int32)
+        return nodes, local.reshape(cells.shape).astype(np.int32)
     held = np.zeros(high - low, bool)
     for at in range(0, len(cells), BATCH):
         held[cells[at : at + BATCH] - low] = True
-    found = np.flatnonzero(held)
+    found = np.flatnonzero(held).astype(np.int32)
+    del held
     table = np.empty(high - low, np.int32)
     table[found] = np.arange(len(found), dtype=np.int32)
     for at in range(0, len(cells), BATCH):
         cells[at : at + BATCH] = table[cells[at : at + BATCH] - low]
-    return found + low, cells
+    found += low
+    return found, cells
 
 
-def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I64) -> tuple[F64, I64]:
+def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I32) -> tuple[F64, I64]:
     """Coordinates (n, 3) and marks (n, words) of these nodes, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):
         ranges = [(min(low + at, high), min(low + at + BATCH, high)) for low, high in slices]
-        first, last = np.searchsorted(nodes, ranges).T
+        first, last = np.searchsorted(nodes, np.array(ranges, np.int32)).T  # of one type: no copy is made
         here = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
         asked, counts = exchange(comm, nodes[here], last - first)
         rows = together(comm, partial(_marked_nodes, mesh, *ranges[comm.rank]))[asked - ranges[comm.rank][0]]

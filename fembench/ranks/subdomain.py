@@ -7,18 +7,19 @@ active node carries zero: its row and column of A are zeroed, so the iterates ar
 reduced system.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, I32, I64, Mask
+from fembench.base.arrays import F64, I32, Mask
 from fembench.kernels.backend import kernels
-from fembench.ranks.piece import Piece
+from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.sharing import Sharing
 
 INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
+PIECE = 1 << 16  # cells that are examined at once
 Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 
@@ -31,13 +32,13 @@ class Subdomain:
     cells: I32  # (n_cells, nodes_per_cell), local nodes
     n_interior: int  # nodes [0, n_interior) are on this rank only
     n_active: int  # nodes [n_interior, n_active) are shared; the rest is fully restrained
-    global_nodes: I64  # (n_nodes,)
+    global_nodes: NDArray[np.integer]  # (n_nodes,)
     global_cells: NDArray[np.integer]  # (n_cells,)
     node_tags: Mapping[str, Mask]
     facet_tags: Mapping[str, I32]
     cell_tags: Mapping[str, Mask]
     owned_nodes: Mask  # (n_nodes,) this rank is the lowest sharer
-    sharers: I32  # (n_nodes,) ranks that hold the node
+    sharers: NDArray[np.integer]  # (n_nodes,) ranks that hold the node
     restrained: Mask  # (n_nodes, 3)
 
     @property
@@ -79,21 +80,21 @@ def build_subdomain(
     kind = _kinds(piece.cells, sharing.sharers > 1, restrained)
     order = np.argsort(kind, kind="stable").astype(np.int32)  # new -> old
     n_inside, n_interior, n_active = (int((kind <= last).sum()) for last in (INSIDE, BESIDE, SHARED))
+    del kind
     x, cells = piece.x, piece.cells
     _reorder_rows(x, order)
     if reorder is not None and n_active:
-        move = np.arange(order.size, dtype=np.int32)
-        move[:n_active] = reorder(x, n_inside, n_interior, n_active)
-        moved = _inverse(move)
-        order = order[moved]
-        _reorder_rows(x, moved)
+        moved = _inverse(reorder(x, n_inside, n_interior, n_active))
+        _reorder_rows(x[:n_active], moved)
+        order[:n_active] = order[moved]
+        del moved
     _reorder_rows(restrained, order)
     position = _inverse(order)  # old -> new
-    for column in cells.T:
-        column[:] = position[column]
-    by_node = kernels.cell_order(cells)  # assembly then goes through memory in order
-    _reorder_rows(cells, by_node)
-    _reorder_rows(piece.global_cells[:, None], by_node)
+    for some in _pieces(cells):
+        some[:] = position[some]
+    tagged = {name: piece.global_cells[mask] for name, mask in piece.cell_tags.items()}
+    kernels.sort_cells(cells, piece.global_cells)  # assembly then goes through memory in order
+    tags = {name: position[np.flatnonzero(mask)] for name, mask in piece.node_tags.items()}
     sub = Subdomain(
         element=piece.element,
         x=x,
@@ -102,9 +103,9 @@ def build_subdomain(
         n_active=n_active,
         global_nodes=piece.global_nodes[order],
         global_cells=piece.global_cells,
-        node_tags={name: mask[order] for name, mask in piece.node_tags.items()},
+        node_tags=TagMasks(len(x), tags),
         facet_tags={name: position[facets] for name, facets in piece.facet_tags.items()},
-        cell_tags={name: mask[by_node] for name, mask in piece.cell_tags.items()},
+        cell_tags={name: np.isin(piece.global_cells, members) for name, members in tagged.items()},
         owned_nodes=sharing.owned[order],
         sharers=sharing.sharers[order],
         restrained=restrained,
@@ -116,8 +117,9 @@ def _kinds(cells: I32, shared: Mask, restrained: Mask) -> NDArray[np.int8]:
     """(n_nodes,) kind of each node."""
     dropped = restrained.all(axis=1)
     kind = np.full(shared.size, INSIDE, np.int8)
-    meets = (shared & ~dropped)[cells].any(axis=1)  # cells with nodes of the interface
-    kind[cells[meets]] = BESIDE
+    meets = shared & ~dropped
+    for some in _pieces(cells):  # those with nodes of the interface
+        kind[some[meets[some].any(axis=1)]] = BESIDE
     kind[shared], kind[dropped] = SHARED, DROPPED
     return kind
 
@@ -131,6 +133,11 @@ def _active_sharing(sharing: Sharing, position: I32, n_active: int, sub: Subdoma
             ranks.append(rank)
             nodes.append(np.ascontiguousarray(new, np.int32))
     return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
+
+
+def _pieces(cells: I32) -> Iterator[I32]:
+    """Views of the cells, so short that computing with one takes little memory."""
+    return (cells[low : low + PIECE] for low in range(0, len(cells), PIECE))
 
 
 def _reorder_rows(rows: NDArray, order: I32) -> None:

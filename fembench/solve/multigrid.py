@@ -158,7 +158,8 @@ class Multigrid:
         stored = A if A.storage == "sym" else symmetric(sub, A.lam, A.mu)
         fixed = np.ascontiguousarray(sub.fixed)
         indptr, rows, columns, values = stored.arrays
-        matrix = LevelMatrix((indptr, rows, columns, values), sub.n_interior, sub.global_nodes[:n], fixed)
+        numbers = sub.global_nodes[:n].astype(np.int64)
+        matrix = LevelMatrix((indptr, rows, columns, values), sub.n_interior, numbers, fixed)
         level = Level(A.bind, A.block_diagonal(), matrix.numbers, interface, tracer)
         small: list[OnOneRank] = []
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fembench.base.arrays import F64, I64
+from fembench.base.arrays import F64
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
@@ -48,12 +49,13 @@ def largest_eigenvalue(
     return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1]) if alphas else 1.0
 
 
-def hashed(numbers: I64) -> F64:
+def hashed(numbers: NDArray[np.integer]) -> F64:
     """(3 n,) noise in [-1, 1) by a node's number: alike on all sharers and parts.
 
     The mixing function is that of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
     """
-    z = (3 * numbers[:, None] + np.arange(3)).reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    dofs = np.int64(3) * numbers[:, None] + np.arange(3)
+    z = dofs.reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0

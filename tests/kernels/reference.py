@@ -88,9 +88,9 @@ def pattern(cells, n_interior, n_active, upper):
     return indptr, rows, j.astype(np.int32)
 
 
-def cell_order(cells):
-    """Order (n_cells,) of the cells by their lowest node: assembly then walks through memory in order."""
-    return np.argsort(cells.min(axis=1), kind="stable").astype(np.int32)
+def cell_order(cells, numbers):
+    """Order (n_cells,) of the cells by their lowest node, equal ones by number."""
+    return np.lexsort((numbers, cells.min(axis=1)))
 
 
 def assemble(x, cells, lam, mu, n_interior, upper, fixed, indptr, rows, columns):

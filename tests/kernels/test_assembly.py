@@ -1,11 +1,14 @@
 """Symbolic and numeric assembly, held against numpy and against what elasticity demands."""
 
+import time
+
 import numpy as np
 import pytest
 import reference
 from kernel_samples import LAM, MU, SAMPLES, grid
 
 from fembench.kernels.backend import kernels
+from fembench.mesh.quality import quality
 
 every_sample = pytest.mark.parametrize("s", SAMPLES.values(), ids=SAMPLES.keys())
 both_halves = pytest.mark.parametrize("upper", [False, True], ids=["full", "upper"])
@@ -27,7 +30,8 @@ def test_the_upper_pattern_holds_every_pair_once(s):
     i = np.repeat(rows, np.diff(indptr))
     pairs = {tuple(sorted(p)) for p in zip(i.tolist(), columns.tolist())}
     assert len(pairs) == columns.size
-    assert 2 * columns.size - s.n_active == kernels.count_blocks(s.cells, s.n_active)
+    full = kernels.pattern(s.cells, s.n_interior, s.n_active, False)[0][-1]
+    assert 2 * columns.size - s.n_active == full == kernels.count_blocks(s.cells, s.n_active)
 
 
 @pytest.mark.parametrize("name", ["tets", "bricks"])
@@ -129,10 +133,27 @@ def test_reordering_brings_a_shuffled_box_to_a_bandwidth_near_its_cross_section(
 
 
 @every_sample
-def test_cells_are_ordered_by_their_lowest_node(s):
-    order = kernels.cell_order(s.cells)
-    np.testing.assert_array_equal(order, reference.cell_order(s.cells))
-    assert (np.diff(s.cells[order].min(axis=1)) >= 0).all()
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_cells_are_sorted_in_place_by_lowest_node_then_by_number(s, kind):
+    cells = s.cells.copy()
+    numbers = np.random.default_rng(0).permutation(len(cells)).astype(kind) * (
+        2**33 if kind == np.int64 else 1
+    )
+    order = reference.cell_order(cells, numbers)
+    expected = numbers[order]
+    kernels.sort_cells(cells, numbers)
+    np.testing.assert_array_equal(cells, s.cells[order])
+    np.testing.assert_array_equal(numbers, expected)
+
+
+def test_a_node_of_very_many_cells_does_not_make_sorting_them_slow():
+    cells = np.random.default_rng(0).integers(1, 99, (100_000, 4)).astype(np.int32)
+    cells[:, 2] = 0
+    numbers = np.arange(len(cells))[::-1].copy()
+    begin = time.perf_counter()
+    kernels.sort_cells(cells, numbers)
+    assert time.perf_counter() - begin < 5  # one by one it takes minutes
+    assert (np.diff(numbers) == 1).all()
 
 
 @every_sample
@@ -165,3 +186,13 @@ def test_nodes_with_many_neighbours_have_them_all_in_order():
             ours = kernels.pattern(cells, n_interior, 61, upper)
             for a, b in zip(ours, reference.pattern(cells, n_interior, 61, upper)):
                 np.testing.assert_array_equal(a, b)
+
+
+@every_sample
+def test_the_lowest_quality_is_that_of_the_worst_cell(s):
+    element = {4: "tet4", 8: "hex8"}[s.cells.shape[1]]
+    expected = quality(s.x, s.cells, element).min()
+    assert kernels.lowest_quality(s.x, s.cells) == pytest.approx(expected, rel=1e-13)
+    mirrored = s.x * [1, 1, -1]
+    assert kernels.lowest_quality(np.ascontiguousarray(mirrored), s.cells) == 0
+    assert kernels.lowest_quality(s.x, s.cells[:0]) == np.inf

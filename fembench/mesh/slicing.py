@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib.format import write_array_header_1_0
 
 from fembench.base.config import encode
 from fembench.base.errors import InputError
@@ -148,13 +148,12 @@ def _stored(place: Path, name: str, source: Source, n: int, pieces: Iterable[np.
     columns, kind = shape_of(name, source.element)
     if not n:
         return np.empty((0, columns), kind)
-    array = open_memmap(place / f"{name}.npy", "w+", kind, (n, columns))
-    low = 0
-    for piece in pieces:
-        array[low : low + len(piece)] = piece
-        low += len(piece)
-    array.flush()
-    return array
+    path, form = place / f"{name}.npy", {"descr": kind, "fortran_order": False, "shape": (n, columns)}
+    with open(path, "wb") as stream:  # written, not mapped: on a full disk, that would end the process
+        write_array_header_1_0(stream, form)
+        for piece in pieces:
+            stream.write(np.ascontiguousarray(piece, kind).data)
+    return np.load(path, mmap_mode="r")
 
 
 def _sums(path: Path, array: np.ndarray) -> tuple[int, ...]:

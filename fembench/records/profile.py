@@ -132,9 +132,12 @@ def save_profile(profile: Profile, path: Path | str) -> None:
 def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
     profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
-    ranks = len(profile.environment.rank_host)
+    ranks, hosts = len(profile.environment.rank_host), len(profile.environment.hosts)
+    beyond = next((host for host in profile.environment.rank_host if not 0 <= host < hosts), None)
+    if beyond is not None:
+        raise InputError(f"{path}: environment.rank_host: host {beyond}; expected 0 to {hosts - 1}")
     if profile.network is not None:
-        check_network(profile.network, len(profile.environment.hosts), ranks, str(path))
+        check_network(profile.network, hosts, ranks, str(path))
     wrong = next(
         (s for s in profile.speeds if not (0 <= s.rank < ranks and 0 < s.speed < float("inf"))), None
     )

@@ -97,6 +97,16 @@ def test_a_folder_is_replaced_whole_or_stays_as_it_was(folder, monkeypatch, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["a.mesh"]
 
 
+def test_no_file_is_written_through_a_map_as_a_full_disk_would_end_the_process(tmp_path, monkeypatch):
+    class ReadOnly(np.memmap):
+        def __new__(cls, *words, mode, **more):
+            assert mode == "r"
+            return super().__new__(cls, *words, mode=mode, **more)
+
+    monkeypatch.setattr(np, "memmap", ReadOnly)
+    write_sliced(source_of_box(Box((2, 1, 1))), tmp_path / "slices")
+
+
 def test_no_other_folder_is_overwritten_or_read(tmp_path):
     with pytest.raises(InputError, match="something else"):
         write_sliced(source_of_mesh(box((1, 1, 1))), tmp_path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpi_job import cli
 
-from fembench.base.errors import AllocationLostError, InputError
+from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import run_job
 from fembench.launch.line import job_line
 from fembench.peers import catalog
@@ -272,7 +272,12 @@ def test_fixed_work_times_iterations_and_solves_once(tmp_path, answer):
 
 @pytest.mark.parametrize(
     ("kind", "error", "said"),
-    [("revoked", AllocationLostError, "the reason\nprinted"), ("input", InputError, "the reason")],
+    [
+        ("revoked", AllocationLostError, "the reason"),
+        ("killed", RunFailedError, "the reason"),
+        ("crashed", RunFailedError, "the reason\nprinted"),
+        ("input", InputError, "the reason"),
+    ],
 )
 def test_a_comparison_without_a_result_raises_what_any_job_raises(monkeypatch, kind, error, said):
     end = run_job.JobEnd(None, kind, "the reason", 1, "printed")

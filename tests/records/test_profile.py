@@ -5,6 +5,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
+import spoil
 from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
@@ -105,3 +106,12 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path, wrong, message):
     save_profile(profile, tmp_path / "machine.json")
     with pytest.raises(InputError, match=message):
         load_profile(tmp_path / "machine.json")
+
+
+@pytest.mark.parametrize("host", [-1, 2, 2**62])
+def test_a_rank_on_a_host_that_is_not_listed_is_refused(tmp_path, host):
+    save_profile(planted_profile([1.0, 0.5], hosts=("a", "b")), tmp_path / "machine.json")
+    text = (tmp_path / "machine.json").read_text()
+    path = spoil.spoiled(text, tmp_path / "spoiled.json", "environment.rank_host.1", host)
+    with pytest.raises(InputError, match=f"environment.rank_host: host {host}; expected 0 to 1"):
+        load_profile(path)

@@ -19,6 +19,7 @@ from fembench.mesh.elements import element_named
 from fembench.mesh.mesh import Mesh
 
 LENGTHS = (1.0, 0.5, 1.0)  # metres: the solid of R. R. Ferreira (2006)
+SHORTEST, LONGEST = 1e-30, 1e30  # metres: volumes and their squares are numbers
 FACES = ("x0", "x1", "y0", "y1", "z0", "z1")  # facet tags of a box
 MOST_EQUATIONS = 10**15  # largest number a box can be asked for
 WORKING_SPACE = 4  # times the size of a mesh: memory needed to generate and inspect it
@@ -40,8 +41,9 @@ class Box:
         element_named(self.element)
         if len(self.cells) != 3 or any(int(n) != n or n < 1 for n in self.cells):
             raise InputError(f"box of {self.cells} cells; expected three whole numbers of at least 1")
-        if len(self.lengths) != 3 or not all(math.isfinite(a) and a > 0 for a in self.lengths):
-            raise InputError(f"box with edges {self.lengths}; expected three positive lengths")
+        if len(self.lengths) != 3 or not all(SHORTEST <= a <= LONGEST for a in self.lengths):
+            expected = f"expected three positive lengths, from {SHORTEST:g} to {LONGEST:g} m"
+            raise InputError(f"box with edges {self.lengths}; {expected}")
 
     @property
     def title(self) -> str:

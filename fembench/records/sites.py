@@ -128,6 +128,15 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
 
     Raises InputError for malformed text, an unknown host, or a host given twice.
     """
+    named = named_sites(given)
+    unknown = sorted(set(named) - set(hosts))
+    if unknown:
+        raise InputError(f"sites '{shown(given)}': no host {unknown[0]}; expected one of {', '.join(hosts)}")
+    return tuple(named.get(host) or host.partition(".")[2] or "here" for host in hosts)
+
+
+def named_sites(given: str) -> dict[str, str]:
+    """{host: site} in 'uff=sn02,sn04;puc=n19'. Raises InputError for malformed text or a host given twice."""
     named: dict[str, str] = {}
     for word in filter(None, given.split(";")):
         site, _, members = word.partition("=")
@@ -141,7 +150,4 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
                     f"sites '{shown(given)}': host {host} is given twice; expected one site per host"
                 )
             named[host] = site.strip()
-    unknown = sorted(set(named) - set(hosts))
-    if unknown:
-        raise InputError(f"sites '{shown(given)}': no host {unknown[0]}; expected one of {', '.join(hosts)}")
-    return tuple(named.get(host) or host.partition(".")[2] or "here" for host in hosts)
+    return named

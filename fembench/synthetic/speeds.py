@@ -1,13 +1,14 @@
 """Emulated speeds as users write them: "1,1,0.5,0.25"; "100:1,0.33,1,1" if they change;
 "1,0.85,1:0.7" for nodes (SYNTHETIC)."""
 
-import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
+
+SLOWEST = 1e-6  # a millionth: slower ranks would not end
 
 
 class Change(NamedTuple):
@@ -18,7 +19,7 @@ class Change(NamedTuple):
 
 
 def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
-    """(ranks,) speeds in (0, 1] from "1,1,0.5,0.25"; all 1 for "". Raises InputError."""
+    """(ranks,) speeds of SLOWEST to 1 from "1,1,0.5,0.25"; all 1 for "". Raises InputError."""
     if not text:
         return (1.0,) * ranks
     try:
@@ -29,8 +30,8 @@ def parse_speeds(text: str, ranks: int) -> tuple[float, ...]:
         raise InputError(
             f"emulate '{shown(text)}': {plural(len(speeds), 'speed')} for {plural(ranks, 'rank')}"
         )
-    if not all(math.isfinite(s) and 0 < s <= 1 for s in speeds):
-        raise InputError(f"emulate '{shown(text)}': expected speeds above 0 and up to 1")
+    if not all(SLOWEST <= s <= 1 for s in speeds):
+        raise InputError(f"emulate '{shown(text)}': expected speeds from {SLOWEST:g} to 1")
     return speeds
 
 
@@ -81,10 +82,10 @@ def _node_speed(word: str, text: str) -> NodeSpeed:
     if len(numbers) == 1:
         numbers *= 2
     node = NodeSpeed(*numbers) if len(numbers) in (2, 3) else NodeSpeed(0.0)
-    if not (0 < node.cores <= 1 and 0 < node.memory <= 1 and 0 <= node.load < 1):
+    if not (SLOWEST <= node.cores <= 1 and SLOWEST <= node.memory <= 1 and 0 <= node.load < 1):
         raise InputError(
             f"emulate '{shown(text)}': cannot read '{shown(word)}'; expected SPEED[:MEMORY[:LOAD]], speeds "
-            "above 0 and up to 1, a load below 1, as in 1,0.85,1:0.7,1:1:0.3"
+            f"from {SLOWEST:g} to 1, a load below 1, as in 1,0.85,1:0.7,1:1:0.3"
         )
     return node
 

@@ -28,6 +28,7 @@ from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import Method, NetworkFound
 from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
+from fembench.records.sites import named_sites
 from fembench.report import network as network_report
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
@@ -63,6 +64,7 @@ def characterized(
 
     Raises InputError or RunFailedError.
     """
+    named_sites(sites)  # before minutes of measuring
     old = load_profile(add_to) if add_to else None
     with hosts_of_job(output or add_to, hosts, hostfile) as (folder, file):
         count = ranks_of_job(ranks, file, emulate)

@@ -130,7 +130,14 @@ def test_a_box_that_exceeds_the_memory_is_refused_before_it_is_made(monkeypatch)
         ),
         *(
             (lambda lengths=lengths: box((1, 1, 1), lengths=lengths), "three positive lengths")
-            for lengths in ((1, 0, 1), (1, -1, 1), (1, float("nan"), 1), (1, float("inf"), 1), (1, 1))
+            for lengths in (
+                (1, 0, 1),
+                (1, -1, 1),
+                (1, float("nan"), 1),
+                (1, float("inf"), 1),
+                (1, 1),
+                (1, 1e200, 1),
+            )
         ),
         (lambda: box((1, 1, 1), "tet10"), "unknown element 'tet10'; expected one of tet4, hex8"),
         (lambda: box_cells_for_equations(0), "0 equations"),

@@ -15,7 +15,7 @@ def test_what_is_emulated_is_read_and_the_label_says_it():
 
 
 ONES = (1.0, 1.0)
-SPEEDS = "1 1,2 0,1 -1,1 a,b nan,1 1,1,1"
+SPEEDS = "1,1e-320 1 1,2 0,1 -1,1 a,b nan,1 1,1,1"
 NODES = "1, 2 0 1:0 1:2 1:1:1 1:1:-0.1 1:1:0:0 x nan 1:nan"
 CHANGES = "x:1,1 :1,1 10 ²:1,1 10:1,1;10:1,0.5 1,0.5 5:1 5:1,2"
 SPOTS = "3 3: x:1x2 3:1 3:1x0.5 3:1xnan 3:4x2 3:2-1x2 3:1x2;3:2x2 3:1x2.. -1:1x2"

@@ -1,6 +1,7 @@
 """Peers: one exported system, solutions that must agree, times only where they do."""
 
 import sys
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -11,7 +12,8 @@ from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import run_job
 from fembench.launch.line import job_line
 from fembench.peers import catalog
-from fembench.peers.contest import PARITY, Contest
+from fembench.peers.catalog import Sample
+from fembench.peers.contest import PARITY, Contest, check
 from fembench.peers.peers_job import PeersJob
 from fembench.peers.solvers import conjugate_gradients
 from fembench.records.case import Case
@@ -181,6 +183,42 @@ def test_a_peer_with_another_solution_gets_no_time():
     run = contest(difference=0.0, failed="it broke").result()
     assert (run.status, run.note, run.solves) == ("failed", "it broke", ())
     assert contest(difference=0.0).result().setup == (1.0,)  # the first building does not count
+
+
+def staged(entry, peer):
+    """The stage of one rank and a system of six rows, and a contest of this peer on it."""
+    from fembench.peers.contest import Stage
+    from fembench.ranks.comm import alone
+
+    job = PeersJob(case=Case.of(mesh="m1"), names=(), repetitions=1)
+    return Stage(alone(), job, None, None, SimpleNamespace(u=np.ones(6))), Contest(entry, 1, peer=peer)
+
+
+class Peer:
+    """One that returns this, or raises it."""
+
+    library, assembly, setup = "x", None, 0.0
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    def solve(self, control):
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return Sample(1.0, 1, self.outcome)
+
+
+def test_a_peer_that_fails_or_returns_nonsense_ends_its_part_alone_and_our_own_errors_end_all():
+    petsc = next(e for e in catalog.ENTRIES if e.peer.startswith("petsc"))
+    stage, one = staged(petsc, Peer(RuntimeError("zero pivot")))
+    check(stage, one)
+    assert (one.failed, one.agrees) == ("RuntimeError: zero pivot", False)
+    stage, one = staged(petsc, Peer(np.ones(7)))
+    check(stage, one)
+    assert (one.failed, one.agrees, one.result().status) == ("", False, "no parity")
+    stage, one = staged(catalog.ENTRIES[0], Peer(RuntimeError("a bug")))
+    with pytest.raises(RuntimeError, match="a bug"):
+        check(stage, one)
 
 
 def run_of(peer, ranks, solve, setup=0.0, status="timed"):

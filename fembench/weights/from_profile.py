@@ -49,6 +49,7 @@ def by_profile(
     cost = spent.sum(axis=1)
     shares, intervals = normalise((1 / cost).tolist()), _intervals(phases, repeats)
     sizes = [s.cells for row in chosen for s in row]
+    size = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
     mix = ", ".join(f"{name} {part:.0%}" for name, part in parts)
     return Weights(
@@ -65,7 +66,7 @@ def by_profile(
         synthetic=profile.environment.synthetic,
         notes=(
             f"time of {plural(iterations, 'iteration')}: {mix}",
-            f"speeds at {min(sizes)} to {max(sizes)} cells per rank",
+            f"speeds at {size} cells per rank",
             *filter(None, [disturbance([profile.environment])]),
         ),
     )

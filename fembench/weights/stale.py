@@ -22,8 +22,12 @@ def warning(weights: Weights, record: Record) -> str:
     """Why the weights do not fit a run, after its first set; '' if they do."""
     if reason := mismatch(weights, hosts_of(record)):
         return f"the weights do not fit this run: {reason}"
-    if (weights.storage, weights.precond) != (record.case.method.storage, record.case.method.precond):
-        return f"the weights were measured with {weights.storage}, {weights.precond}; speeds differ by kernel"
+    method = record.case.method
+    known = weights.storage or method.storage, weights.precond or method.precond  # a profile has no precond
+    if known != (method.storage, method.precond):
+        measured = ", ".join(filter(None, (weights.storage, weights.precond)))
+        used = f"the run has {method.storage}, {method.precond}"
+        return f"the weights were measured with {measured}, {used}; speeds differ by kernel"
     stale = stale_hosts(weights, first_costs(record), CHANGED)
     if not stale:
         return ""

@@ -47,9 +47,13 @@ def test_phases_are_mixed_by_the_time_of_so_many_iterations(storage, iterations)
     assert found.ranks[1].cost / found.ranks[0].cost == pytest.approx(longer / whole)
 
 
-def test_the_largest_size_is_taken():
-    notes = by_profile(planted_profile((1, 1)), "").notes
-    assert f"speeds at {CELLS['memory']} to {CELLS['memory']} cells per rank" in notes
+def test_the_largest_size_is_taken_and_a_range_is_named_only_if_sizes_differ():
+    profile = planted_profile((1, 1))
+    largest = CELLS["memory"]
+    assert f"speeds at {largest} cells per rank" in by_profile(profile, "").notes
+    kept = tuple(s for s in profile.speeds if (s.rank, s.phase, s.cells) != (1, "assembly", largest))
+    fewer = by_profile(msgspec.structs.replace(profile, speeds=kept), "").notes
+    assert f"speeds at {max(s.cells for s in kept if s.cells < largest)} to {largest} cells per rank" in fewer
 
 
 def test_what_was_not_measured_is_refused():

@@ -366,6 +366,18 @@ def test_weights_of_other_ranks_or_of_a_host_that_changed_by_a_tenth_are_stale(s
     assert all(word in found for word in said)
 
 
+def test_weights_are_of_another_kernel_only_where_something_known_differs():
+    trail, _ = tuned(1, 0.5, noise=0)
+    of_profile = replace(trail.weights, precond="")
+    assert warning(of_profile, trail.equal[0]) == ""
+    other = planted((1, 0.5), noise=0)(
+        Case.of(mesh="m1", ranks=2, iterations=50, storage="csr", precond="jacobi"), "first"
+    )
+    for weights, measured in ((of_profile, "sym"), (trail.weights, "sym, none")):
+        said = f"the weights were measured with {measured}, the run has csr, jacobi; speeds differ by kernel"
+        assert warning(weights, other) == said
+
+
 def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there_are_several():
     made = tuned(1, 0.5)[0].equal[0].environment
     percent = {"a": 5.0, "b": 50.0, "c": 2.5, "d": 20.0, "e": 7.0}

@@ -247,10 +247,15 @@ def _ratio(one: Forecast) -> list[str]:
 
 
 def outcome_text(prediction: Prediction, record: str) -> str:
-    """Errors of the prediction for the run with this id, in total and by phase."""
+    """Errors of the prediction for the run with this id, in total and by phase, and whether
+    the run lies in the predicted interval."""
     seen = next(o for o in prediction.observed if o.record == record)
-    said, took = seconds(prediction.predicted.iteration), seconds(seen.iteration)
+    before = prediction.predicted
+    said, took, low, high = map(seconds, (before.iteration, seen.iteration, before.low, before.high))
     lines = [f"predicted {said} per iteration, measured {took}: error {seen.error:+.1%}"]
+    lines.append(
+        f"the run is {'inside' if seen.inside else 'OUTSIDE'} the predicted interval, {low} to {high}"
+    )
     phases = sorted(seen.phases.items(), key=lambda item: -abs(item[1]))
     return "\n".join([*lines, *(f"  {name:20s} {error:+.1%} of the iteration" for name, error in phases)])
 

@@ -156,7 +156,7 @@ def is_profile(tree: dict) -> bool:
 
 def speeds_disturbed(profile: Profile) -> list[str]:
     """Who took CPU time from the measurement of speeds, one line per host."""
-    return _lines(profile.environment.hosts, "speeds")
+    return disturbed(profile.environment.hosts, "speeds")
 
 
 def network_disturbed(profile: Profile) -> list[str]:
@@ -166,7 +166,7 @@ def network_disturbed(profile: Profile) -> list[str]:
         msgspec.structs.replace(host, **msgspec.structs.asdict(one))
         for host, one in zip(profile.environment.hosts, taken)
     ]
-    return _lines(hosts, "messages")
+    return disturbed(hosts, "messages")
 
 
 def provisional(profile: Profile) -> str:
@@ -183,7 +183,8 @@ def misfits(profile: Profile) -> list[str]:
     return [note.removeprefix(PROVISIONAL) for note in notes if note.startswith(PROVISIONAL)]
 
 
-def _lines(hosts: Sequence[HostFacts], what: str) -> list[str]:
+def disturbed(hosts: Sequence[HostFacts], what: str) -> list[str]:
+    """Who took CPU time from these hosts while `what` were measured, one line per host."""
     return [
         f"{who} {percent:.1f} % of the CPU time of {host.name} while {what} were measured"
         for host in hosts

@@ -29,7 +29,9 @@ from fembench.model.rates import Rates, slowed
 from fembench.model.slots import parse_factor
 from fembench.records.case import Case, new_case
 from fembench.records.hlogp import parse_link
+from fembench.records.network import PROVISIONAL
 from fembench.records.prediction import add_outcome, load_prediction
+from fembench.records.profile import disturbed
 from fembench.records.record import Record
 from fembench.records.store import load, load_each
 from fembench.workflows.cases import storage_of
@@ -76,12 +78,17 @@ def in_time(answers: Answers, deadline: float) -> str:
 
 
 def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
-    """(errors, state of the machine, whether it changed) of a run and its prediction."""
+    """(errors, disturbances and state of the machine; whether that changed) of a run and its prediction."""
     record = load(against)
     before = load_prediction(prediction)
     seen = observed(before, record)
-    text = outcome_text(add_outcome(prediction, seen), record.id)
-    return f"{text}\n{state_text(changes(before.predicted.state, readings_of([record])))}", bool(seen.stale)
+    lines = [outcome_text(add_outcome(prediction, seen), record.id)]
+    if before.predicted.provisional:
+        lines.append(f"profile: {before.predicted.provisional}")
+    if taken := disturbed(record.environment.hosts, "sets"):
+        lines.append(f"run: {PROVISIONAL}{'; '.join(taken)}")
+    lines.append(state_text(changes(before.predicted.state, readings_of([record]))))
+    return "\n".join(lines), bool(seen.stale)
 
 
 def _answers(asked: PredictAsked, study: Predictor, cases: list[Case], learned: list[Record]) -> Answers:

@@ -4,6 +4,8 @@ import json
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
+from planted_machine import planted_machine
 from planted_records import accounted, lasting, on_ranks, planted, wrong
 from planted_runs import run_of
 
@@ -16,6 +18,7 @@ from fembench.records import prediction
 from fembench.records.case import Case
 from fembench.records.phases import NAMES
 from fembench.records.prediction import load_prediction
+from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 
 EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
@@ -91,6 +94,33 @@ def test_what_does_not_decide_the_time_of_an_iteration_may_differ(output, held_a
     words = held_against(case={"mesh": "./m1.msh", **free})
     assert output(*words)
     assert len(load_prediction(words[words.index("-o") + 1]).observed) == 1
+
+
+@pytest.mark.parametrize(("longer", "where"), [(1, "inside"), (10, "OUTSIDE")])
+def test_a_run_held_against_its_prediction_is_said_to_be_inside_its_interval_or_not(
+    output, held_against, machine_file, longer, where
+):
+    run = accounted(lasting(made_run(machine_file, Case.of(mesh="m1", ranks=2), LATER), longer))
+    text = output(*held_against(sets=run.sets))
+    assert f"\nthe run is {where} the predicted interval, " in text
+
+
+@pytest.mark.parametrize("taken", [0.0, 30.0])
+def test_disturbances_of_profile_and_run_are_said_where_a_run_is_held_against_its_prediction(
+    tmp_path, output, taken
+):
+    file, before = str(tmp_path / "machine.json"), str(tmp_path / "before.json")
+    facts = {"others_percent": taken, "others_resolution": 0.1, "steal_percent": 0.0}
+    save_profile(on_hosts_with(planted_machine([1.0, 1.0]), **facts), file)
+    words = ["predict", "m1", "--machine", file, "-o", before]
+    assert main([*words, "--ranks", "2"]) == 0
+    run = on_hosts_with(made_run(file, Case.of(mesh="m1", ranks=2), LATER), **facts)
+    text = output(*words, "--against", str(save(run, tmp_path)))
+    for said in (
+        "\nprofile: PROVISIONAL: others used 30.0 % of the CPU time of node8 while speeds were measured",
+        "\nrun: PROVISIONAL: others used 30.0 % of the CPU time of ",
+    ):
+        assert (said in text) == bool(taken)
 
 
 def test_a_run_in_the_second_of_its_prediction_counts_as_later():

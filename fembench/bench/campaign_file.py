@@ -171,7 +171,7 @@ def _lists(table: dict[str, Any], where: str, there: CampaignHosts) -> dict[str,
 
 def run_id(case: Case, repetition: int) -> str:
     """A file name that describes the run and is unique to its case across campaigns."""
-    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.question.mesh.split("/")[-1]).strip("-")[:120]
+    mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.question.mesh.rstrip("/").split("/")[-1]).strip("-")[:120]
     digest = hashlib.sha256(msgspec.json.encode(case.flat(), order="sorted")).hexdigest()[:8]
     method = f"{case.method.storage}-{case.method.precond}"
     return f"{mesh}-{method}-p{case.placement.ranks}-{digest}-r{repetition}"

@@ -51,6 +51,7 @@ def test_different_cases_have_different_names():
     cases = [Case.of(**some) for some in fields]
     assert len({run_id(case, 1) for case in cases}) == len(cases)
     assert run_id(Case(), 1) != run_id(Case(), 2)
+    assert run_id(Case.of(mesh="meshes/bar.mesh/"), 1).startswith("bar-mesh-")
 
 
 def test_a_campaign_finds_its_runs_of_an_earlier_schema_whatever_they_were_named():

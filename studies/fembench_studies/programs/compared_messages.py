@@ -20,7 +20,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
 from fembench_studies.programs.partners import TRIP
-from fembench_studies.programs.real_messages import VARIED, error_percent
+from fembench_studies.programs.real_messages import EXPECTED, VARIED, error_percent
 from fembench_studies.programs.record import AppRecord, unfit
 
 LIMIT = 5.0  # per cent: largest good error of the time of tasks
@@ -139,6 +139,12 @@ def _scattered(record: AppRecord) -> str:
         low, high = terms.get(term, (0.0, 0.0))
         if high - low > MESSAGES / 100 * (high + low):
             return f"{REFUSED}: {what} took {seconds(low)} to {seconds(high)}, {where}"
+    now, then = sum(terms.get(TRIP, (0.0, 0.0))) / 2, terms.get(EXPECTED, (0.0, 0.0))[0]
+    if abs(now - then) > MESSAGES / 100 * then:
+        return (
+            f"{REFUSED}: round trips of {bytes_} just before took {seconds(now)}, and {seconds(then)} by the "
+            "profile: the machine is not as it was; repeat `characterize --network`"
+        )
     return ""
 
 

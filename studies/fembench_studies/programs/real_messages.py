@@ -32,7 +32,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
 from fembench_studies.programs.job import launch
-from fembench_studies.programs.partners import TRIP
+from fembench_studies.programs.partners import SMALL, TRIP, partners
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench_studies.scheduling.task_graph import USUAL
 
@@ -41,7 +41,7 @@ REPETITIONS = 100
 PROBE = 1000  # rounds
 NINE_IN_TEN = (0.05, 0.95)  # quantiles
 PARTS = 6  # of a measurement of messages, one after the other
-VARIED = "message in parts of the profile"  # of a prediction's terms
+VARIED, EXPECTED = "message in parts of the profile", "round trip by the profile"  # of a prediction's terms
 GUESSES = 8  # of the length of tasks, until it is that of their messages
 Calls = Literal["isend", "send"]
 
@@ -227,6 +227,7 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
             "computing": (middle,) * 2,
             TRIP: scattered(trips),
             VARIED: varied(case, profile, task),
+            EXPECTED: (expected_trip(case, profile),) * 2,
         },
         model=f"{calibration.id}, {source}",
         compose="HLogP",
@@ -242,6 +243,15 @@ def scattered(trips: Sequence[Sequence[float]]) -> tuple[float, float]:
     relative = np.concatenate([np.array(one) / np.median(one) for one in trips if one])
     low, high = np.quantile(relative, NINE_IN_TEN) * np.mean(middles)
     return float(low), float(high)
+
+
+def expected_trip(case: AppCase, profile: Profile) -> float:
+    """Seconds that the round trips just before a run (`partners`) take by the profile, on average over
+    the pairs. Raises InputError."""
+    classes, pair_class = classes_of(case, profile)
+    placed = profile.environment.rank_host
+    used = [classes[pair_class[placed[p]][placed[q]]] for p, q in partners(case).items()]
+    return float(np.mean([sum(message_cost(one, m).total for m in (case.n_bytes, SMALL)) for one in used]))
 
 
 def varied(case: AppCase, profile: Profile, task: float) -> tuple[float, float]:

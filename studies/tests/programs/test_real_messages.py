@@ -286,6 +286,20 @@ def test_messages_that_depend_on_the_place_of_their_buffers_are_refused(spread, 
         assert bool(one.reason) == refused
 
 
+@pytest.mark.parametrize(("longer", "refused"), [(0.84, True), (0.86, False), (1.14, False), (1.16, True)])
+def test_a_machine_that_is_not_as_in_its_profile_is_refused(longer, refused):
+    case = msgspec.structs.replace(sized_case("ring", 3, "isend"), size=1)
+    trips = calibration(case).samples[TRIP]
+    now = {
+        TRIP: tuple(tuple(longer * t for t in one) for one in trips),
+        "round": calibration(case).samples["round"],
+    }
+    before = promise(case, planted_calibration(case, now, {}), profile(), "machine.json")
+    for one in compared(ran(case, before, before.terms["messages"][0])):
+        assert one.reason.startswith("refused: round trips of 64 KiB just before took") == refused
+        assert one.reason.endswith("repeat `characterize --network`") == refused
+
+
 @pytest.mark.parametrize("kind", ["ring", "join"])  # messages after computing, and mostly after another one
 @pytest.mark.parametrize(("spread", "refused"), [(0.14, False), (0.16, True)])
 def test_messages_that_vary_within_the_profile_are_refused(kind, spread, refused):

@@ -16,7 +16,7 @@ from fembench.launch.job import Job
 from fembench.ranks.comm import Comm, library
 from fembench.records.record import NOT_RECORDED, DeviceFacts, Environment, HostFacts
 from fembench.solve.operators import RankDevice
-from fembench.synthetic.speeds import label
+from fembench.synthetic.speeds import slowness_text
 
 
 def environment_of(
@@ -29,10 +29,6 @@ def environment_of(
 ) -> Environment | None:
     """The environment on rank 0, else None. `before`: of the run. Collective."""
     devices = devices_in_record(comm, device)
-    s = job.case.synthetic
-    slowed = [job.synthetic, label(s.emulate, s.dilate)]
-    slowed += [f"changing {s.emulate_change}"] if s.emulate_change else []
-    slowed += [f"hot spot {s.hot_spot}"] if s.hot_spot else []
     return describe(
         comm,
         before,
@@ -40,8 +36,8 @@ def environment_of(
         others,
         launcher=job.launcher,
         command=job.command,
-        synthetic=", ".join(filter(None, slowed)),
-        dilate=s.dilate,
+        synthetic=slowness_text(job.case.synthetic, job.synthetic),
+        dilate=job.case.synthetic.dilate,
         hosts_asked=job.hosts_asked,
         crowded=job.crowded,
         devices=devices,

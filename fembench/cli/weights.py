@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.records.weights import save_weights
+    from fembench.records.weights import loud_notes, save_weights
     from fembench.report.weight_tables import as_table
     from fembench.workflows.weights import WeightsAsked, derived
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         save_weights(weights, options.output)
     if options.export:
         sys.stdout.write(EXPORTS[options.export].text(weights))
-        for note in (n for n in weights.notes if n.startswith(("DISTURBED", "PROVISIONAL"))):
+        for note in loud_notes(weights):
             progress(f"note: {note}")
     elif options.json:
         print(json_text(weights))

@@ -54,6 +54,11 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
     return tuple(r.share for r in weights.ranks)
 
 
+def loud_notes(weights: Weights) -> list[str]:
+    """The notes that say why the shares may be far off."""
+    return [note for note in weights.notes if note.startswith(("DISTURBED", "PROVISIONAL"))]
+
+
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
     """The shares in the format of `--shares`, '0.7,0.3'; all, or those of `ranks`."""
     shares = shares_of(weights)

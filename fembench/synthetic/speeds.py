@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
+from fembench.records.case_fields import CaseSynthetic
 
 SLOWEST = 1e-6  # a millionth: slower ranks would not end
 
@@ -95,3 +96,11 @@ def label(emulate: str, dilate: float) -> str:
     words = [f"emulated speeds {emulate}"] if emulate else []
     words += [f"dilated {dilate:g} times"] if dilate != 1 else []
     return ", ".join(words)
+
+
+def slowness_text(given: CaseSynthetic, hosts: str) -> str:
+    """How a record describes the ranks of a run, on `hosts` described so; "" if they are real."""
+    words = [hosts, label(given.emulate, given.dilate)]
+    words += [f"changing {given.emulate_change}"] if given.emulate_change else []
+    words += [f"hot spot {given.hot_spot}"] if given.hot_spot else []
+    return ", ".join(filter(None, words))

@@ -1,4 +1,4 @@
-"""Do the weights still fit the hosts of a run?
+"""Do the weights fit a run, before it starts, and do they still fit its hosts?
 
 Whether foreign work disturbed runs, so that what is taken from them may be far off."""
 
@@ -12,10 +12,22 @@ from fembench.records.phases import COMPUTING
 from fembench.records.quiet import foreign
 from fembench.records.record import Environment, Record
 from fembench.records.times import times_of
-from fembench.records.weights import Weights, mismatch, stale_hosts
+from fembench.records.weights import Weights, loud_notes, mismatch, stale_hosts
 from fembench.weights.observe import hosts_of
 
 CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
+
+
+def doubts(weights: Weights, synthetic: str) -> list[str]:
+    """Why not to use the weights for a run whose ranks are emulated so; "": real ones."""
+    found = [f"weights: {note}" for note in loud_notes(weights)]
+    if weights.rule != "given" and weights.synthetic != synthetic:
+        found.append(f"the weights are of {_ranks(weights.synthetic)}, the run has {_ranks(synthetic)}")
+    return found
+
+
+def _ranks(synthetic: str) -> str:
+    return f"SYNTHETIC ranks ({synthetic})" if synthetic else "real ranks"
 
 
 def warning(weights: Weights, record: Record) -> str:

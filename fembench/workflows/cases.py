@@ -1,6 +1,7 @@
 """Cases: from the values of their fields, and with the shares of a weights file."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, new_case
 from fembench.records.record import Record
 from fembench.records.weights import as_text, load_weights
-from fembench.weights.stale import warning
+from fembench.synthetic.speeds import slowness_text
+from fembench.weights.stale import doubts, warning
 
 
 def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
@@ -61,6 +63,18 @@ def weighted(case: Case, path: Path | str | None) -> Case:
             f"{path}: weights of {plural(len(weights.ranks), 'rank')}; the case has {case.placement.ranks}"
         )
     return case.with_(shares=as_text(weights))
+
+
+def warn_if_doubtful(path: Path | str | None, cases: Iterable[Case]) -> None:
+    """Warn, before anything runs, if the weights of a file do not suit the cases with its shares."""
+    if not path:
+        return
+    hosts = os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
+    weights = load_weights(path)
+    users = (case for case in cases if case.placement.shares == as_text(weights))
+    here = {slowness_text(case.synthetic, hosts) for case in users}
+    for text in dict.fromkeys(text for one in sorted(here) for text in doubts(weights, one)):
+        progress(f"fembench: warning: {text}")
 
 
 def warn_if_stale(path: Path | str | None, record: Record) -> None:

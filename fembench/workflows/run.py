@@ -18,7 +18,14 @@ from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
 from fembench.records.store import save
-from fembench.workflows.cases import call_text, case_asked, check_least, warn_if_stale, weighted
+from fembench.workflows.cases import (
+    call_text,
+    case_asked,
+    check_least,
+    warn_if_doubtful,
+    warn_if_stale,
+    weighted,
+)
 from fembench.workflows.notebook import Runs
 
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
@@ -49,6 +56,7 @@ def run(
     check_least(0, timeout=timeout)
     asked = weighted(case_asked(mesh, fields), weights)
     with telling(tell):
+        warn_if_doubtful(weights, [asked])
         case = settled(asked)
         _say_what_comes(asked, case, hostfile)
         folder = Path(results) / "runs"

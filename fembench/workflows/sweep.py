@@ -24,6 +24,7 @@ from fembench.report.results import results
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.stale import disturbance
+from fembench.workflows.cases import warn_if_doubtful
 from fembench.workflows.sweep_first import measure_network, measure_nodes, measured_first
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
@@ -46,6 +47,7 @@ def swept(asked: SweepAsked) -> Iterator[Sweep]:
         refuse_early(runs, folder, asked.hostfile)
         _say_changes(runs, folder)
         _say_reasons(runs)
+        warn_if_doubtful(asked.weights, (run.case for run in runs))
         if source.made:
             measure_nodes(there, folder, asked)
             if not asked.machine:
@@ -69,6 +71,7 @@ def planned(asked: SweepAsked) -> SweepPlan:
     sweep = Sweep.of(source, folder, there, asked, begin - sum(first.values()))
     runs, file = sweep.order.planned(), asked.hostfile
     _say_reasons(runs)
+    warn_if_doubtful(asked.weights, (run.case for run in runs))
     return plan_of(source.campaign, runs, folder, there, sweep.left_out, hostfile=file, first=first)
 
 

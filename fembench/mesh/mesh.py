@@ -262,16 +262,17 @@ def summary(mesh: Mesh) -> dict[str, Any]:
 
 def lines(facts: dict[str, Any]) -> list[str]:
     """The same as text, one fact per line."""
-    tags = [f"{tag} ({count} facets)" for tag, count in facts["facet_tags"].items()]
+    tags = [f"{tag} ({plural(count, 'facet')})" for tag, count in facts["facet_tags"].items()]
     tags += [f"{tag} ({plural(count, 'node')})" for tag, count in facts["node_tags"].items()]
     tags += [f"{tag} ({plural(count, 'cell')})" for tag, count in facts["cell_tags"].items()]
     corner = " to ".join("(" + ", ".join(f"{a:g}" for a in facts[key]) + ")" for key in ("lower", "upper"))
+    clamped = plural(facts["clamped_nodes"], "node")
     return [
         f"mesh        {facts['name']}",
         f"hash        {facts['hash']}",
         f"nodes       {facts['nodes']}",
         f"cells       {facts['cells']} {facts['element']}",
-        f"equations   {facts['equations']} with the {facts['clamped_nodes']} nodes of lowest x clamped",
+        f"equations   {facts['equations']} with the {clamped} of lowest x clamped",
         f"volume      {facts['volume']:.9g} m³ in {corner} m",
         f"quality     {facts['quality_min']:.3f} worst, {facts['quality_mean']:.3f} mean (1 is regular)",
         f"tags        {', '.join(tags) if tags else 'none'}",

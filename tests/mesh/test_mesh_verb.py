@@ -6,6 +6,7 @@ import pytest
 
 from fembench.cli.main import main
 from fembench.mesh.io import read
+from fembench.mesh.mesh import lines, summary
 from fembench.mesh.presets import resolve
 
 
@@ -26,6 +27,13 @@ def test_info_prints_what_there_is_to_know_about_a_stand_in(capsys):
         "x0 (234 facets), x1 (234 facets), y0 (338 facets)",
     ):
         assert line in out
+
+
+def test_info_counts_a_single_node_or_facet_in_the_singular():
+    facts = {**summary(resolve("m1")), "clamped_nodes": 1, "facet_tags": {"tip": 1}}
+    said = "\n".join(lines(facts))
+    assert "with the 1 node of lowest x clamped" in said
+    assert "tip (1 facet)" in said
 
 
 def test_info_as_json_has_the_same_facts_as_numbers(capsys):

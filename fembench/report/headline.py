@@ -1,7 +1,8 @@
 """The headline of a campaign: what the machine is worth, in a few numbers.
 
-figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks; of a
-                   solution by multigrid: equations / seconds of assembly, set-up and CG
+figure of merit    equations x iterations / seconds of CG, at full scale: the run on most ranks that have
+                   a core each, where there is one; of a solution by multigrid: equations / seconds of
+                   assembly, set-up and CG
 """
 
 import dataclasses
@@ -11,8 +12,10 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records import phases as ph
+from fembench.records.binding import oversubscribed
 from fembench.records.case import fields_of
 from fembench.records.compare import host_names
+from fembench.records.record import Environment
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
@@ -24,6 +27,7 @@ from fembench.report.table import Rows, Table, declared
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
 from fembench.weights.host_speed import HostSpeeds
+from fembench.weights.stale import foreign_work
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def headline(
     rows = [_verdict(found, left_out)]
     if not usable:
         return rows
-    full = max(usable, key=lambda r: (*_scale(r), merit(r)))
+    full = max(usable, key=lambda r: (not _crowded(r), *_scale(r), merit(r)))
     return [
         *rows,
         _merit(full),
@@ -101,14 +105,36 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     rules = sorted({rule.id for one in verdicts for rule in one.rules if not rule.ok})
     why = f"; rules not met: {', '.join(rules)}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
-    cases = units.plural(len(found), "case")
-    return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
+    cases, others = units.plural(len(found), "case"), foreign_work(_environments(found))
+    disturbed = f"DISTURBED: {others}; " if others else ""
+    return HeadlineRow("verdict", worst, remark=f"{disturbed}{cases}: {', '.join(counts)}{why}")
+
+
+def _environments(used: Sequence[Result]) -> list[Environment]:
+    return [record.environment for r in used for record in r.pool.records]
+
+
+def _crowded(result: Result) -> bool:
+    """Whether its ranks share cores, as rule C4 says."""
+    return oversubscribed(result.record.environment, result.pool.case.synthetic.dilate)
+
+
+def _flaws(*used: Result) -> list[str]:
+    """Labels of a number from these results: what a reader must know of it."""
+    labels = {
+        "PROVISIONAL": any(r.pool.status == "PROVISIONAL" for r in used),
+        "OVERSUBSCRIBED": any(map(_crowded, used)),
+        "DISTURBED": bool(foreign_work(_environments(used))),
+    }
+    return [label for label, holds in labels.items() if holds]
 
 
 def _merit(full: Result) -> HeadlineRow:
     took, work = full.times[_rated(full)], _work(full) / 1e6
     done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
-    where = f"{full.mesh} · {full.variant}, ranks {full.setting}, {full.pool.status}"
+    where = ", ".join(
+        [f"{full.mesh} · {full.variant}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])]
+    )
     ends = (work / took.median, work / took.high, work / took.low)
     return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
 
@@ -152,7 +178,8 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     slower = [note for note in s.notes if note.startswith(SLOWER)]
     if not np.isfinite(s.efficiency):
         why = f"not available: {s.notes[0]}"
-        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}: {ends}", *slower]))
+        start = f" (the {s.base.ranks} ranks count as {s.base.ranks})" if s.base.ranks > 1 else ""
+        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower]))
     remark = "; ".join(filter(None, (ends, s.equal, *slower)))
     return _percent(what, remark, s.result, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
@@ -163,7 +190,8 @@ def _scale(result: Result) -> tuple[int, int]:
 
 def _of_unequal(full: Result, unequal: Sequence[Unequal]) -> list[HeadlineRow]:
     """E_het of the run at full scale, if its ranks are unequal."""
-    remark = f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
+    what = f"E_het: relative to their summed speed, assembly + cg on {full.mesh}, {full.ranks} ranks"
+    remark = "; ".join([what, *_flaws(full)])
     return [
         _percent("efficiency of unequal ranks", remark, ends=(u.e_het, *u.e_het_ends))
         for u in unequal
@@ -215,7 +243,8 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
         if best:
             a, b = equal.times[SOLVE], best.times[SOLVE]
             low, high = ratio_range(a, b)
-            remark = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
+            what = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
+            remark = "; ".join([what, *_flaws(equal, best)])
             return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark, best)]
     if not unequal:
         return []
@@ -231,9 +260,10 @@ def _advice(usable: Sequence[Result], speeds: HostSpeeds) -> list[HeadlineRow]:
 
 NOTE = (
     "MDOF counts equations, in millions: restrained degrees of freedom do not count. "
-    "The figure of merit is the rate at which the machine solves, on the most ranks that were run: equations "
-    "x iterations / seconds of cg; of solutions by multigrid, the equations solved per second, set-up "
-    "included, to which the efficiencies then refer as well. The next lines show what limits it: how much of "
+    "The figure of merit is the rate at which the machine solves, on the most ranks that were run with a "
+    "core each (OVERSUBSCRIBED, if there was no such run): equations x iterations / seconds of cg; of "
+    "solutions by multigrid, the equations solved per second, set-up included, to which the efficiencies "
+    "then refer as well. The next lines show what limits it: how much of "
     "the measured memory bandwidth the product uses, and the shares of cg that ranks spend waiting for each "
     "other and handling "
     "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "

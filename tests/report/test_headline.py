@@ -8,7 +8,7 @@ import pytest
 from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from planted_records import lasting
-from report_sample import HOST, campaign, environment, make_record, named, rows_of
+from report_sample import HOST, campaign, environment, make_record, named, rows_of, verdict
 
 from fembench.records import phases as ph
 from fembench.records.record import LevelTimes
@@ -41,6 +41,45 @@ def test_the_figure_of_merit_is_that_of_the_largest_run_on_most_ranks():
         "MDOF/s",
         "million equations x iterations / s: m3 · csr, ranks 4, VALID",
     )
+
+
+def crowded(mesh, ranks):
+    """A record of ranks that share cores."""
+    made = make_record(mesh, ranks)
+    return replace(made, environment=replace(made.environment, oversubscribed=True))
+
+
+def test_the_figure_of_merit_is_that_of_ranks_with_a_core_each_if_there_are_any():
+    rows = head_of([make_record("m1", 2), crowded("m1", 3)])
+    assert rows["figure of merit"]["remarks"].endswith("m1 · csr, ranks 2, VALID")
+    assert rows["waiting"]["value"] == head_of([make_record("m1", 2)])["waiting"]["value"]
+    only = head_of([crowded("m1", 3)])["figure of merit"]["remarks"]
+    assert only.endswith("ranks 3, OVERSUBSCRIBED")
+
+
+def test_a_speedup_over_a_base_on_two_ranks_says_what_they_count():
+    times = (29.1e-3, 45.5e-3)
+    slower = [
+        lasting(made, t / max(row[ph.CG] for row in made.sets[-1].seconds))
+        for made, t in zip((make_record("m1", 2, noise=0.0), crowded("m1", 3)), times)
+    ]
+    remarks = head_of(slower)["strong scaling efficiency"]["remarks"]
+    assert "(the 2 ranks count as 2): cg on m1, from 2 to 3 ranks; slower than on 2 ranks" in remarks
+    assert (
+        "count as"
+        not in head_of([make_record("m1"), crowded("m1", 3)])["strong scaling efficiency"]["remarks"]
+    )
+
+
+def test_the_verdict_begins_with_the_foreign_work_that_took_the_most_time():
+    loud = [on_hosts_with(make_record("m1", n), others_percent=p) for n, p in ((1, 33.0), (2, 77.0))]
+    rows = head_of([*loud, make_record("m2")])
+    assert rows["verdict"]["remarks"] == (
+        "DISTURBED: others used up to 77 % of the CPU time on node8; 3 cases: 3 VALID"
+    )
+    assert rows["figure of merit"]["remarks"].endswith("ranks 2, DISTURBED")
+    quiet = head_of(campaign((1, 2), ("m1",))).values()
+    assert not any("DISTURBED" in row["remarks"] for row in quiet)
 
 
 def test_the_interval_of_the_figure_of_merit_is_that_of_the_time_turned_over():
@@ -210,6 +249,12 @@ def test_the_gain_of_weights_is_the_time_with_equal_shares_over_the_time_with_th
     row = head_of([equal, weighted])["gain of weighted shares"]
     cg = [sum(max(s[k] for s in r.sets[-1].seconds) for k in (ph.ASSEMBLY, ph.CG)) for r in (equal, weighted)]
     assert row["value"] == pytest.approx(cg[0] / cg[1], rel=1e-6)
+    assert row["remarks"].endswith("on m2")
+    others = head_of(
+        [replace(equal, verdict=verdict("PROVISIONAL")), on_hosts_with(weighted, steal_percent=9.0)]
+    )
+    assert others["efficiency of unequal ranks"]["remarks"].endswith("on m2, 2 ranks; DISTURBED")
+    assert others["gain of weighted shares"]["remarks"].endswith("; PROVISIONAL; DISTURBED")
     assert "gain of weighted shares" in head_of([equal])
     assert head_of([equal])["gain of weighted shares"]["value"] is None
     assert "gain of weighted shares" not in head_of(campaign((1, 2), ("m1",)))

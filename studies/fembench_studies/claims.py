@@ -19,6 +19,7 @@ from fembench.stats.student import typical_interval
 from fembench_studies.layout import columns
 
 KEPT, MISSED = "yes", "NO"
+OTHERS, NOISY = "others used ", "too noisy"  # in reasons why a measurement cannot judge a claim
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,28 @@ def all_kept(claims: Sequence[StudyClaim]) -> bool:
     return all(claim.verdict == KEPT for claim in claims)
 
 
+def _most_invalid(claims: Sequence[StudyClaim]) -> str:
+    """Why most claims are INVALID, if one cause is to blame, and what to do; "" otherwise."""
+    for cause in (OTHERS, NOISY):
+        found = [c.verdict for c in claims if c.verdict.startswith("INVALID") and cause in c.verdict]
+        if 2 * len(found) > len(claims):
+            worst = max(found, key=_used).partition(cause)[2] if cause == OTHERS else ""
+            said = f"others used up to {worst}" if worst else NOISY
+            return f"{len(found)} of {len(claims)} are INVALID: {said}; repeat on an idle machine"
+    return ""
+
+
+def _used(verdict: str) -> float:
+    """Percent that others used, of a verdict that says so."""
+    return float(verdict.partition(OTHERS)[2].partition(" ")[0])
+
+
+def _short(verdict: str) -> str:
+    """'INVALID: others used 45 %', without what the title says."""
+    kept, others, rest = verdict.partition(OTHERS)
+    return f"{kept}{others}{rest.partition(' %')[0]} %" if others else verdict
+
+
 def claims_table(claims: Sequence[StudyClaim], synthetic: bool) -> Table:
     """One row per claim: the limit beside what was found."""
     heads = columns(
@@ -106,12 +129,14 @@ def claims_table(claims: Sequence[StudyClaim], synthetic: bool) -> Table:
         "Found: the median repetition, and its interval. An error is in per cent of the measured time. "
         "INVALID: the measurement cannot judge the claim. The exit status is 1 unless all claims are kept."
     )
+    most = _most_invalid(claims)
     rows = tuple(
         (
             c.what,
             *((math.nan, c.limit) if c.least else (c.limit, math.nan)),
-            *(c.found, c.low, c.high, c.unit, c.verdict),
+            *(c.found, c.low, c.high, c.unit, _short(c.verdict) if most else c.verdict),
         )
         for c in claims
     )
-    return Table("claims", "Claims", f"SYNTHETIC: {note}" if synthetic else note, heads, rows)
+    title = f"Claims: {most}" if most else "Claims"
+    return Table("claims", title, f"SYNTHETIC: {note}" if synthetic else note, heads, rows)

@@ -44,6 +44,32 @@ def test_a_disturbed_or_missing_measurement_is_invalid_with_its_reason():
     assert StudyClaim("ring", 5.0, math.nan).verdict == "INVALID: not measured"
 
 
+def disturbed_claims(*percents):
+    """Claims judged by runs of which others used so much."""
+    where = "of the ranks' processor time on vm (at most 2 %)"
+    return [
+        ratio_claim("ring", 5.0, 1.0, STEADY, f"others used {p} % {where}" if p else "") for p in percents
+    ]
+
+
+def test_the_title_says_once_why_most_claims_are_invalid_and_what_to_do():
+    made = claims_table(disturbed_claims(33, 77, 9, 0), synthetic=False)
+    assert made.title == (
+        "Claims: 3 of 4 are INVALID: others used up to 77 % of the ranks' processor time on vm "
+        "(at most 2 %); repeat on an idle machine"
+    )
+    assert list(made["kept"]) == [*(f"INVALID: others used {p} %" for p in (33, 77, 9)), "yes"]
+    noisy = claims_table([least_claim("gain", 1.0, STEADY, unit="")] * 2, synthetic=False)
+    assert noisy.title == "Claims: 2 of 2 are INVALID: too noisy; repeat on an idle machine"
+    assert noisy["kept"][0].startswith("INVALID: too noisy, between ")
+
+
+def test_claims_keep_their_whole_reasons_if_few_are_invalid():
+    made = claims_table(disturbed_claims(33, 0), synthetic=False)
+    assert made.title == "Claims"
+    assert made["kept"][0].endswith("on vm (at most 2 %)")
+
+
 def test_errors_without_a_sign_are_judged_by_their_median():
     assert error_claim("each", 15.0, (10.0, 11.0, 12.0, 11.5, 10.5)).verdict == "yes"
     assert error_claim("each", 15.0, (20.0, 21.0, 22.0, 21.5, 20.5)).verdict == "NO"

@@ -59,8 +59,7 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
-    calibrated = from_kernels(processor)
-    now = calibrated * np.exp(np.log(seconds / processor).mean(axis=1))
+    elapsed, calibrated = from_kernels(seconds), from_kernels(processor)
     loads = {one.rank: one for one in profile.network.loads}
     try:
         product = from_product(profile).tolist()
@@ -74,7 +73,7 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
         queue, load = (max(one.queue / cores, 1.0), one.load / cores) if one else (1.0, 0.0)
         laws = [by_queue(h, 1.0, queue), by_load(h, load)] if one else [None, None]
         clock = by_clock(h, float(seconds[rank].sum()), float(processor[rank].sum()))
-        rows.append([rank, host, product[rank], float(now[rank]), h, *laws, clock])
+        rows.append([rank, host, product[rank], float(elapsed[rank]), h, *laws, clock])
     return rows
 
 

@@ -12,8 +12,9 @@ MOST = 12  # classes whose costs are printed; --json gives all
 H_HEADS = ["rank", "host", "product", "kernels", "processor", "by queue", "by load", "by clock"]
 H_TITLE = (
     "H: time of each rank over that of the fastest rank, for the product, for three kernels, and for their "
-    "processor time. The last is also corrected for the load at that time: by the run queue (Mendes 2004, "
-    "Eq. 4.1), by the load average (Eq. 4.2), and by elapsed over processor time ('by clock', Eq. 4.3)"
+    "processor time. The last is also multiplied by the load of the rank's own host at that time: by the "
+    "run queue (Mendes 2004, Eq. 4.1), by the load average (Eq. 4.2), and by elapsed over processor time "
+    "('by clock', Eq. 4.3)"
 )
 POLLS = 1.3  # slowdown above which waiting ranks are taken to keep their core (Mendes 2004)
 
@@ -143,7 +144,10 @@ def progress_lines(network: Network) -> list[str]:
     lines = []
     if network.overlap_left is not None:
         does = "travels" if network.overlap else "does not travel"
-        left = f"{network.overlap_left:.0%} of its time remains afterwards"
+        measured = f"{network.overlap_left:.0%}"
+        left = f"{measured} of its time remains afterwards"
+        if network.overlap_left > 1:
+            left = f"all of its time remains afterwards (measured: {measured}; more is a disturbance)"
         lines.append(f"a large message {does} while ranks compute: {left}")
     if network.polling is not None:
         keeps = "keep their core" if network.polling > POLLS else "leave their core to others"

@@ -278,9 +278,9 @@ def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws()
     first, second = slowness_rows(profile)  # hosts of 8 cores
     assert first[:2] == [0, "a"]
     assert first[2:] == pytest.approx(
-        [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]
+        [1.0, 1.0, 1.0, 2.0, 1.0, 2.0]
     )  # queue of 2 a core, half a load, half served
-    assert second[2:] == pytest.approx([2.0, 4.0, 4.0, 4.0, 6.0, 4.0])
+    assert second[2:] == pytest.approx([2.0, 2.0, 4.0, 4.0, 6.0, 4.0])
     assert slowness_rows(planted_machine([1.0])) == []
     assert "Eq. 4.3" in as_text(profile.network, [first, second])
 
@@ -339,3 +339,5 @@ def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_pa
     slow = msgspec.structs.replace(measured, overlap=False, overlap_left=0.97, polling=1.01)
     assert "does not travel while ranks compute: 97%" in as_text(slow)
     assert "leave their core" in as_text(slow)
+    waits = as_text(msgspec.structs.replace(slow, overlap_left=1.26))
+    assert "all of its time remains afterwards (measured: 126%; more is a disturbance)" in waits

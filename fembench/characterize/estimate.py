@@ -32,6 +32,8 @@ QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
 MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
 TRAVELLED = 0.3  # if less of a message's time remains after computing, the message travelled meanwhile
 LARGE = 1 << 17  # bytes from which the time should not depend on the call that sends (Mendes 2004)
+MOST_LEFT = 2.0  # waiting for a message after computing over its time without; quiet machines: up to 1.2
+TURNS = (0.05, 0.95)  # nine turns in ten
 MISFIT = 0.2  # largest relative difference between a measured and a fitted time of a message
 SIGNED = 0.05  # fraction of a message's time: a latency below minus that is overlap, not noise
 
@@ -111,9 +113,27 @@ def _middles(s: PairSamples) -> F64:
 
 
 def beside_of(e: Exchange) -> Beside:
-    """The effect of messages on computing: medians over turns, never below none."""
-    longer = float(np.median(np.subtract(e.beside, e.alone)))
-    return Beside(m=e.m, longer=max(longer, 0.0), left=float(np.median(e.left)))
+    """The effect of messages on computing: medians over turns, never below none, and their spread.
+
+    Waiting for messages after computing takes at most MOST_LEFT times their time without it.
+    """
+    more, left = np.subtract(e.beside, e.alone), np.array(e.left)
+    longer = max(float(np.median(more)), 0.0)
+    waits = min(float(np.median(left)), MOST_LEFT * float(np.median(e.at_once)))
+    low, high = np.quantile(more + left, TURNS) - (longer + waits)
+    return Beside(m=e.m, longer=longer, left=waits, faster=max(-low, 0.0), slower=max(high, 0.0))
+
+
+def _delayed(name: str, exchanges: Sequence[Exchange]) -> list[str]:
+    """A note on each size whose messages waited longer after computing than they can take."""
+    found = ((e, float(np.median(e.left)), float(np.median(e.at_once))) for e in exchanges if e.left)
+    return [
+        f"{PROVISIONAL}{name}: messages of {size(e.m)} both ways kept a rank waiting for {seconds(left)} "
+        f"after computing, and took {seconds(alone)} without it: priced at {seconds(MOST_LEFT * alone)}; "
+        "something else delayed them: repeat characterize"
+        for e, left, alone in found
+        if left > MOST_LEFT * alone
+    ]
 
 
 def estimated(network: Network, rank_host: Sequence[int]) -> Network:
@@ -133,6 +153,7 @@ def estimated(network: Network, rank_host: Sequence[int]) -> Network:
     classes = _classes(network, by_class, cold, gaps, exchanges, network.send_mode)
     costs = {k: kielmann_costs(network.class_names[k], trains[k]) for k in sorted(trains)}
     notes = _ways_of_sending(network.samples)
+    notes += [note for k, each in exchanges.items() for note in _delayed(network.class_names[k], each)]
     if not classes:
         classes = _everywhere(network, {k: class_of_trains(each, gaps[k]) for k, each in costs.items()})
         notes = ["from trains alone: a message takes L + g(m); overheads are unknown, and assumed to be 0"]

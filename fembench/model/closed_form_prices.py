@@ -171,7 +171,8 @@ def phases_of(
         ]
         if work.recipe.precond.grids:
             precond.append((Activity("small_grids", "core", [learned(p.small) for p in priced]),))
-    updates = Activity("updates", "core", [total((v, learned(t))) for v, t in zip(vectors, beside)])
+    kept = [learned(t, _spread(machine, r, before[r], t)) for r, t in zip(ranks, beside)]
+    updates = Activity("updates", "core", [total(each) for each in zip(vectors, kept)])
     exchange = [(computing, *messages)] if work.case.method.overlap else [(computing,), messages]
     assembly = spread("assembly", parts.cells, [p.assembly for p in priced], as_measured)
     return CgSet(
@@ -256,6 +257,13 @@ def _overheads(machine: Machine, rank: int, before: _Before) -> float:
     )
 
 
+def _spread(machine: Machine, rank: int, before: _Before, seconds: float) -> TimeRange:
+    """The interval of these seconds per iteration, from the turns of messages beside computing."""
+    found = [(q, m, one.inside) for one in before.exchanges for q, m in one.messages]
+    faster, slower = machine.spread_beside(rank, found)
+    return TimeRange(max(seconds - faster, 0.0), seconds + slower)
+
+
 def _gaps(machine: Machine, rank: int, before: _Before, places: Sequence[int]) -> float:
     """Seconds per iteration in which these exchanges occupy the host's network card."""
     found = before.exchanges
@@ -281,8 +289,7 @@ def _latency(
 
 
 def _collected(machine: Machine, before: _Before) -> float:
-    """Seconds of the sums, broadcasts and gatherings of the
-    preconditioner, stage by stage."""
+    """Seconds of the sums, broadcasts and gatherings of the preconditioner, stage by stage."""
     seconds = 0.0
     for one in before.others:
         for k in range(stages(machine.ranks)):
@@ -305,9 +312,8 @@ TURNS = 100  # iterations, if only the time per iteration matters
 
 
 def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedFormCorrection:
-    """The correction from runs on the machine of `study`. Errors are cross-validated
-    over configurations and passes. Raises InputError for runs that cannot be
-    predicted."""
+    """The correction from runs on the machine of `study`. Errors are cross-validated over
+    configurations and passes. Raises InputError for runs that cannot be predicted."""
     if not records:
         return ClosedFormCorrection()
     errors = [_error(study, record) for record in records]

@@ -86,7 +86,7 @@ def forecast(
     result = simulate_events(plan) if machine.contention else simulate(plan)
     scale = correction.scale if correction else 1.0
     iteration = scale * per_iteration(result, TURNS)
-    low, high = _interval(work, slots, rates, priced, iteration, correction)
+    low, high = _interval(work, slots, rates, priced, iteration, correction, machine)
     wider = math.exp(rates.uncertain)
     spent = scale * (result.busy + result.wait + result.overhead).mean(axis=0) / TURNS
     return Forecast(
@@ -115,15 +115,28 @@ def _interval(
     priced: Sequence[Price],
     iteration: float,
     correction: Correction | None,
+    machine: Machine,
 ) -> tuple[float, float]:
     if correction is not None and sum(map(len, correction.errors)) > 1:
         wide = half_width(correction.errors)
         return iteration * math.exp(-wide), iteration * math.exp(wide)
     one_more = next_interval(_of_visits(work, slots, rates, priced), 1 - 2 * TAIL)
-    if one_more is None:
-        return iteration, iteration
     base = max(p.computing + p.loop for p in priced)
-    return min(iteration + one_more.low - base, iteration), max(iteration + one_more.high - base, iteration)
+    low, high = (one_more.low - base, one_more.high - base) if one_more else (0.0, 0.0)
+    faster, slower = _of_messages(work, priced, machine)
+    return max(iteration + min(low, 0.0) - faster, 0.0), iteration + max(high, 0.0) + slower
+
+
+def _of_messages(work: Workload, priced: Sequence[Price], machine: Machine) -> tuple[float, float]:
+    """Seconds by which messages beside computing may cost an iteration less and more: those
+    of the rank that they may cost most."""
+    overlap = work.case.method.overlap
+    each = [
+        machine.spread_beside(r, [(q, m, p.product if overlap else 0.0) for q, m in work.exchange(r)])
+        for r, p in enumerate(priced)
+    ]
+    faster, slower = work.recipe.exchanges * np.max(each, axis=0)
+    return float(faster), float(slower)
 
 
 def half_width(errors: Sequence[Sequence[float]]) -> float:

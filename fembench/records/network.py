@@ -35,6 +35,8 @@ class Beside(Frozen, frozen=True):
     m: int
     longer: float  # seconds by which computing takes longer
     left: float  # seconds of waiting for the messages afterwards
+    faster: float = 0.0  # seconds by which nine turns in ten took less than both together, at most
+    slower: float = 0.0  # and more
 
 
 class ColdCost(Frozen, frozen=True):
@@ -239,8 +241,10 @@ def both_ways_at(functions: PairClass, m: float) -> float:
     return float(np.interp(math.log(max(m, 1.0)), np.log(sizes), factors))
 
 
-def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
-    """(seconds by which messages of m bytes prolong computing, of waiting afterwards).
+def beside_at(
+    functions: PairClass, m: float, names: tuple[str, str] = ("longer", "left")
+) -> tuple[float, float]:
+    """(seconds by which messages of m bytes prolong computing, of waiting afterwards), or `names`.
 
     Linear between sizes, proportional beyond the largest; (0, 0) if not measured.
     """
@@ -248,11 +252,10 @@ def beside_at(functions: PairClass, m: float) -> tuple[float, float]:
         return 0.0, 0.0
     sizes = [b.m for b in functions.beside]
     more = max(m / sizes[-1], 1.0)
-    longer, left = (
-        more * float(np.interp(m, sizes, [getattr(b, name) for b in functions.beside]))
-        for name in ("longer", "left")
+    first, second = (
+        more * float(np.interp(m, sizes, [getattr(b, name) for b in functions.beside])) for name in names
     )
-    return longer, left
+    return first, second
 
 
 def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tuple[float, float, float]:

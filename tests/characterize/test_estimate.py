@@ -8,9 +8,9 @@ import pytest
 from thesis_001 import columns
 
 from fembench.base.errors import InputError
-from fembench.characterize.estimate import estimate_class, estimated, gap_of
+from fembench.characterize.estimate import beside_of, estimate_class, estimated, gap_of
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
-from fembench.records.network import CurvePiece, Network, PairSamples, Trains, value_at
+from fembench.records.network import CurvePiece, Exchange, Network, PairSamples, Trains, value_at
 
 SIZES = [64 << k for k in range(17)]
 SWITCH = 65536
@@ -137,10 +137,11 @@ def one_trip(m, whole, there=1e-6, back=1e-6):
     )  # fmt: skip
 
 
-def found_on_one_host(samples=(), trains=()):
+def found_on_one_host(samples=(), trains=(), exchanges=()):
     network = Network(
         send_mode="isend", pairs="all", sites=("a",), classes=(), pair_class=((0,),),
         class_names=("same host",), samples=tuple(samples), trains=tuple(trains),
+        exchanges=tuple(exchanges),
     )  # fmt: skip
     return estimated(network, (0, 0))
 
@@ -162,6 +163,23 @@ def test_functions_that_miss_a_measured_time_make_the_network_provisional(last, 
     ]
     notes = found_on_one_host(trains=trains).notes
     assert any(note.startswith("PROVISIONAL: same host: a message of") for note in notes) == provisional
+
+
+@pytest.mark.parametrize(("left", "priced"), [(3e-4, 2e-5), (1.2e-5, 1.2e-5)])
+def test_a_wait_after_computing_is_bounded_by_the_time_of_its_messages_and_its_spread_is_kept(left, priced):
+    """Messages both ways take 10 µs; of 21 turns, two wait half and two three times as long."""
+    waits = (0.5 * left,) * 2 + (left,) * 17 + (3 * left,) * 2
+    one = Exchange(
+        measure=0, mirror=1, m=1024, in_turn=(6e-6,) * 21, at_once=(1e-5,) * 21, alone=(2e-5,) * 21,
+        beside=(2.1e-5,) * 21, left=waits,
+    )  # fmt: skip
+    found = beside_of(one)
+    assert (found.longer, found.left) == pytest.approx((1e-6, priced))
+    assert found.slower == pytest.approx(3 * left - priced)
+    assert found.faster == pytest.approx(max(priced - 0.5 * left, 0.0))
+    network = found_on_one_host([one_trip(m, 1e-5) for m in (64, 1024, 8192)], exchanges=[one])
+    (note,) = [n for n in network.notes if n.startswith("PROVISIONAL: same host: messages of 1 KiB")] or [""]
+    assert ("waiting for 300 µs after computing, and took 10 µs without it" in note) == (left > 2e-5)
 
 
 @functools.cache

@@ -364,6 +364,30 @@ def test_what_messages_cost_computing_beside_them_is_not_taken_for_slow_kernels(
     assert closed[0] - closed[1] == pytest.approx(more, rel=0.05)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_the_interval_is_as_wide_as_the_turns_of_messages_beside_computing(noise):
+    """One kilobyte costs its receiver 0.1 ms, in nine turns of ten from 0.06 to 0.4 ms."""
+    quick = flat_class("here", latency=1e-7, a_byte=1e-10)
+    effect = Beside(m=1000, longer=0.0, left=1e-4, faster=4e-5, slower=3e-4)
+    wide, narrow = (
+        study_of(planted_machine([1.0] * 2, ("a", "b"), network=planted_network(2, far=one), noise=noise))
+        for one in (
+            msgspec.structs.replace(quick, beside=(effect,)),
+            msgspec.structs.replace(quick, beside=(msgspec.structs.replace(effect, faster=0.0, slower=0.0),)),
+        )
+    )
+    case = Case.of(mesh="m3", ranks=2)
+    found, other = wide.predict(case), narrow.predict(case)
+    kilobytes = found.work.parts.message_bytes[0][0] / 1000
+    assert found.iteration == other.iteration
+    assert found.high - other.high == pytest.approx(3e-4 * kilobytes, rel=1e-3)
+    assert other.low - found.low == pytest.approx(4e-5 * kilobytes, rel=1e-3)
+    closed, exact = (bounded(s, s.workload(case), 50) for s in (wide, narrow))
+    assert closed.expected == exact.expected
+    assert closed.iteration.high - exact.iteration.high == pytest.approx(3e-4 * kilobytes, rel=1e-3)
+    assert exact.iteration.low - closed.iteration.low == pytest.approx(4e-5 * kilobytes, rel=1e-3)
+
+
 def test_a_factor_may_depend_on_how_many_ranks_share_a_host():
     """Products and all-reduces are planted slower by the root of the number of ranks."""
     s = study_of(planted_machine([1.0] * 8, network=planted_network(1)))

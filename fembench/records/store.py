@@ -11,7 +11,7 @@ import msgspec
 
 from fembench.base.config import convert, json_tree, write_json
 from fembench.base.errors import InputError
-from fembench.base.units import plural
+from fembench.base.units import few, plural
 from fembench.records.packed import Packed
 from fembench.records.record import SCHEMA, Failure, Record
 from fembench.records.schema import check_time, of_schema
@@ -61,10 +61,13 @@ def record_paths(folder: Path | str) -> list[Path]:
 def load_all(folder: Path | str) -> list[Record]:
     """Every record of a campaign. Raises InputError if there is none."""
     if not Path(folder).is_dir():
-        raise InputError(f"{folder}: no such folder; expected a campaign's results")
+        found = "a file" if Path(folder).exists() else "no such folder"
+        raise InputError(f"{folder}: {found}; expected a folder of a campaign's results")
     records = [load(path) for path in record_paths(folder)]
     if not records:
-        raise InputError(f"{folder}: no records found; expected runs/*.json")
+        below = [str(p) for p in sorted(Path(folder).iterdir()) if (p / "runs").is_dir() and record_paths(p)]
+        there = f"; there are records in {few(below, 3)}" if below else ""
+        raise InputError(f"{folder}: no records found; expected runs/*.json{there}")
     return records
 
 

@@ -15,3 +15,11 @@ def test_what_a_launcher_prints_is_shown_only_after_a_crash(tmp_path, monkeypatc
     monkeypatch.setattr("fembench.workflows.run.launch", lambda *_, **__: outcome)
     assert main(["run", "m1", "--ranks", "1"]) == 1
     assert capsys.readouterr().err == f"{said}fembench: the reason\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "tune"])
+def test_a_job_that_no_launcher_can_start_leaves_no_folder(tmp_path, monkeypatch, refusal, verb):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEMBENCH_LAUNCHER", "nowhere")
+    assert "launcher 'nowhere'" in refusal(verb, "m1", "--ranks", "2")
+    assert not list(tmp_path.iterdir())

@@ -67,6 +67,15 @@ def test_an_empty_campaign_is_refused(tmp_path):
         store.load_all(tmp_path / "nowhere")
 
 
+def test_folders_of_records_are_named_below_one_without_and_a_file_is_no_folder(tmp_path, refusal):
+    file = store.save(store.load(FROZEN), tmp_path / "single" / "runs")
+    (tmp_path / "empty" / "runs").mkdir(parents=True)
+    single = f"expected runs/*.json; there are records in {tmp_path / 'single'}"
+    assert refusal("report", str(tmp_path)) == f"fembench: {tmp_path}: no records found; {single}\n"
+    said = f"fembench: {file}: a file; expected a folder of a campaign's results\n"
+    assert refusal("report", str(file)) == said
+
+
 LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
 
 

@@ -14,6 +14,7 @@ from fembench.mesh.presets import box_named
 from fembench.records.profile import save_profile
 from fembench.records.weights import RankShare, Weights, save_weights
 
+DAY = "2026-01-02T03:04:05+00:00"
 GIB = 2**30
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x2),1"}
 
@@ -187,7 +188,7 @@ def test_speeds_are_from_a_profile_or_from_weights(slurm, tmp_path):
     profile, weights = tmp_path / "machine.json", tmp_path / "weights.json"
     save_profile(planted_profile([1.0, 1.0, 0.25], hosts=("n1", "n2", "n3")), profile)
     shares = tuple(RankShare(f"n{k}", share) for k, share in ((1, 0.5), (2, 0.48), (3, 0.02)))
-    made = Weights(schema=1, rule="given", created="2026", measured="2026", source=(), ranks=shares)
+    made = Weights(schema=1, rule="given", created=DAY, measured=DAY, source=(), ranks=shares)
     save_weights(made, weights)
     for there in (campaign_hosts(machine=str(profile)), campaign_hosts(weights=str(weights))):
         assert placements({"hosts": "fast"}, there=there) == {(4, "n[1-2]", 0)}

@@ -111,6 +111,9 @@ def test_the_slow_host_of_an_allocation_is_found(slurm, tmp_path):
     if others > BUSY:
         pytest.skip(f"other programs used {others:.0f} % of the CPU time")
     verdicts = {node["name"]: node["verdict"] for node in json.loads(done.stdout)["nodes"]}
+    assert "slow" not in (verdicts["n1"], verdicts["n2"]), done.stdout
+    if "disturbed" in verdicts.values():
+        pytest.skip(f"other programs used {others:.1f} % of the CPU time, more during some visits")
     assert verdicts == {"n1": "normal", "n2": "normal", "n3": "slow"}, done.stdout
 
 

@@ -19,7 +19,7 @@ from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
-from fembench_studies.programs.partners import TRIP
+from fembench_studies.programs.partners import TRIP, ends_of
 from fembench_studies.programs.real_messages import EXPECTED, VARIED, error_percent
 from fembench_studies.programs.record import AppRecord, unfit
 
@@ -98,7 +98,7 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
 def _refused(record: AppRecord, messages: float) -> str:
     """Why messages that take so long in all cannot be predicted; "" if they can."""
     case = record.case
-    each = messages / sum(case.host[a] != case.host[b] for a, b in case.edges)
+    each = messages / len(ends_of(case))
     if each >= SHORT:
         return _uncached(record) or _scattered(record)
     return (
@@ -111,8 +111,7 @@ def _uncached(record: AppRecord) -> str:
     """Why messages inside a host are too long to be predicted; "" if they are not. A
     rank writes one buffer, and reads one of each rank that sends to it."""
     m, placed, case = record.case.n_bytes, record.environment.rank_host, record.case
-    ends = {(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]}
-    inside = {(p, q) for p, q in ends if placed[p] == placed[q]}
+    inside = {(p, q) for p, q in ends_of(case) if placed[p] == placed[q]}
     caches = [record.environment.hosts[placed[q]].caches.get("L2", 0) for _, q in inside]
     least = min(filter(None, caches), default=0)
     buffers = 1 + max(Counter(q for _, q in inside).values(), default=1)

@@ -21,9 +21,14 @@ TRIPS, WARM = 5, 3  # at each place, timed and before these
 LONG = 1.0  # seconds after which no further place is tried
 
 
+def ends_of(case: AppCase) -> list[tuple[int, int]]:
+    """The two ranks of each message between ranks, in the order of the edges."""
+    return [(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]]
+
+
 def partners(case: AppCase) -> dict[int, int]:
     """{rank that times: the other rank}: the next in a ring; rank 0 in a fork or join."""
-    ends = [(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]]
+    ends = ends_of(case)
     return {q: p for p, q in ends} if case.program == "fork" else dict(ends)
 
 

@@ -32,7 +32,7 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
 from fembench_studies.programs.job import launch
-from fembench_studies.programs.partners import SMALL, TRIP, partners
+from fembench_studies.programs.partners import SMALL, TRIP, ends_of, partners
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench_studies.scheduling.task_graph import USUAL
 
@@ -106,10 +106,8 @@ class Costs(NamedTuple):
 
 def costs_of(case: AppCase, profile: Profile, task: float) -> Costs:
     """Os, L and Or of every message between ranks if a task takes `task` seconds. Raises InputError."""
-    ends = [(case.host[a], case.host[b]) for a, b in case.edges if case.host[a] != case.host[b]]
-    classes, pair_class = classes_of(case, profile)
-    placed = profile.environment.rank_host
-    used = [classes[pair_class[placed[p]][placed[q]]] for p, q in ends]
+    ends = ends_of(case)
+    used = _classes_between(case, profile, ends)
     after, warm = Computed(task, task, swept=False), NOTHING
     before = [after if k == 0 or case.program == "ring" else warm for k in range(len(ends))]
     found = [message_cost(one, case.n_bytes, computed=computed) for one, computed in zip(used, before)]
@@ -120,6 +118,13 @@ def costs_of(case: AppCase, profile: Profile, task: float) -> Costs:
         )
     waits = [one.switch is not None and case.n_bytes >= one.switch for one in used]
     return Costs([p for p, _ in ends], found, waits)
+
+
+def _classes_between(case: AppCase, profile: Profile, pairs: Sequence[tuple[int, int]]) -> list[PairClass]:
+    """The class of messages from the first to the second rank of each pair. Raises InputError."""
+    classes, pair_class = classes_of(case, profile)
+    placed = profile.environment.rank_host
+    return [classes[pair_class[placed[p]][placed[q]]] for p, q in pairs]
 
 
 def classes_of(case: AppCase, profile: Profile) -> tuple[tuple[PairClass, ...], Sequence[Sequence[int]]]:
@@ -248,9 +253,7 @@ def scattered(trips: Sequence[Sequence[float]]) -> tuple[float, float]:
 def expected_trip(case: AppCase, profile: Profile) -> float:
     """Seconds that the round trips just before a run (`partners`) take by the profile, on average over
     the pairs. Raises InputError."""
-    classes, pair_class = classes_of(case, profile)
-    placed = profile.environment.rank_host
-    used = [classes[pair_class[placed[p]][placed[q]]] for p, q in partners(case).items()]
+    used = _classes_between(case, profile, list(partners(case).items()))
     return float(np.mean([sum(message_cost(one, m).total for m in (case.n_bytes, SMALL)) for one in used]))
 
 
@@ -262,10 +265,7 @@ def varied(case: AppCase, profile: Profile, task: float) -> tuple[float, float]:
     if network is None:
         return 0.0, 0.0
     cold = case.program == "ring"
-    hosts = {
-        (placed[case.host[a]], placed[case.host[b]]) for a, b in case.edges if case.host[a] != case.host[b]
-    }
-    used = {network.pair_class[a][b] for a, b in hosts}
+    used = {network.pair_class[placed[p]][placed[q]] for p, q in ends_of(case)}
     alike = [
         one
         for one in (network.cold if cold else network.samples)

@@ -3,7 +3,7 @@
     manifest.json   counts, names of tags, hash of the content, check sums of every block of rows
     nodes.npy       (n_nodes, 3) float64 coordinates
     cells.npy       (n_cells, 4 | 8) int32
-    centroids.npy   (n_cells, 3) int32 in steps, for bisection
+    corners.npy     (n_cells, 3) int32 lowest coordinates of the cells in steps, for bisection
     facets.npy      (n, 3) int32, ascending: cell, local facet, tag; the last tag is the whole boundary
     marks.npy       (n, 2) int32, ascending: node, mark; first the node tags, then the facet tags
     kinds.npy       (n, 2) int32, ascending: cell, cell tag
@@ -29,7 +29,7 @@ from fembench.mesh.mesh import Mesh
 BLOCK = 16384  # rows with a check sum of their own
 BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
 MANIFEST = "manifest.json"
-COLUMNS = {"nodes": 3, "centroids": 3, "facets": 3, "marks": 2, "kinds": 2, "parts": 1}
+COLUMNS = {"nodes": 3, "corners": 3, "facets": 3, "marks": 2, "kinds": 2, "parts": 1}
 ARRAYS = (*COLUMNS, "cells")
 
 
@@ -49,7 +49,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     seal: int = 0
 
 
-FORMAT = "fembench sliced mesh 2"
+FORMAT = "fembench sliced mesh 3"
 
 
 def sealed(manifest: Manifest) -> Manifest:

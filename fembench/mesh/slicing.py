@@ -26,7 +26,7 @@ from fembench.mesh.sliced import (
     shape_of,
     tagged,
 )
-from fembench.mesh.world import centroids_of, in_steps
+from fembench.mesh.world import in_steps, lowest_corners
 
 PIECE = 1 << 17  # rows that are converted at once
 Pieces = Callable[[], Iterable[np.ndarray]]
@@ -120,7 +120,7 @@ def _fill(source: Source, place: Path) -> Manifest:
     marks = [*source.node_tags.values(), *map(np.unique, (*facet_tags.values(), boundary))]
     kinds = [cells[:, None] for cells in source.cell_tags.values()]
     tables = {
-        "centroids": (source.n_cells, _centroids(x, cells)),
+        "corners": (source.n_cells, _corners(x, cells)),
         "facets": (len(facets), [facets]),
         "marks": (sum(map(len, marks)), [_numbered([nodes[:, None] for nodes in marks])]),
         "kinds": (sum(map(len, kinds)), [_numbered(kinds)] if kinds else []),
@@ -164,11 +164,11 @@ def _pieces(array: np.ndarray) -> Iterable[np.ndarray]:
     return (array[low : low + PIECE] for low in range(0, len(array), PIECE))
 
 
-def _centroids(x: np.ndarray, cells: np.ndarray) -> Iterable[np.ndarray]:
-    """Pieces of the centroids in steps."""
-    ends = [(c.min(axis=0), c.max(axis=0)) for c in (centroids_of(x, piece) for piece in _pieces(cells))]
+def _corners(x: np.ndarray, cells: np.ndarray) -> Iterable[np.ndarray]:
+    """Pieces of the corners in steps."""
+    ends = [(c.min(axis=0), c.max(axis=0)) for c in (lowest_corners(x, piece) for piece in _pieces(cells))]
     low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
-    return (in_steps(centroids_of(x, piece), low, high) for piece in _pieces(cells))
+    return (in_steps(lowest_corners(x, piece), low, high) for piece in _pieces(cells))
 
 
 def _numbered(tables: list[np.ndarray]) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What ranks tell each other about a mesh spread over them, for code without MPI.
 
-Centroids of cells in whole steps, so that partitions do not depend on rounding."""
+Corners of cells in whole steps, so that partitions do not depend on rounding."""
 
 from typing import Protocol
 
@@ -38,15 +38,15 @@ class Alone:
 RESOLUTION = 2**30  # steps across the longest side; rounding noise is smaller than one
 
 
-def centroids_of(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """(n_cells, 3) float64: means of the cells' nodes."""
-    total = np.zeros((len(cells), 3))
-    for corner in range(cells.shape[1]):
-        total += x[cells[:, corner]]
-    return total / cells.shape[1]
+def lowest_corners(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """(n_cells, 3) float64: of each cell, the lowest coordinates of its nodes."""
+    lowest = x[cells[:, 0]]
+    for corner in range(1, cells.shape[1]):
+        np.minimum(lowest, x[cells[:, corner]], out=lowest)
+    return lowest
 
 
-def in_steps(centroids: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """(n_cells, 3) int32 from 0 to RESOLUTION. low, high: (3,) bounds of all centroids."""
+def in_steps(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(n_cells, 3) int32 from 0 to RESOLUTION. low, high: (3,) bounds of all corners."""
     extent = float((high - low).max()) or 1.0
-    return np.rint((centroids - low) * (RESOLUTION / extent)).astype(np.int32)
+    return np.rint((corners - low) * (RESOLUTION / extent)).astype(np.int32)

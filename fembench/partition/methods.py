@@ -12,7 +12,7 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.adjacency import DualGraph, dual_graph
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.world import centroids_of
+from fembench.mesh.world import lowest_corners
 from fembench.partition.metis import cut_graph, prefers_recursive
 from fembench.partition.partition import Partition
 from fembench.partition.rcb import apportion, bisect_coordinates
@@ -58,8 +58,8 @@ def _metis(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
 
 
 def _rcb(mesh: Mesh, shares: tuple[float, ...], seed: int) -> np.ndarray:
-    """(n_cells,) int32 from the centroids of the cells."""
-    return bisect_coordinates(centroids_of(mesh.x, mesh.cells), apportion(shares, mesh.n_cells))
+    """(n_cells,) int32 from the corners of the cells."""
+    return bisect_coordinates(lowest_corners(mesh.x, mesh.cells), apportion(shares, mesh.n_cells))
 
 
 METHODS: dict[str, Callable[[Mesh, tuple[float, ...], int], np.ndarray]] = {"metis": _metis, "rcb": _rcb}

@@ -1,10 +1,14 @@
 """Recursive coordinate bisection with target shares: no graph, no randomness.
 
 The parts are halved, and the cells are cut across the longest side of their bounding
-box in proportion to the shares of the two halves. A structured mesh has its cells in
-layers: a plane through a layer would tear it apart and share twice the nodes. So all
-cells of the layer in which the cut falls, bounded by the widest gaps between
-coordinates within reach, count as equal, and the layer is divided along the next
+box in proportion to the shares of the two halves. A cell lies where its lowest corner
+does, the least of each coordinate of its nodes: then all cells of a node below the cut
+are below it too, and the nodes shared lie on one side of the cut. By centroids, a cut
+through irregular cells would share a quarter more.
+
+A structured mesh has its cells in layers: a plane through a layer would tear it apart
+and share twice the nodes. So all cells of the layer in which the cut falls, between
+gaps in their coordinates, count as equal, and the layer is divided along the next
 longest side. Every part gets its exact number of cells.
 
 The cells may be spread over ranks in any way: all regions of a level are cut at once,
@@ -22,19 +26,20 @@ REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cell
 DIGIT = 11  # bits of a value that one histogram finds
 DIGITS = 3  # of a coordinate or the number of a cell
 BINS = 512  # across the reach of a layer
+GAP = 0.2  # of the reach: the least gap that ends a layer
 PIECE = 1 << 16  # values that are examined at once
 FAR = np.iinfo(np.int64).max
 
 Ints = list[np.ndarray]  # one array for each region
 
 
-def bisect_coordinates(centroids: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """(n_cells,) int32: part p gets sizes[p] cells. centroids: (n_cells, 3)."""
-    return bisect(in_steps(centroids, centroids.min(axis=0), centroids.max(axis=0)), 0, sizes, Alone())
+def bisect_coordinates(corners: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """(n_cells,) int32: part p gets sizes[p] cells. corners: (n_cells, 3) `lowest_corners`."""
+    return bisect(in_steps(corners, corners.min(axis=0), corners.max(axis=0)), 0, sizes, Alone())
 
 
 def bisect(steps: np.ndarray, first_cell: int, sizes: Sequence[int], world: World) -> np.ndarray:
-    """(n,) int32: parts of this rank's cells, from `first_cell` on. steps: (n, 3) centroids.
+    """(n,) int32: parts of this rank's cells, from `first_cell` on. steps: (n, 3) corners.
 
     Part p gets sizes[p] of all ranks' cells. Collective.
     """
@@ -124,7 +129,7 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
 def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[np.ndarray, np.ndarray]:
     """(n_regions,) lowest and highest coordinate of the layer round each pivot.
 
-    It ends at the widest gap on either side, the nearest of equal ones.
+    It ends at the nearest wide gap on either side; without one within reach, at the pivot.
     """
     extremes = np.full((len(along), 2, BINS), -FAR)
     for row, values, pivot in zip(extremes, along, pivots):
@@ -132,7 +137,7 @@ def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[
         place = (near - pivot + reach) * BINS // (2 * reach + 1)
         np.maximum.at(row[0], place, near)
         np.maximum.at(row[1], place, -near)
-    layers = [_layer(high, low, pivot) for (high, low), pivot in zip(world.max(extremes), pivots)]
+    layers = [_layer(high, low, pivot, reach) for (high, low), pivot in zip(world.max(extremes), pivots)]
     return np.array([low for low, _ in layers]), np.array([high for _, high in layers])
 
 
@@ -141,21 +146,16 @@ def _pieces(values: np.ndarray) -> Ints:
     return [values[low : low + PIECE] for low in range(0, max(len(values), 1), PIECE)]
 
 
-def _layer(highest: np.ndarray, lowest: np.ndarray, pivot: int) -> tuple[int, int]:
-    """The layer round a pivot, from the extremes of each bin, those below negated."""
+def _layer(highest: np.ndarray, lowest: np.ndarray, pivot: int, reach: int) -> tuple[int, int]:
+    """The layer round a pivot, from the extremes of each bin, the lowest negated."""
     filled = highest > -FAR
-    high, low = highest[filled], -lowest[filled]
-    gaps = low[1:] - high[:-1]
-    at = int(np.searchsorted(high, pivot))
-    below, above = gaps[:at][::-1], gaps[at:]
-    bottom = at - _widest(below) if len(below) else at
-    top = at + _widest(above) if len(above) else at
-    return int(low[bottom]), int(high[top])
-
-
-def _widest(gaps: np.ndarray) -> int:
-    """Index of the first gap that is as wide as the widest, up to rounding."""
-    return int(np.argmax(gaps >= 0.99 * gaps.max()))
+    high = np.append(pivot - reach, highest[filled])  # where each gap begins,
+    low = np.append(-lowest[filled], pivot + reach)  # and where it ends
+    wide = np.flatnonzero(low - high >= GAP * reach)
+    at = int(np.searchsorted(high[1:], pivot))
+    below, above = wide[wide <= at], wide[wide > at]
+    bottom = low[below[-1]] if len(below) else pivot
+    return int(bottom), int(high[above[0]] if len(above) else pivot)
 
 
 def apportion(targets: Sequence[float], n: int) -> list[int]:

@@ -1,6 +1,6 @@
 """A sliced mesh, partitioned and distributed without any rank holding it.
 
-Every rank reads a slice of the centroids, and all cut them together (partition/rcb.py).
+Every rank reads a slice of the corners, and all cut them together (partition/rcb.py).
 Then each reads its slice of the cells piece by piece and sends every cell to the rank
 of its part, once. Nodes come from the ranks that read them. What a rank holds at any
 time is its slice or its part, never the mesh.
@@ -63,8 +63,8 @@ class Cells:
 
 
 def read_slice(comm: Comm, mesh: Sliced) -> I32:
-    """(n, 3) the centroids of this rank's slice of the cells, in steps. Collective."""
-    return together(comm, lambda: mesh.rows("centroids", *mesh.share("cells", comm.rank, comm.size)))
+    """(n, 3) the lowest corners of this rank's slice of the cells, in steps. Collective."""
+    return together(comm, lambda: mesh.rows("corners", *mesh.share("cells", comm.rank, comm.size)))
 
 
 def cut_slice(comm: Comm, mesh: Sliced, steps: I32, targets: tuple[float, ...]) -> I32:

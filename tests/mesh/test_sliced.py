@@ -36,7 +36,7 @@ def test_a_box_is_written_layer_by_layer_as_if_it_had_been_made_whole(tmp_path, 
     plan = Box((3, 4, 2), element)
     write_sliced(source_of_box(plan), tmp_path / "a")
     write_sliced(source_of_mesh(box(plan.cells, element)), tmp_path / "b")
-    for name in ("nodes", "cells", "centroids", "facets", "marks"):
+    for name in ("nodes", "cells", "corners", "facets", "marks"):
         assert filecmp.cmp(tmp_path / "a" / f"{name}.npy", tmp_path / "b" / f"{name}.npy", shallow=False)
     assert Sliced(tmp_path / "a").manifest == Sliced(tmp_path / "b").manifest
 
@@ -58,9 +58,9 @@ def folder(tmp_path):
 
 def test_a_folder_of_another_format_is_to_be_converted_again(folder, capsys):
     manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace("sliced mesh 2", "sliced mesh 1"))
+    manifest.write_text(manifest.read_text().replace("sliced mesh 3", "sliced mesh 2"))
     assert main(["mesh", "info", str(folder)]) == 2
-    assert "expected 'fembench sliced mesh 2'; convert the mesh again" in capsys.readouterr().err
+    assert "expected 'fembench sliced mesh 3'; convert the mesh again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [*ARRAYS, "manifest"])
@@ -73,7 +73,7 @@ def test_damage_is_one_line_that_names_the_file(folder, name, how, capsys):
     else:
         broken = content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
         path.write_bytes({"changed": broken, "shortened": content[:-9], "emptied": b""}[how])
-    if name in ("centroids", "parts") and how == "changed":  # not needed for the whole
+    if name in ("corners", "parts") and how == "changed":  # not needed for the whole
         mesh = Sliced(folder)
         with pytest.raises(InputError, match=rf"{name}\.npy is damaged"):
             mesh.rows(name, 0, mesh.manifest.rows[name])

@@ -92,7 +92,7 @@ def test_shares_are_met_exactly_and_no_rank_reads_more_than_its_slice(comm, tmp_
     )
     targets = np.array(mine.partition.targets) * mesh.n_cells
     assert np.abs(np.array(mine.partition.cells) - targets).max() < 1
-    for name in ("cells", "centroids", "nodes"):
+    for name in ("cells", "corners", "nodes"):
         assert comm.allreduce(read[name]) == len(getattr(mesh, "x" if name == "nodes" else "cells"))
         assert read[name] <= comm.allreduce(read[name]) / comm.size + 64
 

@@ -17,10 +17,17 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fembench import errors
-    from fembench.workflows.api import doctor, machine, page, predict, run, shares, sweep, tune, verb
+    from fembench.workflows.api import page, shares, verb
+    from fembench.workflows.characterize import machine
+    from fembench.workflows.doctor import doctor
     from fembench.workflows.notebook import load
+    from fembench.workflows.predict import predict
+    from fembench.workflows.run import run
+    from fembench.workflows.sweep import sweep
+    from fembench.workflows.tune import tune
 
 __all__ = ["doctor", "errors", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune", "verb"]
+HOMES = {"load": "notebook", "machine": "characterize", "page": "api", "shares": "api", "verb": "api"}
 
 
 def __getattr__(name: str) -> object:
@@ -34,8 +41,8 @@ def __getattr__(name: str) -> object:
 
     if name == "errors":
         return importlib.import_module("fembench.errors")
-    home = "fembench.workflows.notebook" if name == "load" else "fembench.workflows.api"
-    return getattr(importlib.import_module(home), name)
+    home = importlib.import_module(f"fembench.workflows.{HOMES.get(name, name)}")
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

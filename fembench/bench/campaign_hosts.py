@@ -36,6 +36,7 @@ class CampaignHosts:
     assumed: tuple[str, ...] = ()  # hosts taken to have the memory of this one
     speeds: Numbers = field(default_factory=dict)  # of a rank of the host, on any common scale
     measured: str = ""  # the file that the speeds are from
+    hostfile: str = ""  # as given
 
     def fast(self) -> list[HostSlots]:
         """The hosts at 90 % of the speed of the fastest, or more. Raises HostsError."""
@@ -83,7 +84,7 @@ def campaign_hosts(hostfile: str = "", machine: str = "", weights: str = "") -> 
     elif weights:
         speeds = speeds_of_weights(load_weights(weights))
     memory, assumed = _memory(job, profile)
-    return CampaignHosts(job, memory, assumed, speeds, machine or weights)
+    return CampaignHosts(job, memory, assumed, speeds, machine or weights, hostfile)
 
 
 def _of(name: str, numbers: Numbers) -> float | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.network import NetworkSettings
+from fembench.records.network_settings import NetworkSettings
 from fembench.records.profile import LEVELS, Level
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
@@ -14,7 +14,6 @@ SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, in addition to th
 USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total: --quick took 96 s on two cores
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
-USUAL = NetworkSettings()
 PATIENCE = 600.0  # seconds after which the job is ended
 
 
@@ -41,12 +40,12 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class NetworkJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parameters of `fembench characterize --network`."""
 
-    ranks: int
+    ranks: int = 0  # these three are of the profile
+    emulate: str = ""
+    dilate: float = 1.0
     quick: bool
     pairs: str  # all, classes, or '': depends on the number of hosts
     sites: str  # in the format of sites_of
-    emulate: str
-    dilate: float
     settings: NetworkSettings = NetworkSettings()
 
 

@@ -32,8 +32,10 @@ import argparse
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.plugins import STUDIES, needed, plugin
+from fembench.base.progress import progress
 from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import LAUNCHER
+from fembench.records.network_settings import METHODS, PAIRS, SENDS
 
 OPTIONS = f"""
 | --hosts HOSTS: hosts with their number of ranks, as in fast:4,slow:2
@@ -46,32 +48,25 @@ OPTIONS = f"""
 [network]
 --network: also measure messages between the ranks
 --add-to FILE: measure only the network, and add it to this profile of the same ranks (or to -o)
---pairs all|classes: measure every ordered pair of hosts, or one pair within each site and one between each
+--pairs CHOICE: measure every ordered pair of hosts, or one pair within each site and one between each
     two sites (default: all, for up to 4 hosts)
 --sites SITES: sites, as in a=n1,n2;b=n3 (default: by domain name)
 --sizes BYTES,…: message sizes, as in 8,64K,4M (default: 8 to 4M, doubling; with --quick to 1M)
 --repetitions N: round trips per size (default: as many as fit into 4 s per pair, or 1.2 s with --quick)
---method trains|pingpong|both = both: trains: trains of messages, for L and g (Kielmann 2000); pingpong:
+--method CHOICE = both: trains: trains of messages, for L and g (Kielmann 2000); pingpong:
     ping-pongs, for Os, L and Or (Mendes 2004)
---send isend|send|both = both: MPI call timed by --method pingpong; with both, the model uses MPI_Isend
+--send CHOICE = both: MPI call timed by --method pingpong; with both, the model uses MPI_Isend
 """
 SYNTHETIC = """
 [synthetic]
 --emulate SPEEDS: speed of each rank, as in 1,1,0.5,0.25
 --dilate FACTOR = 1: slow all ranks down by this factor, so that several can share a core
 """
-OF_NETWORK = {
-    "pairs": "",
-    "sites": "",
-    "sizes": "",
-    "repetitions": 0,
-    "method": "both",
-    "send": "both",
-}
+OF_NETWORK = ("pairs", "sites", "sizes", "repetitions", "method", "send")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
+    declare(parser, OPTIONS, pairs=PAIRS, method=tuple(METHODS), send=tuple(SENDS))
     extension = plugin("options", "characterize")
     if extension:
         extension.operations_arguments(parser)
@@ -83,10 +78,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows import characterize as workflow
 
-    for name, usual in OF_NETWORK.items():
-        if (given := getattr(options, name)) != usual and not (options.network or options.add_to):
+    for name in () if options.network or options.add_to else OF_NETWORK:
+        if (given := getattr(options, name)) not in ("", 0, "both"):
             raise InputError(f"--{name} {given} without a network; expected --network or --add-to FILE")
-    settings = call(workflow.network_settings, options)
     extension = plugin("options", "characterize")
     if extension:
         extension.check_operations(options)
@@ -96,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
                 return int(extension.run_operations(options, ranks, hostfile, folder))
     elif options.operations:
         needed("options", "characterize", "--operations")
-    profile = call(workflow.characterized, options, settings=settings, command=typed_command())
+    given = {"path": options.output, "command": typed_command(), "tell": progress}
+    profile = call(workflow.machine, options, **given)
     if options.json:
         print(json_text(profile))
         return 0

@@ -21,8 +21,10 @@ import argparse
 import json
 
 from fembench.base.errors import InputError
+from fembench.base.progress import progress
 from fembench.cli.options import call, declare
 from fembench.cli.shared import case_option
+from fembench.records.prediction import METHODS, save_prediction
 
 CASE = ("problem", "solver", "storage", "precond", "variant", "partitioner")  # options of a case
 
@@ -31,7 +33,7 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --machine FILE!: machine profile from characterize
 --ranks N,…: numbers of ranks (default: that of the profile)
 --shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single number of ranks
---method simulation|analytic = simulation: simulate the execution graph, or bound it in closed form
+--method CHOICE = simulation: simulate the execution graph, or bound it in closed form
 --learn RECORD*: correct by this record, or folder of records, of runs on the machine; may be repeated
 --iterations N: also predict a whole solution (default: the iterations of a learned run of the mesh)
 --deadline SECONDS: find the fewest ranks that meet it at the upper end of the interval
@@ -54,7 +56,7 @@ WHAT_IF = """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
+    declare(parser, OPTIONS, method=METHODS)
     case = parser.add_argument_group("case", "As in fembench run.")
     for name in CASE:
         case_option(case, name)
@@ -62,37 +64,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.records.prediction import save_prediction
-    from fembench.records.profile import provisional
-    from fembench.workflows.predict import PredictAsked, in_time, predicted, scored
+    from fembench.workflows import predict as workflow
 
     if options.against:
         if not options.output:
             raise InputError("--against needs -o FILE, the prediction to score")
-        text, changed = scored(options.output, options.against)
+        text, changed = workflow.scored(options.output, options.against)
         print(text)
         return int(changed)
     try:
         counts = [int(word) for word in options.ranks.split(",")] if options.ranks else []
     except ValueError:
         raise InputError(f"--ranks '{options.ranks}': expected numbers such as 1,2,4") from None
+    if options.output and (several := len(set(counts))) > 1:
+        raise InputError(f"-o {options.output} with {several} numbers of ranks; expected one number per file")
     fields = {name: getattr(options, name) for name in CASE}
-    analytic, now = options.method == "analytic", options.now or None
-    ranks = list(dict.fromkeys(counts))
-    asked = call(PredictAsked, options, ranks=ranks, fields=fields, analytic=analytic, now=now)
-    if options.output and len(asked.ranks) > 1:
-        raise InputError(
-            f"-o {options.output} with {len(asked.ranks)} numbers of ranks; expected one number per file"
-        )
-    study, answers = predicted(asked)
+    answers = call(workflow.predict, options, **fields, ranks=counts, tell=progress)
+    if options.deadline and not answers.latest:
+        raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
     if options.output:
-        save_prediction(answers.predictions[0], options.output)
-    warning = provisional(study.profile)
+        save_prediction(answers[0], options.output)
+    warning = answers[0].predicted.provisional
     if options.json:
         _print_json(answers.tree, answers.latest, options.deadline, warning)
     else:
         print("\n\n".join(filter(None, [warning, answers.text])))
-    said = in_time(answers, options.deadline) if options.deadline else ""
+    said = workflow.in_time(answers, options.deadline) if options.deadline else ""
     if options.json:
         return 0
     if said:

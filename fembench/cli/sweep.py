@@ -30,6 +30,7 @@ A campaign file:
 import argparse
 import json
 
+from fembench.base.progress import progress
 from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import HOSTS
 
@@ -53,21 +54,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from fembench.cli.sweep_plan import as_text, as_tree
-    from fembench.workflows.sweep import SweepAsked, planned, swept
+    from fembench.workflows import sweep as workflow
 
-    given = {
-        "campaign": options.campaign or None,
-        "report": not options.no_report,
-        "command": typed_command(),
-    }
-    asked = call(SweepAsked, options, **given)
-    if options.dry_run:
-        plan = planned(asked)
+    status = 0
+
+    def planned(plan):
         print(json.dumps(as_tree(plan)) if options.json else as_text(plan))
-        return 0
-    with swept(asked) as sweep:
+
+    def ended(sweep):
+        nonlocal status
         found = _report(sweep, options)
-    return int(bool(sweep.failed or found.invalid))
+        status = int(bool(sweep.failed or found.invalid))
+
+    given = {"report": not options.no_report, "settings": vars(options), "command": typed_command()}
+    given |= {"planned": planned} if options.dry_run else {"ended": ended}
+    call(workflow.sweep, options, **given, tell=progress)
+    return status
 
 
 def _report(sweep, options: argparse.Namespace):

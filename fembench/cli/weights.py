@@ -18,11 +18,12 @@ import sys
 from fembench.base.config import json_text
 from fembench.base.progress import progress
 from fembench.cli.options import call, declare, listed
+from fembench.records.weights import RULES, loud_notes, save_weights
 from fembench.workflows.command import EXPORTS
 
 OPTIONS = f"""
 records RECORD+: records, folders of records, a machine profile, or a weights file
---rule time|rate|comm|tasks: how shares follow from measurements (default: time; rate for a machine profile)
+--rule RULE: how shares follow from measurements (default: time; rate for a machine profile)
 -o, --output FILE: write the weights (JSON)
 --export FORMAT: print the shares for another program: {listed(EXPORTS)}
 --json: print the weights as JSON instead of a table
@@ -41,11 +42,10 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, export=tuple(EXPORTS))
+    declare(parser, OPTIONS, rule=RULES, export=tuple(EXPORTS))
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.records.weights import loud_notes, save_weights
     from fembench.report.weight_tables import as_table
     from fembench.workflows.weights import WeightsAsked, derived
 

@@ -4,7 +4,8 @@ closed form, and how many iterations and seconds a solution takes; as text and a
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -94,25 +95,34 @@ def bounds_tree(run: BoundedRun) -> dict[str, object]:
     }
 
 
-class Answers(NamedTuple):
-    """Predictions of several runs; lists have one entry per run."""
+@dataclass(frozen=True)
+class Answers:
+    """What `predict` found, a sequence of predictions; each list has one entry per run."""
 
-    works: list[Workload]
     predictions: list[Prediction]
     latest: list[float]  # upper end of a solution's seconds; []: number of iterations unknown
-    text: str
+    beyond: list[str]  # warnings: parts larger than the profile covers
+    text: str  # tables, for a terminal
     tree: list[object]  # for --json
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return iter(self.predictions)
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def __getitem__(self, index: int) -> Prediction:
+        return self.predictions[index]
 
 
 def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, iterations: int = 0) -> Answers:
-    """Predictions by simulation; `iterations` of a solution, 0:
-    unknown. Raises InputError."""
+    """Predictions by simulation; `iterations` of a solution; 0: unknown. Raises InputError."""
     found = [study.predict(case, mesh) for case in cases]
     said = [prediction_of(study, each) for each in found]
     return Answers(
-        works=[each.work for each in found],
         predictions=said,
         latest=[each.total(iterations)[2] for each in found] if iterations else [],
+        beyond=[line for each in found for line in study.beyond(each.work)],
         text=forecast_text(found, iterations, study.profile.environment.synthetic, len(study.learned)),
         tree=[msgspec.to_builtins(each) for each in said],
     )
@@ -133,9 +143,9 @@ def bounded_answers(
         count, source = expected_iterations(iterations, work, learned)
         found.append(BoundedRun(work, bounded(study, work, count, correction), source))
     return Answers(
-        works=[each.work for each in found],
         predictions=[bound_of(study, each.work, each.form, learned) for each in found],
         latest=[each.form.seconds.high for each in found],
+        beyond=[line for each in found for line in study.beyond(each.work)],
         text=bounds_text(found, study.profile.environment.synthetic),
         tree=list(map(bounds_tree, found)),
     )
@@ -144,7 +154,8 @@ def bounded_answers(
 def fewest_ranks(answers: Answers, deadline: float) -> int:
     """The fewest ranks whose time is within the deadline up to the upper end of its
     interval. Raises InputError if no number does."""
-    return smallest([work.ranks for work in answers.works], answers.latest, deadline)
+    ranks = [one.predicted.case.placement.ranks for one in answers]
+    return smallest(ranks, answers.latest, deadline)
 
 
 MOST = 10  # iterations allowed per equation, if the case sets no maximum

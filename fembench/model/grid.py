@@ -42,12 +42,12 @@ from fembench.records.prediction import (
     SIMULATION,
     Predicted,
     Prediction,
-    began,
     is_later,
     load_prediction,
     save_prediction,
 )
 from fembench.records.record import Record
+from fembench.records.times import began
 
 
 class GridFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

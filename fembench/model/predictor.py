@@ -31,11 +31,11 @@ from fembench.records.prediction import (
     Observed,
     Predicted,
     Prediction,
-    began,
     sealed,
 )
 from fembench.records.profile import Profile, load_profile, provisional
 from fembench.records.record import Record, StateReading, now_utc
+from fembench.records.times import began
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal

@@ -15,11 +15,10 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
+from fembench.records.network_settings import Mode, NetworkSettings, Pairs
 from fembench.records.record import Frozen
 
 PROVISIONAL = "PROVISIONAL: "  # begins a note on why costs of messages may be wrong
-Mode = Literal["isend", "send"]
-Method = Literal["I", "II"]
 
 
 class CurvePiece(Frozen, frozen=True):
@@ -171,15 +170,6 @@ class HostTaken(Frozen, frozen=True):
     steal_percent: float
 
 
-class NetworkSettings(Frozen, frozen=True):
-    """How messages are measured."""
-
-    sizes: tuple[int, ...] = ()  # bytes, ascending; (): the usual ones
-    repetitions: int = 0  # round trips per size; 0: as many as fit into the default time
-    methods: tuple[Method, ...] = ("I", "II")  # I: Kielmann's trains, II: ping-pongs (Mendes 2004)
-    modes: tuple[Mode, ...] = ("isend", "send")  # calls whose ping-pongs are timed
-
-
 class Network(Frozen, frozen=True):
     """The costs of messages between hosts.
 
@@ -187,7 +177,7 @@ class Network(Frozen, frozen=True):
     """
 
     send_mode: Mode  # how Os of `classes` was measured
-    pairs: Literal["all", "classes"]  # every pair of hosts, or one pair per class (Mendes's II(a), II(b))
+    pairs: Pairs  # every pair of hosts, or one per class
     sites: tuple[str, ...]  # [host] of Environment.hosts
     classes: tuple[PairClass, ...]
     pair_class: tuple[tuple[int, ...], ...]  # [host][host] -> index into classes; diagonal: same host

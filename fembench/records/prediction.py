@@ -15,12 +15,12 @@ from fembench.base.config import convert, read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.lock import locked
 from fembench.records.case import Case
-from fembench.records.record import Frozen, Record, StateReading
+from fembench.records.record import Frozen, StateReading
 from fembench.records.schema import of_schema
-from fembench.records.times import times_of
 
 PREDICTION_SCHEMA = 3
-SIMULATION, ANALYTIC, MEASURED_NETWORK = "simulation", "analytic", "measured network"
+METHODS = SIMULATION, ANALYTIC = "simulation", "analytic"
+MEASURED_NETWORK = "measured network"
 
 
 class Predicted(Frozen, frozen=True):
@@ -94,13 +94,6 @@ def load_prediction(path: Path | str) -> Prediction:
             f"{path}: the prediction has been changed since it was made; expected the original file"
         )
     return msgspec.structs.replace(sealed(found.predicted), observed=found.observed)
-
-
-def began(record: Record) -> str:
-    """When a run began, computed from the creation of its record at the end."""
-    end = datetime.datetime.fromisoformat(record.created)
-    start = end - datetime.timedelta(seconds=float(times_of(record).program.max(initial=0.0)))
-    return start.isoformat(timespec="milliseconds")
 
 
 def is_later(began: str, created: str) -> bool:

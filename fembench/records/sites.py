@@ -9,9 +9,10 @@ own: ranks on two NUMA nodes of a host, and hosts of a site on two switches.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
+from fembench.records.network_settings import Pairs
 
 SAME_HOST = "same host"
 UNKNOWN = "unknown"  # a processor that the system does not name
@@ -55,7 +56,7 @@ def grouped_as(
     sites: Sequence[str],
     kinds: Sequence[str] = (),
     switches: Sequence[str] = (),
-) -> tuple[Literal["all", "classes"], Classes]:
+) -> tuple[Pairs, Classes]:
     """(choice, its classes) for 'all', 'classes', or '': all pairs of up to FEW hosts."""
     if asked == "all" or (not asked and len(hosts) <= FEW):
         return "all", by_pair(hosts, kinds)

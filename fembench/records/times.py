@@ -7,6 +7,7 @@ A set is one repetition of assembly and CG, on all ranks at the same time. Phase
 indices into `phases.NAMES`, with groups to add up (COMPUTING, …).
 """
 
+import datetime
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -178,6 +179,13 @@ def times_of(record: Record) -> Times:
     if not _last or any(getattr(_last[0][0], name) is not getattr(record, name) for name in _READ):
         _last[:] = [(record, Times(record))]
     return _last[0][1]
+
+
+def began(record: Record) -> str:
+    """When a run began, computed from the creation of its record at the end."""
+    end = datetime.datetime.fromisoformat(record.created)
+    start = end - datetime.timedelta(seconds=float(times_of(record).program.max(initial=0.0)))
+    return start.isoformat(timespec="milliseconds")
 
 
 def fixed(values: T) -> T:

@@ -8,7 +8,7 @@ import datetime
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from fembench.base.config import write_json
 from fembench.base.errors import InputError
@@ -18,7 +18,8 @@ from fembench.records.schema import check_time, read
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
-Rule = Literal["tasks", "rate", "time", "comm", "given"]
+Rule = Literal["time", "rate", "comm", "tasks", "given"]
+RULES = get_args(Rule)[:-1]  # by which shares follow from measurements
 
 
 class RankShare(Frozen, frozen=True):

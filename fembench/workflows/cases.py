@@ -1,7 +1,7 @@
 """Cases: from the values of their fields, and with the shares of a weights file."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,13 @@ def check_least(least: int, **numbers: float) -> None:
     for name, value in numbers.items():
         if not (isinstance(value, int | float) and least <= value < inf):
             raise InputError(f"{name} = {value!r}: expected a number of at least {least}")
+
+
+def check_words(known: Collection[str], **words: str) -> None:
+    """Raises InputError for a word that is not one of those known."""
+    for name, word in words.items():
+        if word not in known:
+            raise InputError(f"{name} = {word!r}: expected one of {', '.join(filter(None, known))}")
 
 
 def case_of(fields: Mapping[str, Any], where: str) -> Case:

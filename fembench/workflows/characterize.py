@@ -2,20 +2,19 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from fembench.base.errors import InputError
-from fembench.base.progress import progress, working
+from fembench.base.progress import progress, telling, working
 from fembench.base.units import bytes_of, plural
 from fembench.characterize.estimate import estimated
 from fembench.characterize.jobs import (
     PATIENCE,
-    USUAL,
+    CharacterizeJob,
     NetworkJob,
-    NetworkSettings,
     needs_two,
     speeds_job,
     usual_time,
@@ -26,23 +25,24 @@ from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
-from fembench.records.network import Method, NetworkFound
+from fembench.records.network import NetworkFound
+from fembench.records.network_settings import METHODS, PAIRS, SENDS, NetworkSettings
 from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
 from fembench.records.sites import named_sites
 from fembench.report import network as network_report
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
+from fembench.workflows.cases import check_least, check_words
 
 MOST = 1 << 30  # bytes of a message
-METHODS: dict[str, tuple[Method, ...]] = {"trains": ("I",), "pingpong": ("II",), "both": ("I", "II")}
 
 
-def characterized(
+def machine(
     ranks: int = 0,
     *,
-    output: str = "",
-    add_to: str = "",
-    network: bool = False,
+    path: Path | str = "",
+    add_to: Path | str = "",
+    network: bool = True,
     quick: bool = False,
     hosts: str = "",
     hostfile: str = "",
@@ -50,43 +50,44 @@ def characterized(
     dilate: float = 1.0,
     pairs: str = "",
     sites: str = "",
-    settings: NetworkSettings = USUAL,
-    command: str,
+    sizes: str = "",
+    repetitions: int = 0,
+    method: str = "both",
+    send: str = "both",
+    command: str = "fembench.machine()",
+    tell: Callable[[str], None] | None = None,
 ) -> Profile:
-    """The speeds of the ranks and, with `network`, messages; written to `output`, if given.
+    """Measure the speeds of the ranks and, with `network`, messages; return their profile.
 
     ranks: 0: one per slot of the hosts
-    add_to: file of a profile of the same ranks, of which only the network is measured; also the output
+    path: file to write the profile to, which `predict` reads
+    add_to: file of a profile of the same ranks, of which only the network is measured; also the `path`
     quick: fewer and shorter measurements
-    hosts: 'fast:4,slow:2'; hostfile: the same, as a file for launchers
-    emulate, dilate: speeds of ranks, and how much slower all are, SYNTHETIC
-    pairs, sites, settings: which messages are measured, and how
+    hosts: "fast:4,slow:2", in place of a `hostfile`
+    emulate: "1,0.5", speeds of ranks, SYNTHETIC; dilate: how much slower all of them are
+    pairs: "all" pairs of hosts, or one for each of the "classes"; sites: "a=n1,n2;b=n3"
+    sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: as many as fit
+    method: "trains", "pingpong" or "both"; send: the call of ping-pongs, "isend", "send" or "both"
 
-    Raises InputError or RunFailedError.
+    Raises InputError, also for a network of one rank, or RunFailedError.
     """
     named_sites(sites)  # before minutes of measuring
-    old = load_profile(add_to) if add_to else None
-    with hosts_of_job(output or add_to, hosts, hostfile) as (folder, file):
+    settings = network_settings(sizes, repetitions, method, send)
+    check_words(("", *PAIRS), pairs=pairs)
+    messages = NetworkJob(quick=quick, pairs=pairs, sites=sites, settings=settings)
+    path = path or add_to
+    known = load_profile(add_to) if add_to else None
+    with telling(tell), hosts_of_job(str(path), hosts, hostfile) as (folder, file):
         count = ranks_of_job(ranks, file, emulate)
-        if network and not old:
+        if network and not known:
             needs_two(count)
-        profile = measured_profile(
-            count,
-            known=old,
-            network=network or bool(add_to),
-            quick=quick,
-            emulate=emulate,
-            dilate=dilate,
-            pairs=pairs,
-            sites=sites,
-            settings=settings,
-            hostfile=file,
-            command=command,
-            scratch=folder,
-        )
-    if output or add_to:
-        save_profile(profile, output or add_to)
-    return profile
+        if known is None:
+            job = speeds_job(count, quick=quick, emulate=emulate, dilate=dilate, command=command)
+            known = measured_speeds(job, file, folder)
+        found = with_network(known, messages, file, folder) if network or add_to else known
+    if path:
+        save_profile(found, path)
+    return found
 
 
 @contextlib.contextmanager
@@ -110,25 +111,18 @@ def ranks_of_job(ranks: int, hostfile: str, emulate: str = "") -> int:
     return emulate.count(",") + 1 if emulate and not where.order else where.slots
 
 
-def network_settings(
-    sizes: str = "", repetitions: int = 0, method: str = "both", send: str = "both"
-) -> NetworkSettings:
-    """How messages are measured. Raises InputError.
-
-    sizes: '8,64K,4M' bytes; repetitions: round trips per size; method: trains, pingpong or both; send: isend,
-    send or both
-    """
+def network_settings(sizes: str, repetitions: int, method: str, send: str) -> NetworkSettings:
+    """How messages are measured, from the arguments of `machine`. Raises InputError."""
+    check_least(0, repetitions=repetitions)
     try:
         found = sorted({bytes_of(word) for word in sizes.split(",")} if sizes else ())
     except ValueError as error:
         raise InputError(f"--sizes {sizes}: {error}") from error
     if found and (len(found) < 3 or not 1 <= found[0] <= found[-1] <= MOST):
         raise InputError(f"--sizes {sizes}: expected at least three different sizes, from 1 byte to 1G")
-    modes = USUAL.modes if send == "both" else (send,)
-    return msgspec.convert(
-        {"sizes": found, "repetitions": repetitions, "methods": METHODS[method], "modes": modes},
-        NetworkSettings,
-    )
+    check_words(METHODS, method=method)
+    check_words(SENDS, send=send)
+    return NetworkSettings(tuple(found), repetitions, METHODS[method], SENDS[send])
 
 
 def as_text(profile: Profile, *, network_alone: bool = False) -> str:
@@ -144,71 +138,34 @@ def as_text(profile: Profile, *, network_alone: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def measured_profile(
-    ranks: int,
-    *,
-    known: Profile | None = None,
-    network: bool,
-    quick: bool = False,
-    emulate: str = "",
-    dilate: float = 1.0,
-    pairs: str = "",
-    sites: str = "",
-    settings: NetworkSettings = USUAL,
-    hostfile: str = "",
-    command: str,
-    scratch: Path,
-    what: str = "characterize",
-) -> Profile:
-    """The profile of these ranks' hosts, perhaps with a network; see `characterized`.
+def measured_speeds(job: CharacterizeJob, hostfile: str, scratch: Path) -> Profile:
+    """The profile of these ranks, without a network. Raises InputError or RunFailedError."""
+    with working("characterize: measuring speeds"):
+        progress(f"characterize: {usual_time(job)}")
+        return measure(
+            "fembench.characterize.speeds",
+            job,
+            Profile,
+            job_line(job.ranks, hostfile),
+            scratch=scratch,
+            timeout=PATIENCE,
+            tell=lambda text: progress(f"characterize: {text}"),
+        )
 
-    known: the profile, if its speeds are measured. what: begins each line of progress about speeds
 
-    Raises InputError, also if profile and network have other ranks, or RunFailedError.
+def with_network(known: Profile, job: NetworkJob, hostfile: str, scratch: Path) -> Profile:
+    """The profile with the network between its ranks.
+
+    Raises InputError, also if they are on other hosts now, or RunFailedError.
     """
-    if known is None:
-        job = speeds_job(ranks, quick=quick, emulate=emulate, dilate=dilate, command=command)
-        with working(f"{what}: measuring speeds"):
-            progress(f"{what}: {usual_time(job)}")
-            known = measure(
-                "fembench.characterize.speeds",
-                job,
-                Profile,
-                job_line(ranks, hostfile),
-                scratch=scratch,
-                timeout=PATIENCE,
-                tell=lambda text: progress(f"{what}: {text}"),
-            )
-    if not network:
-        return known
-    return _with_network(known, quick, pairs, sites, settings, hostfile, scratch)
-
-
-def _with_network(
-    known: Profile,
-    quick: bool,
-    pairs: str,
-    sites: str,
-    settings: NetworkSettings,
-    hostfile: str,
-    scratch: Path,
-) -> Profile:
-    """The profile with the network between its ranks."""
     names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
     needs_two(len(placed))
-    line = job_line(len(placed), hostfile)
+    job = msgspec.structs.replace(job, ranks=len(placed), emulate=known.emulate, dilate=known.dilate)
+    line = job_line(job.ranks, hostfile)
     with working("network: measuring messages"):
         found = measure(
             "fembench.characterize.messages",
-            NetworkJob(
-                ranks=len(placed),
-                quick=quick,
-                pairs=pairs,
-                sites=sites,
-                emulate=known.emulate,
-                dilate=known.dilate,
-                settings=settings,
-            ),
+            job,
             NetworkFound,
             line,
             asleep=known.dilate > 1 and line.crowded,  # as in dilated runs

@@ -1,25 +1,19 @@
 """Times of a case by number of ranks, predicted from a profile, and scored against a run."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fembench.base.errors import InputError
-from fembench.base.progress import progress, working
+from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
 from fembench.bench.fastest import reasons, settled
 from fembench.characterize.load_now import loads_of
 from fembench.launch.hosts import host_slots
 from fembench.mesh.presets import resolve
 from fembench.methods import lookup
-from fembench.model.answers import (
-    Answers,
-    bounded_answers,
-    fewest_ranks,
-    simulated_answers,
-)
+from fembench.model.answers import Answers, bounded_answers, fewest_ranks, simulated_answers
 from fembench.model.configuration import not_invalid
 from fembench.model.drifted import changes, readings_of, state_text
 from fembench.model.forecast import outcome_text
@@ -27,47 +21,76 @@ from fembench.model.heterogeneity import Slowdown, brought_up_to_date, calibrate
 from fembench.model.predictor import BALANCED, Predictor, observed, open_study, taught
 from fembench.model.rates import Rates, slowed
 from fembench.model.slots import parse_factor
-from fembench.records.case import Case, new_case
+from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.network import PROVISIONAL
-from fembench.records.prediction import add_outcome, load_prediction
+from fembench.records.prediction import ANALYTIC, METHODS, SIMULATION, add_outcome, load_prediction
 from fembench.records.profile import disturbed
 from fembench.records.record import Record
 from fembench.records.store import load, load_each
-from fembench.workflows.cases import storage_of
+from fembench.workflows.cases import case_asked, check_words, storage_of
 
 
-@dataclass(frozen=True)
-class PredictAsked:
-    """A case, a machine, and how to predict."""
+def predict(
+    machine: Path | str,
+    mesh: Path | str,
+    *,
+    ranks: Sequence[int] = (),
+    shares: str = "",
+    method: str = SIMULATION,
+    learn: Sequence[Path | str | Record] = (),
+    iterations: int = 0,
+    link: str = "",
+    network: str = "x1",
+    contention: bool | None = None,
+    machines: Sequence[str] = (),
+    now: bool = False,
+    hostfile: str = "",
+    tell: Callable[[str], None] | None = None,
+    **fields: Any,
+) -> Answers:
+    """Predict the times of a case on each number of ranks, from a measured machine.
 
-    mesh: str
-    machine: Path | str  # file of the profile
-    ranks: Sequence[int] = ()  # (): as many as the profile has
-    shares: str = ""  # as for `run`, and balanced; "": equal
-    fields: Mapping[str, Any] = field(default_factory=dict)  # others of the case
-    analytic: bool = False  # bounds in closed form, not a simulation
-    learn: Sequence[Path | str | Record] = ()  # records, their files and folders, that correct the prices
-    iterations: int = 0  # of a whole solution; 0: those of a learned run of the mesh
-    deadline: float = 0.0  # seconds for the solution; 0: none
-    link: str = ""  # SECONDS,BYTES/S[,SECONDS]: in place of the measured network
-    network: str = "x1"  # how many times faster the network is
-    contention: bool | None = None  # messages of a host one after another; None: as far as measured
-    machines: Sequence[str] = ()  # edits: fastest, slowest, add:NAME*N, share:N
-    now: bool = False  # for the present load of the hosts
-    hostfile: str = ""  # with `now`: ask only these hosts
+    machine: file of a profile with a network
+    ranks: if empty, as many as the profile has
+    shares: as for `run`, or "balanced", by the speeds of the profile
+    method: "simulation" of the execution graph, or "analytic", bounds in closed form
+    learn: runs on this machine, their files or folders, which correct the prices
+    iterations: of a whole solution; 0: those of a learned run of the mesh
+    link: "SECONDS,BYTES/S[,SECONDS]", in place of the measured network
+    network: "x10", ten times as fast
+    contention: whether messages of a host go one after another; None: as far as measured
+    machines: edits of the hosts: fastest, slowest, add:NAME*N, share:N
+    now: for the present load of the hosts, or of those in `hostfile`
+    fields: others of the case, as for `run`
 
-
-def predicted(asked: PredictAsked) -> tuple[Predictor, Answers]:
-    """The answers, and what they rest on. Tells the profile's limits. Raises InputError."""
-    study, learned = _study(asked)
-    cases = _cases(asked, len(study.profile.environment.rank_host))
-    for line in reasons(cases):
-        progress(f"predict: {line}")
-    with working(f"predict: {asked.mesh}"):
-        answers = _answers(asked, study, cases, learned)
-    _note(study, answers)
-    return study, answers
+    Tells the limits of the profile. Raises InputError.
+    """
+    check_words(METHODS, method=method)
+    with telling(tell):
+        study = open_study(
+            machine,
+            link=parse_link(link, overhead=True) if link else None,
+            storage=lookup.storage_of(storage_of(fields)).priced_as,
+            contention=contention,
+        )
+        learned = _learned(learn)
+        study = taught(study, learned) if learn else study
+        rates = _as_now(study, hostfile) if now else study.rates
+        study = dataclasses.replace(study, rates=rates, edits=tuple(machines), factor=parse_factor(network))
+        counts = list(dict.fromkeys(ranks)) or [len(study.profile.environment.rank_host)]
+        cases = _cases(mesh, counts, shares, fields)
+        for line in reasons(cases):
+            progress(f"predict: {line}")
+        with working(f"predict: {mesh}"):
+            grid = resolve(str(mesh))
+            if method == ANALYTIC:
+                answers = bounded_answers(study, cases, grid, iterations, learned)
+            else:
+                iterations = iterations or study.iterations.get(grid.hash, 0)
+                answers = simulated_answers(study, cases, grid, iterations)
+        _note(study, answers)
+    return answers
 
 
 def in_time(answers: Answers, deadline: float) -> str:
@@ -91,17 +114,6 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
     return "\n".join(lines), bool(seen.stale)
 
 
-def _answers(asked: PredictAsked, study: Predictor, cases: list[Case], learned: list[Record]) -> Answers:
-    """The runs, predicted by the chosen method."""
-    mesh = resolve(asked.mesh)
-    if asked.analytic:
-        return bounded_answers(study, cases, mesh, asked.iterations, learned)
-    iterations = asked.iterations or study.iterations.get(mesh.hash, 0)
-    if asked.deadline and not iterations:
-        raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
-    return simulated_answers(study, cases, mesh, iterations)
-
-
 def _note(study: Predictor, answers: Answers) -> None:
     """Report the limits of the profile."""
     network = study.profile.network
@@ -109,35 +121,23 @@ def _note(study: Predictor, answers: Answers) -> None:
         progress(
             "note: the profile does not say how long messages take after computing; priced as in a ping-pong"
         )
-    for line in [line for work in answers.works for line in study.beyond(work)]:
+    for line in answers.beyond:
         progress(f"note: {line}")
 
 
-def _study(asked: PredictAsked) -> tuple[Predictor, list[Record]]:
-    """(the profile with learned rates, then edits; the runs used for learning)."""
-    factor = parse_factor(asked.network)
-    study = open_study(
-        asked.machine,
-        link=parse_link(asked.link, overhead=True) if asked.link else None,
-        storage=lookup.storage_of(storage_of(asked.fields)).priced_as,
-        contention=asked.contention,
-    )
-    records = [one for one in asked.learn if isinstance(one, Record)]
-    paths = [one for one in asked.learn if not isinstance(one, Record)]
-    learned, note = not_invalid([*records, *load_each(paths)])
+def _learned(learn: Sequence[Path | str | Record]) -> list[Record]:
+    """The runs to learn from; tells those left out, which are INVALID."""
+    given = [one for one in learn if isinstance(one, Record)]
+    learned, note = not_invalid([*given, *load_each([one for one in learn if not isinstance(one, Record)])])
     if note:
         progress(f"note: --learn: {note}")
-    if asked.learn:
-        study = taught(study, learned)
-    if asked.now:
-        study = dataclasses.replace(study, rates=_as_now(asked, study))
-    return dataclasses.replace(study, edits=tuple(asked.machines), factor=factor), learned
+    return learned
 
 
-def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
+def _as_now(study: Predictor, hostfile: str) -> Rates:
     """The study's rates, each rank slowed by the load of its host since the profile."""
-    profile, file = study.profile, asked.hostfile
-    names = [host.name for host in host_slots(file)] if file else []
+    profile = study.profile
+    names = [host.name for host in host_slots(hostfile)] if hostfile else []
     slower: dict[int, Slowdown] = {}
     for samples in loads_of(hosts_to_ask(profile, names), Path("."), progress):
         found = brought_up_to_date(profile, samples)
@@ -159,13 +159,12 @@ def _as_now(asked: PredictAsked, study: Predictor) -> Rates:
     return dataclasses.replace(rates, uncertain=max(one.uncertain for one in slower.values()))
 
 
-def _cases(asked: PredictAsked, ranks_of_profile: int) -> list[Case]:
-    counts = list(dict.fromkeys(asked.ranks or [ranks_of_profile]))
-    shares = "" if asked.shares == "equal" else asked.shares
-    if len(counts) > 1 and shares not in ("", BALANCED):
+def _cases(mesh: Path | str, counts: Sequence[int], shares: str, fields: Mapping[str, Any]) -> list[Case]:
+    """The case on each number of ranks. Raises InputError, also for what no run would take."""
+    if len(counts) > 1 and shares not in ("", "equal", BALANCED):
         raise InputError(
             f"--shares {shares} with --ranks {','.join(map(str, counts))}: expected equal or balanced "
             "shares, or one number of ranks"
         )
-    values = {**asked.fields, "mesh": asked.mesh, "storage": storage_of(asked.fields), "shares": shares}
-    return [settled(new_case(values | {"ranks": n}, "options")) for n in counts]
+    said = {"shares": "" if shares == "equal" else shares}
+    return [settled(case_asked(mesh, {**fields, **said, "ranks": count})) for count in counts]

@@ -1,14 +1,13 @@
 """Run a campaign: a file, cases, or the default campaign for the hosts of the job."""
 
-import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fembench.base.errors import RunFailedError
-from fembench.base.progress import progress, working
+from fembench.base.errors import InputError, RunFailedError
+from fembench.base.progress import progress, telling, working
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
@@ -20,59 +19,115 @@ from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Failure
 from fembench.records.store import failures
-from fembench.report.results import results
+from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.stale import disturbance
-from fembench.workflows.cases import warn_if_doubtful
+from fembench.workflows.cases import check_least, warn_if_doubtful
+from fembench.workflows.notebook import Runs
 from fembench.workflows.sweep_first import measure_network, measure_nodes, measured_first
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
-from fembench.workflows.sweep_runs import Sweep, overrun, runs_of, time_left
-from fembench.workflows.sweep_source import SweepAsked, SweepSource, folder_of, source_of
+from fembench.workflows.sweep_runs import Minutes, Sweep
+from fembench.workflows.sweep_source import campaign_of, folder_of, source_of
 
 
-@contextlib.contextmanager
-def swept(asked: SweepAsked) -> Iterator[Sweep]:
-    """Run all, then give the sweep, its folder held. Raises InputError, RunFailedError."""
+def sweep(
+    campaign: Path | str | None = None,
+    *,
+    cases: Sequence[Mapping[str, Any]] = (),
+    name: str = "python",
+    repetitions: int = 1,
+    results: Path | str | None = None,
+    minutes: float = 0.0,
+    weights: Path | str | None = None,
+    machine: Path | str = "",
+    hostfile: str = "",
+    settings: Mapping[str, object] | None = None,
+    report: bool = False,
+    planned: Callable[[SweepPlan], None] | None = None,
+    ended: Callable[[Sweep], None] | None = None,
+    command: str = "fembench.sweep()",
+    tell: Callable[[str], None] | None = None,
+) -> Runs:
+    """Run a campaign and return its runs; call it again to go on where it stopped.
+
+    campaign: a file, or "solution"; without it and `cases`, the default campaign for the hosts of the job
+    cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are multiplied out
+    name, repetitions: of the campaign of these cases
+    results: folder; by default results/NAME
+    minutes: end after this time; 0: each run once
+    weights, machine: files, as for `fembench sweep`
+    settings: launcher, launcher_options and map_by, in place of those of the campaign
+    report: whether to leave time for one
+    planned: is given the plan of the campaign, of which then nothing is run
+    ended: is given the sweep while its folder is held
+
+    Raises InputError, and RunFailedError if no run has a record.
+    """
     begin = time.monotonic()
-    source, there, folder = _prepared(asked)
-    if asked.minutes:
-        time_left(asked, begin)
+    check_least(0, minutes=minutes)
+    if campaign and cases:
+        raise InputError("sweep: a campaign file and cases: expected one of them")
+    limit = Minutes(minutes, begin, report)
+    with telling(tell):
+        there = campaign_hosts(hostfile, str(machine), str(weights or ""))
+        asked = campaign_of(name, repetitions, cases) if cases else campaign
+        source = source_of(asked, there, minutes, results)
+        use_settings(
+            {each: (settings or {}).get(each) or getattr(source.campaign, each) for each in SETTINGS}
+        )
+        check_settings()
+        _say_assumed(source.campaign, there)
+        one = Sweep(source, folder_of(source, results), there, limit, weights, command)
+        if planned:
+            planned(_plan(one, bool(machine)))
+        else:
+            _run(one, bool(machine), ended)
+    return Runs(one.measured, str(one.folder.path))
+
+
+def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> None:
+    """Run all, the folder held. `machine`: its profile is given. Raises InputError, RunFailedError."""
+    source, folder, there, limit = sweep.source, sweep.folder, sweep.there, sweep.limit
+    if limit:
+        limit.left()  # raises if there is no time
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder, ": moved to superseded")
         folder.set_damaged_aside()
-        runs, kept = runs_of(source, folder, asked)
-        runs = list(dict.fromkeys([*kept, *runs]))
-        refuse_early(runs, folder, asked.hostfile)
+        to_come, kept = sweep.runs()
+        runs = list(dict.fromkeys([*kept, *to_come]))
+        refuse_early(runs, folder, there.hostfile)
         _say_changes(runs, folder)
         _say_reasons(runs)
-        warn_if_doubtful(asked.weights, (run.case for run in runs))
+        warn_if_doubtful(sweep.weights, (run.case for run in runs))
         if source.made:
-            measure_nodes(there, folder, asked)
-            if not asked.machine:
-                measure_network(there, folder, asked)
-        sweep = Sweep.of(source, folder, there, asked, begin)
+            measure_nodes(there, folder, limit.minutes, sweep.command)
+            if not machine:
+                measure_network(there, folder, limit.minutes, sweep.command)
+        sweep.prepare()
         sweep.execute()
-        yield sweep
-    if line := overrun(asked.minutes, time.monotonic() - begin):
+        if ended:
+            ended(sweep)
+    if line := limit.overrun():
         progress(line)
-    if not sweep.measured and not sweep.failed:
-        raise RunFailedError(f"--minutes {asked.minutes:g}: no run ended in time; give more minutes")
+    if not sweep.measured:
+        none = f"no run of {folder.path} has a record"
+        late = f"--minutes {limit.minutes:g}: no run ended in time; give more minutes"
+        raise RunFailedError(none if sweep.failed else late)
 
 
-def planned(asked: SweepAsked) -> SweepPlan:
+def _plan(sweep: Sweep, machine: bool) -> SweepPlan:
     """What the sweep would do. Raises InputError for what it would refuse."""
-    begin = time.monotonic()
-    source, there, folder = _prepared(asked)
+    source, folder, there, minutes = sweep.source, sweep.folder, sweep.there, sweep.limit.minutes
     folder.check(source.text, source.where, there, grown=source.made)
     _say_damaged(folder, "")
-    first = measured_first(there, folder, asked.minutes, asked.machine) if source.made else {}
-    sweep = Sweep.of(source, folder, there, asked, begin - sum(first.values()))
-    runs, file = sweep.order.planned(), asked.hostfile
+    first = measured_first(there, folder, minutes, machine) if source.made else {}
+    sweep.prepare(sum(first.values()))
+    runs = sweep.order.planned()
     _say_reasons(runs)
-    warn_if_doubtful(asked.weights, (run.case for run in runs))
-    return plan_of(source.campaign, runs, folder, there, sweep.left_out, hostfile=file, first=first)
+    warn_if_doubtful(sweep.weights, (run.case for run in runs))
+    return plan_of(source.campaign, runs, folder, there, sweep.left_out, first=first)
 
 
 class SweepFindings(NamedTuple):
@@ -91,7 +146,7 @@ def findings_of(sweep: Sweep) -> SweepFindings:
     records, folder = sweep.measured, sweep.folder.path
     nodes = nodes_of_campaign(folder)
     speeds = host_speeds(nodes, records)
-    advice = host_advice(results(records), speeds) if records else None
+    advice = host_advice(pooled(records), speeds) if records else None
     faulty = advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}
     without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good and another --results"
     return SweepFindings(
@@ -110,19 +165,6 @@ def build_page(folder: Path) -> str:
 
     with working("sweep: building the report"):
         return str(build(folder))
-
-
-def _prepared(asked: SweepAsked) -> tuple[SweepSource, CampaignHosts, Folder]:
-    """Campaign, hosts and folder; sets the launcher.
-
-    Raises InputError if no job can be started so.
-    """
-    there = campaign_hosts(asked.hostfile, asked.machine, asked.weights or "")
-    source = source_of(asked.campaign, there, asked.minutes, asked.results)
-    use_settings({name: getattr(asked, name) or getattr(source.campaign, name) for name in SETTINGS})
-    check_settings()
-    _say_assumed(source.campaign, there)
-    return source, there, folder_of(source, asked.results)
 
 
 def _say_assumed(campaign: Campaign, there: CampaignHosts) -> None:

@@ -6,12 +6,11 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.records.nodes import FOLDER
-from fembench.records.profile import save_profile
 from fembench.report.node_tables import cautions, headline
 from fembench.weights.slow_nodes import slow_nodes
-from fembench.workflows.characterize import measured_profile
+from fembench.workflows.characterize import machine
 from fembench.workflows.nodes import measured_in
-from fembench.workflows.sweep_source import SweepAsked, nodes_in
+from fembench.workflows.sweep_source import nodes_in
 
 MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
 FEW_MINUTES = 10.0  # with less, the network is not measured
@@ -20,7 +19,7 @@ NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and abo
 QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
 
 
-def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: str) -> dict[str, float]:
+def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: bool) -> dict[str, float]:
     """Measurements before the runs of the default campaign -> seconds they take."""
     found = {}
     if _wants_nodes(there, folder) and not 0 < minutes < FEWEST_MINUTES:
@@ -40,23 +39,22 @@ def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
     return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
 
 
-def measure_nodes(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
+def measure_nodes(there: CampaignHosts, folder: Folder, minutes: float, command: str) -> None:
     """Find the slow hosts, as `fembench nodes` does, unless it has begun or they are known.
 
     The slow ones are named with the cause. A failure is said, and ends nothing.
     """
     if not _wants_nodes(there, folder):
         return
-    place, hostfile, minutes = folder.path / FOLDER, asked.hostfile, asked.minutes
+    place, hostfile = folder.path / FOLDER, there.hostfile
     if 0 < minutes < FEWEST_MINUTES:
         by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
         progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
         return
     patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
     try:
-        record, path = measured_in(
-            place, NodesAsked(hostfile=hostfile, command=asked.command, patience=patience)
-        )
+        asked = NodesAsked(hostfile=hostfile, command=command, patience=patience)
+        record, path = measured_in(place, asked)
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"nodes: not measured: {error}")
@@ -72,12 +70,12 @@ def _raise_if_fatal(error: FembenchError) -> None:
         raise error
 
 
-def measure_network(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> None:
+def measure_network(there: CampaignHosts, folder: Folder, minutes: float, command: str) -> None:
     """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
 
     A failure is said, and the campaign goes on without.
     """
-    path, hostfile, minutes = folder.path / MACHINE, asked.hostfile, asked.minutes
+    path, hostfile = folder.path / MACHINE, there.hostfile
     if not _wants_network(there, folder):
         return
     if 0 < minutes < FEW_MINUTES:
@@ -86,16 +84,8 @@ def measure_network(there: CampaignHosts, folder: Folder, asked: SweepAsked) -> 
         progress(f"network: left out, as it takes about two minutes ({by_hand})")
         return
     try:
-        machine = measured_profile(
-            there.job.slots,
-            network=True,
-            quick=True,
-            hostfile=hostfile,
-            command=asked.command,
-            scratch=folder.runs,
-            what="network",
-        )
-        save_profile(machine, path)
+        slots = there.job.slots
+        machine(slots, path=path, quick=True, hostfile=hostfile, command=command, tell=progress)
     except FembenchError as error:
         _raise_if_fatal(error)
         progress(f"network: not measured: {error}")

@@ -57,12 +57,11 @@ def plan_of(
     there: CampaignHosts,
     left_out: Sequence[str] = (),
     *,
-    hostfile: str = "",
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError for what the start would refuse."""
     check_not_a_step()
-    refuse_early(runs, folder, hostfile)
+    refuse_early(runs, folder, there.hostfile)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
@@ -19,61 +20,72 @@ from fembench.records.weights import load_weights
 from fembench.report.runs import case_name, summary_line
 from fembench.workflows.cases import weighted
 from fembench.workflows.sweep_plan import cores_of
-from fembench.workflows.sweep_source import SweepAsked, SweepSource, made, nodes_in, say_unequal, speeds_from
+from fembench.workflows.sweep_source import SweepSource, made, nodes_in, say_unequal, speeds_from
 
 REPORT = 8.0  # seconds that tables and page take
 LEFT_OUT = "left out (no time)"
 
 
-def time_left(asked: SweepAsked, begin: float) -> float:
-    """Seconds left for runs, of --minutes since `begin`. Raises InputError if none are."""
-    report = REPORT if asked.report else 0.0
-    left = 60 * asked.minutes - report - (time.monotonic() - begin)
-    if left <= 0:
-        raise InputError(
-            f"--minutes {asked.minutes:g}: no time for a run; expected more than {report:g} seconds, "
-            "which the report takes"
-        )
-    return left
+@dataclass(frozen=True)
+class Minutes:
+    """The time given to a sweep; false: it may take as long as it likes."""
 
+    minutes: float
+    begin: float  # monotonic seconds
+    report: bool  # made within this time
 
-def overrun(minutes: float, took: float) -> str:
-    """A line on the seconds beyond the minutes, if there are any; 0 minutes: no limit."""
-    late = took - 60 * minutes
-    return f"--minutes {minutes:g}: ended {late:.0f} s late" if minutes and late >= 0.5 else ""
+    def __bool__(self) -> bool:
+        return self.minutes > 0
+
+    def left(self, first: float = 0.0) -> float:
+        """Seconds left for runs, after `first` seconds of something else. Raises InputError if none are."""
+        report = REPORT if self.report else 0.0
+        left = 60 * self.minutes - report - first - (time.monotonic() - self.begin)
+        if left <= 0:
+            raise InputError(
+                f"--minutes {self.minutes:g}: no time for a run; expected more than {report:g} seconds, "
+                "which the report takes"
+            )
+        return left
+
+    def overrun(self) -> str:
+        """A line on the seconds beyond the minutes, if there are any."""
+        late = time.monotonic() - self.begin - 60 * self.minutes
+        return f"--minutes {self.minutes:g}: ended {late:.0f} s late" if self and late >= 0.5 else ""
 
 
 @dataclass
 class Sweep:
-    """One call of the verb."""
+    """One campaign, on the hosts of the job."""
 
     source: SweepSource
     folder: Folder
     there: CampaignHosts
-    asked: SweepAsked
-    order: RunOrder
-    kept: list[CampaignRun]  # with a record
-    records: list[Record]  # all in the folder; those made are added
+    limit: Minutes
+    weights: Path | str | None  # file with the shares of all cases with its number of ranks
+    command: str  # what the records say was typed
+    order: RunOrder = field(init=False)
+    kept: list[CampaignRun] = field(init=False)  # with a record
+    records: list[Record] = field(init=False)  # all in the folder; those made are added
     measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
     failed: int = 0  # runs without a record
 
-    @classmethod
-    def of(
-        cls,
-        source: SweepSource,
-        folder: Folder,
-        there: CampaignHosts,
-        asked: SweepAsked,
-        begin: float,
-    ) -> "Sweep":
-        """`begin`: when the time given with --minutes began. Raises InputError."""
-        records = folder.records()
-        runs, kept = runs_of(source, folder, asked)
-        if not asked.minutes:
-            return cls(source, folder, there, asked, InOrder(runs, kept), kept, records)
-        expected = Expectations(records, cores_of(there), source.campaign.timeout)
-        order = WithinTime(runs, kept, expected, time_left(asked, begin))
-        return cls(source, folder, there, asked, order, kept, records)
+    def runs(self) -> tuple[list[CampaignRun], list[CampaignRun]]:
+        """(the runs of the campaign, those kept); with --minutes, per case. Raises InputError."""
+        if not self.limit:
+            runs = weighted_runs(self.source.runs, self.weights)
+            return runs, [run for run in runs if self.folder.record(run) is not None]
+        runs = weighted_runs(self.source.first_runs, self.weights)
+        return runs, [run for first in runs for run in _recorded(first.case, self.folder)]
+
+    def prepare(self, first: float = 0.0) -> None:
+        """Order the runs, `first` seconds of something else before them. Raises InputError."""
+        self.records = self.folder.records()
+        runs, self.kept = self.runs()
+        self.order = InOrder(runs, self.kept)
+        if self.limit:
+            expected = Expectations(self.records, cores_of(self.there), self.source.campaign.timeout)
+            self.order = WithinTime(runs, self.kept, expected, self.limit.left(first))
 
     def execute(self) -> None:
         """Run everything, with a line per run."""
@@ -85,8 +97,8 @@ class Sweep:
                 self.source.campaign,
                 self.order,
                 self.folder,
-                command=self.asked.command,
-                hostfile=self.asked.hostfile,
+                command=self.command,
+                hostfile=self.there.hostfile,
                 limit=lambda: self.order.limit,
             )
             for k, done in enumerate(done_runs, 1):
@@ -102,7 +114,7 @@ class Sweep:
                     self._learn(done.record)
                 self._say(k, done)
                 self.failed += done.record is None and not done.cut
-        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.asked.minutes:g}")
+        self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.limit.minutes:g}")
 
     def _say(self, k: int, done: Done) -> None:
         time_left = self.order.seconds_left
@@ -114,29 +126,18 @@ class Sweep:
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""
         learned = speeds_from(equal, self.there, nodes_in(self.folder, self.there))
-        new = made(self.there, self.asked.minutes, learned)
+        new = made(self.there, self.limit.minutes, learned)
         if learned is None or len(new.cases) == len(self.source.cases):
             return
         say_unequal(learned)
         self.source = new
         self.folder.write(new.text)
-        self.order.renew(new.first_runs if self.asked.minutes else new.runs)
+        self.order.renew(new.first_runs if self.limit else new.runs)
 
     @property
     def left_out(self) -> list[str]:
         """Names of the cases without a record for lack of time."""
         return [case_name(case) for case in self.order.left_out]
-
-
-def runs_of(
-    source: SweepSource, folder: Folder, asked: SweepAsked
-) -> tuple[list[CampaignRun], list[CampaignRun]]:
-    """(the runs of the campaign, those kept); with --minutes, per case. Raises InputError."""
-    if not asked.minutes:
-        runs = weighted_runs(source.runs, asked.weights)
-        return runs, [run for run in runs if folder.record(run) is not None]
-    runs = weighted_runs(source.first_runs, asked.weights)
-    return runs, [run for first in runs for run in _recorded(first.case, folder)]
 
 
 def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:
@@ -147,7 +148,7 @@ def _recorded(case: Case, folder: Folder) -> Iterator[CampaignRun]:
         run = CampaignRun(run_id(case, run.repetition + 1), case, run.repetition + 1)
 
 
-def weighted_runs(runs: Sequence[CampaignRun], path: str | None) -> list[CampaignRun]:
+def weighted_runs(runs: Sequence[CampaignRun], path: Path | str | None) -> list[CampaignRun]:
     """The runs, with shares where the weights fit. Raises InputError if they fit no run."""
     if not path:
         return list(runs)

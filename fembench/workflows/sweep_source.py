@@ -6,9 +6,11 @@ shares: with shares by speed, and without the slow hosts.
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from fembench.base.config import from_toml, read_text
+from fembench.base.config import convert, from_toml, read_text
 from fembench.base.errors import InputError
 from fembench.base.progress import progress
 from fembench.base.units import few
@@ -24,23 +26,6 @@ from fembench.weights.host_speed import NODES, host_speeds
 from fembench.weights.observe import hosts_of
 
 WHERE = "the default campaign"
-
-
-@dataclasses.dataclass(frozen=True)
-class SweepAsked:
-    """What to run, where, and for how long."""
-
-    campaign: str | Campaign | None = None  # a file, or "solution"; None: the default campaign
-    results: str | None = None  # folder; None: results/NAME
-    weights: str | None = None  # file with the shares of all cases with its number of ranks
-    hostfile: str = ""
-    machine: str = ""  # profile for hosts = "fast" and memory = "25%"
-    minutes: float = 0.0  # end after this time; 0: each run once
-    report: bool = True  # whether time is left for the report
-    launcher: str = ""
-    launcher_options: str = ""
-    map_by: str = ""
-    command: str = "fembench sweep"  # what the records say was typed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,16 +66,16 @@ class LearnedSpeeds:
 
 
 def source_of(
-    path: str | Campaign | None, there: CampaignHosts, minutes: float, results: str | None
+    asked: Path | str | Campaign | None, there: CampaignHosts, minutes: float, results: Path | str | None
 ) -> SweepSource:
     """The campaign in a file, or the default one with the hosts' recorded speeds."""
-    if path == SOLUTION:
-        path = solution_campaign(there)
-    if isinstance(path, Campaign):
-        return SweepSource(
-            path, as_toml(path, f"Campaign {path.name}."), path.name, cases_of(path, path.name, there)
-        )
-    if path:
+    if asked == SOLUTION:
+        asked = solution_campaign(there)
+    if isinstance(asked, Campaign):
+        text, where = as_toml(asked, f"Campaign {asked.name}."), asked.name
+        return SweepSource(asked, text, where, cases_of(asked, where, there))
+    if asked:
+        path = str(asked)
         text = read_text(path)
         campaign = from_toml(text, Campaign, where=path)
         source = SweepSource(campaign, text, path, cases_of(campaign, path, there))
@@ -105,7 +90,13 @@ def source_of(
     return plain
 
 
-def folder_of(source: SweepSource, results: str | None) -> Folder:
+def campaign_of(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:
+    """The campaign of these cases. Raises InputError."""
+    tables = [dict(case) if isinstance(case, Mapping) else case for case in cases]
+    return convert({"name": name, "repetitions": repetitions, "cases": tables}, Campaign, where="sweep")
+
+
+def folder_of(source: SweepSource, results: Path | str | None) -> Folder:
     """The results folder."""
     return Folder(Path(results or Path("results") / source.campaign.name))
 

@@ -26,9 +26,8 @@ def measured(tmp_path_factory):
     told = []
     folder = tmp_path_factory.mktemp("characterize")
     with telling(told.append):
-        profile = workflow.measured_profile(
-            2, network=False, quick=True, emulate="1,0.5", command="x", scratch=folder
-        )
+        job = jobs.speeds_job(2, quick=True, emulate="1,0.5", command="x")
+        profile = workflow.measured_speeds(job, "", folder)
     patch.undo()
     assert list(folder.iterdir()) == []
     return profile, told
@@ -77,8 +76,8 @@ def test_the_time_it_will_take_is_said_before_the_ranks_start(tmp_path, monkeypa
         raise RunFailedError("planted")
 
     monkeypatch.setattr(workflow, "measure", measure)
-    with telling(told.append), pytest.raises(RunFailedError, match="planted"):
-        workflow.measured_profile(2, network=False, quick=quick, command="x", scratch=tmp_path)
+    with pytest.raises(RunFailedError, match="planted"):
+        workflow.machine(2, network=False, quick=quick, path=tmp_path / "m.json", tell=told.append)
 
 
 @pytest.fixture

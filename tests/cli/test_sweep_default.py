@@ -24,7 +24,7 @@ from fembench.records.nodes import load_nodes
 from fembench.records.record import Verdict
 from fembench.records.store import load, record_paths
 from fembench.workflows import sweep_first
-from fembench.workflows.sweep_runs import overrun
+from fembench.workflows.sweep_runs import Minutes
 
 PROBLEM = json.loads(msgspec.json.encode(resolved(load_problem("corner-load"))))
 replace = msgspec.structs.replace
@@ -47,7 +47,7 @@ class Ranks:
         self.foreign = 0.0  # percent of the CPU time of each node
         self.other = False  # n2 has another processor instead of a quota
         monkeypatch.setattr(campaigns, "launch", self.launch)
-        monkeypatch.setattr(sweep_first, "measured_profile", self.network)
+        monkeypatch.setattr(sweep_first, "machine", self.network)
         monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
 
     @property
@@ -82,9 +82,9 @@ class Ranks:
         launch = record.second if only else record.first
         return replace(launch, nodes=tuple(replace(node, listed=node.name) for node in launch.nodes))
 
-    def network(self, ranks, **_):
+    def network(self, ranks, *, path, **_):
         self.ran.append(f"network of {ranks} ranks")
-        return {}
+        path.write_text("{}")
 
 
 @pytest.fixture
@@ -208,24 +208,24 @@ def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_withou
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
     for _ in range(2):
-        sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked())
+        sweep_first.measure_nodes(there, folder, 0.0, "")
     assert ranks.ran == ["all nodes"]
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[4-6]")
-    sweep_first.measure_nodes(campaign_hosts(), folder, sweep_first.SweepAsked())
+    sweep_first.measure_nodes(campaign_hosts(), folder, 0.0, "")
     assert ranks.ran == ["all nodes"] * 2
 
 
 def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
-    sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked(minutes=1.0))
+    sweep_first.measure_nodes(there, folder, 1.0, "")
     assert "nodes: left out, as they take up to half a minute" in capsys.readouterr().err
     assert ranks.ran == []
-    sweep_first.measure_nodes(there, folder, sweep_first.SweepAsked(minutes=4.0))
+    sweep_first.measure_nodes(there, folder, 4.0, "")
     assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
 
 
 @pytest.mark.parametrize(
-    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first.measured_profile")]
+    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first.machine")]
 )
 def test_what_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch, what, measure):
     monkeypatch.setattr(f"fembench.workflows.{measure}", Mock(side_effect=InputError("no route to n3")))
@@ -367,6 +367,10 @@ def test_minutes_have_to_be_a_number_that_leaves_time_for_runs(ranks, minutes, l
     assert (ranks.ran, Path("results").exists()) == ([], False)
 
 
-def test_a_sweep_that_ended_late_says_by_how_much():
-    assert overrun(3, 202.4) == "--minutes 3: ended 22 s late"
-    assert overrun(3, 180.4) == overrun(3, 100.0) == overrun(0, 100.0) == ""
+def test_a_sweep_that_ended_late_says_by_how_much(monkeypatch):
+    def late(minutes, seconds):
+        monkeypatch.setattr("time.monotonic", lambda: seconds)
+        return Minutes(minutes, 0.0, False).overrun()
+
+    assert late(3, 202.4) == "--minutes 3: ended 22 s late"
+    assert late(3, 180.4) == late(3, 100.0) == late(0, 100.0) == ""

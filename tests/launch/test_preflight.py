@@ -11,7 +11,6 @@ from fembench.base.errors import InputError
 from fembench.launch import preflight
 from fembench.launch.job import STARTED, Started, StartedHost
 from fembench.launch.serve import Met, started
-from fembench.workflows import api
 
 N1, N2 = ("n1", "boot-1"), ("n2", "boot-2")
 
@@ -70,9 +69,9 @@ def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, caplog, monkeypatch)
 def test_a_job_that_begins_warns_and_one_that_only_looks_does_not(tmp_path, caplog, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
-    assert list(api.doctor())
+    assert list(fembench.doctor())
     assert caplog.messages == []
-    api.run("m1", ranks=1, iterations=1, sets=1)
+    fembench.run("m1", ranks=1, iterations=1, sets=1)
     assert caplog.messages == ["note: load: planted: slow: wait"]
 
 
@@ -93,5 +92,5 @@ def test_a_job_that_its_ranks_refuse_says_why_in_one_line(tmp_path, caplog, monk
     monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
     monkeypatch.setattr("fembench.launch.watch.ACCEPTED", 60.0)  # this machine may be slow
     with pytest.raises(InputError, match=r"missing\.msh"):
-        api.run("missing.msh", ranks=1, iterations=1, sets=1)
+        fembench.run("missing.msh", ranks=1, iterations=1, sets=1)
     assert caplog.messages == []

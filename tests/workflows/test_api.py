@@ -51,6 +51,14 @@ def test_a_sweep_returns_its_runs_and_goes_on_where_it_stopped(runs, folder):
     assert {r.id for r in runs} <= {r.id for r in fembench.load("results/two")}
 
 
+def test_a_plan_is_given_to_a_function_and_nothing_runs(folder):
+    plans = []
+    cases = [{"mesh": "m1", "ranks": [1, 2]}]
+    assert len(fembench.sweep(cases=cases, name="plan", planned=plans.append)) == 0
+    assert [job.run.case.placement.ranks for job in plans[0].jobs] == [1, 2]
+    assert not Path("results/plan").exists()
+
+
 @pytest.mark.alone
 def test_shares_of_a_sweep_are_those_of_a_run(folder):
     emulated = fembench.run("s", ranks=2, iterations=10, sets=3, emulate="1,0.5", dilate=4)
@@ -110,6 +118,10 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=math.nan), InputError, "minutes = nan"),
         (lambda: fembench.tune("m1", ranks=2, rounds=0), InputError, "rounds = 0: expected"),
         (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
+        (lambda: fembench.machine(2, method="trips"), InputError, "method = 'trips': expected one of trains"),
+        (lambda: fembench.machine(2, pairs="some"), InputError, "pairs = 'some': expected one of all"),
+        (lambda: fembench.machine(1), InputError, "network of 1 rank"),
+        (lambda: fembench.predict("m.json", "m1", method="graph"), InputError, "one of simulation, analytic"),
     ],
 )
 def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
@@ -143,7 +155,7 @@ def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
 @pytest.mark.parametrize("measured", [partial(fembench.tune, "m1", ranks=2), partial(fembench.machine, 2)])
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(measured, folder, monkeypatch):
     started = []
-    for name in ("tune_runs.launch", "characterize.measured_profile"):
+    for name in ("tune_runs.launch", "characterize.measured_speeds"):
         monkeypatch.setattr(f"fembench.workflows.{name}", lambda *_, **__: started.append(True))
     (folder / "taken").mkdir(exist_ok=True)
     with pytest.raises(InputError, match=r"^cannot write taken: Is a directory$"):

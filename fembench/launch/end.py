@@ -1,6 +1,6 @@
 """Explain in one line why a job left no result.
 
-A launcher refused something, a rank died, or the batch system has taken the hosts away.
+A launcher refused something, or a rank died.
 
 The connections of the ranks tell who died first (`witness`); what the launcher printed
 tells of what. Where a rank had no connection, the launcher's word counts, completed by
@@ -8,10 +8,8 @@ where each rank was started: Open MPI 5 names no rank on another host, MPICH 5 n
 process, and Intel MPI names ranks that it ended itself. The texts recognised are those
 of Open MPI 5 (PRRTE), Open MPI 4, MPICH 4 and 5, Intel MPI, srun, and ssh."""
 
-import os
 import re
 import signal
-import subprocess
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +92,7 @@ _OPTIONS = (  # {0} is the option as the launcher names it; tried only if no ran
 _NOISE = re.compile(
     r"^\s*$|^[-=]+$|^NOTE:|exactly when Open MPI|You may or may not see|prterun has exited|^\"abort\""
     r"|plm:ssh: Warning: setpgid|^This typically refers|^Please see the FAQ|^\[(mpiexec|proxy)\S*@.*error"
+    r"|^\[mpiexec@\S+ Exit codes:|^\[\S+\] [\d,]+$"
     r"|\] \*\*\*\s+(reported by|on (a )?|MPI_ERRORS_ARE_FATAL|and MPI will)"
 )
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # colours, and the rest
@@ -196,6 +195,7 @@ _BEREAVED = re.compile(
     r"|due to process rank (\d+) with PID \d+ on node \S+ calling .abort"
 )
 _BEREFT = re.compile(r"unexpectedly disconnected.*?Local PID: (\d+)")  # and the process of one
+_STATUSES = re.compile(r"\[(\S+)\] (\d+(?:,\d+)*)(?= |$)")  # MPICH, of a host's ranks, in their order
 _SAME_TIME = 0.1  # seconds within which connections may be seen to close in another order than ranks died
 _OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill", re.I)
 _MOST_NAMED = 3  # ranks that may be the one
@@ -226,6 +226,7 @@ def dead_rank(
     flat = " ".join(output.split())
     found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
+    ended = _ended(flat, started)
     if deaths:
         first = _first(deaths, _bereaved(flat, started))
         here = [started[one.rank] if one.rank < len(started) else StartedRank(one.host, 0) for one in first]
@@ -233,13 +234,16 @@ def dead_rank(
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
         names = [f"rank {one.rank} on {at.host}" for one, at in zip(first, here)]
         who = " or ".join([*names[:_MOST_NAMED], *(["another"] if len(names) > _MOST_NAMED else [])])
-        return DeadRank(who, _signal(said), lost, why)
+        return DeadRank(who, ended.get(first[0].rank) or _signal(said), lost, why)
     if not found:
         return None
     said = found[0]
-    if len({one.get("rank") for one in found}) > 1 and "KILLED BY SIGNAL" in flat:  # Intel MPI ended most
-        hosts = dict.fromkeys(one["host"] for one in found)
-        return DeadRank(f"a rank on {' or '.join(hosts)}", _signal(said), True, why)
+    intel = len({one.get("rank") for one in found}) > 1 and "KILLED BY SIGNAL" in flat
+    if intel or len(ended) > 1:  # most were ended by the launcher
+        hosts = [started[rank].host for rank in ended if started] or [one["host"] for one in found]
+        signals: set[int | None] = {*ended.values()} or {_signal(said)}
+        who = f"a rank on {' or '.join(dict.fromkeys(hosts))}"
+        return DeadRank(who, signals.pop() if len(signals) == 1 else None, True, why)
     process = int(said.get("process") or 0)
     rank = int(said["rank"]) if said.get("rank") else _only(process, said["host"], started)
     if said.get("by") and rank is None:
@@ -247,6 +251,22 @@ def dead_rank(
     nameless = f"the rank that was process {process}" if process else "a rank"
     who = nameless if rank is None else f"rank {rank}"
     return DeadRank(f"{who} on {said['host']}", _signal(said), True, why)
+
+
+def _ended(flat: str, started: Sequence[StartedRank]) -> dict[int, int]:
+    """{rank: signal} of the processes that signals ended, as MPICH lists them all.
+
+    Above that list it names the first of them, which may be one that it ended itself.
+    """
+    listed = _STATUSES.findall(flat.partition("Exit codes: ")[2])
+    ended = {}
+    for host, text in listed:
+        ranks = [rank for rank, one in enumerate(started) if same_host(one.host, host)]
+        statuses = [int(status) for status in text.split(",")]
+        if not started and len(listed) == 1:
+            ranks = list(range(len(statuses)))
+        ended.update({rank: status & 0x7F for rank, status in zip(ranks, statuses) if status & 0x7F})
+    return ended
 
 
 def _bereaved(flat: str, started: Sequence[StartedRank]) -> set[int]:
@@ -291,45 +311,3 @@ def _only(process: int, host: str, started: Sequence[StartedRank]) -> int | None
     on_host = [rank for rank, one in enumerate(started) if same_host(one.host, host)]
     found = [rank for rank in on_host if process in (0, started[rank].process)]
     return found[0] if len(found) == 1 else None
-
-
-ALIVE = ("RUNNING", "CONFIGURING", "PENDING", "SUSPENDED")  # states of a Slurm job
-_REVOKED = (  # by launchers and batch systems
-    (r"Expired or invalid job (\d+)", "Slurm job {0} has ended"),
-    (r"Job allocation (\d+) has been revoked", "Slurm job {0} has ended"),
-    (
-        r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+ DUE TO TIME LIMIT",
-        "Slurm job {0} reached its time limit",
-    ),
-    (r"\*\*\* JOB (\d+) ON \S+ CANCELLED", "Slurm job {0} has ended"),
-    (r"PBS: job killed: (\w+)", "the PBS job has ended ({0})"),
-    (r"(TERM_\w+): job killed", "the LSF job has ended ({0})"),
-)
-
-
-def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> str:
-    """'Slurm job 7 has ended (CANCELLED)' if the job lost its hosts; else "".
-
-    `output`: what the launcher printed. Slurm itself is asked: launchers may not say it.
-    """
-    found = ((re.search(pattern, output), meaning) for pattern, meaning in _REVOKED)
-    said = next((meaning.format(*match.groups()) for match, meaning in found if match), "")
-    return said or _by_slurm(environment.get("SLURM_JOB_ID", ""))
-
-
-def _by_slurm(job: str) -> str:
-    if not job:
-        return ""
-    try:
-        line = ["squeue", "--noheader", f"--jobs={job}", "--format=%T"]
-        done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=20, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    states = done.stdout.split()
-    if done.returncode and "Invalid job id" not in done.stderr:
-        return ""
-    if any(state in ALIVE for state in states):
-        return ""
-    return f"Slurm job {job} has ended" + (f" ({states[0]})" if states else "")

@@ -91,6 +91,7 @@ LAUNCHERS = (
         name="mpich",
         programs=("mpiexec", "mpirun", "mpiexec.hydra"),
         says=r"HYDRA|MPICH",
+        first=("-print-all-exitcodes",),  # else a rank that it ended itself may be all that it names
         hosts=("-f", "{file}"),
         host_line="{name}:{slots}",
         bound=("-bind-to", "core"),

@@ -249,7 +249,7 @@ def one_part(
     count = [word.replace("{ranks}", str(ranks)) for word in launcher.ranks]
     own = own_plugin(program, launcher, options)
     meet = [f"--mpi={own}"] if own else []
-    return (program, *launcher.first, *select, *meet, *words, *options, *count)
+    return (program, *absent(launcher.first, options), *select, *meet, *words, *options, *count)
 
 
 def selecting(launcher: Launcher, runs: Sequence[HostSlots]) -> list[str]:

@@ -30,7 +30,8 @@ from fembench.base.config import convert
 from fembench.base.ending import raise_if_asked
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
 from fembench.base.interpreter import interpreter
-from fembench.launch.end import diagnosis, how_it_ended, plain
+from fembench.launch.batch_systems import how_it_ended
+from fembench.launch.end import diagnosis, plain
 from fembench.launch.job import (
     APART,
     ERROR,

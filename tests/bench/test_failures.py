@@ -58,8 +58,9 @@ def test_a_rank_that_goes_is_named_and_the_campaign_goes_on(broken, fault, kind,
     assert len(failures) == 2  # whichever came first, the other was run
     (failure,) = (f for f in failures if f.case.output.label == fault)
     assert (failure.kind, failure.case.placement.ranks) == (kind, 3)
-    (line,) = (line for line in done.stderr.splitlines() if "FAILED: rank 1 on " in line and word in line)
-    assert failure.message in line
+    lines = [line for line in done.stderr.splitlines() if "FAILED: rank 1 on " in line and word in line]
+    assert len(lines) == 1, (done.stderr, [(each.message, each.output) for each in failures])
+    assert failure.message in lines[0]
 
 
 def test_a_rank_that_dies_before_mpi_is_initialised_is_named(tmp_path):

@@ -15,6 +15,9 @@ FIRST, DEATHS = [Death(1, "n1")], [Death(3, "n2", 0.09), Death(4, "n3", 0.2)]
 BEREFT = StartedRank("n1", 21856)
 AT_ONCE = [Death(0, "n1"), Death(1, "n1", 0.003), Death(3, "n2", 0.003), Death(2, "n2", 0.26)]
 KILLED, GONE = "was ended by signal 9 (Killed)", "crashed or was ended"
+ONE_HOST = printed.MPICH_5_STATUSES.replace("139\n[n2] 0,9", "9,0").replace(
+    "Segmentation fault (signal 11", "Killed (signal 9"
+)
 MEMORY = ": the job's memory limit was reached"
 
 
@@ -46,6 +49,22 @@ MEMORY = ": the job's memory limit was reached"
         (printed.MPICH_5_CODE, THREE_HOSTS, [Death(5, "n3")], f"rank 5 on n3 {KILLED}"),
         (printed.MPICH_5_CODE, THREE_HOSTS, DEATHS, f"rank 3 on n2 {GONE}"),
         (printed.INTEL, THREE_HOSTS, (), f"a rank on n1 or n3 {KILLED}"),
+        (
+            printed.MPICH_5_STATUSES,
+            THREE_HOSTS,
+            FIRST,
+            "rank 1 on n1 was ended by signal 11 (Segmentation fault)",
+        ),
+        (printed.MPICH_5_STATUSES, THREE_HOSTS, DEATHS, f"rank 3 on n2 {KILLED}"),
+        (
+            printed.MPICH_5_STATUSES,
+            (),
+            DEATHS,
+            f"rank 3 on n2 {GONE}",
+        ),  # whose place in the list is not known
+        (printed.MPICH_5_STATUSES, THREE_HOSTS, (), f"a rank on n1 or n2 {GONE}"),
+        (ONE_HOST, (), FIRST, f"rank 1 on n1 {KILLED}"),
+        (ONE_HOST, (), (), f"a rank on n1 {KILLED}"),
     ],
 )
 def test_a_killed_rank_is_named_by_the_text_its_place_and_its_connection(text, started, deaths, message):
@@ -144,3 +163,4 @@ def test_a_host_without_the_folder_is_an_error_of_its_own_kind_however_it_is_wor
 def test_anything_else_shows_the_last_line_that_says_something():
     assert diagnosis(1, "bash: oops\n------\n\n")[1] == "the launcher ended with exit status 1: bash: oops"
     assert "nothing" in diagnosis(1, "")[1]
+    assert diagnosis(1, "oops\n[mpiexec@n1] Exit codes: [n1] 256,0\n[n2] 0\n")[1].endswith(": oops")

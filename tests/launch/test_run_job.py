@@ -14,8 +14,8 @@ import pytest
 from fembench.base.ending import EndedError, raise_if_asked, signals_raised
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import srun as plugins
+from fembench.launch.batch_systems import how_it_ended
 from fembench.launch.case_job import launch
-from fembench.launch.end import how_it_ended
 from fembench.launch.job import UNSHARED
 from fembench.launch.launchers import LAUNCHERS, UNKNOWN, JobLine
 from fembench.launch.run_job import rank_program, run_job, run_ranks

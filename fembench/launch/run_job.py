@@ -174,8 +174,6 @@ def measure(
     variables = environment(line, solver, asleep=asleep)
     program = rank_program(module)
     end = run_job(program, job, line, variables, scratch=scratch, timeout=timeout, tell=tell, warn=warn)
-    if end.result is None and end.kind not in (*REFUSED, REVOKED, "killed"):  # which are said in one line
-        end = replace(end, message=f"{end.message}\n{end.output}".strip(), output="")
     return convert(msgspec.json.decode(end.content()), of, where=module)
 
 

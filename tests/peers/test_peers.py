@@ -313,7 +313,8 @@ def test_fixed_work_times_iterations_and_solves_once(tmp_path, answer):
     [
         ("revoked", AllocationLostError, "the reason"),
         ("killed", RunFailedError, "the reason"),
-        ("crashed", RunFailedError, "the reason\nprinted"),
+        ("failed", RunFailedError, "the reason"),
+        ("crashed", RunFailedError, "the reason"),
         ("input", InputError, "the reason"),
     ],
 )
@@ -324,3 +325,4 @@ def test_a_comparison_without_a_result_raises_what_any_job_raises(monkeypatch, k
     with pytest.raises(error) as caught:
         run_job.measure("fembench.peers.peers_rank", job, PeersRecord, job_line(1), solver="petsc")
     assert str(caught.value) == said
+    assert getattr(caught.value, "output", "") == ("printed" if kind == "crashed" else "")

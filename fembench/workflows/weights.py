@@ -41,6 +41,7 @@ def derived(asked: WeightsAsked) -> Weights:
     if len(paths) == 1 and paths[0].is_file():
         tree = read_json(paths[0], dict)
         if "rule" in tree:
+            _check_unasked(asked, ("rule", "machine", "ranks", "mesh"), f"the weights in {paths[0]}")
             return load_weights(paths[0])
         if is_profile(tree):
             return _from_profile(asked, paths[0])
@@ -64,15 +65,20 @@ def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
         raise InputError(
             f"--rule {asked.rule} from the profile {path}: expected --rule rate, or records of runs"
         )
-    for name in ("machine", "ranks", "mesh"):
-        if getattr(asked, name):
-            raise InputError(f"--{name} with the profile {path}: expected records of runs")
+    _check_unasked(asked, ("machine", "ranks", "mesh"), f"the profile {path}")
     return by_profile(
         load_profile(path),
         str(path),
         storage=asked.storage,
         iterations=asked.iterations,
     )
+
+
+def _check_unasked(asked: WeightsAsked, names: Sequence[str], source: str) -> None:
+    """Raises InputError for an option that only chooses among records of runs."""
+    for name in names:
+        if getattr(asked, name):
+            raise InputError(f"--{name} with {source}: expected records of runs")
 
 
 def _chosen(records: list[Record], mesh: str, ranks: int) -> list[Record]:

@@ -58,6 +58,18 @@ def test_json_is_the_file_which_is_exported_as_it_stands(record, tmp_path, answe
     assert output("weights", str(out), "--export", "shares") == plain(load_weights(out))
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("rule", "comm"), ("machine", "m"), ("ranks", "3"), ("mesh", "m")]
+)
+def test_options_that_choose_among_runs_are_refused_with_a_file_of_weights(
+    record, tmp_path, output, refusal, option, value
+):
+    path = str(tmp_path / "w.json")
+    output("weights", record, "-o", path)
+    said = f"--{option} with the weights in {path}: expected records of runs"
+    assert said in refusal("weights", path, f"--{option}", value)
+
+
 @pytest.fixture
 def comm_shares(answer):
     """A function: the shares of the rule comm for a record and the file of a profile."""

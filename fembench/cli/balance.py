@@ -94,7 +94,8 @@ def _virtual(options: argparse.Namespace) -> int:
 
     from fembench.workflows.balance import compared, text_of
 
-    policies = [name for name in options.policies.split(",") if name]
+    asked = options.policies
+    policies = [name for name in asked.split(",") if name] or [asked][: len(asked)]
     settings = {name: getattr(options, name) for name in SETTINGS}
     found = []
     for scenario, runs in compared(options.what, policies, settings, options.drain):

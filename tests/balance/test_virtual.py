@@ -182,6 +182,12 @@ def test_moves_are_paid_back_where_a_run_is_shorter_than_without_moves(capsys):
     assert (seen["migbsp"], seen["random"]) == ((True, "yes"), (False, "no"))
 
 
+@pytest.mark.parametrize("policies", [",", "none,hope"])
+def test_policies_that_are_none_are_refused(policies, refusal):
+    said = refusal("balance", "--virtual", "far-host", "--policies", policies)
+    assert f"--policies {policies.split('none,')[-1]}: expected some of none, " in said
+
+
 @pytest.mark.row("002:7.6")
 def test_a_move_that_cannot_pay_any_more_is_not_made():
     scenario = of((0.5, 1, 1, 1), 16, move_cost=40.0, iterations=20)

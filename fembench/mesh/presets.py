@@ -35,7 +35,7 @@ def resolve(spec: str) -> Mesh:
     plan = box_named(spec)
     if plan is not None:
         return box(plan.cells, plan.element, plan.lengths, plan.name)
-    _check_known(spec)
+    check_known(spec)
     if is_sliced(spec):
         return Sliced(spec).whole()
     from fembench.mesh.io import read
@@ -85,11 +85,14 @@ def _element(words: list[str], spec: str) -> str:
     return words[0] if words else "tet4"
 
 
-def _check_known(spec: str) -> None:
-    """Raises InputError, naming the nearest preset, if `spec` cannot be a file."""
-    if not os.path.exists(spec) and not Path(spec).suffix:
-        near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
-        names = " ".join(PRESETS)
-        raise InputError(
-            f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
-        )
+def check_known(spec: str) -> None:
+    """Raises InputError if `spec` names neither a box nor a file that is there."""
+    if box_named(spec) is not None or os.path.exists(spec):
+        return
+    if Path(spec).suffix:
+        raise InputError(f"cannot read mesh {spec}: no such file")
+    near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
+    names = " ".join(PRESETS)
+    raise InputError(
+        f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
+    )

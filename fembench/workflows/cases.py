@@ -9,6 +9,7 @@ from typing import Any
 from fembench.base.errors import InputError
 from fembench.base.progress import progress
 from fembench.base.units import plural
+from fembench.mesh.presets import check_known
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, new_case
 from fembench.records.record import Record
@@ -18,12 +19,17 @@ from fembench.weights.stale import doubts, warning
 
 
 def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
-    """The case with these fields, the others those of a case or at their defaults. Raises InputError."""
+    """The case with these fields, the others those of a case or at their defaults.
+
+    Raises InputError, also for a mesh that is not there.
+    """
     unknown = [name for name in fields if name not in FIELDS]
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
     known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
-    return case_of({**known, **fields}, "run")
+    case = case_of({**known, **fields}, "run")
+    check_known(case.question.mesh)
+    return case
 
 
 def call_text(function: str, mesh: Case | Path | str, fields: Mapping[str, Any]) -> str:

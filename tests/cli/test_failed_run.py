@@ -23,3 +23,16 @@ def test_a_job_that_no_launcher_can_start_leaves_no_folder(tmp_path, monkeypatch
     monkeypatch.setenv("FEMBENCH_LAUNCHER", "nowhere")
     assert "launcher 'nowhere'" in refusal(verb, "m1", "--ranks", "2")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("mesh", ["m9", "nowhere.msh"])
+@pytest.mark.parametrize(("verb", "module"), [("run", "run"), ("tune", "tune_runs")])
+def test_a_mesh_that_is_not_there_is_refused_before_a_rank_is_started(
+    tmp_path, monkeypatch, refusal, verb, module, mesh
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(f"fembench.workflows.{module}.launch")
+    said = refusal(verb, mesh, "--ranks", "2")
+    assert mesh in said
+    assert "no such file" in said
+    assert not list(tmp_path.iterdir())

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
@@ -95,10 +97,21 @@ def tune(
     with telling(tell), occupied(run.folder):
         writable_file(file)
         trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
-        found = Tuned(trail.weights, prove(trail), file, run.folder)
+        proof = prove(trail)
+        found = Tuned(proven(trail.weights, proof), proof, file, run.folder)
         save_weights(found.weights, found.output)
         write_atomic(folder / "tuning.json", json_text(found.as_tree()))
     return found
+
+
+def proven(weights: Weights, proof: Proof) -> Weights:
+    """The weights; if they proved their gain, no run is warned of those that they are from."""
+    if proof.advice.kind != "use":
+        return weights
+    notes = [
+        f"gain proven by pairs of runs; {n}" if n.startswith("PROVISIONAL") else n for n in weights.notes
+    ]
+    return replace(weights, notes=tuple(notes))
 
 
 def fixed_work(case: Case) -> Case:

@@ -18,7 +18,7 @@ from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_text, as_tree
 from fembench.weights.stale import disturbance, first_costs, warning
-from fembench.workflows.tune import close_the_loop
+from fembench.workflows.tune import close_the_loop, proven
 
 
 def looped(run, ranks=2, **options):
@@ -62,6 +62,14 @@ def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
     assert drifting.over_ideal == pytest.approx(steady.over_ideal, rel=1e-3)
     assert drifting.captured.value == pytest.approx(steady.captured.value, rel=0.01)
     assert drifting.captured.interval.low > 0.95
+
+
+def test_no_run_is_warned_of_weights_that_proved_their_gain():
+    trail, proof = tuned(1, 0.5)
+    doubtful = replace(trail.weights, notes=("PROVISIONAL: D1 fails", "DISTURBED: others"))
+    notes = proven(doubtful, proof).notes
+    assert notes == ("gain proven by pairs of runs; PROVISIONAL: D1 fails", "DISTURBED: others")
+    assert proven(doubtful, tuned(1, 1)[1]) is doubtful
 
 
 def test_equal_ranks_have_no_detectable_gain():

@@ -43,5 +43,5 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{found.disturbed}\n\n" if found.disturbed else "", end="")
         print(selected(every_table(found.records)))
-        print(f"record: {found.source}")
+        print(f"record: {found.source}; next: fembench report {options.results}")
     return 1 if found[0].verdict.status == "INVALID" else 0

@@ -29,7 +29,8 @@ def test_a_run_opens_with_the_cause_if_foreign_work_took_cpu_time(
     ended = ended_on(**facts)
     monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **options: ended)
     words = ["run", "m1", "--ranks", "1", "--results", str(tmp_path)]
-    opening = output(*words).splitlines()[0]
+    opening, *_, end = output(*words).splitlines()
+    assert end.endswith(f"; next: fembench report {tmp_path}")
     said = "DISTURBED: others used up to 75 % of the CPU time on node8: times may be far off"
     assert [opening.startswith(begin) for begin in ("DISTURBED", said)] == [disturbed] * 2
     assert main([*words, "--json"]) == 0

@@ -6,7 +6,7 @@ Checks of a mesh before anything is computed on it. Each raises InputError with 
 Facts about a mesh, as plain numbers and as lines of text."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fembench.base.errors import InputError
-from fembench.base.units import plural
-from fembench.mesh.adjacency import facet_neighbours
+from fembench.base.units import few, plural
+from fembench.mesh.adjacency import facet_neighbours, facet_parts
 from fembench.mesh.elements import element_named
 from fembench.mesh.facets import canonical_facets
 from fembench.mesh.quality import determinants, longest_edges, quality, volumes
@@ -231,10 +231,11 @@ def _some(bad: np.ndarray, noun: str) -> str:
 
 
 LEVEL = 1e-9  # of the mesh's extent: nodes this close to a plane lie in it
+SHOWN = 5  # parts whose cells a line counts
 
 
 def summary(mesh: Mesh) -> dict[str, Any]:
-    """Counts, hash, volume, bounding box, quality and tags; lengths in metres.
+    """Counts, hash, cells of each part, volume, bounding box, quality, tags; lengths in m.
 
     Equations are counted with the face of lowest x clamped, as an example.
     """
@@ -249,6 +250,7 @@ def summary(mesh: Mesh) -> dict[str, Any]:
         "clamped_nodes": clamped,
         "equations": 3 * (mesh.n_nodes - clamped),
         "hash": mesh.hash,
+        "parts": np.bincount(facet_parts(mesh.behind)).tolist(),
         "volume": float(volumes(mesh.x, mesh.cells, mesh.element).sum()),
         "lower": low.tolist(),
         "upper": high.tolist(),
@@ -273,7 +275,14 @@ def lines(facts: dict[str, Any]) -> list[str]:
         f"nodes       {facts['nodes']}",
         f"cells       {facts['cells']} {facts['element']}",
         f"equations   {facts['equations']} with the {clamped} of lowest x clamped",
+        f"parts       {_parts(facts['parts'])}",
         f"volume      {facts['volume']:.9g} m³ in {corner} m",
         f"quality     {facts['quality_min']:.3f} worst, {facts['quality_mean']:.3f} mean (1 is regular)",
         f"tags        {', '.join(tags) if tags else 'none'}",
     ]
+
+
+def _parts(cells: Sequence[int]) -> str:
+    """'1', or the number of parts and their cells."""
+    each = few([str(n) for n in cells], SHOWN)
+    return f"{len(cells)} that share no facet, of {each} cells" if len(cells) > 1 else "1"

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from fembench.cli.main import main
 from fembench.mesh.io import read
-from fembench.mesh.mesh import lines, summary
+from fembench.mesh.mesh import Mesh, lines, summary
 from fembench.mesh.presets import resolve
 
 
@@ -34,6 +35,17 @@ def test_info_counts_a_single_node_or_facet_in_the_singular():
     said = "\n".join(lines(facts))
     assert "with the 1 node of lowest x clamped" in said
     assert "tip (1 facet)" in said
+
+
+def test_info_counts_the_cells_of_parts_that_share_no_facet():
+    one = resolve("box:1x1x1")
+    cells = [one.cells + k * one.n_nodes for k in range(3)]
+    mesh = Mesh.create(
+        [[x + 2 * k, y, z] for k in range(3) for x, y, z in one.x], np.concatenate(cells), "tet4"
+    )
+    assert summary(mesh)["parts"] == 3 * [one.n_cells]
+    assert "parts       3 that share no facet, of 6, 6, 6 cells" in lines(summary(mesh))
+    assert "parts       1" in lines(summary(one))
 
 
 def test_info_as_json_has_the_same_facts_as_numbers(capsys):

@@ -64,6 +64,10 @@ multiple definitions of the slot count .*?hostfile: (\S+) node: (\S+)
     {0}: host {1} is listed more than once; expected one line per host with all its slots
 token (\S+) not supported at this time
     MPICH does not know '{0}' in a host file; expected lines such as 'host1:2'
+unable to create the desired directory: Directory: (\S+) Error: (.+?) Please
+    Open MPI cannot make the folder {0} ({1}): let TMPDIR name a folder in which it can
+no available interfaces were found
+    Open MPI finds no network interface on this host: set up at least the loopback (ip link set lo up)
 unable to run bstrap_proxy on (\S+) \(
     Intel MPI could not start its proxy on host {0}: {ssh}
 unable to get host address for (\S+)

@@ -125,6 +125,14 @@ def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
         (printed.MPICH_PROGRAM, "/no/such does not exist on host vm"),
         (printed.NO_SLOT, "the rankfile names slot 7, which its host does not have"),
         (printed.HOST_LINE, "/dev/fd/63: cannot read line 1; expected lines such as 'host1 slots=2'"),
+        (
+            printed.TMPDIR,
+            "Open MPI cannot make the folder /tmp/file/ompi.1371 (Not a directory): let TMPDIR name",
+        ),
+        (
+            printed.NO_INTERFACE,
+            "Open MPI finds no network interface on this host: set up at least the loopback",
+        ),
         (printed.TWICE, "/tmp/h: host vm is listed more than once; expected one line per host"),
         (printed.INTEL_PROXY, "Intel MPI could not start its proxy on host n7: `ssh n7` must"),
         (printed.SRUN_PROCESSORS, "the hosts of Slurm job 7 have fewer processors than ranks"),

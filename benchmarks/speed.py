@@ -90,7 +90,7 @@ QUICK = Sizes(
     "m", ("m",), 42, "m", 7000, 0.8, {"part": 0.7, "setup": 0.9}, None, "s", ("s",), SOLVED_QUICK, 7
 )
 FULL = Sizes(
-    "l", ("l", "xl"), 61, "xl", 3000, 0.35, {"part": 0.4, "setup": 0.4}, 0.8, "m", ("m", "l"), SOLVED, 15
+    "l", ("l", "xl"), 61, "xl", 3000, 0.35, {"part": 0.4, "setup": 0.4}, 0.88, "m", ("m", "l"), SOLVED, 15
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.fem.boundary import fixed_dofs, right_hand_side
-from fembench.fem.extent import Extent
+from fembench.fem.extent import Extent, extent_of
 from fembench.fem.material import Modulus
 from fembench.fem.materials import lame
 from fembench.fem.parts import check_parts, whole_mesh
@@ -199,9 +199,9 @@ def _piece(comm: Comm, case: Case, mesh: Mesh | None, parts: Partition | None, w
 
 def _extent(comm: Comm, x: F64) -> Extent:
     """The bounding box of the whole mesh. Collective."""
-    lo, hi = np.empty(3), np.empty(3)
-    comm.Allreduce(x.min(axis=0), lo, MIN)
-    comm.Allreduce(x.max(axis=0), hi, MAX)
+    own, lo, hi = extent_of(x), np.empty(3), np.empty(3)
+    comm.Allreduce(own.lo, lo, MIN)
+    comm.Allreduce(own.hi, hi, MAX)
     return Extent(lo, hi)
 
 

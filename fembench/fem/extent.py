@@ -38,4 +38,5 @@ class Extent(NamedTuple):
 
 def extent_of(x: F64) -> Extent:
     """The extent of nodes (n_nodes, 3); over ranks, take the least `lo`, the largest `hi`."""
-    return Extent(x.min(axis=0), x.max(axis=0))
+    columns = x.T  # one by one: along axis 0 it takes 20 times as long
+    return Extent(np.array([c.min() for c in columns]), np.array([c.max() for c in columns]))

@@ -76,10 +76,11 @@ cdef extern from "kernels.h" nogil:
     int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t n_active)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
-    void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes,
-                       int32_t *room)
+    int fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes)
     int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, const double *density, double *f)
     double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells)
+    int64_t fb_cells_meeting(int64_t n_cells, int npc, const int32_t *cells, const uint8_t *marked, int least,
+                             int32_t *found)
     ctypedef struct fb_lame:
         const double *lam
         const double *mu
@@ -739,9 +740,9 @@ def sort_cells(cells, numbers):
     cells_of(cells, -1, &highest)
     cdef int wide = numbers.itemsize == 8
     cdef void *named = address(numbers, "numbers", "lq" if wide else "il", 8 if wide else 4, cells.shape[0], True)
-    room = np.empty((2, highest + 2), np.int32)
-    fb_sort_cells(cells.shape[0], cells.shape[1], <int32_t *>address(cells, "cells", "il", 4, -1, True), wide, named,
-                  highest + 1, <int32_t *>ints(room, "room"))
+    if fb_sort_cells(cells.shape[0], cells.shape[1], <int32_t *>address(cells, "cells", "il", 4, -1, True), wide, named,
+                     highest + 1):
+        raise MemoryError("sort_cells: no memory")
 
 
 def add_weights(x, cells, density, f):
@@ -755,6 +756,15 @@ def add_weights(x, cells, density, f):
 def lowest_quality(x, cells):
     """The mean ratio of the worst cell: 1 if all are regular, 0 if one is flat or inverted, inf if there are none."""
     return fb_lowest_quality(cells.shape[0], cells.shape[1], doubles_read(x, "x"), cells_of(cells, x.shape[0]))
+
+
+def cells_meeting(cells, marked, int least):
+    """(n,) int32: the cells of which at least `least` nodes are marked, ascending; marked (n_nodes,) bool."""
+    cdef const int32_t *c = cells_of(cells, marked.size)
+    cdef const uint8_t *m = <const uint8_t *>address(marked, "marked", "?", 1, -1, False)
+    found = np.empty(fb_cells_meeting(cells.shape[0], cells.shape[1], c, m, least, NULL), np.int32)
+    fb_cells_meeting(cells.shape[0], cells.shape[1], c, m, least, <int32_t *>ints(found, "found"))
+    return found
 
 
 def stiffness(x, cells, lam, mu):

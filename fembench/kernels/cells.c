@@ -85,3 +85,26 @@ int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, c
     }
     return bad;
 }
+
+INLINE int64_t cells_meeting(int npc, int64_t n_cells, const int32_t *cells, const uint8_t *marked, int least, int32_t *found)
+{
+    int64_t n = 0;
+    for (int64_t c = 0; c < n_cells; c++) {
+        int met = 0;
+        for (int a = 0; a < npc; a++)
+            met += marked[cells[npc * c + a]];
+        if (met >= least) {
+            if (found)
+                found[n] = (int32_t)c;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Cells with at least `least` marked nodes (0 or 1 each), ascending, unless found is NULL; returns how many. */
+int64_t fb_cells_meeting(int64_t n_cells, int npc, const int32_t *cells, const uint8_t *marked, int least, int32_t *found)
+{
+    return npc == 4 ? cells_meeting(4, n_cells, cells, marked, least, found)
+                    : cells_meeting(8, n_cells, cells, marked, least, found);
+}

@@ -123,11 +123,12 @@ int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
            int32_t *position);
-void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes, int32_t *room);
+int fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes);
 
 /* cells.c */
 int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, const double *density, double *f);
 double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells);
+int64_t fb_cells_meeting(int64_t n_cells, int npc, const int32_t *cells, const uint8_t *marked, int least, int32_t *found);
 
 /* The Lamé parameters of cell c: lam[c * step], mu[c * step]; step 0 if all cells have the same, else 1. */
 typedef struct {

@@ -20,7 +20,7 @@ def rows_in_space(x: F64, *ends: int) -> I32:
 
     The ranges [0, ends[0]), [ends[0], ends[1]), … are numbered apart.
     """
-    extent = np.ptp(x, axis=0) if len(x) else np.zeros(3)
+    extent = np.array([np.ptp(column) if len(x) else 0.0 for column in x.T])  # along axis 0: 20 times slower
     distance = _mean_distance(extent, len(x))
     position = np.empty(ends[-1], np.int32)
     for low, high in itertools.pairwise((0, *ends)):

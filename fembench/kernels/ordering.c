@@ -122,13 +122,16 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
     return status;
 }
 
+#define BUCKET 11 /* cells are sorted together whose lowest nodes agree but for so many bits */
+#define WIDTH (1 << BUCKET)
+
 typedef struct {
     int npc, wide;
     int32_t *cells;
     void *numbers; /* int64_t if wide, else int32_t */
 } cell_list;
 
-static int32_t lowest_node(const cell_list *l, int64_t c)
+INLINE int32_t lowest_node(const cell_list *l, int64_t c)
 {
     const int32_t *nodes = l->cells + l->npc * c;
     int32_t least = nodes[0];
@@ -137,12 +140,12 @@ static int32_t lowest_node(const cell_list *l, int64_t c)
     return least;
 }
 
-static int64_t number_of(const cell_list *l, int64_t c)
+INLINE int64_t number_of(const cell_list *l, int64_t c)
 {
     return l->wide ? ((int64_t *)l->numbers)[c] : ((int32_t *)l->numbers)[c];
 }
 
-static void set_number(const cell_list *l, int64_t c, int64_t number)
+INLINE void set_number(const cell_list *l, int64_t c, int64_t number)
 {
     if (l->wide)
         ((int64_t *)l->numbers)[c] = number;
@@ -150,7 +153,7 @@ static void set_number(const cell_list *l, int64_t c, int64_t number)
         ((int32_t *)l->numbers)[c] = (int32_t)number;
 }
 
-static void swap_cells(const cell_list *l, int64_t c, int64_t d)
+INLINE void swap_cells(const cell_list *l, int64_t c, int64_t d)
 {
     int64_t number = number_of(l, c);
     set_number(l, c, number_of(l, d));
@@ -162,40 +165,86 @@ static void swap_cells(const cell_list *l, int64_t c, int64_t d)
     }
 }
 
-/* Shell sort of [begin, end): a node has few cells, but in some mesh it may have them all. */
-static void sort_by_number(const cell_list *l, int64_t begin, int64_t end)
+/* Shell sort: a node has few cells, but in some mesh it may have them all. */
+INLINE void sort_by_number(const cell_list *l, int64_t n, int32_t *at)
 {
     int64_t gap = 1;
-    while (gap < (end - begin) / 3)
+    while (gap < n / 3)
         gap = 3 * gap + 1;
     for (; gap; gap /= 3)
-        for (int64_t k = begin + gap; k < end; k++)
-            for (int64_t j = k; j >= begin + gap && number_of(l, j - gap) > number_of(l, j); j -= gap)
-                swap_cells(l, j - gap, j);
+        for (int64_t k = gap; k < n; k++) {
+            int32_t c = at[k];
+            int64_t number = number_of(l, c), j = k;
+            for (; j >= gap && number_of(l, at[j - gap]) > number; j -= gap)
+                at[j] = at[j - gap];
+            at[j] = c;
+        }
 }
 
-/* Cells by their lowest node, equal ones by number, in place: a counting sort that swaps, as a second list of cells
- * would be the largest array of the set-up. room (2, n_nodes + 1). */
-void fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes, int32_t *room)
+/* In place: each cell is swapped into its bucket. ends (n_buckets + 1,), zero before: where they end, from 1 on. */
+INLINE void into_buckets(const cell_list *l, int64_t n_cells, int64_t n_buckets, int64_t *next, int64_t *ends)
 {
-    cell_list l = {npc, wide, cells, numbers};
-    int32_t *begin = room, *next = room + n_nodes + 1;
-    memset(begin, 0, ((size_t)n_nodes + 1) * sizeof *begin);
     for (int64_t c = 0; c < n_cells; c++)
-        begin[lowest_node(&l, c) + 1]++;
-    for (int32_t i = 0; i < n_nodes; i++)
-        begin[i + 1] += begin[i];
-    memcpy(next, begin, ((size_t)n_nodes + 1) * sizeof *next);
-    for (int32_t i = 0; i < n_nodes; i++) {
-        while (next[i] < begin[i + 1]) { /* once round the node's cells, so that their places are fetched together */
-            for (int32_t c = next[i]; c < begin[i + 1]; c++) {
-                int64_t place = next[lowest_node(&l, c)];
-                __builtin_prefetch(cells + npc * place, 1);
-                __builtin_prefetch((char *)numbers + (wide ? 8 : 4) * place, 1);
-            }
-            for (int32_t c = next[i]; c < begin[i + 1]; c++)
-                swap_cells(&l, c, next[lowest_node(&l, c)]++);
+        ends[(lowest_node(l, c) >> BUCKET) + 1]++;
+    for (int64_t b = 0; b < n_buckets; b++)
+        ends[b + 1] += ends[b];
+    memcpy(next, ends, (size_t)n_buckets * sizeof *next);
+    for (int64_t b = 0; b < n_buckets; b++)
+        while (next[b] < ends[b + 1]) {
+            int64_t to = lowest_node(l, next[b]) >> BUCKET;
+            if (to == b)
+                next[b]++;
+            else
+                swap_cells(l, next[b], next[to]++);
         }
-        sort_by_number(&l, begin[i], begin[i + 1]);
+}
+
+/* n cells from `first` on, whose lowest nodes are `base` … base + WIDTH - 1. Room for a copy of them. */
+INLINE void sort_bucket(const cell_list *l, int64_t first, int64_t n, int32_t base, int32_t *at, int32_t *cells, int64_t *numbers)
+{
+    int32_t next[WIDTH + 1] = {0};
+    size_t size = (size_t)l->npc * sizeof *cells;
+    for (int64_t c = first; c < first + n; c++)
+        next[lowest_node(l, c) - base + 1]++;
+    for (int i = 0; i < WIDTH; i++)
+        next[i + 1] += next[i];
+    for (int64_t c = first; c < first + n; c++)
+        at[next[lowest_node(l, c) - base]++] = (int32_t)c;
+    for (int32_t i = 0, begin = 0; i < WIDTH; begin = next[i++])
+        sort_by_number(l, next[i] - begin, at + begin);
+    for (int64_t k = 0; k < n; k++) {
+        memcpy(cells + l->npc * k, l->cells + l->npc * (int64_t)at[k], size);
+        numbers[k] = number_of(l, at[k]);
     }
+    memcpy(l->cells + l->npc * first, cells, (size_t)n * size);
+    for (int64_t k = 0; k < n; k++)
+        set_number(l, first + k, numbers[k]);
+}
+
+INLINE int sort_cells(cell_list l, int64_t n_cells, int32_t n_nodes)
+{
+    int64_t n_buckets = (n_nodes >> BUCKET) + 1, most = 0;
+    int64_t *next = malloc((size_t)n_buckets * sizeof *next), *ends = calloc((size_t)n_buckets + 1, sizeof *ends);
+    int64_t *numbers = NULL;
+    int32_t *at = NULL, *cells = NULL;
+    if (next && ends) {
+        into_buckets(&l, n_cells, n_buckets, next, ends);
+        for (int64_t b = 0; b < n_buckets; b++)
+            most = ends[b + 1] - ends[b] > most ? ends[b + 1] - ends[b] : most;
+        numbers = malloc(((size_t)most + 1) * sizeof *numbers);
+        at = malloc(((size_t)most + 1) * sizeof *at), cells = malloc(((size_t)l.npc * most + 1) * sizeof *cells);
+    }
+    int status = numbers && at && cells ? 0 : -1;
+    for (int64_t b = 0; !status && b < n_buckets; b++)
+        sort_bucket(&l, ends[b], ends[b + 1] - ends[b], (int32_t)(b << BUCKET), at, cells, numbers);
+    free(next), free(ends), free(numbers), free(at), free(cells);
+    return status;
+}
+
+/* Cells by their lowest node, equal ones by number, in place but for a bucket of them, as a second list of cells would be
+ * the largest array of the set-up. All nodes are below n_nodes. -1: no memory. */
+int fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes)
+{
+    return npc == 4 ? sort_cells((cell_list){4, wide, cells, numbers}, n_cells, n_nodes)
+                    : sort_cells((cell_list){8, wide, cells, numbers}, n_cells, n_nodes);
 }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
+from fembench.kernels.backend import kernels
 from fembench.mesh.adjacency import NONE, facet_neighbours
 from fembench.mesh.box import FACES, Box, check_memory
 from fembench.mesh.box_part import local_box
@@ -21,8 +22,6 @@ from fembench.mesh.sliced import BOUNDARY
 from fembench.ranks.comm import Comm
 from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.subdomain import Subdomain
-
-PIECE = 1 << 16  # cells that are examined at once
 
 
 def plan_of(spec: str) -> Box:
@@ -73,8 +72,7 @@ def count_cut(comm: Comm, sub: Subdomain) -> int:
     """
     shared = sub.sharers > 1
     corners = element_named(sub.element).facets.shape[1]
-    pieces = (sub.cells[low : low + PIECE] for low in range(0, max(sub.n_cells, 1), PIECE))
-    near = np.concatenate([cells[shared[cells].sum(axis=1, dtype=np.int8) >= corners] for cells in pieces])
+    near = sub.cells[kernels.cells_meeting(sub.cells, shared, corners)]
     alone = facet_neighbours(near, sub.element) == NONE
     facets = element_named(sub.element).facets
     within = shared[near][:, facets].all(axis=2) & alone

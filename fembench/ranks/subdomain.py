@@ -19,7 +19,7 @@ from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.sharing import Sharing
 
 INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
-PIECE = 1 << 16  # cells that are examined at once
+PIECE = 1 << 12  # cells that are numbered at once: they are converted
 Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 
@@ -91,7 +91,7 @@ def build_subdomain(
     _reorder_rows(restrained, order)
     position = _inverse(order)  # old -> new
     for some in _pieces(cells):
-        some[:] = position[some]
+        some[:] = position.take(some)
     tagged = {name: piece.global_cells[mask] for name, mask in piece.cell_tags.items()}
     kernels.sort_cells(cells, piece.global_cells)  # assembly then goes through memory in order
     tags = {name: position[np.flatnonzero(mask)] for name, mask in piece.node_tags.items()}
@@ -117,9 +117,7 @@ def _kinds(cells: I32, shared: Mask, restrained: Mask) -> NDArray[np.int8]:
     """(n_nodes,) kind of each node."""
     dropped = restrained.all(axis=1)
     kind = np.full(shared.size, INSIDE, np.int8)
-    meets = shared & ~dropped
-    for some in _pieces(cells):  # those with nodes of the interface
-        kind[some[meets[some].any(axis=1)]] = BESIDE
+    kind[cells[kernels.cells_meeting(cells, shared & ~dropped, 1)]] = BESIDE
     kind[shared], kind[dropped] = SHARED, DROPPED
     return kind
 

@@ -146,6 +146,20 @@ def test_cells_are_sorted_in_place_by_lowest_node_then_by_number(s, kind):
     np.testing.assert_array_equal(numbers, expected)
 
 
+@pytest.mark.parametrize("corners", [4, 8])
+def test_cells_of_many_nodes_are_sorted_bucket_by_bucket(corners):
+    rng = np.random.default_rng(1)
+    cells = rng.integers(0, 9000, (20_000, corners)).astype(np.int32)
+    cells[7] = 8999  # the last node, and the first of a bucket:
+    cells[8] = 4096
+    numbers = rng.permutation(len(cells)).astype(np.int32)
+    order = reference.cell_order(cells, numbers)
+    expected = cells[order], numbers[order]
+    kernels.sort_cells(cells, numbers)
+    np.testing.assert_array_equal(cells, expected[0])
+    np.testing.assert_array_equal(numbers, expected[1])
+
+
 def test_a_node_of_very_many_cells_does_not_make_sorting_them_slow():
     cells = np.random.default_rng(0).integers(1, 99, (100_000, 4)).astype(np.int32)
     cells[:, 2] = 0
@@ -186,6 +200,16 @@ def test_nodes_with_many_neighbours_have_them_all_in_order():
             ours = kernels.pattern(cells, n_interior, 61, upper)
             for a, b in zip(ours, reference.pattern(cells, n_interior, 61, upper)):
                 np.testing.assert_array_equal(a, b)
+
+
+@every_sample
+def test_cells_that_meet_marked_nodes_are_found(s):
+    marked = np.random.default_rng(0).random(len(s.x)) < 0.4
+    for least in range(s.cells.shape[1] + 2):
+        expected = np.flatnonzero(marked[s.cells].sum(axis=1) >= least)
+        np.testing.assert_array_equal(kernels.cells_meeting(s.cells, marked, least), expected)
+    with pytest.raises(ValueError, match="a node outside"):
+        kernels.cells_meeting(s.cells, marked[:-1], 1)
 
 
 @every_sample

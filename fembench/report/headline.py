@@ -176,11 +176,12 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     assert s.base is not None
     ends = f"{_rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     slower = [note for note in s.notes if note.startswith(SLOWER)]
+    flaws = _flaws(s.base, s.result)
     if not np.isfinite(s.efficiency):
         why = f"not available: {s.notes[0]}"
         start = f" (the {s.base.ranks} ranks count as {s.base.ranks})" if s.base.ranks > 1 else ""
-        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower]))
-    remark = "; ".join(filter(None, (ends, s.equal, *slower)))
+        return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower, *flaws]))
+    remark = "; ".join(filter(None, (ends, s.equal, *slower, *flaws)))
     return _percent(what, remark, s.result, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
 
@@ -211,7 +212,8 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     size = f"{units.count(per_rank(p.result))} equations per rank"
     timed = SOLVE if whole else "iteration of cg"
     ends = f"{timed}, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
-    return _percent(what, ends, p.result, p.efficiency[SOLVE if whole else ITERATION])
+    remark = "; ".join([ends, *_flaws(p.base, p.result)])
+    return _percent(what, remark, p.result, p.efficiency[SOLVE if whole else ITERATION])
 
 
 def _slowest(speeds: HostSpeeds) -> HeadlineRow:

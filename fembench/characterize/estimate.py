@@ -119,20 +119,25 @@ def beside_of(e: Exchange) -> Beside:
     """
     more, left = np.subtract(e.beside, e.alone), np.array(e.left)
     longer = max(float(np.median(more)), 0.0)
-    waits = min(float(np.median(left)), MOST_LEFT * float(np.median(e.at_once)))
+    waits = min(_waiting(e))
     low, high = np.quantile(more + left, TURNS) - (longer + waits)
     return Beside(m=e.m, longer=longer, left=waits, faster=max(-low, 0.0), slower=max(high, 0.0))
 
 
+def _waiting(e: Exchange) -> tuple[float, float]:
+    """Median seconds of waiting for messages after computing, and the most that are credible."""
+    return float(np.median(e.left)), MOST_LEFT * float(np.median(e.at_once))
+
+
 def _delayed(name: str, exchanges: Sequence[Exchange]) -> list[str]:
     """A note on each size whose messages waited longer after computing than they can take."""
-    found = ((e, float(np.median(e.left)), float(np.median(e.at_once))) for e in exchanges if e.left)
+    found = ((e, *_waiting(e)) for e in exchanges if e.left)
     return [
         f"{PROVISIONAL}{name}: messages of {size(e.m)} both ways kept a rank waiting for {seconds(left)} "
-        f"after computing, and took {seconds(alone)} without it: priced at {seconds(MOST_LEFT * alone)}; "
+        f"after computing, and took {seconds(most / MOST_LEFT)} without it: priced at {seconds(most)}; "
         "something else delayed them: repeat characterize"
-        for e, left, alone in found
-        if left > MOST_LEFT * alone
+        for e, left, most in found
+        if left > most
     ]
 
 

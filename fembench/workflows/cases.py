@@ -78,22 +78,17 @@ def weighted(case: Case, path: Path | str | None) -> Case:
     return case.with_(shares=as_text(weights))
 
 
-def warn_if_doubtful(path: Path | str | None, cases: Iterable[Case]) -> None:
-    """Warn, before anything runs, if the weights of a file do not suit the cases with its shares."""
+def warn_of_weights(path: Path | str | None, cases: Iterable[Case], record: Record | None = None) -> None:
+    """Warn of weights that do not suit the cases with their shares or, after a run, its hosts."""
     if not path:
         return
-    hosts = os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
     weights = load_weights(path)
-    users = (case for case in cases if case.placement.shares == as_text(weights))
-    here = {slowness_text(case.synthetic, hosts) for case in users}
-    for text in dict.fromkeys(text for one in sorted(here) for text in doubts(weights, one)):
-        progress(f"fembench: warning: {text}")
-
-
-def warn_if_stale(path: Path | str | None, record: Record) -> None:
-    """Warn if the weights of a run no longer fit its hosts."""
-    if not path:
-        return
-    text = warning(load_weights(path), record)
-    if text:
+    if record:
+        texts = [warning(weights, record)]
+    else:
+        hosts = os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
+        users = (case for case in cases if case.placement.shares == as_text(weights))
+        here = {slowness_text(case.synthetic, hosts) for case in users}
+        texts = [text for one in sorted(here) for text in doubts(weights, one)]
+    for text in dict.fromkeys(filter(None, texts)):
         progress(f"fembench: warning: {text}")

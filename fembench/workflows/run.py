@@ -22,8 +22,7 @@ from fembench.workflows.cases import (
     call_text,
     case_asked,
     check_least,
-    warn_if_doubtful,
-    warn_if_stale,
+    warn_of_weights,
     weighted,
 )
 from fembench.workflows.notebook import Runs
@@ -56,7 +55,7 @@ def run(
     check_least(0, timeout=timeout)
     asked = weighted(case_asked(mesh, fields), weights)
     with telling(tell):
-        warn_if_doubtful(weights, [asked])
+        warn_of_weights(weights, [asked])
         case = settled(asked)
         _say_what_comes(asked, case, hostfile)
         folder = Path(results) / "runs"
@@ -77,7 +76,7 @@ def run(
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()
             path = save(record, folder)
-        warn_if_stale(weights, record)
+        warn_of_weights(weights, [asked], record)
     return Runs([record], str(path))
 
 

@@ -23,7 +23,7 @@ from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.stale import disturbance
-from fembench.workflows.cases import check_least, warn_if_doubtful
+from fembench.workflows.cases import check_least, warn_of_weights
 from fembench.workflows.notebook import Runs
 from fembench.workflows.sweep_first import measure_network, measure_nodes, measured_first
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
@@ -100,7 +100,7 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
         refuse_early(runs, folder, there.hostfile)
         _say_changes(runs, folder)
         _say_reasons(runs)
-        warn_if_doubtful(sweep.weights, (run.case for run in runs))
+        warn_of_weights(sweep.weights, (run.case for run in runs))
         if source.made:
             measure_nodes(there, folder, limit.minutes, sweep.command)
             if not machine:
@@ -126,7 +126,7 @@ def _plan(sweep: Sweep, machine: bool) -> SweepPlan:
     sweep.prepare(sum(first.values()))
     runs = sweep.order.planned()
     _say_reasons(runs)
-    warn_if_doubtful(sweep.weights, (run.case for run in runs))
+    warn_of_weights(sweep.weights, (run.case for run in runs))
     return plan_of(source.campaign, runs, folder, there, sweep.left_out, first=first)
 
 

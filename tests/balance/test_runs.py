@@ -20,10 +20,11 @@ def run(tmp_path, *options, **variables):
 
 
 def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
-    done = run(tmp_path, "--balance", "none", "--drain", "0@20")
+    done = run(tmp_path, "--balance", "none", "--drain", "0@20", "--hot-spot", "40:0-1x3")
     assert measured(done), done.stderr
     record = load(record_paths(tmp_path)[0])
     assert record.verdict.status == "PROVISIONAL"
+    assert "hot spot 40:0-1x3" in record.environment.synthetic
     assert len(record.balance.ledgers) == 3  # warm-up and two sets, each from the start
     for ledger in record.balance.ledgers:
         assert ledger.owner == (1, 1, 1, 1)
@@ -34,18 +35,12 @@ def test_a_drained_run_ends_correctly_and_its_record_says_so(tmp_path):
 
 
 @pytest.mark.row("002:F18")
-@pytest.mark.parametrize(
-    ("options", "label"),
-    [
-        (("--emulate", "1,1", "--emulate-change", "40:1,0.5", "--dilate", 2), "changing 40:1,0.5"),
-        (("--hot-spot", "40:0-1x3"), "hot spot 40:0-1x3"),
-    ],
-)
-def test_emulated_changes_are_labelled(tmp_path, options, label):
-    done = run(tmp_path, "--balance", "observe", *options)
+def test_emulated_changes_are_labelled(tmp_path):
+    emulated = ("--emulate", "1,1", "--emulate-change", "40:1,0.5", "--dilate", 2)
+    done = run(tmp_path, "--balance", "observe", *emulated)
     assert measured(done), done.stderr
     record = load(record_paths(tmp_path)[0])
-    assert label in record.environment.synthetic
+    assert "changing 40:1,0.5" in record.environment.synthetic
     assert not any(look.moves for ledger in record.balance.ledgers for look in ledger.looks)
 
 

@@ -313,7 +313,7 @@ def short(ranks, monkeypatch):
     return ranks
 
 
-def test_a_run_that_is_cut_as_the_time_is_up_is_left_out_and_no_failure(short, capsys, output):
+def test_a_run_that_is_cut_as_the_time_is_up_is_left_out_and_no_failure(short, capsys, output, unrendered):
     short.too_long = ("m2",)
     assert main(WITHIN) == 0
     said = capsys.readouterr()

@@ -85,7 +85,7 @@ def test_every_peer_is_in_the_table_or_among_the_missing_with_how_to_get_it(reco
         assert r.peer in record[2]
 
 
-def test_the_report_shows_peers(record, output):
+def test_the_report_shows_peers(record, output, unrendered):
     folder = record[1]
     output("report", str(folder))
     page = (folder / "report" / "index.html").read_text()

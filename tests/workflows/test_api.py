@@ -272,7 +272,7 @@ def test_a_plot_is_found_by_its_name(runs):
         runs.plot("colour")
 
 
-def test_a_page_is_built_from_what_a_sweep_returns_and_compared_with_other_runs(runs, folder):
+def test_a_page_is_built_from_what_a_sweep_returns_and_compared_with_other_runs(runs, folder, unrendered):
     assert "<h1>" in fembench.page(runs).read_text()
     with pytest.raises(InputError, match="not a folder"):
         fembench.page(runs[0].id)

@@ -183,7 +183,7 @@ def _relief(stats: Stats, owner: I64, fixed: Mask) -> tuple[int, int] | None:
 
 
 def evacuate(stats: Stats) -> Moves:
-    """Moves of leaving ranks' blocks, the largest first, to the open rank that finishes first."""
+    """Moves the blocks of leaving ranks, largest first, to the rank that finishes first."""
     t, moves = stats.rank_time.copy(), []
     stranded = np.flatnonzero(~stats.open[stats.owner])
     for i in stranded[np.argsort(-stats.inst[stranded], kind="stable")]:

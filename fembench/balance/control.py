@@ -1,6 +1,6 @@
 """The state between looks, which are entries of the ledger: gamma, alpha, resting blocks.
 
-There is no MPI and no clock here: the balancer on ranks and the one on a virtual clock use the same object.
+Without MPI or clock: balancers on ranks and on a virtual clock use the same object.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ class Settings:
     alpha: int = 2  # calls before the first look
     gamma: int = 10  # iterations between calls
     interval: IntervalRule = "policy"  # rule for alpha
-    widen_after: int = 0  # looks without a move after which the band becomes wider (omega); 0: never
+    widen_after: int = 0  # looks without a move before the band widens (omega); 0: never
     cooldown: int = 2  # looks for which a block stays on its rank after a move
     ageing: float = 0.0  # weight of the newest window; 0: see pace.py
     tuning: Tuning = field(default_factory=Tuning)
@@ -54,7 +54,7 @@ class Control:
         self.alpha = self.wait = settings.alpha
         self.rule = self.policy.interval if settings.interval == "policy" else settings.interval
         self.band = settings.tuning.band
-        self.looks = self._quiet = 0  # all looks; those since a move, or since the band became wider
+        self.looks = self._quiet = 0  # all looks; those since a move or a wider band
         self._moved_at: dict[int, int] = {}
         self._home: I64 | None = None  # (V,) rank of each block before any move
 
@@ -76,7 +76,7 @@ class Control:
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
         before = self.alpha
-        settled = fine or not (moves or self.policy.literal)  # if no move helps, that counts as balanced
+        settled = fine or not (moves or self.policy.literal)  # where no move helps, all is balanced
         self.alpha = self.wait = next_alpha(before, settled, self.rule, self.settings.alpha)
         if not self.policy.literal:
             self.alpha = self.wait = min(self.alpha, self._affordable(stats, superstep))

@@ -63,8 +63,9 @@ def by_finish(stats: Stats) -> I64:
 def next_alpha(alpha: int, balanced: bool, rule: IntervalRule = "double", least: int = 1) -> int:
     """The next alpha if the ranks are balanced or not.
 
-    double: twice as large, or 1 (Gomes 2014, algorithm 5, MigBSP++). halve: twice or half as large
-    (MigBSPLB-A, table 7). step: one more, or one less but at least `least` (algorithm 2, MigBSP).
+    double: twice as large, or 1 (Gomes 2014, algorithm 5, MigBSP++). halve: twice or
+    half as large (MigBSPLB-A, table 7). step: one more, or one less but at least
+    `least` (algorithm 2, MigBSP).
     """
     if rule == "step":
         return alpha + 1 if balanced else max(least, alpha - 1)

@@ -1,9 +1,10 @@
 """The balancer on ranks: measures windows, looks, moves blocks, keeps the ledger.
 
-It works with every kind of block: those of a solver (matrix_blocks.py) and those of other iterative programs
-differ only in their content and in how they migrate (`OwnBlocks`). Rank 0 decides from the measurements of
-all ranks; a look is one gather and one broadcast. There is no communication between looks. Costs are charged
-to the look that caused them.
+It works with every kind of block: those of a solver (matrix_blocks.py) and those of
+other iterative programs differ only in their content and in how they migrate
+(`OwnBlocks`). Rank 0 decides from the measurements of all ranks; a look is one gather
+and one broadcast. There is no communication between looks. Costs are charged to the
+look that caused them.
 
 Speeds of ranks and weights of blocks, estimated from noisy windows.
 
@@ -94,7 +95,7 @@ class Balancer:
     facts: BlockFacts
     settings: Settings
     remaining: Callable[[int, float], int]  # (iterations done, <r, r>) -> iterations to come
-    drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration from which it must be empty
+    drain: dict[int, int] = field(default_factory=dict)  # rank -> iteration when it must be empty
 
     def __post_init__(self) -> None:
         self.control = Control(self.settings)
@@ -212,7 +213,7 @@ class Balancer:
 def visible(stats: Stats, superstep: float) -> Stats:
     """The statistics of an iteration of `superstep` seconds.
 
-    Computing may hide a part of the messages; what neither explains is communication that no move changes.
+    Computing may hide a part of the messages; the rest is what no move changes.
     """
     computing, load = float(stats.rank_time.max()), float(stats.load.max())
     if load > max(superstep, computing):

@@ -105,7 +105,7 @@ def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
 
 
 def _names(stats: Stats, part: np.ndarray, ranks: I64) -> I64:
-    """(P,) rank of each part: most bytes stay, none finishes later than as METIS orders them."""
+    """(P,) rank of each part: most bytes stay, and no rank finishes later."""
     from scipy.optimize import linear_sum_assignment
 
     n = ranks.size

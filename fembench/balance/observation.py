@@ -31,12 +31,12 @@ class Stats:
     speed: F64  # (P,)
     size: F64  # (V,) bytes
     links: Links = field(default_factory=Links.none)
-    pairs: PairCosts | None = None  # None: K is the same for all pairs, and no move changes any message
+    pairs: PairCosts | None = None  # None: K is the same for all pairs
     shown: float = 1.0  # part of the messages' cost that computing does not hide
     second_per_byte: float = 8.5e-9  # K without pairs: Charm++'s constant, as in Gomes (2014)
     per_move: float = 0.0  # s per move, independent of its size (Mig of 2.17)
     look_cost: float = 0.0  # s of a look
-    communication: float = 0.0  # s per iteration that no move changes, in addition to the messages of pairs
+    communication: float = 0.0  # s per iteration that no move changes
     remaining: int = 1  # expected number of iterations still to come
     places: F64 | None = None  # (V, 3) centres of the blocks
     leaving: frozenset[int] = frozenset()  # ranks that must be empty

@@ -172,7 +172,7 @@ class BlockSolver:
         self.comm, self.blocks, self.owner, self._tracer = comm, blocks, owner, tracer
         self._overlap, self._clocked = overlap, clocked
         self.folded = False
-        self.seconds = np.zeros(owner.size)  # processor time of products by block, since it was cleared
+        self.seconds = np.zeros(owner.size)  # processor time of products by block
         self._tau = AllReduce(comm, owner.size, tracer)
         self._rho = AllReduce(comm, owner.size, tracer)
         self.outside: I64

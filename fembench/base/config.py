@@ -47,7 +47,7 @@ def from_toml(text: str, kind: type[T], *, where: str) -> T:
     """The struct of type `kind` that a text describes. Raises InputError naming its place."""
     try:
         tree = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also integers of more digits than Python reads
+    except (ValueError, RecursionError) as error:  # or integers too long for Python
         raise InputError(f"{where}: not valid TOML: {error}") from error
     return convert(tree, kind, where=where)
 
@@ -147,7 +147,7 @@ def _value_at(tree: Any, path: str) -> tuple[bool, Any]:
 
 
 def _keys_at(kind: Any, path: str) -> set[str]:
-    """Field names of the struct that a path such as 'cases[...].mesh' leads to, from `kind`."""
+    """Fields of the struct that a path such as 'cases[...].mesh' leads to."""
     found = _structs(kind)
     for name in re.findall(r"[A-Za-z_]\w*", path):
         found = {

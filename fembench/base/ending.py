@@ -34,7 +34,7 @@ def signals_raised() -> Iterator[None]:
     process = os.getpid()
 
     def end(number: int, frame: object) -> None:
-        if os.getpid() != process:  # forked, and not another program yet: it has nothing to tidy up
+        if os.getpid() != process:  # forked: it has nothing to tidy up
             os._exit(128 + number)
         for each in before:
             signal.signal(each, signal.SIG_IGN)  # a second one must not stop the tidying

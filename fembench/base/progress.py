@@ -19,7 +19,7 @@ SILENCE = 5.0  # seconds without a line, off a terminal; then twice as long, and
 LONGEST_SILENCE = 60.0
 _LOCK = threading.RLock()
 _shown = False  # whether a line stands on the terminal that is not to stay
-_told: list[Callable[[str], None] | None] = []  # who is told instead, the last one first; None: nobody
+_told: list[Callable[[str], None] | None] = []  # who is told instead; None: nobody
 
 
 def progress(text: str) -> None:
@@ -35,7 +35,7 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
-    """Lines of progress go to this function, or to nobody, instead of stderr; to `progress`: as before."""
+    """Send progress to this function or, with None, to nobody; `progress` changes nothing."""
     if tell is progress:
         yield
         return

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 def seconds(value: float) -> str:
     """'1.23 s', '4.56 ms', '7.89 µs' or '12.3 ns'."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(value) >= 0.9995 * scale:  # 999.5 of the next smaller unit round to 1 of this one
+        if abs(value) >= 0.9995 * scale:  # 999.5 of a smaller unit round to 1
             return f"{digits(value / scale)} {unit}"
     return f"{value / 1e-9:.3g} ns" if value else "0 s"
 

@@ -38,7 +38,7 @@ class PlacedCase(NamedTuple):
     """A case of a campaign and where its ranks run."""
 
     case: Case
-    hosts: tuple[HostSlots, ...]  # in the order of ranks, with the ranks that follow each other there
+    hosts: tuple[HostSlots, ...]  # in the order of ranks
 
 
 def spread(lists: Mapping[str, list[Any]], there: CampaignHosts, where: str) -> dict[str, list[Any]]:

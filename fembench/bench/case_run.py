@@ -282,7 +282,7 @@ FILE = Path(__file__).with_name("references.json")
 
 def key_of(mesh_hash: str, spec: ProblemSpec, iterations: int = 0, precond: str = "none") -> str:
     """The key of a reference: of a solution or, with the method, of fixed work."""
-    problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # independent of its name
+    problem = msgspec.json.encode(resolved(spec) | {"name": ""}, order="sorted")  # whatever its name
     work = f"{iterations} {precond}" if iterations else ""
     return hashlib.sha256(mesh_hash.encode() + problem + work.encode()).hexdigest()[:32]
 

@@ -1,9 +1,9 @@
 """The campaigns of `fembench sweep` without a file, made for the hosts of the job.
 
-One host: strong and weak scaling from one rank to all cores, and a small mesh to a tolerance: two
-minutes. Several hosts: from one core over 1, 2, 4, … hosts to all; if their measured speeds differ, also
-with shares by speed, and without the slow hosts. Tables come in the order of their importance: if time is
-limited, the last go first.
+One host: strong and weak scaling from one rank to all cores, and a small mesh to a
+tolerance: two minutes. Several hosts: from one core over 1, 2, 4, … hosts to all; if
+their measured speeds differ, also with shares by speed, and without the slow hosts.
+Tables come in the order of their importance: if time is limited, the last go first.
 
 The campaign `solution`: strong and weak scaling of whole solutions by multigrid, set-up
 included, on meshes large enough for grids on all ranks and for grids on rank 0.
@@ -24,7 +24,7 @@ NAME, SOLUTION = "default", "solution"
 Table = dict[str, Any]
 EFFORT = {"sets": 10, "warmups": 2, "seconds": 2.5, "precision": 2.0, "max_seconds": 8.0}
 FEWEST_SECONDS, MOST_SECONDS = 4.0, 30.0  # limits of max_seconds where the time is given
-MEASURING = 0.5  # of the time of a run: spent in timed sets at most, the rest in starting and verifying
+MEASURING = 0.5  # of the time of a run: at most this is spent in timed sets
 ITERATIONS = {"m": 100, "l": 50, "xl": 25}  # fixed work; of m and l, references are shipped
 USUAL, LEAST, MOST = 20_000, 1_000, 640_000  # equations per rank of strong scaling
 MOST_SOLVED = 2 * MOST  # of a whole solution
@@ -92,7 +92,7 @@ def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
 
 
 def _without_slow(there: CampaignHosts) -> Table:
-    """The fast hosts, named as in strong scaling if they come first: it may be the same run."""
+    """The fast hosts, named as in strong scaling if they come first."""
     fast = there.fast()
     if list(there.job.hosts[: len(fast)]) == fast:
         return {"ranks": _nodes(len(fast))}

@@ -15,9 +15,9 @@ FINISHED = "phases of device ranks end when the device has finished their work; 
 
 
 def device_of(comm: Comm, case: Case) -> RankDevice | None:
-    """This rank's device with its kernels compiled; None if it computes on the cores of its host. Collective.
+    """This rank's device with compiled kernels; None: it computes on cores. Collective.
 
-    Ranks of a host take its devices in turn. Raises InputError on all ranks if one of them has none.
+    Ranks of a host take its devices in turn. Raises InputError if one has none.
     """
     kinds = case.devices
     if set(kinds) == {CPU}:

@@ -15,7 +15,7 @@ from fembench.records.record import Record
 
 MESSAGE = 1e-5  # seconds of a neighbour sum or of an all-reduce
 STANDS_FOR = "precond auto: "  # begins the reason in a label
-CERTAIN = "multigrid"  # where the size of the mesh is not known: its iterations hardly depend on it
+CERTAIN = "multigrid"  # for meshes of unknown size: its iterations hardly depend on it
 
 
 def settled(case: Case, records: Sequence[Record] = ()) -> Case:

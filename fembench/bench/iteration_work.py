@@ -31,7 +31,7 @@ class Roofs(NamedTuple):
 
 
 def roofs_before(comm: Comm, prepared: Prepared, storage: str) -> Roofs:
-    """Bandwidth for a matrix of this storage, and state of the host, before the sets. Collective."""
+    """Bandwidth and state of the host before the sets. Collective."""
     n_bytes = storage_of(storage).block_bytes * prepared.partition.blocks[comm.rank]
     comm.Barrier()
     return Roofs(n_bytes, _roof(prepared.device, n_bytes), rank_triads(comm, prepared), state_here(comm))
@@ -79,7 +79,7 @@ def solve_facts(
     last = measured.sets[-1]
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)
-    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # with those that belong to no iteration
+    products = last.counts[SPMV_INTERIOR] / max(last.iterations, 1)  # also those outside of iterations
     products = products or 1.0  # PETSc's log does not always report it
     told = max(updates, 0)  # as above
     comm.Barrier()

@@ -24,7 +24,7 @@ from fembench.stats.summary import precision
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
-ROOM = 64  # spans per iteration in the trace, plus eight per neighbour, if no warm-up has counted them
+ROOM = 64  # spans per iteration, plus eight per neighbour, before a warm-up counts them
 MOST_ADDED = 10_000  # timed sets, unless more are asked for by number: a record holds every set
 LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of a rehearsal
 
@@ -107,7 +107,7 @@ def measure(
             case.effort.warmups,
         )
         with span(tracer, SYNC):
-            solver = None  # frees the last set's matrix and vectors before the next are allocated
+            solver = None  # frees the matrix and vectors of the last set
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
@@ -140,14 +140,14 @@ def _rehearse(
     slowness: Slowness,
     control: StoppingCriterion,
 ) -> list[SetTicks]:
-    """A warm-up in which emulated ranks learn what their work takes, if any are. Collective."""
+    """A warm-up in which emulated ranks learn what work takes. Collective."""
     tracer.reset(events=False)
     tracer.recording = False  # an iteration's events are those of the set that is traced
     begin = tracer.now()
     solver: Solver | None = None
     for _ in slowness.rehearsals(comm, LEARN, LEARNT):
-        with span(tracer, SYNC):  # as before a timed set, or its assembly would count as other work
-            solver = None  # frees the last set's matrix and vectors before the next are allocated
+        with span(tracer, SYNC):  # as before a timed set
+            solver = None  # frees the matrix and vectors of the last set
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, _solver, control)
     if solver is None:

@@ -1,6 +1,6 @@
 """From a case to the data of every rank: mesh, partition, subdomain, interface, load.
 
-Phases traced: read, partition, distribute, interface, verify (of the input), assembly (of the load).
+Phases traced: read, partition, distribute, interface, verify, assembly.
 
 Facts about the resulting partition, gathered from the ranks;
 no rank needs the whole mesh."""

@@ -20,7 +20,7 @@ from fembench.records.case import Case
 CUT = 0.05  # of the time given: a run that takes longer than expected is ended this much later
 QUICKEST = 1.0  # seconds: no run takes less
 Clock = Callable[[], float]
-Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of a run of each case; None: not known
+Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of each case; None: not known
 
 
 class InOrder:

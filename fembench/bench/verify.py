@@ -3,7 +3,7 @@
 The check is independent of the timed code: internal forces are summed element by
 element from strains (`fem.residual`), never from the stored matrix.
 
-Fingerprint of a solution: seeded random projections, the same for every partition up to rounding.
+Fingerprint of a solution: seeded projections, the same for every partition.
 
 Weights come from the global number of a dof by a counter-based hash (splitmix64), so
 every rank computes those of its own dofs without knowing the others. For zero-mean
@@ -248,7 +248,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
     result = solver.solve(prepared.rhs, control)
     if not result.converged and not control.fixed:
         return None
-    result = dataclasses.replace(result, x=result.x.copy())  # the solver's own vector is used again
+    result = dataclasses.replace(result, x=result.x.copy())  # the solver uses its own again
     if control.fixed:
         scaled = solver.solve(SCALE * prepared.rhs, control).x
         off = interface.dot(scaled / SCALE - result.x, scaled / SCALE - result.x)

@@ -57,7 +57,7 @@ def measure_cold(
 ) -> list[PairSamples]:
     """Ping-pongs of these sizes (as given on `measure`) after computing.
 
-    Call on both ranks; samples on `measure`, else []. Other ranks must leave the processors idle.
+    Call on both ranks; samples on `measure`, else []. Other ranks must be idle.
     """
     first = comm.rank == measure
     partner = mirror if first else measure

@@ -29,10 +29,10 @@ from fembench.records.network_settings import Mode
 Grouped = dict[tuple[Mode, int], list[PairSamples]]
 FLOOR = 0.01  # least relative error of a median, because conditions change between sizes
 QUANTUM = 2e-8  # seconds: least error of a median, because of the clock
-MEDIAN = 1.2533 * 1.4826  # standard error of a median from the median absolute deviation, times sqrt(n)
-TRAVELLED = 0.3  # if less of a message's time remains after computing, the message travelled meanwhile
-LARGE = 1 << 17  # bytes from which the time should not depend on the call that sends (Mendes 2004)
-MOST_LEFT = 2.0  # waiting for a message after computing over its time without; quiet machines: up to 1.2
+MEDIAN = 1.2533 * 1.4826  # standard error of a median over the median deviation, times sqrt(n)
+TRAVELLED = 0.3  # a message with less of its time left has travelled meanwhile
+LARGE = 1 << 17  # bytes from which all calls should take as long (Mendes 2004)
+MOST_LEFT = 2.0  # waiting after computing over its time; quiet machines: up to 1.2
 TURNS = (0.05, 0.95)  # nine turns in ten
 MISFIT = 0.2  # largest relative difference between a measured and a fitted time of a message
 SIGNED = 0.05  # fraction of a message's time: a latency below minus that is overlap, not noise
@@ -113,7 +113,7 @@ def _middles(s: PairSamples) -> F64:
 
 
 def beside_of(e: Exchange) -> Beside:
-    """The effect of messages on computing: medians over turns, never below none, and their spread.
+    """The effect of messages on computing: medians over turns, and their spread.
 
     Waiting for messages after computing takes at most MOST_LEFT times their time without it.
     """
@@ -125,7 +125,7 @@ def beside_of(e: Exchange) -> Beside:
 
 
 def _waiting(e: Exchange) -> tuple[float, float]:
-    """Median seconds of waiting for messages after computing, and the most that are credible."""
+    """Median wait for messages after computing, and the longest credible one."""
     return float(np.median(e.left)), MOST_LEFT * float(np.median(e.at_once))
 
 

@@ -10,7 +10,7 @@ takes longer than alone (availability: Lawry et al., COMB, 2002), and the rank s
 to receive the messages afterwards. Turns of all kinds alternate, so a disturbance
 affects all.
 
-Also measured with many ranks: all-reduces, and messages of several pairs that share the network.
+Also measured: all-reduces, and messages of several pairs at once.
 """
 
 import math
@@ -29,7 +29,7 @@ from fembench.stats.summary import median_interval
 from fembench.timing.tracer import NullTracer
 
 SIZES = (1024, 8192, 32768, 131072, 1 << 20)  # bytes
-SMALL = 65536  # bytes: messages of this size or more wait for their receivers, and do not travel meanwhile
+SMALL = 65536  # bytes from which messages wait for their receivers
 TURN = 5e-3  # seconds of messages per turn
 ROOM = 1.0  # seconds of turns per kind and size
 LEAST = 4  # turns
@@ -39,7 +39,7 @@ T = TypeVar("T")
 def measure_exchange(comm: Comm, measure: int, mirror: int, largest: int, most: int) -> list[Exchange]:
     """Up to `most` turns of messages per size up to `largest` bytes, as given on `measure`.
 
-    Call on both ranks; the result is on `measure`, [] on the other. Other ranks must be idle meanwhile.
+    Call on both ranks; the result on `measure`, else []. Other ranks must be idle.
     """
     first = comm.rank == measure
     pair = _ExchangeRank(Side(comm, mirror if first else measure, SIZES), first)

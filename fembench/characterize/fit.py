@@ -21,7 +21,7 @@ from fembench.records.network import CurvePiece, value_at
 
 LEAST = 3  # sizes per piece
 MOST = 5  # pieces
-PART, WHOLE = 0.2, 0.3  # least jumps at a switch: of the share of Os, L or Or; of a message's time, relative
+PART, WHOLE = 0.2, 0.3  # least jumps at a switch: of a share; of the time, relative
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from fembench.records.network_settings import NetworkSettings
 from fembench.records.profile import LEVELS, Level
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
-SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, in addition to the start and the set-up
-USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total: --quick took 96 s on two cores
+SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, without start and set-up
+USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
 PATIENCE = 600.0  # seconds after which the job is ended

@@ -1,4 +1,4 @@
-"""The ranks of `fembench characterize --network`: one measurement at a time, while other ranks sleep.
+"""The ranks of `fembench characterize --network`: they measure one at a time.
 
 All ranks process the same list of measurements, with a barrier before each. Those not involved sleep until
 the next barrier, so that only the measuring pair uses processor and network.
@@ -80,7 +80,7 @@ def effort_of(job: NetworkJob) -> PingPongEffort:
 
 
 def cold_sizes(samples: Sequence[PairSamples]) -> list[int]:
-    """Bytes of the messages to measure after computing: within the sizes measured, and not too slow."""
+    """Bytes of the messages to measure after computing."""
     quick = [s.m for s in samples if statistics.median(s.rtt) / 2 <= LONGEST]
     return [m for m in COLD_SIZES if min(quick, default=math.inf) <= m <= max(quick, default=0)]
 
@@ -101,7 +101,7 @@ class Mine(msgspec.Struct):
 
 
 def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | None:
-    """Measure; return the results on rank 0, None elsewhere. `tell` is called on rank 0. Collective."""
+    """The results on rank 0, None elsewhere; rank 0 calls `tell`. Collective."""
     begin = time.perf_counter()
     speeds = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)
@@ -212,7 +212,7 @@ class Measuring:
         return self._comm.rank in ranks
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
-        """Ping-pongs in the requested modes, also after computing, trains, exchanges: pair by pair."""
+        """Ping-pongs, trains and exchanges, pair by pair."""
         settings, effort, sizes = self._job.settings, effort_of(self._job), sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
@@ -264,7 +264,7 @@ class Measuring:
         return statistics.median(t for times in self._comm.allgather(mine) for t in times)
 
     def progress(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Overlap (between hosts, if there are several); slowdown by a waiting rank on the same core."""
+        """Overlap of messages, and slowdown by a waiting rank on the same core."""
         self._tell("overlap of computing and messages; waiting ranks")
         if self._needed(pairs[0]):
             self.found.left = overlap_left(self._comm, *pairs[0], LARGE)

@@ -11,9 +11,10 @@ Many visits have a few round trips of every size, in random order, so that no
 disturbance affects one size only. If a round trip takes too long, larger sizes are left
 out.
 
-Every size has buffers of its own, other ones in each visit. A part of one large buffer would be cheaper to
-send than the buffers of programs: numpy asks for huge pages from 4 MiB on, and Linux copies a message from
-another process page by page (docs/decisions/0014-messages-after-computing.md).
+Every size has buffers of its own, other ones in each visit. A part of one large buffer
+would be cheaper to send than the buffers of programs: numpy asks for huge pages from 4
+MiB on, and Linux copies a message from another process page by page
+(docs/decisions/0014-messages-after-computing.md).
 
 Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
 
@@ -91,7 +92,7 @@ class Side:
     def ping(self, m: int, count: int, before: Callable[[], object] | None = None, back: int = 0) -> Times:
         """(count, 3) Os, Or and round trip in ns on the measuring side.
 
-        `before` each of them: by default, a request to the partner. The reply has `back` bytes; 0: as many.
+        `before` each: by default, a request. The reply has `back` bytes; 0: as many.
         """
         comm, partner = self.comm, self.partner
         out, into = self.out[m], self.into[back or m]

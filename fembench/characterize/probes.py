@@ -30,9 +30,9 @@ from fembench.records.profile import Level
 from fembench.solve.operators import build_operator
 from fembench.timing.tracer import NullTracer
 
-STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # on the same mesh; dense has another
+STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # dense has another mesh
 BLOCK_FLOPS = 18  # per product
-NODE_BYTES = 620  # per node of a box, in the symmetric matrix: 8 blocks of 76 bytes, and those of the row
+NODE_BYTES = 620  # per node of a box, in the symmetric matrix
 DENSE_BYTES = 72  # per pair of nodes, in a dense matrix
 L2, L3 = 1 << 20, 16 << 20  # bytes, if the system does not report them
 PART = 0.3  # of a cache that the symmetric matrix fills: csr needs 2.7 times its bytes
@@ -53,7 +53,7 @@ class Probe:
     call: Callable[[], object]
     storage: str = ""
     cells: int = 0
-    before: Callable[[], object] | None = None  # call it before each `call`, outside the timed span
+    before: Callable[[], object] | None = None  # called before each `call`, not timed
 
 
 def level_bytes(caches: Mapping[str, int], sharers: int, ranks: int, memory: int) -> dict[Level, int]:
@@ -100,7 +100,7 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
 def product_probe(storage: str, level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
     """The product q = A d.
 
-    Units are the blocks of the whole stiffness, including mirrored ones; for dense, all stored blocks.
+    Units: blocks of the whole stiffness; for dense, all stored blocks.
     """
     operator = build_operator(storage, sub, lam, mu)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)

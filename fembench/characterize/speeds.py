@@ -1,6 +1,6 @@
 """The ranks of `fembench characterize`: host facts, then speeds, hosts in parallel.
 
-The schedule of measurements: visits in rounds, so that no disturbance affects only one rank or kernel.
+The schedule: visits in rounds, so that a disturbance affects all ranks and kernels.
 
 A round visits every probe once with all ranks of the host, and once with each group of
 fewer ranks that is due, in random order. Probes with long calls are visited only in
@@ -225,7 +225,7 @@ class Rounds:
         self.notes: list[str] = []
         self.states: list[HostState] = []
         counts = corunning_counts(host.size, job.quick)
-        self._counts = counts[-1:] if job.emulated else counts  # emulated ranks do not compete for memory
+        self._counts = counts[-1:] if job.emulated else counts  # emulated ranks do not compete
         self._groups = 1 if job.quick else GROUPS
         self._sleep = 0.0  # seconds for which the ranks of the last visit are certainly busy
         costs = [self._cost(probe) for probe in probes]

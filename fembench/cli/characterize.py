@@ -1,9 +1,10 @@
 """Measure the speed of every rank, and the network.
 
-Measures the kernels of fembench: assembly, the product in each storage, vector updates, triad and read,
-with data in the second-level cache, in the third and in memory, and with 1, 2, 4, … and all ranks of a host
-running. This takes three to four minutes, with the hosts measured in parallel, or one to two with --quick.
-The result is a machine profile, which `weights`, `place`, `predict` and `simulate` read.
+Measures the kernels of fembench: assembly, the product in each storage, vector updates,
+triad and read, with data in the second-level cache, in the third and in memory, and
+with 1, 2, 4, … and all ranks of a host running. This takes three to four minutes, with
+the hosts measured in parallel, or one to two with --quick. The result is a machine
+profile, which `weights`, `place`, `predict` and `simulate` read.
 
 With --network, it also measures the messages between each pair of hosts, a few seconds
 per pair: overhead and latency by message size (HLogP), gaps, all-reduces, several pairs

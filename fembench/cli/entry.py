@@ -8,13 +8,13 @@ import sys
 def main() -> int:
     """Run the command that was typed; returns its exit status."""
     usual = signal.getsignal(signal.SIGINT)
-    if usual == signal.default_int_handler:  # not ignored, as nohup and shells do in the background
+    if usual == signal.default_int_handler:  # not ignored, as under nohup
         signal.signal(signal.SIGINT, _end)
     from fembench.cli.main import main as run
 
     signal.signal(signal.SIGINT, usual)
     if sys.stdout:
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # what this terminal cannot show
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # for this terminal
     return run()
 
 

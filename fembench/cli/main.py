@@ -1,6 +1,6 @@
 """The entry point `fembench VERB …`: finds the verb, parses its options and runs it.
 
-Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input, anything else is a bug.
+Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input.
 """
 
 import errno
@@ -69,7 +69,7 @@ def _told(function: Callable[[T], int], given: T) -> int:
         )
         print(f"fembench: {cannot} {name}: {error.strerror}", file=sys.stderr)
         return 2
-    except UnicodeEncodeError as error:  # names of files that are not UTF-8, which no record can hold
+    except UnicodeEncodeError as error:  # file names that no record can hold
         print(f"fembench: {shown(ascii(error.object), 200)}: expected UTF-8", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def _written_out(status: int) -> int:
         if sys.stdout:
             sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again
         if status != 2:  # which has been told
             raise OSError(error.errno, error.strerror, "standard output") from error
     return status

@@ -90,7 +90,7 @@ def _settings(value: str, default: str | None, kind: Any) -> dict[str, Any]:
 
 
 def listed(formats: Mapping[str, Any]) -> str:
-    """'metis: its file; shares: an argument': formats by name, and the help that each declares."""
+    """'metis: its file; shares: an argument': formats by name, with their help."""
     return "; ".join(f"{name}: {one.help}" for name, one in formats.items()).replace("%", "%%")
 
 

@@ -43,7 +43,7 @@ def _option(field: CaseField) -> dict[str, Any]:
     text = said.help.replace("%", "%%")
     if field.type is bool:
         return {"action": argparse.BooleanOptionalAction, "default": field.default, "help": text}
-    if field.name in ("storage", "partitioner"):  # their defaults depend on the solver and the mesh
+    if field.name in ("storage", "partitioner"):  # defaults depend on solver and mesh
         return {"choices": field.choices, "default": None, "help": text}
     found: dict[str, Any] = {"default": field.default, "help": text}
     if field.choices:

@@ -1,11 +1,13 @@
 """Run a campaign of many cases and report it.
 
-Runs the cases in interleaved order, each as a separate MPI job, prints the tables and builds the report. You
-can stop it at any time: the same command continues where it stopped. Runs whose mesh or problem file has
-changed are repeated. All records of a results folder must come from the same hosts: other hosts are
-refused. Without a file, it runs the default campaign, which is made for the hosts of the job: strong and
-weak scaling from one core to all. On several hosts, it first finds the slow ones, as `fembench nodes` does,
-and measures the network; if speeds differ, it adds runs with shares by speed and runs without the slow hosts.
+Runs the cases in interleaved order, each as a separate MPI job, prints the tables and
+builds the report. You can stop it at any time: the same command continues where it
+stopped. Runs whose mesh or problem file has changed are repeated. All records of a
+results folder must come from the same hosts: other hosts are refused. Without a file,
+it runs the default campaign, which is made for the hosts of the job: strong and weak
+scaling from one core to all. On several hosts, it first finds the slow ones, as
+`fembench nodes` does, and measures the network; if speeds differ, it adds runs with
+shares by speed and runs without the slow hosts.
 
 `fembench sweep solution` measures whole solutions by multigrid instead: equations
 solved per second, set-up included, strongly and weakly scaled.

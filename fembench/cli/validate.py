@@ -1,10 +1,11 @@
 """Score predictions against runs made afterwards.
 
-GRID.toml names a machine profile, a campaign of training runs, a campaign of held-out runs (at least two of
-five configurations, with other numbers of ranks, meshes and shares) and a folder for predictions. Call it
-with --cases before the held-out campaign: it writes the predictions, simulated and in closed form. Call it
-again after the campaign: it prints their errors and those of simpler models. If the speed of the cores or of
-the memory changed after the training, the verdict is INVALID, with the reason.
+GRID.toml names a machine profile, a campaign of training runs, a campaign of held-out
+runs (at least two of five configurations, with other numbers of ranks, meshes and
+shares) and a folder for predictions. Call it with --cases before the held-out campaign:
+it writes the predictions, simulated and in closed form. Call it again after the
+campaign: it prints their errors and those of simpler models. If the speed of the cores
+or of the memory changed after the training, the verdict is INVALID, with the reason.
 
 Examples:
   fembench sweep train.toml && fembench validate grid.toml --cases held.toml

@@ -74,7 +74,7 @@ class CudaRuntime:
         where = whole.ctypes.data
         if where in self._pinned or not whole.nbytes:
             return
-        with contextlib.suppress(cuda.CUDARuntimeError):  # of two arrays in one page, one is copied slowly
+        with contextlib.suppress(cuda.CUDARuntimeError):  # in a page with another array
             cuda.hostRegister(where, whole.nbytes, 0)
             self._pinned.add(where)
             weakref.finalize(whole, self._release, where).atexit = False

@@ -21,7 +21,7 @@ DOUBLE = 8
 
 
 class DeviceVector:
-    """(size,) doubles on a device. `v[:] = w` copies from a vector, an array of the host or a number."""
+    """(size,) doubles on a device. `v[:] = w` copies a vector, an array or a number."""
 
     def __init__(self, kernels: Device, size: int) -> None:
         self.kernels, self.size = kernels, size
@@ -70,7 +70,7 @@ class Device:
     def bind_sum(
         self, kernel: str, threads: int, *arguments: Any, sums: int = 1
     ) -> Callable[..., list[float]]:
-        """A call of a kernel that leaves partial sums as its last buffer; the call returns the sums."""
+        """A call of a kernel with partial sums in its last buffer; it returns the sums."""
         groups = self.groups(threads)
         launch = self.runtime.bind(kernel, groups, *arguments, self._partial)
         partial, read = self._sums[: sums * groups], self.runtime.read
@@ -114,7 +114,7 @@ class Device:
         return DeviceNeighbourSum(self, *arguments)
 
     def roof(self, n_bytes: int, seconds: float = 0.05) -> float:
-        """Bytes per second at which it goes through `n_bytes`: the better of read and triad."""
+        """Bytes per second through `n_bytes`: the better of read and triad."""
         n = max(int(n_bytes) // DOUBLE, THREADS)
         buffer = self.runtime.empty(n)
         read = self.bind_sum("fb_read", n, np.int64(n), buffer)
@@ -122,7 +122,7 @@ class Device:
         return max(DOUBLE * n / _least(read, seconds), self.triad(n_bytes, seconds))
 
     def triad(self, n_bytes: int, seconds: float = 0.05) -> float:
-        """Bytes per second of a = b + s c with arrays of `n_bytes` in all, counted as STREAM does."""
+        """Bytes per second of a = b + s c, `n_bytes` in all, counted as STREAM does."""
         n = max(int(n_bytes) // (3 * DOUBLE), THREADS)
         a, b, c = (self.runtime.empty(n) for _ in range(3))
         for array in (a, b, c):
@@ -167,7 +167,7 @@ class DeviceBsrProduct:
 
 
 class DeviceMatrix:
-    """Full 3x3 blocks on a device: indptr (n + 1,) int64, columns (n_blocks,), values in nine planes."""
+    """Full 3x3 blocks: indptr (n + 1,) int64, columns (n_blocks,), values in nine planes."""
 
     def __init__(
         self, device: Device, indptr: NDArray, columns: NDArray, values: F64, n_interior: int
@@ -185,7 +185,7 @@ class DeviceMatrix:
 
 
 class DeviceCGVectors:
-    """The vector work of one iteration, as CGVectors of the compiled kernels; `inverse` lies on the host."""
+    """The vector work of one iteration, as compiled CGVectors; `inverse`: on the host."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class DeviceCGVectors:
 
 
 class DevicePack:
-    """Interface values of a vector into a message, an array of the host: nodes `index`, three values each."""
+    """Interface values of the nodes `index` into a message, an array of the host."""
 
     def __init__(self, device: Device, v: DeviceVector, index: I32, message: F64) -> None:
         self._keep, runtime = v, device.runtime

@@ -1,4 +1,4 @@
-"""The runtime of every device that OpenCL offers: pyopencl compiles and starts the kernels."""
+"""The runtime of OpenCL devices: pyopencl compiles and starts the kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyopencl as cl
 
 
 def devices(*, gpus: bool) -> list[Any]:
-    """The devices that compute in double precision; GPUs come first, and are the only ones if `gpus`."""
+    """The devices with double precision, GPUs first; `gpus`: only these."""
     try:
         found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error:  # no driver is installed
@@ -77,7 +77,7 @@ class OpenCLRuntime:
         grid, block = (groups * THREADS,), (THREADS,)
 
         def launch(*numbers: float) -> None:
-            for place, number in enumerate(numbers, len(arguments)):  # holds the buffers, as OpenCL does not
+            for place, number in enumerate(numbers, len(arguments)):  # OpenCL does not hold buffers
                 start.set_arg(place, np.float64(number))
             cl.enqueue_nd_range_kernel(self._queue, start, grid, block)
 

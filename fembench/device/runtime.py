@@ -30,7 +30,7 @@ class DeviceName(NamedTuple):
 
 
 class Runtime(Protocol):
-    """One device, with its kernels compiled. Everything happens in order; `finish` waits for it."""
+    """One device with compiled kernels; it works in order, and `finish` waits."""
 
     said: DeviceName
     units: int  # multiprocessors
@@ -48,10 +48,10 @@ class Runtime(Protocol):
         """(n,) doubles of the host that the device reads and writes fastest."""
 
     def pin(self, host: NDArray) -> None:
-        """Make transfers of an array, or of the one that it is a part of, as fast as those of `pinned`."""
+        """Make transfers of an array as fast as those of `pinned`."""
 
     def bind(self, kernel: str, groups: int, *arguments: Any) -> Launch:
-        """A function that starts a kernel: whole numbers have their NumPy type, the others are buffers."""
+        """A function that starts a kernel; arguments are NumPy integers and buffers."""
 
     def finish(self) -> None:
         """Wait until all that was launched is done."""

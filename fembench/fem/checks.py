@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from fembench.base.errors import InputError
 
-SMALLEST, LARGEST = 1e-30, 1e30  # of material, loads and displacements: float64 holds their squares
+SMALLEST, LARGEST = 1e-30, 1e30  # float64 holds their squares
 Vector = tuple[float, float, float]
 
 

@@ -7,7 +7,7 @@ from fembench.base.arrays import F64
 from fembench.fem.checks import LARGEST, SMALLEST, SpecError
 
 Modulus = float | F64  # of all cells, or (n_cells,), Pa
-MARGIN = 1e-9  # of nu: nearer to its limits, rounding of the Lamé parameters spoils the stiffness
+MARGIN = 1e-9  # of nu: nearer to its limits, rounding spoils the stiffness
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

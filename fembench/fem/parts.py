@@ -147,7 +147,7 @@ def _not_held(parts: BodyParts) -> tuple[F64, I64]:
 
 
 def _gram(part: I64, modes: F64, fixed: Mask, n_parts: int) -> tuple[F64, I64]:
-    """(n_parts, 6, 6) the products of each part's modes over fixed dofs, (n_parts,) how many."""
+    """(n_parts, 6, 6) products of each part's modes over fixed dofs, (n_parts,) counts."""
     member, axis = np.nonzero(fixed)
     rows, owner = modes[member, axis], part[member]
     G = np.zeros((n_parts, 6, 6))

@@ -95,7 +95,7 @@ class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     name: str = ""
     material: Material = Material()
-    materials: dict[str, Material] = {}  # by cell tag; `material` is that of all cells without a tag
+    materials: dict[str, Material] = {}  # by cell tag; `material`: of all other cells
     constraints: tuple[Constraint, ...] = ()
     forces: tuple[Force, ...] = ()
     tractions: tuple[Traction, ...] = ()

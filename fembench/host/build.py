@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # files that determine how the program runs
+SOURCES = ("fembench", "CMakeLists.txt", "pyproject.toml")  # what determines a build
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".toml", ".json", ".txt"}
 PACKAGE = Path(__file__).resolve().parent.parent
 BUILT = "built.json"  # in an installed package

@@ -66,9 +66,10 @@ def usable_cores(root: Path = ROOT) -> int:
 def host_cores(root: Path = ROOT) -> int:
     """Cores that the processes of this job can use at the same time on this host.
 
-    This is not the affinity of one rank, which the launcher may bind to a few of these cores. A quota counts
-    in whole CPUs, rounded down: two ranks under a quota of 1.5 CPUs hold each other up. However small it is,
-    one core remains: a single rank runs there, but more slowly (`cpu_quota` of HostFacts).
+    This is not the affinity of one rank, which the launcher may bind to a few of these
+    cores. A quota counts in whole CPUs, rounded down: two ranks under a quota of 1.5
+    CPUs hold each other up. However small it is, one core remains: a single rank runs
+    there, but more slowly (`cpu_quota` of HostFacts).
     """
     return _at_once(job_cpus(root), root)
 
@@ -187,7 +188,7 @@ def cache_instances(level: int, root: Path = ROOT) -> int:
 
 
 def governor(root: Path = ROOT) -> str:
-    """How the clock rate is chosen: 'performance', …; 'unknown' in most virtual machines."""
+    """How the clock rate is chosen: 'performance', …, 'unknown'."""
     names = {read(p) for p in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")} - {""}
     return ", ".join(sorted(names)) or "unknown"
 
@@ -242,9 +243,9 @@ class Taken(NamedTuple):
 def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counter) -> Callable[[int], Taken]:
     """A function of the number of ranks on this host: what was taken since now.
 
-    Quota throttling is not steal: it is configured. The kernel counts it for the whole control group, summed
-    over CPUs. Therefore it is divided by the CPUs that all ranks of the host keep busy, not by those of this
-    rank, which may be bound to one.
+    Quota throttling is not steal: it is configured. The kernel counts it for the whole
+    control group, summed over CPUs. Therefore it is divided by the CPUs that all ranks
+    of the host keep busy, not by those of this rank, which may be bound to one.
     """
     cpus = affinity()
     before = stat_ticks(cpus, root)

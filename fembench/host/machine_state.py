@@ -1,8 +1,8 @@
 """The state of a host at a moment: how fast a core computes, and how fast its memory is.
 
-The same arrays everywhere and at any time, on one rank while the others sleep, so that two moments can be
-compared whatever the number of ranks: what differs is the clock rate of the core, or what others take of a
-shared cache or of the memory.
+The same arrays everywhere and at any time, on one rank while the others sleep, so that
+two moments can be compared whatever the number of ranks: what differs is the clock rate
+of the core, or what others take of a shared cache or of the memory.
 
 Clock rate and thermal throttling, where the kernel shows them;
 seldom in virtual machines.
@@ -44,7 +44,7 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     The better of read and triad, on `n_bytes` in all: no product reads its matrix faster.
     """
     wanted = min(max(n_bytes, SMALLEST), LARGEST)
-    n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array is read, three are in a triad
+    n, third = wanted // DOUBLE, wanted // (3 * DOUBLE)  # one array read, three in a triad
     read = DOUBLE * n / _best(kernels.Stream(n).read, seconds)
     triad = kernels.Triad(third)
     return max(read, 3 * DOUBLE * third / _best(lambda: triad.run(0.5), seconds))

@@ -26,5 +26,5 @@ else:
 
 
 def kernels_of(v: Any) -> Any:
-    """The kernels for a vector: the compiled ones for an array, or those of the device that it lies on."""
+    """The kernels for a vector: the compiled ones, or those of its device."""
     return getattr(v, "kernels", kernels)

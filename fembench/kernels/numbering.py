@@ -1,10 +1,11 @@
 """Numbering of a rank's nodes by position, so that products find d and q in a cache.
 
-Nodes are cut into slabs across the longest axis, each slab into rows across the second, and numbered
-along the rows: on a box the natural order, on any mesh one like it. Slabs and rows are one mean node
-distance thick and hold equal numbers of nodes, so graded meshes do not pile up. The symmetric product
-measured 6 to 9 % faster with it than with reverse Cuthill-McKee (benchmarks/kernels.py), which
-`kernels.reorder` gives where only the cells are known.
+Nodes are cut into slabs across the longest axis, each slab into rows across the second,
+and numbered along the rows: on a box the natural order, on any mesh one like it. Slabs
+and rows are one mean node distance thick and hold equal numbers of nodes, so graded
+meshes do not pile up. The symmetric product measured 6 to 9 % faster with it than with
+reverse Cuthill-McKee (benchmarks/kernels.py), which `kernels.reorder` gives where only
+the cells are known.
 """
 
 import itertools

@@ -90,7 +90,7 @@ _OPTIONS = (  # {0} is the option as the launcher names it; tried only if no ran
     r"unrecognized (?:modifier|qualifier): (?:Request|Qualifier): (\S+)",
     r"unrecognized directive \"(\S+?)\"",  # hydra
     r"unrecog\w+ .{0,120}?Param name: (\S+)",
-    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # PRRTE and hydra take it for the program
+    r"(?:Node: \S+ )?Executable: ([^/\s]\S*)(?: Node: )?",  # where PRRTE and hydra name the program
     r"execvp error on file ([^/\s]\S*)",
 )
 _NOISE = re.compile(
@@ -200,7 +200,7 @@ _BEREAVED = re.compile(
 )
 _BEREFT = re.compile(r"unexpectedly disconnected.*?Local PID: (\d+)")  # and the process of one
 _STATUSES = re.compile(r"\[(\S+)\] (\d+(?:,\d+)*)(?= |$)")  # MPICH, of a host's ranks, in their order
-_SAME_TIME = 0.1  # seconds within which connections may be seen to close in another order than ranks died
+_SAME_TIME = 0.1  # seconds within which connections may close in any order
 _OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill", re.I)
 _MOST_NAMED = 3  # ranks that may be the one
 

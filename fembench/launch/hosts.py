@@ -66,7 +66,7 @@ def expand_counts(text: str, where: str) -> list[int]:
 
 def folded(names: Iterable[str]) -> str:
     """The names as a short list, 'n[1-3],login', which `expand_hosts` reads."""
-    groups: list[tuple[tuple[str, str], list[str]]] = []  # text before and after a number, the numbers
+    groups: list[tuple[tuple[str, str], list[str]]] = []  # text around a number, the numbers
     for name in names:
         match = _NUMBERED.fullmatch(name)
         head, number, tail = match.groups() if match else (name, "", "")
@@ -212,7 +212,7 @@ def _hosts_in(text: str, where: str) -> list[HostSlots]:
 
 def _hosts_of(line: str, where: str) -> list[HostSlots]:
     """The hosts in a line: one, or those of a list such as n[1-8]."""
-    match = None if _RANK.match(line) else _HOST.fullmatch(line)  # a rank among hosts belongs to no dialect
+    match = None if _RANK.match(line) else _HOST.fullmatch(line)  # a rank among hosts is no dialect
     named = _SLOTS.search(match.group(3)) if match else None
     slots = named.group(1) if named else match.group(2) if match else None
     if not match or (slots is not None and not re.fullmatch(r"0*[1-9][0-9]{0,8}", slots)):
@@ -262,11 +262,11 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 class Allocation:
     """The hosts of a job, each once, in the order in which they are filled."""
 
-    source: str  # where it was read: 'Slurm job 7', 'PBS_NODEFILE', 'host file FILE', 'this machine'
+    source: str  # 'Slurm job 7', 'PBS_NODEFILE', 'host file FILE', 'this machine'
     hosts: tuple[HostSlots, ...]
     batch: bool = False  # a batch system gave it
     order: tuple[HostSlots, ...] = ()  # of the ranks, if a host file has one of its own
-    crowded: bool = False  # a host file asks for more slots on a host than the batch system gave
+    crowded: bool = False  # a host file asks for more slots than the batch system gave
     heterogeneous: bool = False  # a Slurm job of several components
 
     @property

@@ -36,7 +36,7 @@ class RankProgram(Generic[J]):
 
     job: type[J]
     n_ranks: Callable[[J], int]  # that the job needs
-    run: Callable[[Comm, J, Tell], Any]  # what becomes the result on rank 0, None elsewhere. Collective
+    run: Callable[[Comm, J, Tell], Any]  # the result on rank 0, None elsewhere. Collective
 
 
 class StartedRank(msgspec.Struct, frozen=True, array_like=True):
@@ -71,7 +71,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     launcher: str = ""  # with its options; run_job says it
     reference: Reference | None = None
     fields_path: str = ""
-    cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> its host's cores that it runs on; (): the launcher's
+    cores: tuple[tuple[int, ...], ...] = ()  # [rank] -> cores that it runs on; (): the launcher's
     synthetic: str = ""  # how heterogeneity is emulated around the job (rule E8)
     hosts_asked: str = ""  # as Environment.hosts_asked has it
     crowded: bool = False  # ranks share cores on purpose

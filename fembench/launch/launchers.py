@@ -40,7 +40,7 @@ class Launcher:
 
     name: str
     programs: Options  # what it is installed as
-    says: str = ""  # regular expression of what `--version` prints; "": the program's name is enough
+    says: str = ""  # pattern of what `--version` prints; "": the name is enough
     first: Options = ()  # the first words of its line
     ranks: Options = ("-n", "{ranks}")
     hosts: Options = ()  # selects hosts
@@ -49,7 +49,7 @@ class Launcher:
     bound: Options = ()  # each rank to a core
     unbound: Options = ()
     crowded: Options = ()  # allows more ranks than cores
-    crowded_map: str = ""  # ends a mapping to given hosts that allows it, in place of these options
+    crowded_map: str = ""  # ends a mapping that allows it, in place of these options
     yielding: Options = ()  # ranks that wait leave their core to others
     yielding_variables: Mapping[str, str] = field(default_factory=dict)  # the same, for the environment
     map_by: Mapping[str, Options] = field(default_factory=dict)
@@ -69,7 +69,7 @@ LAUNCHERS = (
         programs=("mpiexec", "mpirun", "prterun", "orterun"),
         says=r"Open MPI|OpenRTE|PRRTE",
         hosts=("--hostfile", "{file}"),
-        bound=("--bind-to", "core:overload-allowed"),  # a host may take more ranks than it has cores
+        bound=("--bind-to", "core:overload-allowed"),  # more ranks than cores
         unbound=("--bind-to", "none"),
         crowded=("--oversubscribe",),
         crowded_map=":OVERSUBSCRIBE",
@@ -227,7 +227,7 @@ class JobLine:
     launcher: Launcher
     # the launcher with its options; a part more for each further component
     parts: tuple[tuple[str, ...], ...]
-    host_files: tuple[str, ...] = ()  # [part] text of its host file; {file} in the part stands for its path
+    host_files: tuple[str, ...] = ()  # [part] text of its host file, {file} in the part
     crowded: bool = False  # more ranks than cores
     loose: bool = False  # ranks are not bound
     plugin: str = ""  # of srun, if fembench chose it

@@ -47,7 +47,7 @@ PLACED = (
     "PRTE_MCA_prte_default_hostfile",
     "OMPI_MCA_orte_default_hostfile",
 )  # where Open MPI takes hosts from
-MOST_PER_CORE = 64  # ranks started on this machine: each takes its part of a second, and 60 MiB, to start
+MOST_PER_CORE = 64  # ranks started on this machine: each takes 60 MiB
 
 
 def ranks_per_core(ranks: int, hostfile: str = "") -> int:
@@ -190,7 +190,7 @@ def _on_hosts(
 
 
 def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: Allocation) -> bool:
-    """Whether a launcher that takes no hosts has this order by itself: filled, or in turns."""
+    """Whether a launcher that takes no hosts has this order by itself."""
     ways = [filled(where.hosts, ranks), in_turns(where.hosts, ranks)] if where.batch else []
     return bool(launcher.map_by) and list(runs) in ways
 
@@ -231,7 +231,7 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
     if line.launcher.name == "openmpi" and asleep:
         variables.update(ASLEEP)
     if line.crowded:
-        variables = {**line.launcher.yielding_variables, **variables}  # what the user has set holds
+        variables = {**line.launcher.yielding_variables, **variables}  # what the user set wins
     if line.loose:
         variables.update(line.launcher.unbound_variables)
     return variables

@@ -14,7 +14,7 @@ from fembench.records.nodes import NodeFacts
 if TYPE_CHECKING:
     from fembench.ranks.comm import Comm
 
-MESSAGE = 1 << 20  # bytes that each rank sends to the next: enough for the transport of large messages
+MESSAGE = 1 << 20  # bytes to the next rank: travels as large messages do
 
 
 class ProbeJob(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ def main(module: str, folder: str) -> int:
     try:
         program = importlib.import_module(module).PROGRAM  # imports MPI, as does the next line
         from fembench.launch.serve import serve
-    except (ImportError, RuntimeError, FembenchError) as error:  # mpi4py without an MPI raises RuntimeError
+    except (ImportError, RuntimeError, FembenchError) as error:  # RuntimeError: mpi4py without an MPI
         traceback.print_exc()
         rank, host = rank_given() or 0, platform.node()
         print(f"fembench: rank {rank} on {host} raised InputError: {_in_one_line(error)}", file=sys.stderr)

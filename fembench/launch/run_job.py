@@ -54,7 +54,7 @@ from fembench.launch.witness import Death, Witness
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 REVOKED = "revoked"  # kind of a job whose hosts the batch system took away
-GLANCE, GLANCE_IF_QUIET = 0.2, 1.0  # seconds between two looks at a job, and at one that tells no progress
+GLANCE, GLANCE_IF_QUIET = 0.2, 1.0  # seconds between looks at a job, and at a silent one
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 R = TypeVar("R")
 
@@ -117,7 +117,7 @@ def run_job(
     if "launcher" in job.__struct_fields__:
         job = msgspec.structs.replace(job, launcher=str(line))
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch) as name:
-        folder = Path(name).absolute()  # not all launchers start ranks in the folder of this process
+        folder = Path(name).absolute()  # launchers may start ranks elsewhere
         (folder / JOB).write_bytes(msgspec.json.encode(job))
         words = line.of([*interpreter(), *program, str(folder)], folder)
         with Witness(remote=bool(line.host_files)) as witness:

@@ -51,7 +51,7 @@ def serve(program: RankProgram, folder: str, line: RankLine = NO_LINE) -> int:
 def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> int:
     text, at = comm.bcast((_job_text(folder, comm, line), witness_in(folder)) if comm.rank == 0 else None)
     _say_started(folder, comm)
-    if line.rank != comm.rank:  # this host does not see the folder, or the launcher told another rank
+    if line.rank != comm.rank:  # the folder is not shared, or the rank is another
         line.say_goodbye()
         line = RankLine(at, comm.rank)
         abort_on_exception(comm, line.say)
@@ -74,7 +74,7 @@ def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> in
         line.say_goodbye()
         if comm.rank == 0:
             write_atomic(folder / ERROR, f"{_kind(error)}\n{error}")
-        all_arrive(comm, PATIENCE)  # a launcher may end the job as soon as one rank leaves with an error
+        all_arrive(comm, PATIENCE)  # or a launcher may end the job early
         return 2
     line.say_goodbye()  # before any rank may leave
     all_arrive(comm, LONG)

@@ -58,7 +58,7 @@ def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | 
 
 
 def with_next_plugin(line: JobLine) -> JobLine | None:
-    """The same ranks with srun's next plugin, as this one made no job of them; None: no other."""
+    """The same ranks with srun's next plugin; None: there is no other."""
     if line.plugin:
         _FAILED.add((line.program, line.plugin))
     other = plugin(line.program) if line.plugin else ""

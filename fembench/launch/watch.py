@@ -19,8 +19,8 @@ from fembench.launch.hosts import is_this_host, names_in
 from fembench.launch.job import PROGRESS, RESULT, STARTED
 from fembench.launch.witness import Witness
 
-START = 10.0  # seconds after which the hosts of a job that has not started are asked whether they answer
-ACCEPTED = 1.0  # seconds after which ranks that have met have not refused their job; then hosts are named
+START = 10.0  # seconds before the hosts of a job are asked whether they answer
+ACCEPTED = 1.0  # seconds after which ranks that met have accepted their job
 LINGER = 3.0  # seconds that a launcher may take to end after a rank has died
 STAY = 30.0  # seconds that a launcher may take to end after the ranks have left with a result
 HERE = ("localhost", "127.0.0.1", "::1")
@@ -97,7 +97,7 @@ def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mappin
 
 
 _PATIENCE = 5  # seconds for a host to answer
-IN_ALL = 12.5  # seconds for all hosts: those that were not asked long enough by then are not judged
+IN_ALL = 12.5  # seconds for all hosts; those asked too late are not judged
 AT_ONCE = 256  # hosts asked at the same time
 MOST_SHOWN = 4  # hosts named in a line
 AGENTS = (  # variables that name another remote shell than ssh: Open MPI 5 and 4, MPICH, Intel MPI

@@ -1,12 +1,14 @@
 """Know which rank of a job died first.
 
-When a rank is killed, launchers name no rank, or one that they ended themselves afterwards. Therefore every
-rank holds a connection to the process that started the job, and says goodbye before it leaves. It connects
-before it initialises MPI (`rank_start`), as the rank that its launcher calls it. The kernel
-closes the connections of a process that dies, whatever it dies of; the witness notes them in their order.
-Nothing runs in the ranks meanwhile. Linux closes the file with the highest number first, so a rank keeps this
-connection above those of MPI: otherwise ranks that lose it may end, and be noted, before it. A rank that ends
-its job also says here why, because MPICH loses what it has printed last.
+When a rank is killed, launchers name no rank, or one that they ended themselves
+afterwards. Therefore every rank holds a connection to the process that started the job,
+and says goodbye before it leaves. It connects before it initialises MPI (`rank_start`),
+as the rank that its launcher calls it. The kernel closes the connections of a process
+that dies, whatever it dies of; the witness notes them in their order. Nothing runs in
+the ranks meanwhile. Linux closes the file with the highest number first, so a rank
+keeps this connection above those of MPI: otherwise ranks that lose it may end, and be
+noted, before it. A rank that ends its job also says here why, because MPICH loses what
+it has printed last.
 
 A rank is not seen if it cannot connect (a firewall between its host and this one), or
 if the ranks before it use half of the files that this process may open.
@@ -180,7 +182,7 @@ def _server(remote: bool) -> socket.socket:
 def own_addresses(name: str) -> tuple[str, ...]:
     """The addresses of this host, without those that reach itself only; its name last."""
     found = []
-    with contextlib.suppress(OSError, UnicodeError):  # no address, or a name that no name server takes
+    with contextlib.suppress(OSError, UnicodeError):  # no address, or no valid name
         found += socket.gethostbyname_ex(name)[2]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, interface in socket.if_nameindex():
@@ -253,7 +255,7 @@ def _connection(address: str, at: WitnessAddress, rank: int) -> socket.socket | 
         line.sendall(f"{at.secret} {rank} {platform.node()}\n".encode())
         if line.recv(len(HEARD)) == HEARD:
             return _closed_first(line)
-    _hang_up(line)  # a witness that answers too late must not take the end of this call for a death
+    _hang_up(line)  # or a late witness takes this end for a death
     return None
 
 

@@ -55,7 +55,7 @@ def load_graphs() -> None:
 
 
 def facet_parts(behind: np.ndarray) -> np.ndarray:
-    """(n_cells,) int32 the part of each cell, numbered by its first cell. Parts share no facet."""
+    """(n_cells,) int32 the part of each cell; parts share no facet."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

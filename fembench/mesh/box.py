@@ -150,7 +150,7 @@ def _candidates(n: int, lengths: tuple[float, float, float]) -> np.ndarray:
     for axis, (b, c) in enumerate(((1, 2), (0, 2), (0, 1))):
         counts = np.empty((3, 17, 17, 3), dtype=np.int64)
         counts[b], counts[c] = near[b][:, None, None], near[c][None, :, None]
-        points = [counts[other] + (other > 0) for other in (b, c)]  # the clamped face takes a layer from x
+        points = [counts[other] + (other > 0) for other in (b, c)]  # the clamped face takes a layer
         exact = n / (3.0 * points[0] * points[1]) - (axis > 0)
         counts[axis] = np.maximum(np.rint(exact).astype(np.int64) + np.arange(-1, 2), 1)
         found.append(counts.reshape(3, -1))

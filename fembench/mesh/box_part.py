@@ -1,10 +1,11 @@
 """One rank's part of a box, without the whole: no array grows with mesh or ranks.
 
-The grid cells are bisected recursively: the parts are halved, and the region is cut across its longest side
-in proportion to the shares of the two halves, in whole grid cells. If the cut falls inside a layer, the layer
-is cut along its longer side, and the row in which that cut falls is cut between cells. So a region is a few
-blocks (boxes of grid cells), and every part gets its exact number of grid cells. No list of cells is ever
-built; a rank follows log2(ranks) cuts to its own region.
+The grid cells are bisected recursively: the parts are halved, and the region is cut
+across its longest side in proportion to the shares of the two halves, in whole grid
+cells. If the cut falls inside a layer, the layer is cut along its longer side, and the
+row in which that cut falls is cut between cells. So a region is a few blocks (boxes of
+grid cells), and every part gets its exact number of grid cells. No list of cells is
+ever built; a rank follows log2(ranks) cuts to its own region.
 
 A block is an int64 array (3, 2), (low, high) of grid indices; a region (n_blocks, 3, 2).
 """

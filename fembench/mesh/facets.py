@@ -50,7 +50,7 @@ def locate_facets(cells: np.ndarray, element: str, facets: np.ndarray) -> tuple[
     near = np.flatnonzero(np.count_nonzero(marked[cells], axis=1) >= table.shape[1])
     own = np.sort(cells[near][:, table].reshape(-1, table.shape[1]), axis=1)
     rows = np.concatenate([own, np.sort(facets, axis=1)])
-    order = np.lexsort(rows.T[::-1])  # stable: in a group of equal rows the cells' own come first, ascending
+    order = np.lexsort(rows.T[::-1])  # stable: of equal rows, the cells' own come first
     fresh = np.ones(len(rows), dtype=bool)
     fresh[1:] = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
     leader = np.empty(len(rows), dtype=np.int64)

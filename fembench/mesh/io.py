@@ -31,7 +31,7 @@ REFUSED = (
     *(".obj", ".off", ".ply", ".stl", ".svg", ".wkt"),  # surfaces: cells would be left out
     *(".cgns", ".h5m", ".ugrid"),  # meshio cannot read again what it writes
 )
-NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes some coordinates in a form that cannot be read
+NASTRAN = (".bdf", ".fem", ".nas")  # meshio writes unreadable coordinates
 PATIENCE = 100  # reads past the end of a file
 # exceptions that parsers have been seen to raise on bad files
 FOREIGN_ERRORS = (
@@ -114,7 +114,7 @@ def write(
         raise InputError(f"cannot write mesh {path}: no folder {target.parent}")
     suffix = target.suffix.lower()
     foreign = _to_foreign(mesh, suffix, dict(point_data or {}), dict(cell_data or {}))
-    version = "gmsh22" if suffix == ".msh" else None  # the newer ones lose physical groups on the way
+    version = "gmsh22" if suffix == ".msh" else None  # newer ones lose physical groups
     with atomic_path(target) as temporary, _quiet() as said:
         try:
             meshio.write(temporary, foreign, file_format=version)

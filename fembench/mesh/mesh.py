@@ -59,8 +59,9 @@ class Mesh:
         """A mesh from unchecked arrays: checked, copied, tags
         ordered, empty ones dropped.
 
-        Raises InputError: wrong shapes, node numbers out of range, coordinates not finite, orphan
-        nodes, inverted or degenerate cells, more than two cells at a facet, tags of what is missing.
+        Raises InputError: wrong shapes, node numbers out of range, coordinates not
+        finite, orphan nodes, inverted or degenerate cells, more than two cells at a
+        facet, tags of what is missing.
         """
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
@@ -215,7 +216,7 @@ def check_nodes(x: np.ndarray, cells: np.ndarray, where: str) -> None:
 
 def check_orientation(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> None:
     """Every corner of every cell right-handed and not flat."""
-    with np.errstate(all="ignore"):  # coordinates near the end of float64 overflow: not-a-number is flat
+    with np.errstate(all="ignore"):  # overflow: not-a-number is flat
         relative = determinants(x, cells, element) / longest_edges(x, cells, element)[:, None] ** 3
     flat = ~(np.abs(relative) > FLAT).all(axis=1)
     if flat.any():

@@ -27,7 +27,7 @@ from fembench.mesh.facets import nodes_of_facets
 from fembench.mesh.mesh import Mesh
 
 BLOCK = 16384  # rows with a check sum of their own
-BOUNDARY = "boundary"  # reserved tag: every facet that belongs to one cell of the whole mesh only
+BOUNDARY = "boundary"  # reserved tag: facets of one cell only
 MANIFEST = "manifest.json"
 COLUMNS = {"nodes": 3, "corners": 3, "facets": 3, "marks": 2, "kinds": 2, "parts": 1}
 ARRAYS = (*COLUMNS, "cells")

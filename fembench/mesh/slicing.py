@@ -149,7 +149,7 @@ def _stored(place: Path, name: str, source: Source, n: int, pieces: Iterable[np.
     if not n:
         return np.empty((0, columns), kind)
     path, form = place / f"{name}.npy", {"descr": kind, "fortran_order": False, "shape": (n, columns)}
-    with open(path, "wb") as stream:  # written, not mapped: on a full disk, that would end the process
+    with open(path, "wb") as stream:  # mapped, a full disk would end the process
         write_array_header_1_0(stream, form)
         for piece in pieces:
             stream.write(np.ascontiguousarray(piece, kind).data)

@@ -9,8 +9,8 @@ from fembench.methods.lookup import MethodChoice, precond_of, storage_of
 
 RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
 NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
-WHOLE_BYTES = 2000  # per node of the whole mesh, on rank 0 where it partitions for all: mesh, graph, METIS
-LEAST_BYTES = 80  # per equation, the matrix apart, of any method and element: 90 to 360 were measured
+WHOLE_BYTES = 2000  # per node of the whole mesh, on a rank that partitions it
+LEAST_BYTES = 80  # per equation, without the matrix: 90 to 360 were measured
 BLOCKS_PER_NODE = 15  # 3x3 blocks of the stiffness of a box of tetrahedra
 DOFS_PER_NODE = 3
 

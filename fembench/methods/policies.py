@@ -23,7 +23,7 @@ class Policy:
     choose: Callable[..., Any] | str  # of (stats, tuning), or its import path "module:function"
     by_block: bool = False  # detection by the times of blocks (version A)
     interval: IntervalRule = "double"  # rule for alpha
-    wholesale: bool = False  # a new assignment, adopted as a whole if it saves more than the hysteresis
+    wholesale: bool = False  # a new assignment, adopted as a whole
     blind: bool = False  # moves whatever the forecast is
     looks: bool = True
     literal: bool = False  # as published: alpha has no limit, and falls to 1 if no move helps

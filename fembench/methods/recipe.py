@@ -22,7 +22,7 @@ class Recipe:
 
     variant: VariantMethod
     precond: PreconditionerMethod
-    steps: tuple[Step, ...]  # Multiplication.dot resolved: it is a pass of its own, or costs flops alone
+    steps: tuple[Step, ...]  # Multiplication.dot is a pass, or flops alone
 
     def cost(self, step: Pass) -> Work:
         """Of one pass."""
@@ -81,7 +81,7 @@ class Recipe:
         return sum(s.numbers for s in self.application if isinstance(s, Gathering))
 
     def grids(self, equations: float, dofs: float) -> tuple[list[float], list[float]]:
-        """Grids.below of a mesh with so many equations and a part with so many dofs, if any."""
+        """Grids.below of a mesh and a part of these sizes, if any."""
         grids = self.precond.grids
         return grids.below(equations / 3, dofs / 3) if grids else ([], [])
 

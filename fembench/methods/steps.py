@@ -44,7 +44,7 @@ class Pass:
 class Multiplication:
     """q = A d, summed over neighbours."""
 
-    dot: bool = False  # <d, q> too: inside the product if the storage can, else by a pass of its own
+    dot: bool = False  # <d, q> too: in the product if the storage can
 
 
 @dataclass(frozen=True)

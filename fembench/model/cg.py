@@ -31,7 +31,7 @@ class Price:
     product: float  # of one product
     updates: float  # per iteration
     loop: float = 0.0  # per iteration, outside all phases
-    pack: tuple[float, float] = (0.0, 0.0)  # packing, summing per exchange; without the time in MPI
+    pack: tuple[float, float] = (0.0, 0.0)  # packing, summing per exchange
     dot: float = 0.0  # per iteration, inner products in separate passes
     precond: float = 0.0  # per iteration, passes of the preconditioner over vectors
     precond_product: float = 0.0  # of one product of the preconditioner
@@ -92,7 +92,7 @@ class Correction:
     pack: tuple[float, float] = (0.0, 0.0)  # seconds per byte: packing, summing
     reduce: Factor = Factor()  # on all-reduces: in a run, ranks may sleep and caches are cold
     scale: float = 1.0  # on the whole iteration: an interruption of one rank delays all
-    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted), cross-validated, by configuration
+    errors: tuple[tuple[float, ...], ...] = ()  # log(measured / predicted), cross-validated
     solver: str = "own"  # of those runs
 
 

@@ -26,7 +26,7 @@ class Activity(NamedTuple):
     seconds: Sequence[TimeRange]  # (n_ranks,)
 
 
-Phase = Sequence[Activity]  # activities that overlap; the phase ends when every rank has finished all of them
+Phase = Sequence[Activity]  # activities that overlap; all end before the next phase
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ClosedForm:
     iteration: TimeRange
     iterations: int
     expression: str  # T = max(...) with each term in symbols
-    terms: dict[str, TimeRange]  # the same terms in numbers, over the whole run: T_0, T_core_0, T_nic_0, ...
+    terms: dict[str, TimeRange]  # their values over the run: T_0, T_core_0, T_nic_0, ...
     expected: AtPrices  # within the bounds; their middle, if only bounds are known
 
     @property

@@ -21,10 +21,10 @@ interval of a price contains nine in ten of the profile's visits or, with a
 correction, of the runs to which that was fitted; its middle is no price, because
 disturbed visits lie on one side of it.
 
-Runs on the machine correct the closed form. The profile's speeds are corrected as for the simulation
-(`Predictor.correction`). The remaining ratio of measured to predicted iteration times is the error of the
-closed form itself: its median scales an iteration, and its spread between runs determines the width of the
-interval.
+Runs on the machine correct the closed form. The profile's speeds are corrected as for
+the simulation (`Predictor.correction`). The remaining ratio of measured to predicted
+iteration times is the error of the closed form itself: its median scales an iteration,
+and its spread between runs determines the width of the interval.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class ClosedFormCorrection:
     """A correction of the time per iteration, fitted to runs on the machine."""
 
     scale: float = 1.0  # measured over predicted
-    half_width: float = 0.0  # of the logarithm, for nine runs in ten; 0: use the profile's visits instead
+    half_width: float = 0.0  # of the logarithm, nine runs in ten; 0: use the visits
 
     def applied(self, price: float, visits: TimeRange | None = None) -> TimeRange:
         """The interval of a corrected price, from the errors of the runs, if they are
@@ -258,7 +258,7 @@ def _overheads(machine: Machine, rank: int, before: _Before) -> float:
 
 
 def _spread(machine: Machine, rank: int, before: _Before, seconds: float) -> TimeRange:
-    """The interval of these seconds per iteration, from the turns of messages beside computing."""
+    """The interval of these seconds, from turns of messages beside computing."""
     found = [(q, m, one.inside) for one in before.exchanges for q, m in one.messages]
     faster, slower = machine.spread_beside(rank, found)
     return TimeRange(max(seconds - faster, 0.0), seconds + slower)
@@ -289,7 +289,7 @@ def _latency(
 
 
 def _collected(machine: Machine, before: _Before) -> float:
-    """Seconds of the sums, broadcasts and gatherings of the preconditioner, stage by stage."""
+    """Seconds of the preconditioner's collectives, stage by stage."""
     seconds = 0.0
     for one in before.others:
         for k in range(stages(machine.ranks)):

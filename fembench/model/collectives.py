@@ -17,7 +17,7 @@ from msgspec import structs
 
 from fembench.model.graph import Collective, Event, Program, Receive, Send, Wait
 
-TAG, BEGUN = -1, -2  # tags of blocking and non-blocking collectives, which match no other messages
+TAG, BEGUN = -1, -2  # tags of blocking and non-blocking collectives
 RING = 1 << 16  # bytes
 
 

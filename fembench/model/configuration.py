@@ -19,7 +19,7 @@ FREE = tuple(  # fields of a case that do not change what one iteration computes
 )
 # parameters of a balancing policy
 TUNING = tuple(f.name for f in FIELDS.values() if f.group == "balancing" and f.name != "balance")
-EMULATED = fields_of("synthetic")  # a prediction takes them from its profile, unless its case sets them
+EMULATED = fields_of("synthetic")  # a prediction takes these from its profile
 
 
 def deciding(case: Case) -> dict[str, object]:

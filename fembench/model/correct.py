@@ -1,9 +1,10 @@
 """Correct the predictions for a machine with records of runs on it.
 
-A profile measures kernels in isolation. It misses the loop around them, packing, and the slowdown of kernels
-that run in sequence: caches are warm in a probe and cold in a run, to an extent that can depend on the size.
-The corrections are medians, over ranks and runs, of measured over predicted times. The remaining errors
-determine the width of the interval.
+A profile measures kernels in isolation. It misses the loop around them, packing, and
+the slowdown of kernels that run in sequence: caches are warm in a probe and cold in a
+run, to an extent that can depend on the size. The corrections are medians, over ranks
+and runs, of measured over predicted times. The remaining errors determine the width of
+the interval.
 """
 
 import dataclasses

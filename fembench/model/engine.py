@@ -100,7 +100,7 @@ class _Level:
     own: F64  # (n,) work and all Or
     sources: I64  # (k, n) index into ends: the begin of each message's sender node
     offsets: F64  # (k, n) seconds from there to its arrival; -inf if a node waits for fewer
-    posts: I64 | None  # the same for the receiver; None: no message of the level waits for its receiver
+    posts: I64 | None  # of the receiver; None: no message waits for it
     post_offsets: F64
     receive: F64  # (k, n) Or
     numbers: I64  # (k, n) messages; -1 where there is none
@@ -108,7 +108,7 @@ class _Level:
     swapped: Mask  # (k - 1, n) whether a message is later in that list than the next one
 
     def arrivals(self, ends: F64) -> F64:
-        """(k, n) of the first, second, … message at each node; equal ones as in its list."""
+        """(k, n) of the first, second, … message at each node."""
         found = self._arrivals(ends)
         if len(found) > 1:
             earlier, later = found[:-1], found[1:]

@@ -18,7 +18,7 @@ KINDS: dict[type, int] = {
     Compute: COMPUTE, Send: SEND, Receive: RECEIVE, Wait: WAIT, Collective: COLLECTIVE
 }  # fmt: skip
 ANY = np.iinfo(np.int64).min  # the tag of a wait for all requests
-DENSE = 8  # range of whole numbers, over how many there are, up to which they are counted rather than sorted
+DENSE = 8  # range over how many numbers, up to which they are counted, not sorted
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 
 def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """All tables. `iterations` of a solution, 0: unknown; `learned`: runs that corrected it."""
+    """All tables. `iterations`: of a solution; `learned`: runs that corrected it."""
     first = found[0].work
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []

@@ -218,8 +218,8 @@ def on_ideal_network(record: Record) -> IdealRun:
     programs = tuple(tuple(_free_of_messages(program)) for program in graph.programs)
     machine = even_machine(graph.ranks, latency=0.0, per_byte=0.0, overhead=0.0)
     outcome = simulate(make_plan(structs.replace(graph, programs=programs), machine))
-    own = outcome.finish - outcome.wait[:, SYNC]  # the barrier between assembly and CG is part of neither
-    own += graph.residual * graph.iterations  # interruptions delay all ranks, whatever messages cost
+    own = outcome.finish - outcome.wait[:, SYNC]  # the barrier belongs to neither phase
+    own += graph.residual * graph.iterations  # interruptions delay all ranks
     middle = times_of(record).middle
     recorded = middle[:, ASSEMBLY] + record.solve.iterations * middle[:, CG]
     return IdealRun(float(recorded.max()), float(own.max()))

@@ -86,7 +86,7 @@ class ExecutionGraph(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     iterations: int = 0  # of CG; 0: not a graph of CG
     message: tuple[float, float] | None = None  # latency and seconds per byte observed in a run
     note: str = ""  # agreement of the clocks in that run, and gaps in its trace
-    residual: float = 0.0  # seconds per iteration by which that run took longer than this graph explains
+    residual: float = 0.0  # seconds per iteration that the graph does not explain
 
     @property
     def ranks(self) -> int:

@@ -31,7 +31,7 @@ class Machine:
     speeds: tuple[float, ...]  # [rank] relative to the ranks of the graph
     overlap: bool = True  # messages beyond the switch travel while ranks compute
     contention: bool = False  # messages of a host pass its network card one after the other
-    inside: float = 0.0  # fraction of a message's size-dependent time for which it blocks its host's memory
+    inside: float = 0.0  # part of a message's time for which it blocks its host's memory
     between: float | None = None  # the same for network cards, if measured; None: use the gap
     collective: float = 1.0  # factor on the messages of collectives
     numa: tuple[int, ...] = ()  # [rank] NUMA node on its host; -1: unknown; (): not distinguished
@@ -114,7 +114,7 @@ class Machine:
 
 
 def _meanwhile(cost: MessageCost, computing: float) -> float:
-    """The part of a message that travels while its receiver computes for `computing` seconds."""
+    """The part of a message that travels while its receiver computes."""
     return min(computing / cost.latency, 1.0) if cost.latency > 0 else 1.0
 
 

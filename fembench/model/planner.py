@@ -25,7 +25,7 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
     since, segments = Since(np.zeros(graph.ranks), np.zeros(graph.ranks)), []
     for turns, events in cut(graph.programs):
         part = _Part(expanded(events), machine)
-        if turns > 1:  # each turn of a loop begins as its second one does: after the end of a turn
+        if turns > 1:  # each turn begins after the end of a turn
             since = part.after(since, 1)
         segments.append(part.segment(turns, since, len(graph.phases), recorded=bool(graph.hosts)))
         since = part.after(since, max(turns - 1, 1))

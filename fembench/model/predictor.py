@@ -56,8 +56,8 @@ class Predictor:
     storage: str = "sym"
     correction: Correction | None = None
     learned: tuple[str, ...] = ()  # ids of the runs
-    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> CG iterations of a converged run
-    state: tuple[StateReading, ...] = ()  # of the hosts, in the profile and in the runs, in order of time
+    iterations: dict[str, int] = field(default_factory=dict)  # mesh hash -> iterations of a converged run
+    state: tuple[StateReading, ...] = ()  # of the hosts, in order of time
 
     def slots(self, ranks: int) -> list[Slot]:
         """The slots of a run. Raises InputError."""

@@ -1,9 +1,10 @@
 """The profile's speeds as functions of the size of a part and of the ranks on its host.
 
-Speeds are measured at three sizes and with several numbers of ranks at once. Between sizes, the time of a
-call is interpolated linearly: units that no longer fit into a cache come from the next level. Between numbers
-of ranks, logarithms of speed are interpolated. Outside the measured range, speed is constant. If a host has
-more ranks than were measured, they share the total speed of the measured ones.
+Speeds are measured at three sizes and with several numbers of ranks at once. Between
+sizes, the time of a call is interpolated linearly: units that no longer fit into a
+cache come from the next level. Between numbers of ranks, logarithms of speed are
+interpolated. Outside the measured range, speed is constant. If a host has more ranks
+than were measured, they share the total speed of the measured ones.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ class PredictionScore(NamedTuple):
     bias: float  # median of error
     coverage: float  # fraction of runs inside their interval
     tau: float  # Kendall's tau of predicted and measured times
-    outside: float  # mean distance from the interval over its middle, 0 inside (Herai 2005, Eq. 5.3)
+    outside: float  # mean distance over the middle, 0 inside (Herai 2005, Eq. 5.3)
     half_width: float  # of the intervals, relative to the prediction; median
 
     @property

@@ -133,7 +133,7 @@ def _edges_of_parts(mesh: Mesh, partition: Partition, active: np.ndarray) -> np.
 
 
 def count_cut(mesh: Mesh, partition: Partition, shared: np.ndarray | None = None) -> int:
-    """Facets between cells of different parts; only cells with a facet of shared nodes are examined.
+    """Facets between cells of different parts.
 
     shared: (n_nodes,) bool, computed if not given
     """

@@ -22,7 +22,7 @@ import numpy as np
 
 from fembench.mesh.world import RESOLUTION, Alone, World, in_steps
 
-REACH = 1.9  # how far a layer may extend, in (volume of the bounding box / cells)^(1/3): a cube of six tets
+REACH = 1.9  # how far a layer may extend, in (bounding box / cells)^(1/3)
 DIGIT = 11  # bits of a value that one histogram finds
 DIGITS = 3  # of a coordinate or the number of a cell
 BINS = 512  # across the reach of a layer
@@ -72,7 +72,7 @@ def _split(
     lower = [values < low for values, low in zip(along, bottom)]
     level = [np.flatnonzero((v >= low) & (v <= high)) for v, low, high in zip(along, bottom, top)]
     wanted = wanted - world.sum(np.array([np.count_nonzero(mask) for mask in lower], np.int64))
-    for key in (1, 2, 0, None):  # the order in a layer: other coordinates, then the number of the cell
+    for key in (1, 2, 0, None):  # in a layer: other coordinates, then cell numbers
         members = [cells[at] for cells, at in zip(regions, level)]
         if key is None:
             values = [first_cell + cells.astype(np.int64) for cells in members]

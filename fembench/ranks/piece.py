@@ -17,7 +17,7 @@ from fembench.ranks.comm import Comm
 
 
 class TagMasks(Mapping[str, Mask]):
-    """name -> (n_nodes,) which nodes have the tag: made when asked for, as most tags have few nodes."""
+    """name -> (n_nodes,) which nodes have the tag; made when asked for."""
 
     def __init__(self, n_nodes: int, members: Mapping[str, NDArray[np.integer]]) -> None:
         self._n_nodes, self._members = n_nodes, members

@@ -1,8 +1,9 @@
 """Which ranks share which nodes, although no rank holds the whole mesh.
 
-A rendezvous: each rank is in charge of a range of global numbers, all ranges equally long. Every rank
-reports its nodes there and receives, for each node that other ranks also hold, the numbers of these ranks.
-Volume per rank is about its own number of nodes, whatever the size of the whole mesh.
+A rendezvous: each rank is in charge of a range of global numbers, all ranges equally
+long. Every rank reports its nodes there and receives, for each node that other ranks
+also hold, the numbers of these ranks. Volume per rank is about its own number of nodes,
+whatever the size of the whole mesh.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ class Sharing:
     """For each pair (this rank, another rank) the nodes that both hold."""
 
     ranks: tuple[int, ...]  # ascending, without this one
-    nodes: tuple[I32, ...]  # [neighbour] positions in the rank's global_nodes, ascending by global number
+    nodes: tuple[I32, ...]  # [neighbour] positions in the rank's global_nodes
     sharers: NDArray[np.integer]  # (n_nodes,) how many ranks hold the node, this one included
     owned: Mask  # (n_nodes,) this rank is the lowest that holds the node
 
@@ -51,7 +52,7 @@ def find_sharing(comm: Comm, global_nodes: NDArray[np.integer]) -> Sharing:
 
 
 def _meet(comm: Comm, numbers: NDArray[np.integer]) -> I64:
-    """(n, 2) pairs (global node, other rank that holds it) of this rank's nodes (n_nodes,), ascending."""
+    """(n, 2) ascending pairs (global node, other rank that holds it)."""
     largest = comm.allreduce(int(numbers.max(initial=0)), MAX)
     begins = np.minimum((largest // comm.size + 1) * np.arange(1, comm.size), largest)
     ends = np.searchsorted(numbers, begins.astype(numbers.dtype))

@@ -79,7 +79,7 @@ def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
     low, high = mesh.share("cells", comm.rank, comm.size)
     sent, received = np.bincount(part, minlength=comm.size), np.empty(comm.size, np.int64)
     comm.Alltoall(sent, received)
-    place = np.cumsum([0, *received[:-1]])  # slices ascend with ranks, so cells from each rank are together
+    place = np.cumsum([0, *received[:-1]])  # cells from each rank are together
     n = int(received.sum())
     several = mesh.manifest.n_parts > 1
     numbers, nodes = np.empty(n, np.int32), np.empty((n, mesh.columns), np.int32)
@@ -154,7 +154,7 @@ def sliced_piece(comm: Comm, mesh: Sliced, cells: Cells) -> Piece:
 
 
 def _numbering(cells: I32) -> tuple[I32, I32]:
-    """(the global nodes of the cells, ascending; the cells in local numbers, maybe in place)."""
+    """(the cells' global nodes, ascending; the cells in local numbers)."""
     low, high = int(cells.min()), int(cells.max()) + 1
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)
@@ -178,7 +178,7 @@ def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I32) -> tuple[F64, I64]:
     x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):
         ranges = [(min(low + at, high), min(low + at + BATCH, high)) for low, high in slices]
-        first, last = np.searchsorted(nodes, np.array(ranges, np.int32)).T  # of one type: no copy is made
+        first, last = np.searchsorted(nodes, np.array(ranges, np.int32)).T  # one type: no copy
         here = np.concatenate([np.arange(a, b) for a, b in zip(first, last)])
         asked, counts = exchange(comm, nodes[here], last - first)
         rows = together(comm, partial(_marked_nodes, mesh, *ranges[comm.rank]))[asked - ranges[comm.rank][0]]

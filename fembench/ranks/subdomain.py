@@ -1,10 +1,10 @@
 """Subdomain: one rank's cells and nodes, nodes numbered interior | interface | restrained.
 
-A node on the interface lives on every rank that shares it; there are no ghosts and no owned rows.
-The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of Ferreira 2006, section 2.6).
-Vectors on a rank are flat float64 of shape (3 * n_active,), node-major. A restrained dof of an
-active node carries zero: its row and column of A are zeroed, so the iterates are those of the
-reduced system.
+A node on the interface lives on every rank that shares it; there are no ghosts and no
+owned rows. The rank's stiffness is that of its own cells alone (A_p, B_p, A_s of
+Ferreira 2006, section 2.6). Vectors on a rank are flat float64 of shape (3 *
+n_active,), node-major. A restrained dof of an active node carries zero: its row and
+column of A are zeroed, so the iterates are those of the reduced system.
 """
 
 from collections.abc import Callable, Iterator, Mapping

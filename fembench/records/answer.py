@@ -1,8 +1,8 @@
 """Whether the answer of a run is right: the rules A1 to A5.
 
-The residual, the operator, and the energy and solution of a reference decide. The number of iterations is
-shown and decides nothing: rounding changes it where the system is badly conditioned, or the tolerance is at
-rounding.
+The residual, the operator, and the energy and solution of a reference decide. The
+number of iterations is shown and decides nothing: rounding changes it where the system
+is badly conditioned, or the tolerance is at rounding.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from fembench.records.case import Case
 from fembench.records.record import Record, Reference, Rule
 
 EPS = float(np.finfo(float).eps)
-GROWTH = 1e3  # largest residual of fixed work, over the load (docs/decisions/0013-verdicts-on-reading.md)
+GROWTH = 1e3  # largest residual of fixed work, over the load (docs/decisions/0013)
 NO_REFERENCE = (
     "needs a one-rank record of the same mesh, problem and work, in the results folder or from --reference"
 )

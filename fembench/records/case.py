@@ -30,7 +30,7 @@ from fembench.records.case_fields import (
 )
 from fembench.records.option import Group, Option, Role
 
-ABSOLUTE = ("corner-load",)  # problems with an absolute tolerance unless the case says otherwise
+ABSOLUTE = ("corner-load",)  # problems whose tolerance is absolute by default
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

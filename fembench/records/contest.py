@@ -31,10 +31,10 @@ class PeerRun(Frozen, frozen=True):
     note: str = ""  # why it has no time, or how to install it
     difference: float | None = None  # |u - u_right| / |u_right|, see PeersRecord.parity
     iterations: int = 0  # to the tolerance, or to the iterate
-    solves: tuple[float, ...] = ()  # each to the tolerance; () if the solution is not the reference
+    solves: tuple[float, ...] = ()  # each to the tolerance, if it is the reference
     per_iteration: tuple[float, ...] = ()  # one per repetition
     assembly: tuple[float, ...] = ()  # from cells to the matrix; () if the matrix was given
-    setup: tuple[float, ...] = ()  # from the matrix to the start of the iterations: preconditioner, vectors
+    setup: tuple[float, ...] = ()  # from the matrix to the first iteration
 
     @property
     def own(self) -> bool:
@@ -75,7 +75,7 @@ class PeersRecord(Frozen, frozen=True):
     mesh: MeshFacts
     system: SystemFacts
     runs: tuple[PeerRun, ...]
-    parity: Parity = "solution"  # the exported u, or the iterate of numpy with the same preconditioner
+    parity: Parity = "solution"  # the exported u, or the iterate of numpy
 
 
 def best_serial(record: PeersRecord) -> PeerRun | None:

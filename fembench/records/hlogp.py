@@ -68,7 +68,7 @@ class Computed(NamedTuple):
 
     sender: float = 0.0  # seconds since its previous send
     receiver: float = 0.0  # seconds since its previous receive
-    swept: bool = True  # it swept through memory, as iterations of CG do; False: its data stayed in the cache
+    swept: bool = True  # it swept through memory, as CG does; False: its data stayed in cache
 
 
 NOTHING = Computed()  # right after another message, as in a ping-pong

@@ -55,10 +55,10 @@ class Look(LedgerStruct, frozen=True):
     remaining: int  # iterations still to come, as the decision estimated
     look_seconds: float  # gathering and deciding, slowest rank
     move_seconds: float = 0.0  # moving and rebuilding, slowest rank
-    measured: float = -1.0  # superstep of the window after the look; -1: the solve ended earlier
+    measured: float = -1.0  # superstep after the look; -1: the solve ended earlier
     drained: tuple[int, ...] = ()  # ranks that had to be empty after it
-    unmoved: float = -1.0  # superstep if no block had ever moved, at the measured speeds; -1: not known
-    bound: float = -1.0  # best superstep found for whole blocks at the current speeds; -1: balanced
+    unmoved: float = -1.0  # superstep without any move; -1: not known
+    bound: float = -1.0  # best superstep of whole blocks; -1: balanced
 
     @property
     def bytes(self) -> int:

@@ -34,7 +34,7 @@ class Beside(Frozen, frozen=True):
     m: int
     longer: float  # seconds by which computing takes longer
     left: float  # seconds of waiting for the messages afterwards
-    faster: float = 0.0  # seconds by which nine turns in ten took less than both together, at most
+    faster: float = 0.0  # most seconds by which nine turns in ten took less than both
     slower: float = 0.0  # and more
 
 
@@ -59,7 +59,7 @@ class PairClass(Frozen, frozen=True):
     gap: tuple[
         CurvePiece, ...
     ] = ()  # g(m): shortest time between two messages of one sender; (): not measured
-    switch: int | None = None  # bytes from which messages wait for their receiver (rendezvous); None: none
+    switch: int | None = None  # bytes from which messages wait for receivers; None: none
     both_ways: tuple[tuple[int, float], ...] = ()
     # (bytes, slowdown of a message while another travels the other way); (): not measured
     beside: tuple[Beside, ...] = ()  # messages and computing, by size; (): not measured
@@ -183,11 +183,11 @@ class Network(Frozen, frozen=True):
     pair_class: tuple[tuple[int, ...], ...]  # [host][host] -> index into classes; diagonal: same host
     allreduce: tuple[AllReduceTime, ...] = ()
     contention: tuple[Contention, ...] = ()
-    overlap: bool | None = None  # a non-blocking message beyond the switch travels while ranks compute
-    polling: float | None = None  # computing time beside a waiting rank on the same core, over that alone
+    overlap: bool | None = None  # large messages travel while ranks compute
+    polling: float | None = None  # computing time beside a waiting rank over that alone
     kernels: tuple[KernelTime, ...] = ()
     samples: tuple[PairSamples, ...] = ()
-    cold: tuple[PairSamples, ...] = ()  # after computing, and in turn with these right after another message
+    cold: tuple[PairSamples, ...] = ()  # after computing, in turn with those right after a message
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()  # names of the classes, also before these are estimated
     blocking: tuple[PairClass, ...] = ()  # the same classes measured with MPI_Send

@@ -1,9 +1,11 @@
 """Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
 
-There is one class for two ranks of a host, one per site, and one per ordered pair of sites. The first two
-hosts of a site measure its class, its first host the links to other sites: s sites need s * s pairs. Os and
-Or depend on the processor: if hosts differ in kind, there is one class for two ranks of a host per kind, and
-the hosts of one kind within a site are treated as a site. Where they are known, levels have classes of their
+There is one class for two ranks of a host, one per site, and one per ordered pair of
+sites. The first two hosts of a site measure its class, its first host the links to
+other sites: s sites need s * s pairs. Os and Or depend on the processor: if hosts
+differ in kind, there is one class for two ranks of a host per kind, and the hosts of
+one kind within a site are treated as a site. Where they are known, levels have classes
+of their
 own: ranks on two NUMA nodes of a host, and hosts of a site on two switches.
 """
 
@@ -137,7 +139,7 @@ def sites_of(hosts: Sequence[str], given: str = "") -> tuple[str, ...]:
 
 
 def named_sites(given: str) -> dict[str, str]:
-    """{host: site} in 'uff=sn02,sn04;puc=n19'. Raises InputError for malformed text or a host given twice."""
+    """{host: site} in 'uff=sn02,sn04;puc=n19'. Raises InputError."""
     named: dict[str, str] = {}
     for word in filter(None, given.split(";")):
         site, _, members = word.partition("=")

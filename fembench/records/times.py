@@ -30,8 +30,9 @@ T = TypeVar("T", bound=npt.NDArray[Any])
 class Times:
     """Times of one record.
 
-    Raises InputError if the phases of the record are not those of `phases.NAMES` (older records may lack
-    the last ones: their columns are zero), or if its arrays do not cover the same ranks and phases.
+    Raises InputError if the phases of the record are not those of `phases.NAMES` (older
+    records may lack the last ones: their columns are zero), or if its arrays do not
+    cover the same ranks and phases.
     """
 
     def __init__(self, record: Record) -> None:

@@ -8,7 +8,7 @@ MODEST = 1 << 25  # bytes at most
 
 
 def triad_bytes(blocks: Sequence[int]) -> int:
-    """Bytes of the arrays of each rank, as large as the mean matrix of parts with blocks[rank] blocks."""
+    """Bytes of each rank's arrays, as large as the mean matrix."""
     return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
 
 

@@ -19,9 +19,9 @@ on hosts like those of the base, per cell. If the mesh grows with the ranks, the
 is that of the weak scaling, and computation scaling compares assembly per cell, and CG
 per equation and iteration.
 
-Source: M. Wagner, B. Mohr, J. Giménez and J. Labarta, A structured approach to performance analysis, in Tools
-for High Performance Computing 2017, Springer 2019, pages 1-15 (the metrics of the POP Centre of Excellence,
-pop-coe.eu).
+Source: M. Wagner, B. Mohr, J. Giménez and J. Labarta, A structured approach to
+performance analysis, in Tools for High Performance Computing 2017, Springer 2019, pages
+1-15 (the metrics of the POP Centre of Excellence, pop-coe.eu).
 """
 
 import dataclasses

@@ -88,7 +88,7 @@ def _shown(network: Network) -> tuple[int, ...]:
 
 
 def beside_table(network: Network) -> str:
-    """One row per class and size: how messages both ways slow computing, and the wait after."""
+    """One row per class and size: messages beside computing, and the wait after."""
     heads = ["pair", "bytes", "computing takes longer by", "then waits"]
     rows = [
         [one.name if number == 0 else "", size(b.m), seconds(b.longer), seconds(b.left)]

@@ -5,9 +5,9 @@
     roof   I times the bandwidth that the ranks reached together, measured in the same run: each core counts
            once, and ranks that take turns on cores have none
 
-Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model for
-multicore architectures, Comm. ACM 52 (2009) 65-76. There is no horizontal roof: a record has no measured peak
-of arithmetic.
+Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual
+performance model for multicore architectures, Comm. ACM 52 (2009) 65-76. There is no
+horizontal roof: a record has no measured peak of arithmetic.
 """
 
 import dataclasses

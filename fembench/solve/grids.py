@@ -6,10 +6,11 @@ fine node, from its coordinates alone, for all three displacement components, so
 reproduces all linear displacements, rigid motions among them, to single precision.
 The next grid coarsens the one before in the same way.
 
-A slit or a soft layer may divide the body around a grid node. If one node served both sides, each would move
-with the other. So a grid node is there once for each piece of the body around it: fine nodes of one kind that
-are connected within the grid cells around it. A piece has the least name of its nodes, which is the same
-for every partition: KINDS times the least global number, plus the kind.
+A slit or a soft layer may divide the body around a grid node. If one node served both
+sides, each would move with the other. So a grid node is there once for each piece of
+the body around it: fine nodes of one kind that are connected within the grid cells
+around it. A piece has the least name of its nodes, which is the same for every
+partition: KINDS times the least global number, plus the kind.
 
 Spacings are doubled per direction, short ones first: a mesh of cells stretched 10 : 1
 is coarsened in the short directions alone until grid cells are about cubes.

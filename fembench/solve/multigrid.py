@@ -1,9 +1,9 @@
 """Geometric multigrid on background grids, as a preconditioner: one symmetric V-cycle.
 
-Levels: the mesh, then grids of doubled spacing (grids.py), with the Galerkin operators P^T A P. On every
-level a rank keeps the operator of its own cells, unassembled; only results of products are summed. Levels of
-at most SMALL nodes live on rank 0: one sum over ranks brings the residual there, one broadcast returns the
-correction.
+Levels: the mesh, then grids of doubled spacing (grids.py), with the Galerkin operators
+P^T A P. On every level a rank keeps the operator of its own cells, unassembled; only
+results of products are summed. Levels of at most SMALL nodes live on rank 0: one sum
+over ranks brings the residual there, one broadcast returns the correction.
 
 Products and vectors are in double precision. Weights, inverse blocks and the
 matrices of all grids are stored in single precision, which halves their memory and
@@ -17,8 +17,9 @@ Every sharer computes a value from the same numbers in the same order: copies st
 identical. But for rounding, the cycle depends neither on the number of ranks nor on
 their shares.
 
-apply() runs inside the phase cg.precond, and leaves it for the interface's own where it communicates. The
-tracer also sums the phases of each level: the mesh is 1, the small levels on rank 0 together are the last.
+apply() runs inside the phase cg.precond, and leaves it for the interface's own where it
+communicates. The tracer also sums the phases of each level: the mesh is 1, the small
+levels on rank 0 together are the last.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def blocked(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
 
 
 def on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: RankDevice) -> Operator:
-    """Full blocks on a device: a symmetric product has several threads add to one row, in any order."""
+    """Full blocks on a device; symmetric ones would add to a row in any order."""
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
     diagonal = values[_own_blocks(indptr, columns)]
     matrix = device.matrix(indptr, columns, values, sub.n_interior)

@@ -2,10 +2,11 @@
 
 `solve.petsc`, the only importer of petsc4py, passes PETSc as an argument.
 
-PETSc numbers dofs by owner (the lowest sharer), each rank's in its own order, and sums the ranks'
-stiffness during assembly: `aij` scalar rows, `baij` 3x3 blocks, `sbaij` their upper triangle; `is`
-keeps the ranks' matrices unassembled as fembench does. A restrained dof keeps a diagonal entry (one from
-each sharer) and a zero load, so it never moves and the iterates are those of the reduced system.
+PETSc numbers dofs by owner (the lowest sharer), each rank's in its own order, and sums
+the ranks' stiffness during assembly: `aij` scalar rows, `baij` 3x3 blocks, `sbaij`
+their upper triangle; `is` keeps the ranks' matrices unassembled as fembench does. A
+restrained dof keeps a diagonal entry (one from each sharer) and a zero load, so it
+never moves and the iterates are those of the reduced system.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The largest eigenvalue of D^-1 A, from the Lanczos matrix of a few steps.
 
-Source: Saad, Iterative Methods, 2nd ed., section 6.7.3: alpha and beta of CG are the entries of the
-Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A from inside, extremes first.
+Source: Saad, Iterative Methods, 2nd ed., section 6.7.3: alpha and beta of CG are the
+entries of the Lanczos tridiagonal matrix, whose eigenvalues approach those of D^-1 A
+from inside, extremes first.
 """
 
 from __future__ import annotations

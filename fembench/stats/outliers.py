@@ -10,10 +10,11 @@ alike cancels. A thing is slow if both statements hold:
                (Iglewicz and Hoaglin 1993), so that a wide but ordinary spread is no finding. Fewer than
                FEWEST_SPREAD things do not show what is ordinary; the first statement decides
 
-A ratio is the median over the rounds, on logarithms. Its interval is Student's, with the median absolute
-deviation over the rounds: that of the thing, or the typical one of all things if it is larger. Therefore
-single disturbed rounds neither make a thing slow nor hide that it is. The rounds of a thing are assumed to be
-independent; tests/stats/test_outliers.py simulates the rate of false alarms.
+A ratio is the median over the rounds, on logarithms. Its interval is Student's, with
+the median absolute deviation over the rounds: that of the thing, or the typical one of
+all things if it is larger. Therefore single disturbed rounds neither make a thing slow
+nor hide that it is. The rounds of a thing are assumed to be independent;
+tests/stats/test_outliers.py simulates the rate of false alarms.
 """
 
 from typing import NamedTuple

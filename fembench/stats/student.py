@@ -1,10 +1,10 @@
 """Intervals from few positive samples: Student's t on their logarithms.
 
-Times and their ratios scatter by factors, so their logarithms are closer to a normal distribution. An
-interval needs three samples: with two, Student's factor is 12.7, and two samples that happen to agree look
-certain. Identical samples have no interval, because the clock did not resolve their spread.
-docs/statistics.md gives the simulated coverage of each interval, including cases that violate its
-assumptions.
+Times and their ratios scatter by factors, so their logarithms are closer to a normal
+distribution. An interval needs three samples: with two, Student's factor is 12.7, and
+two samples that happen to agree look certain. Identical samples have no interval,
+because the clock did not resolve their spread. docs/statistics.md gives the simulated
+coverage of each interval, including cases that violate its assumptions.
 
 Samples grouped in runs: the run is the unit of the statistics.
 
@@ -37,10 +37,10 @@ class Ratio(NamedTuple):
 def typical_interval(samples: Samples, level: float = LEVEL) -> Interval | None:
     """The interval of the median of independent samples: runs, or ratios of pairs.
 
-    Six or more samples: order statistics, which assume nothing about the distribution and cover with
-    probability `level` or more. Three to five: Student's t on logarithms, which assumes approximately
-    lognormal samples; None if one is not positive or all are identical. None for fewer than three samples
-    and if one is nan.
+    Six or more samples: order statistics, which assume nothing about the distribution
+    and cover with probability `level` or more. Three to five: Student's t on
+    logarithms, which assumes approximately lognormal samples; None if one is not
+    positive or all are identical. None for fewer than three samples and if one is nan.
     """
     ordered = median_interval(samples, level)
     student = None if ordered else log_interval(samples, level)

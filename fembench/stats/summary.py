@@ -1,9 +1,10 @@
 """Location, spread and drift of repeated measurements.
 
-Nothing is assumed about the distribution: run times are skewed, with a floor and rare large values. The ends
-of the interval of the median are two order statistics. The number of samples below the true median is
-Binomial(n, 1/2), so the coverage is known exactly (David & Nagaraja, Order Statistics, section 7.1). Fewer
-than six samples cannot bound the median at 95 %: the interval is None.
+Nothing is assumed about the distribution: run times are skewed, with a floor and rare
+large values. The ends of the interval of the median are two order statistics. The
+number of samples below the true median is Binomial(n, 1/2), so the coverage is known
+exactly (David & Nagaraja, Order Statistics, section 7.1). Fewer than six samples cannot
+bound the median at 95 %: the interval is None.
 """
 
 import functools
@@ -95,9 +96,9 @@ def quartile_spread(samples: Samples) -> float:
 def drift(samples: Samples) -> float:
     """Median of the last third over that of the first, minus 1; nan for one or two.
 
-    The samples are in the order in which they were measured; a positive drift means that times grew. This is
-    an estimate without an interval: in 18 % of all series of twelve steady samples that scatter by 5 %, it
-    exceeds 5 % (docs/statistics.md).
+    The samples are in the order in which they were measured; a positive drift means
+    that times grew. This is an estimate without an interval: in 18 % of all series of
+    twelve steady samples that scatter by 5 %, it exceeds 5 % (docs/statistics.md).
     """
     third = len(samples) // 3
     if not third:

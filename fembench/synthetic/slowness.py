@@ -20,9 +20,9 @@ per unit of work (cell, flop, node): they should differ by their speeds and part
 by the core they happen to run on. If blocks move, there is no rehearsal: at each look,
 and after each set, ranks agree on the least time that any has seen.
 
-Ranks of a host take turns: if there is time to spare, a rank computes at the beginning, in the middle or near
-the end of its phase. All ranks begin a phase together, and would slow each other down if they computed at the
-same time.
+Ranks of a host take turns: if there is time to spare, a rank computes at the beginning,
+in the middle or near the end of its phase. All ranks begin a phase together, and would
+slow each other down if they computed at the same time.
 
 While they wait, ranks that share a core sleep, to make room for each other; ranks with
 a core each spin, which keeps the core warm. A phase cannot last less than its work
@@ -186,7 +186,7 @@ class EmulatedSlowness:
             self._least[same] *= scale.get(ALIKE.get(same[-1], REST), 1.0)
 
     def share(self, comm: Comm) -> None:
-        """From now on, ranks of a host use the least time that any found for a work. Collective."""
+        """Ranks of a host take the least time that any found for a work. Collective."""
         here = host_key()
         everyone = comm.allgather((here, self._least))
         keep_least(self._least, [other for name, other in everyone if name == here])

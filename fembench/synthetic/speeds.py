@@ -99,7 +99,7 @@ def label(emulate: str, dilate: float) -> str:
 
 
 def slowness_text(given: CaseSynthetic, hosts: str) -> str:
-    """How a record describes the ranks of a run, on `hosts` described so; "" if they are real."""
+    """How a record describes emulated ranks, on `hosts` described so; "": real ones."""
     words = [hosts, label(given.emulate, given.dilate)]
     words += [f"changing {given.emulate_change}"] if given.emulate_change else []
     words += [f"hot spot {given.hot_spot}"] if given.hot_spot else []

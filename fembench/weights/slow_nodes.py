@@ -1,11 +1,13 @@
 """Which nodes are slow, by the samples of `fembench nodes`.
 
-Nodes are compared with those of their *kind*: the same processor, number of cores and ranks. The test is that
-of `stats.outliers`, for three quantities per node and for each core. A slow node is then measured alone. If
-it is as fast as its kind there, its neighbours (or something in passing) disturbed it: it is no outlier. The
-speed of every node is stated over the typical node of the fastest kind. A node that is not slow within its
-kind, or has too few of its kind to be compared with, is slow nevertheless if it lacks speed for a reason of
-its own: a quota, another load or heat. Of a kind that is not compared, the fastest node is the typical one.
+Nodes are compared with those of their *kind*: the same processor, number of cores and
+ranks. The test is that of `stats.outliers`, for three quantities per node and for each
+core. A slow node is then measured alone. If it is as fast as its kind there, its
+neighbours (or something in passing) disturbed it: it is no outlier. The speed of every
+node is stated over the typical node of the fastest kind. A node that is not slow within
+its kind, or has too few of its kind to be compared with, is slow nevertheless if it
+lacks speed for a reason of its own: a quota, another load or heat. Of a kind that is
+not compared, the fastest node is the typical one.
 """
 
 import dataclasses

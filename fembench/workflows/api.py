@@ -1,4 +1,4 @@
-"""Functions of `import fembench` beside those of the workflows: any verb, shares of runs, a page."""
+"""Functions of `import fembench` beside the workflows: verb, shares, page."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ from fembench.workflows.notebook import Runs
 
 
 def verb(*words: str) -> str:
-    """What `fembench WORDS` prints, for a verb without a function; it runs in a process of its own.
+    """What `fembench WORDS` prints; it runs in a process of its own.
 
     words: the verb, then its options, as in "timers", "--json"
 
@@ -29,7 +29,7 @@ def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -
     """Build the report of a results folder; returns the path of its index.html. Raises InputError.
 
     runs: what `sweep` returned, or the folder
-    against: other runs, or their folder, to compare with: of another cluster, or of an earlier day
+    against: other runs, or their folder, to compare with
     """
     from fembench.report.page import build
     from fembench.report.tables import other_campaign

@@ -19,7 +19,7 @@ from fembench.weights.stale import doubts, warning
 
 
 def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
-    """The case with these fields, the others those of a case or at their defaults.
+    """The case with these fields, others as in a case or by default.
 
     Raises InputError, also for a mesh that is not there.
     """
@@ -79,7 +79,7 @@ def weighted(case: Case, path: Path | str | None) -> Case:
 
 
 def warn_of_weights(path: Path | str | None, cases: Iterable[Case], record: Record | None = None) -> None:
-    """Warn of weights that do not suit the cases with their shares or, after a run, its hosts."""
+    """Warn of weights that do not suit these cases or, after a run, its hosts."""
     if not path:
         return
     weights = load_weights(path)

@@ -61,7 +61,7 @@ def machine(
 
     ranks: 0: one per slot of the hosts
     path: file to write the profile to, which `predict` reads
-    add_to: file of a profile of the same ranks, of which only the network is measured; also the `path`
+    add_to: file of a profile, to which only the network is added; also the `path`
     quick: fewer and shorter measurements
     hosts: "fast:4,slow:2", in place of a `hostfile`
     emulate: "1,0.5", speeds of ranks, SYNTHETIC; dilate: how much slower all of them are

@@ -1,4 +1,4 @@
-"""What commands need beside their workflow: launcher settings, the version, formats to choose from."""
+"""What commands need beside their workflow: settings, version, formats."""
 
 from fembench.host.build import version_text
 from fembench.launch.launchers import LAUNCHERS, use_settings

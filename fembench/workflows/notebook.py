@@ -117,7 +117,7 @@ class Runs(Sequence[Record]):
         return weights_table(self.results)
 
     def plot(self, name: str) -> Plot:
-        """A plot of the report by its name. Raises InputError, with the names of all, for another one."""
+        """A plot of the report by its name. Raises InputError with all names."""
         from fembench.report.plots.gallery import gallery
 
         found = {plot.name: plot for plot in gallery(self.results)}

@@ -101,7 +101,7 @@ def in_time(answers: Answers, deadline: float) -> str:
 
 
 def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
-    """(errors, disturbances and state of the machine; whether that changed) of a run and its prediction."""
+    """(errors and state of the machine as text; whether that changed) of a predicted run."""
     record = load(against)
     before = load_prediction(prediction)
     seen = observed(before, record)

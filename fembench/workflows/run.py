@@ -48,7 +48,7 @@ def run(
     fields: of the case, as in a campaign: ranks, iterations, tolerance, shares, precond, …
     results: folder for the record, in `runs`, or for a note of the failure
     weights: a file with shares
-    reference: a one-rank record of the same question to compare with; by default the newest in `results`
+    reference: a one-rank record to compare with; by default the newest in `results`
 
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """

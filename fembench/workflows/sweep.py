@@ -51,8 +51,10 @@ def sweep(
 ) -> Runs:
     """Run a campaign and return its runs; call it again to go on where it stopped.
 
-    campaign: a file, or "solution"; without it and `cases`, the default campaign for the hosts of the job
-    cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are multiplied out
+    campaign: a file, or "solution"; without it and `cases`, the default campaign for
+    the hosts of the job
+    cases: as [[cases]] of a campaign file: {"mesh": "m", "ranks": [1, 2, 4]}; lists are
+    multiplied out
     name, repetitions: of the campaign of these cases
     results: folder; by default results/NAME
     minutes: end after this time; 0: each run once
@@ -87,7 +89,7 @@ def sweep(
 
 
 def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> None:
-    """Run all, the folder held. `machine`: its profile is given. Raises InputError, RunFailedError."""
+    """Run all, the folder held. `machine`: its profile is given."""
     source, folder, there, limit = sweep.source, sweep.folder, sweep.there, sweep.limit
     if limit:
         limit.left()  # raises if there is no time

@@ -38,7 +38,7 @@ class Minutes:
         return self.minutes > 0
 
     def left(self, first: float = 0.0) -> float:
-        """Seconds left for runs, after `first` seconds of something else. Raises InputError if none are."""
+        """Seconds left for runs after `first` seconds. Raises InputError if none are."""
         report = REPORT if self.report else 0.0
         left = 60 * self.minutes - report - first - (time.monotonic() - self.begin)
         if left <= 0:
@@ -71,7 +71,7 @@ class Sweep:
     failed: int = 0  # runs without a record
 
     def runs(self) -> tuple[list[CampaignRun], list[CampaignRun]]:
-        """(the runs of the campaign, those kept); with --minutes, per case. Raises InputError."""
+        """(runs of the campaign, those kept); with --minutes, per case."""
         if not self.limit:
             runs = weighted_runs(self.source.runs, self.weights)
             return runs, [run for run in runs if self.folder.record(run) is not None]

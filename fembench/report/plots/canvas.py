@@ -182,7 +182,7 @@ def _round_numbers(values: np.ndarray) -> list[float]:
 
 
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
-    """Ticks with names at 0, 1, 2, …; turned if they are long, thinned if there are many."""
+    """Ticks with names; turned if they are long, thinned if there are many."""
     grid = axes.get_subplotspec()
     inches = axes.figure.bbox.width / axes.figure.dpi
     room = 10 * inches / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other

@@ -52,7 +52,19 @@ class Product(Protocol):
         """Complete q in the interior; returns its part of d . q if fused."""
 
 
-class RankDevice(Protocol):
+class VectorKernels(Protocol):
+    """What makes and updates vectors: the compiled kernels, or those of a device."""
+
+    @property
+    def empty(self) -> Callable[[int], Any]:
+        """A vector of n entries."""
+
+    @property
+    def CGVectors(self) -> Callable[..., Any]:
+        """The vector work of an iteration."""
+
+
+class RankDevice(VectorKernels, Protocol):
     """The device of a rank; device/device.py adds the compiled kernels' names."""
 
     @property
@@ -100,7 +112,7 @@ class Operator:
     bind: Bind
     block_diagonal: Callable[[], F64]  # (n_active, 3, 3), unsummed on shared dofs; a new array
     arrays: Arrays = ()  # that the product reads, in the order of products.py
-    kernels: Any = kernels  # where its vectors lie: the compiled ones, or those of a device
+    kernels: VectorKernels = kernels  # where its vectors lie: the compiled ones, or those of a device
 
     @property
     def bytes_per_product(self) -> int:

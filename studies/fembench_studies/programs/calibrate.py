@@ -39,21 +39,20 @@ NOTHING = Calibrated({}, {}, {}, {})
 
 
 def calibrate(
-    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
+    worker: Worker, program: str, tasks: int, size: int, count: int, *, n_bytes: int = 0
 ) -> Calibrated:
     """`count` samples of every operation and message of the program. Collective.
 
-    `calls`: the program is a ring, fork or join with real messages: a task has `size`
-    rounds instead of units, and ranks never compute at the same time.
+    `n_bytes`: of the messages of a ring, fork or join with real messages: a task has
+    `size` rounds instead of units and follows a message, and ranks never compute at the
+    same time: the others wait in MPI.
     """
-    found = samples(worker, program, tasks, size, count, calls=calls)
+    found = samples(worker, program, tasks, size, count, n_bytes=n_bytes)
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
     return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
 
 
-def samples(
-    worker: Worker, program: str, tasks: int, size: int, count: int, *, calls: bool = False
-) -> Samples:
+def samples(worker: Worker, program: str, tasks: int, size: int, count: int, *, n_bytes: int = 0) -> Samples:
     """`count` samples of every operation on this rank, each the mean over
     consecutive tasks. Collective.
 
@@ -61,13 +60,17 @@ def samples(
     workers, so it is sampled alone.
     """
     found: Samples = {}
-    last = worker.comm.size - 1 if calls else min(worker.comm.size - 1, is_farm(program))
+    meet = worker.comm.Barrier if n_bytes else worker.meet
+    last = worker.comm.size - 1 if n_bytes else min(worker.comm.size - 1, is_farm(program))
     learn(worker, program, tasks, size)
     for turn in range(last + 1):
-        worker.meet()
+        meet()
         if turn == min(worker.comm.rank, last):
-            found = _sample(worker, _rounds(size) if calls else _task(program, tasks, size), count)
-    worker.meet()
+            if n_bytes:
+                found = _after_messages(worker, size, n_bytes, count)
+            else:
+                found = _sample(worker, _task(program, tasks, size), count)
+    meet()
     return found
 
 
@@ -84,8 +87,20 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     worker.slowness.share(worker.comm)
 
 
-def _rounds(size: int) -> Callable[[Do], object]:
-    return lambda do: do(graphs.ROUND, size, graphs.burn_rounds, size)
+def _after_messages(worker: Worker, size: int, n_bytes: int, count: int) -> Samples:
+    """Means over several tasks of `size` rounds, each after a message, which this rank sends to itself."""
+    comm, step = worker.comm, graphs.ProgramStep(0, False, [], [], [(worker.comm.rank, 0)])
+    out, into, values = np.ones(n_bytes // 8), np.zeros(n_bytes // 8), dict[int, float]()
+    took = []
+    for k in range(1 + count * IN_A_ROW):
+        sent = comm.Isend(out, comm.rank)
+        comm.Probe(comm.rank)
+        comm.Recv(into, comm.rank)
+        sent.Wait()
+        begin = time.perf_counter()
+        graphs.compute(step, float(k), values, size, out, [])
+        took.append((time.perf_counter() - begin) / size)
+    return {graphs.ROUND: np.reshape(took[1:], (count, IN_A_ROW)).mean(axis=1).tolist()}
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:

@@ -1,9 +1,12 @@
 """Rings, forks and joins with real messages, compared with their
 predictions (`real_messages`).
 
-The prediction is compared with the median of the repetitions and its 95 % interval. If
-that interval is too wide, the run does not test the prediction. Neither does a run in
-which messages hardly count.
+A core may run at another speed than when the profile was measured, and a run is over before
+its speed changes again (docs/decisions/0014). So each run times round trips and tasks just
+before and just after itself, and the prediction is brought to that state: its messages in
+proportion to the round trips, its computing to the tasks.
+It is compared with the median of the repetitions and its 95 % interval. If that interval is too wide, the run
+does not test the prediction. Neither does a run in which messages hardly count.
 """
 
 import math
@@ -19,14 +22,17 @@ from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile, host_names, network_disturbed
 from fembench.stats.summary import median_interval
-from fembench_studies.programs.partners import TRIP, ends_of
-from fembench_studies.programs.real_messages import EXPECTED, VARIED, error_percent
-from fembench_studies.programs.record import AppRecord, unfit
+from fembench_studies.programs.graphs import ROUND
+from fembench_studies.programs.partners import AROUND, TRIP, ends_of
+from fembench_studies.programs.real_messages import EXPECTED, computing, error_percent
+from fembench_studies.programs.record import AppRecord, Samples, unfit
 
 LIMIT = 5.0  # per cent: largest good error of the time of tasks
 MESSAGES = 15.0  # per cent: largest good error of the time due to messages
 SHARE = (20.0, 80.0)  # per cent of the makespan that is due to messages, in a run that tests them
 SHORT = 12e-6  # seconds: in a shorter message, the interpreter's loop counts, about 1 µs per task
+NINE_IN_TEN = (0.05, 0.95)  # quantiles
+FARTHEST = 1.5  # times that the machine may be slower or faster than expected: as much as its cores differ
 REFUSED = "refused"  # begins the reason why messages of a size cannot be predicted
 
 
@@ -35,7 +41,8 @@ class ComparedTime(NamedTuple):
     cent of the measured time."""
 
     what: str  # "makespan" or "messages"
-    predicted: float
+    written: float  # predicted before the run
+    predicted: float  # the same in the machine's state around the run
     measured: float  # median of the repetitions
     low: float  # its 95 % interval; nan: too few repetitions
     high: float
@@ -80,7 +87,7 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     The limit of the makespan is that of its two parts."""
     if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
         raise InputError(f"{record.id}: not predicted from a measured network")
-    terms = record.predicted.terms
+    terms, state = record.predicted.terms, state_of(record)
     busy = np.array(record.busy)
     alone = busy.sum(axis=0) if record.case.program == "ring" else busy[0]
     wrong = _unlike(record, profile) or _refused(record, terms["messages"][0])
@@ -89,9 +96,12 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     share = 100 * float(np.median(due) / np.median(makespan))
     few = "" if SHARE[0] <= share <= SHARE[1] else f"they take {share:.2g} % of the run: {_EXPECTED}"
     part = min(max(share / 100, 0.0), 1.0)
+    sent = terms["messages"][0] * float(np.mean(state.messages))
+    whole = terms["computing"][0] * float(np.mean(state.computing)) + sent
+    limit = LIMIT + part * (MESSAGES - LIMIT)
     return [
-        _compared("makespan", terms, makespan, wrong, LIMIT + part * (MESSAGES - LIMIT)),
-        _compared("messages", terms, due, wrong or few, MESSAGES),
+        _compared("makespan", terms["makespan"][0], whole, makespan, wrong, limit),
+        _compared("messages", terms["messages"][0], sent, due, wrong or few, MESSAGES),
     ]
 
 
@@ -100,7 +110,7 @@ def _refused(record: AppRecord, messages: float) -> str:
     case = record.case
     each = messages / len(ends_of(case))
     if each >= SHORT:
-        return _uncached(record) or _scattered(record)
+        return _uncached(record) or changed(record)
     return (
         f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, about 1 µs per task, is not "
         f"predicted (expected messages of {seconds(SHORT)} or more)"
@@ -123,28 +133,63 @@ def _uncached(record: AppRecord) -> str:
     )
 
 
-def _scattered(record: AppRecord) -> str:
-    """Why messages vary too much to be predicted; "" if they do not, or it is unknown."""
-    bytes_ = size(record.case.n_bytes)
-    terms = record.predicted.terms if record.predicted else {}
-    causes = {
-        TRIP: (f"round trips of {bytes_} just before", "depending on where their buffers lay in memory"),
-        VARIED: (
-            f"messages like those of {bytes_}",
-            "in parts of the profile's measurement, each as long as a run",
-        ),
-    }
-    for term, (what, where) in causes.items():
-        low, high = terms.get(term, (0.0, 0.0))
-        if high - low > MESSAGES / 100 * (high + low):
-            return f"{REFUSED}: {what} took {seconds(low)} to {seconds(high)}, {where}"
-    now, then = sum(terms.get(TRIP, (0.0, 0.0))) / 2, terms.get(EXPECTED, (0.0, 0.0))[0]
-    if abs(now - then) > MESSAGES / 100 * then:
+def changed(record: AppRecord) -> str:
+    """Why the machine's state in a run is not known, or too far from the
+    expected one; "" if neither."""
+    what = size(record.case.n_bytes)
+    low, high = scattered(record.samples)
+    if high - low > MESSAGES / 100 * (high + low):
         return (
-            f"{REFUSED}: round trips of {bytes_} just before took {seconds(now)}, and {seconds(then)} by the "
-            "profile: the machine is not as it was; repeat `characterize --network`"
+            f"{REFUSED}: round trips of {what} around the run took {low:.2f} to {high:.2f} times their "
+            "median, depending on where their buffers lay in memory"
         )
+    for name, pair in zip((f"round trips of {what}", "computing"), state_of(record)):
+        middle = float(np.mean(pair))
+        if max(pair) - min(pair) > MESSAGES / 100 * middle:
+            return (
+                f"{REFUSED}: {name} took {pair[0]:.2f} times as long as expected before the run, "
+                f"{pair[1]:.2f} times after it: the machine changed meanwhile"
+            )
+        if not 1 / FARTHEST <= middle <= FARTHEST:
+            return (
+                f"{REFUSED}: {name} took {middle:.2f} times as long as expected: the machine is not as it "
+                "was; repeat `characterize --network`"
+            )
     return ""
+
+
+class State(NamedTuple):
+    """Times just before and just after a run, relative to those that its prediction expects."""
+
+    messages: tuple[float, float] = (1.0, 1.0)
+    computing: tuple[float, float] = (1.0, 1.0)
+
+
+def state_of(record: AppRecord) -> State:
+    """That of a run; as expected if the record does not know it."""
+    found, names = record.samples, (TRIP, ROUND)
+    if record.predicted is None or not all(name + when in found for name in names for when in AROUND):
+        return State()
+    terms = record.predicted.terms
+    trips, rounds = ([found[name + when] for when in AROUND] for name in names)
+    (a, b), (c, d) = (_trip(one) for one in trips), (computing(record.case, one) for one in rounds)
+    trip, work = terms[EXPECTED][0], terms["computing"][0]
+    return State((a / trip, b / trip), (c / work, d / work))
+
+
+def _trip(trips: Sequence[Sequence[float]]) -> float:
+    """Seconds of a round trip, on average over the pairs; `trips`: [rank]."""
+    return float(np.mean([np.median(one) for one in trips if one]))
+
+
+def scattered(samples: Samples) -> tuple[float, float]:
+    """(low, high) of nine in ten round trips, each in other buffers, relative to the
+    median of their pair before or after the run; (1, 1): there are none."""
+    each = [one for when in AROUND for one in samples.get(TRIP + when, ()) if one]
+    if not each:
+        return 1.0, 1.0
+    low, high = np.quantile(np.concatenate([np.array(one) / np.median(one) for one in each]), NINE_IN_TEN)
+    return float(low), float(high)
 
 
 def _unlike(record: AppRecord, profile: Profile | None) -> str:
@@ -166,7 +211,7 @@ def _unlike(record: AppRecord, profile: Profile | None) -> str:
 
 
 def _compared(
-    what: str, terms: dict[str, tuple[float, float]], times: np.ndarray, wrong: str, limit: float
+    what: str, written: float, predicted: float, times: np.ndarray, wrong: str, limit: float
 ) -> ComparedTime:
     middle, interval = float(np.median(times)), median_interval(times.tolist())
     low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
@@ -175,7 +220,7 @@ def _compared(
         wrong = f"{len(times)} repetitions: expected six or more"
     if not wrong and half > limit:
         wrong = f"too noisy: the median is known to ± {half:.0f} % (at most {limit:.3g} %)"
-    return ComparedTime(what, terms[what][0], middle, low, high, wrong, limit)
+    return ComparedTime(what, written, predicted, middle, low, high, wrong, limit)
 
 
 def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
@@ -184,6 +229,7 @@ def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
     rows = [
         [
             one.what,
+            seconds(one.written),
             seconds(one.predicted),
             seconds(one.measured),
             f"{one.signed:+.1f} %",
@@ -197,5 +243,5 @@ def as_text(record: AppRecord, found: Sequence[ComparedTime]) -> str:
         f"{case.program} of {case.tasks} tasks on {plural(case.ranks, 'rank')}, messages of "
         f"{size(case.n_bytes)} by MPI_{case.calls.capitalize()}, medians of {plural(case.repetitions, 'run')}"
     )
-    heads = ["", "predicted", "measured", "error", "its 95 % interval", "verdict"]
-    return f"{title}\n\n{table(heads, rows, align='lrrrrl')}"
+    heads = ["", "predicted", "in its state", "measured", "error", "its 95 % interval", "verdict"]
+    return f"{title}\n\n{table(heads, rows, align='lrrrrrl')}"

@@ -122,34 +122,46 @@ def run_calls(worker: Worker, case: AppCase, room: Room) -> tuple[float, float]:
     """As `run`, but with the MPI calls that `characterize --network` times. Collective.
 
     Messages are sent by MPI_Isend or MPI_Send; a waiting rank probes, and receives
-    in the order of the tasks.
+    in the order of the tasks. A rank is busy from its last receive to its first send.
     """
     comm, into, out, blocking = worker.comm, room.into, room.out, case.calls == "send"
     values: dict[int, float] = {}
     sent: list[Any] = []
     done = 0.0
-    for task, idle, local, receives, sends in room.steps:
+    for step in room.steps:
         value = 1.0
-        for a in local:
-            value += values[a]
-        for source, number in receives:
+        if step.receives:
+            _finish(sent)  # while it would wait anyway
+        for source, number in step.receives:
             comm.Probe(source, number)
             comm.Recv(into, source, number)
             value += float(into[VALUE])
-        if not idle:
-            worker.compute(ROUND, case.size, burn_rounds, case.size)
+        begin = time.perf_counter()
+        compute(step, value, values, case.size, out, sent)
+        done = time.perf_counter()
+        if not step.idle:
+            worker.busy += done - begin
             worker.done += 1
-        values[task], done = value, time.perf_counter()
-        if sends and out[VALUE] != value:
-            _finish(sent)  # the buffer is free
-            out[VALUE] = value
-        for target, number in sends:
+        for target, number in step.sends:
             if blocking:
                 comm.Send(out, target, number)
             else:
                 sent.append(comm.Isend(out, target, number))
     _finish(sent)
     return values.get(len(case.order) - 1, 0.0), done
+
+
+def compute(
+    step: ProgramStep, value: float, values: dict[int, float], rounds: int, out: Array, sent: list[Any]
+) -> None:
+    """What a rank does between its last receive and its first send of a task; `value`: received."""
+    value += sum(map(values.__getitem__, step.local))
+    if not step.idle:
+        burn_rounds(rounds)
+    values[step.task] = value
+    if step.sends and out[VALUE] != value:
+        _finish(sent)  # the buffer is free
+        out[VALUE] = value
 
 
 def _finish(sent: list[Any]) -> None:

@@ -23,15 +23,16 @@ from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.programs import farm, graphs
-from fembench_studies.programs.calibrate import NOTHING, calibrate, learn
+from fembench_studies.programs.calibrate import NOTHING, calibrate, learn, samples
 from fembench_studies.programs.compute import Worker, worker_of
 from fembench_studies.programs.kernels import KERNELS
-from fembench_studies.programs.partners import TRIP, round_trips
+from fembench_studies.programs.partners import AFTER, BEFORE, TRIP, round_trips
 from fembench_studies.programs.record import APP_SCHEMA, AppCase, AppPrediction, AppRecord, Samples
 from fembench_studies.programs.user_task import computed_again, is_code, same_code
 from fembench_studies.programs.verified import verified
 
 PACED = 15  # units of work
+STATE = 5  # samples of computing just before and after a run with real messages
 PATIENCE = 600.0  # seconds after which a job is ended
 
 
@@ -86,13 +87,12 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     found, times, busy, done = NOTHING, [], [], []
     value, error = 0.0, 0.0
     if job.calibrate:
-        calls = bool(case.calls)
-        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, calls=calls)
-        if calls:
-            found.samples[TRIP] = round_trips(comm, case)
+        sent = case.n_bytes if case.calls else 0
+        found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, n_bytes=sent)
     else:
         learn(worker, case.program, case.tasks, case.size)
-    room = graphs.Room(case, comm.rank) if case.calls else None
+    room = graphs.Room(case, comm.rank) if case.calls and not job.calibrate else None
+    before = _state(worker, case, BEFORE) if room else {}
     others = None if job.calibrate else others_meter(comm)
     for repetition in range(0 if job.calibrate else 1 + case.repetitions):
         worker.busy, worker.done = 0.0, 0
@@ -101,6 +101,8 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             times.append(seconds)
             busy.append(worker.busy)
             done.append(worker.done)
+    if room:
+        found = found._replace(samples=before | _state(worker, case, AFTER))
     rows = comm.gather((found, tuple(busy), tuple(done), pace))
     messages_cost = "emulated message costs" if case.costs else ""
     synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
@@ -116,7 +118,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     )
     if rows is None or environment is None:
         return None
-    samples, messages, taking, answering = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
+    timed, messages, taking, answering = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
     return AppRecord(
         schema=APP_SCHEMA,
         id=job.id,
@@ -129,12 +131,18 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         done=tuple(row[2] for row in rows),
         value=value,
         error=error,
-        samples=samples,
+        samples=timed,
         messages=messages,
         taking=taking,
         answering=answering,
         pace=tuple(row[3] for row in rows),
     )
+
+
+def _state(worker: Worker, case: AppCase, when: str) -> dict[str, list[float]]:
+    """Messages and computing of this rank just before or after a run. Collective."""
+    rounds = samples(worker, case.program, case.tasks, case.size, STATE, n_bytes=case.n_bytes)
+    return {TRIP + when: round_trips(worker.comm, case), graphs.ROUND + when: rounds[graphs.ROUND]}
 
 
 def _pace(comm: Comm) -> float:

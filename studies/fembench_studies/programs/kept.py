@@ -12,7 +12,7 @@ from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
 
-TRIES = 2  # of a run that tests nothing, such as one that other programs disturbed
+TRIES = 3  # of a run that tests nothing, such as one that other programs disturbed
 
 
 @dataclass(frozen=True)

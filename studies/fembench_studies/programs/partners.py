@@ -1,4 +1,4 @@
-"""Messages between the ranks of a ring, fork or join before it: large there, a few bytes back.
+"""Messages between the ranks of a ring, fork or join before and after it: large there, a few bytes back.
 
 They go between the same ranks and in the same direction as those of the program, each
 pair after the others, while all ranks wait in MPI. Both matter: a buffer that several
@@ -14,10 +14,11 @@ from fembench.characterize.pingpong import Side
 from fembench.ranks.comm import Comm
 from fembench_studies.programs.record import AppCase
 
-TRIP = "round trip"  # of a calibration's samples
+TRIP = "round trip"  # of a run's samples, BEFORE and AFTER it
+AROUND = BEFORE, AFTER = " before", " after"
 SMALL = 8  # bytes back
 PLACES = (6, 12)  # of the buffers in memory: at least, and at most
-TRIPS, WARM = 5, 3  # at each place, timed and before these
+TRIPS, WARM = 15, 3  # at each place, timed and before these
 LONG = 1.0  # seconds after which no further place is tried
 
 

@@ -32,16 +32,14 @@ from fembench.records.prediction import MEASURED_NETWORK
 from fembench.records.profile import Profile
 from fembench_studies.programs.graphs import ROUND, burn_rounds
 from fembench_studies.programs.job import launch
-from fembench_studies.programs.partners import SMALL, TRIP, ends_of, partners
+from fembench_studies.programs.partners import SMALL, ends_of, partners
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord, save_app
 from fembench_studies.scheduling.task_graph import USUAL
 
 KINDS = ("ring", "fork", "join")
 REPETITIONS = 100
 PROBE = 1000  # rounds
-NINE_IN_TEN = (0.05, 0.95)  # quantiles
-PARTS = 6  # of a measurement of messages, one after the other
-VARIED, EXPECTED = "message in parts of the profile", "round trip by the profile"  # of a prediction's terms
+EXPECTED = "round trip by the profile"  # of a prediction's terms
 GUESSES = 8  # of the length of tasks, until it is that of their messages
 Calls = Literal["isend", "send"]
 
@@ -211,17 +209,14 @@ def round_time() -> float:
 
 def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str) -> AppPrediction:
     """The prediction of a future run. Raises InputError."""
-    one, trips = (calibration.samples.get(name, ()) for name in (ROUND, TRIP))
-    if min(len(one), len(trips)) < case.ranks or calibration.case.n_bytes != case.n_bytes:
+    one = calibration.samples.get(ROUND, ())
+    if len(one) < case.ranks:
         raise InputError(
-            f"{calibration.id}: no rounds of work or no messages of {size(case.n_bytes)} on "
-            f"{plural(case.ranks, 'rank')}; expected a calibration of such a {case.program} with --machine"
+            f"{calibration.id}: no rounds of work on {plural(case.ranks, 'rank')}; expected a calibration of "
+            f"such a {case.program} with --machine"
         )
-    working = [case.host[t] for t in range(case.tasks) if t not in case.idle]
-    low, middle, high = (
-        sum(case.size * float(np.quantile(one[rank], q)) for rank in working) for q in (0.25, 0.5, 0.75)
-    )
-    task = middle / len(working)
+    low, middle, high = (computing(case, one, q) for q in (0.25, 0.5, 0.75))
+    task = middle / _in_a_row(case)
     messages = messages_seconds(case, costs_of(case, profile, task), task)
     return AppPrediction(
         low=low + messages,
@@ -230,8 +225,6 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
             "makespan": (middle + messages,) * 2,
             "messages": (messages,) * 2,
             "computing": (middle,) * 2,
-            TRIP: scattered(trips),
-            VARIED: varied(case, profile, task),
             EXPECTED: (expected_trip(case, profile),) * 2,
         },
         model=f"{calibration.id}, {source}",
@@ -241,45 +234,17 @@ def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str
     )
 
 
-def scattered(trips: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """(low, high) seconds of a round trip at nine in ten places of the buffers;
-    `trips`: [rank] at each. Pairs are compared with themselves: some may be slower than others."""
-    middles = [float(np.median(one)) for one in trips if one]
-    relative = np.concatenate([np.array(one) / np.median(one) for one in trips if one])
-    low, high = np.quantile(relative, NINE_IN_TEN) * np.mean(middles)
-    return float(low), float(high)
+def computing(case: AppCase, rounds: Sequence[Sequence[float]], quantile: float = 0.5) -> float:
+    """Seconds of all tasks, from samples of a round of work: `rounds`: [rank]."""
+    working = (case.host[t] for t in range(case.tasks) if t not in case.idle)
+    return sum(case.size * float(np.quantile(rounds[rank], quantile)) for rank in working)
 
 
 def expected_trip(case: AppCase, profile: Profile) -> float:
-    """Seconds that the round trips just before a run (`partners`) take by the profile, on average over
-    the pairs. Raises InputError."""
+    """Seconds that the round trips just before and after a run (`partners`) take by the
+    profile, on average over the pairs. Raises InputError."""
     used = _classes_between(case, profile, list(partners(case).items()))
     return float(np.mean([sum(message_cost(one, m).total for m in (case.n_bytes, SMALL)) for one in used]))
-
-
-def varied(case: AppCase, profile: Profile, task: float) -> tuple[float, float]:
-    """(low, high) seconds of a message in nine in ten parts of the profile's measurement,
-    of the messages most like those of the case if a task takes `task` seconds; (0, 0): the
-    profile has no samples. A run is as short as such a part."""
-    network, placed = profile.network, profile.environment.rank_host
-    if network is None:
-        return 0.0, 0.0
-    cold = case.program == "ring"
-    used = {network.pair_class[placed[p]][placed[q]] for p, q in ends_of(case)}
-    alike = [
-        one
-        for one in (network.cold if cold else network.samples)
-        if one.mode == case.calls
-        and bool(one.computed) == cold
-        and not one.swept
-        and network.pair_class[placed[one.measure]][placed[one.mirror]] in used
-    ]
-    if not alike:
-        return 0.0, 0.0
-    nearest = min(alike, key=lambda one: (abs(math.log(one.m / case.n_bytes)), abs(one.computed - task)))
-    parts = np.array_split(np.array(nearest.rtt) / 2, PARTS)
-    low, high = np.quantile([np.median(part) for part in parts if part.size], NINE_IN_TEN)
-    return float(low), float(high)
 
 
 def predicted_run(

@@ -134,14 +134,14 @@ def test_calibration_samples_every_operation_of_every_rank(comm):
 def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypatch):
     spans = []
 
-    def sample(worker, task, count):
+    def sample(worker, size, n_bytes, count):
         begin = time.perf_counter()
         time.sleep(0.02)
         spans.append((begin, time.perf_counter()))
         return {"unit": [1.0] * count}
 
-    monkeypatch.setattr(calibrate, "_sample", sample)
-    assert samples(Worker(comm), "ring", 3, 1, 3, calls=True) == {"unit": [1.0] * 3}
+    monkeypatch.setattr(calibrate, "_after_messages", sample)
+    assert samples(Worker(comm), "ring", 3, 1, 3, n_bytes=64) == {"unit": [1.0] * 3}
     every = sorted(span for one in comm.allgather(spans) for span in one)
     assert len(every) == comm.size
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))

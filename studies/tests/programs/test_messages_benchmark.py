@@ -18,7 +18,7 @@ def messages(monkeypatch):
 
 
 def run(messages, error, reason=""):
-    score = ComparedTime("makespan", 1.0 + error, 1.0, 0.99, 1.01, reason)
+    score = ComparedTime("makespan", 1.0, 1.0 + error, 1.0, 0.99, 1.01, reason)
     return messages.Judged("ring", score, score._replace(what="messages", limit=15.0))
 
 

@@ -264,7 +264,7 @@ def slower(run, factor):
 
 
 def real(error, reason=""):
-    score = ComparedTime("makespan", 1 + error, 1.0, 0.99, 1.01, reason, 15.0)
+    score = ComparedTime("makespan", 1.0, 1 + error, 1.0, 0.99, 1.01, reason, 15.0)
     return grid_real.RealRun(grid_real.RUNS[0], None, (score, score._replace(what="messages")))
 
 

@@ -49,11 +49,12 @@ OPTIONS = f"""
 [network]
 --network: also measure messages between the ranks
 --add-to FILE: measure only the network, and add it to this profile of the same ranks (or to -o)
---pairs CHOICE: measure every ordered pair of hosts, or one pair within each site and one between each
-    two sites (default: all, for up to 4 hosts)
+--pairs CHOICE: measure every ordered pair of hosts, or one pair within each site and
+    one between each two sites (default: all, for up to 4 hosts)
 --sites SITES: sites, as in a=n1,n2;b=n3 (default: by domain name)
 --sizes BYTES,…: message sizes, as in 8,64K,4M (default: 8 to 4M, doubling; with --quick to 1M)
---repetitions N: round trips per size (default: as many as fit into 4 s per pair, or 1.2 s with --quick)
+--repetitions N: round trips per size (default: as many as fit into 4 s per pair, or 1.2
+    s with --quick)
 --method CHOICE = both: trains: trains of messages, for L and g (Kielmann 2000); pingpong:
     ping-pongs, for Os, L and Or (Mendes 2004)
 --send CHOICE = both: MPI call timed by --method pingpong; with both, the model uses MPI_Isend

@@ -27,8 +27,8 @@ ACTIONS = """
 box: write a structured box, its faces tagged x0 x1 y0 y1 z0 z1
 size SIZE: grid cells NXxNYxNZ, a number of equations, or a preset
 --element tet4|hex8 = tet4: type of the cells
--o, --output FILE!: file to write; its suffix chooses the format: .vtu .msh .vtk …, or / for a folder of
-    slices
+-o, --output FILE!: file to write; its suffix chooses the format: .vtu .msh .vtk …, or /
+    for a folder of slices
 
 info: print counts, equations, hash, quality, volume and tags
 mesh MESH: preset, box:…, file or folder of slices

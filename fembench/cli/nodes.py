@@ -29,8 +29,10 @@ from fembench.cli.options import call, declare, typed_command, whole
 from fembench.cli.shared import LAUNCHER
 
 OPTIONS = f"""
-record [RECORD]: record of this verb, or folder whose newest record is analysed again (default: measure)
---hostfile FILE: a host file of any launcher (default: the batch system's allocation, or this machine)
+record [RECORD]: record of this verb, or folder whose newest record is analysed again
+    (default: measure)
+--hostfile FILE: a host file of any launcher (default: the batch system's allocation, or
+    this machine)
 {LAUNCHER}--ranks-per-node N: cores to measure on each node (default: one per slot)
 --rounds N: samples of each quantity (default: 8)
 --results DIR: folder for records; all nodes must see it (default: results/nodes)
@@ -38,8 +40,8 @@ record [RECORD]: record of this verb, or folder whose newest record is analysed 
 --json: print the findings as JSON instead of tables
 
 [synthetic]
---emulate NODES: measure emulated nodes on this machine, SPEED[:MEMORY[:LOAD]] each: speed of its cores and of
-    its memory, fraction of the time that another load takes
+--emulate NODES: measure emulated nodes on this machine, SPEED[:MEMORY[:LOAD]] each:
+    speed of its cores and of its memory, fraction of the time that another load takes
 """
 
 

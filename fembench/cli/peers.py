@@ -26,8 +26,9 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --tolerance NUMBER = 1e-8: stop at this relative, unpreconditioned residual |r|/|f|
 --repetitions N = 5: solves per package
 --iterations N: after one solve to the tolerance, repeat only N iterations; for large meshes
---parity solution|iterate = solution: what must agree: the solution or, with --iterations, the last iterate
-    with that of numpy; this takes seconds where a solve takes minutes (only with none and jacobi)
+--parity solution|iterate = solution: what must agree: the solution or, with
+    --iterations, the last iterate with that of numpy; this takes seconds where a solve
+    takes minutes (only with none and jacobi)
 --export DIR: write K, f and u (npz, PETSc binary)
 --results DIR = results/peers: folder for peers.json
 {JOB}--json: print the record as JSON instead of tables

@@ -32,9 +32,11 @@ OPTIONS = """
 mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --machine FILE!: machine profile from characterize
 --ranks N,…: numbers of ranks (default: that of the profile)
---shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single number of ranks
+--shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single
+    number of ranks
 --method CHOICE = simulation: simulate the execution graph, or bound it in closed form
---learn RECORD*: correct by this record, or folder of records, of runs on the machine; may be repeated
+--learn RECORD*: correct by this record, or folder of records, of runs on the machine;
+    may be repeated
 --iterations N: also predict a whole solution (default: the iterations of a learned run of the mesh)
 --deadline SECONDS: find the fewest ranks that meet it at the upper end of the interval
 -o, --output FILE: write the prediction; an existing one is never overwritten
@@ -43,14 +45,16 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 """
 WHAT_IF = """
 [what if]
---link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of a network that replaces the profile's
+--link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of a network that
+    replaces the profile's
 --network xFACTOR = x1: a network that is faster by this factor
---[no-]contention: send a host's messages one after another (default: as far as the profile measured it)
---machines EDIT*: fastest, slowest: all hosts are like the one with the fastest or slowest rank; add:NAME*N: N
-    more hosts like NAME; share:N: N ranks in place of each, on the same cores (--method analytic); may be
-    repeated
---now: predict for the present load of the hosts: slowness H by elapsed over processor time (Mendes 2004,
-    eq. 4.3)
+--[no-]contention: send a host's messages one after another (default: as far as the
+    profile measured it)
+--machines EDIT*: fastest, slowest: all hosts are like the one with the fastest or
+    slowest rank; add:NAME*N: N more hosts like NAME; share:N: N ranks in place of each,
+    on the same cores (--method analytic); may be repeated
+--now: predict for the present load of the hosts: slowness H by elapsed over processor
+    time (Mendes 2004, eq. 4.3)
 --hostfile FILE: with --now: ask only these hosts
 """
 

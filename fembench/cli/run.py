@@ -20,8 +20,8 @@ from fembench.cli.shared import JOB, case_from, case_options
 OPTIONS = f"""
 --results DIR = results/single: folder for the record
 --weights FILE: take the shares from this file, written by tune or weights
---reference RECORD: one-rank record of the same mesh, problem and work, to compare energy and solution with
-    (default: the newest in the results folder)
+--reference RECORD: one-rank record of the same mesh, problem and work, to compare
+    energy and solution with (default: the newest in the results folder)
 {JOB}--json: print the record as JSON instead of tables
 """
 

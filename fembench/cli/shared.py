@@ -8,13 +8,15 @@ from fembench.records.case import FIELDS, Case, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES
 
 LAUNCHER = f"""
---map-by core|numa|host: the next rank goes to the next core of a host (default), NUMA node, or host
---launcher NAME: {LAUNCHER_NAMES}, or the path of one (default: the mpiexec of this installation, or srun)
+--map-by core|numa|host: the next rank goes to the next core of a host (default), NUMA
+    node, or host
+--launcher NAME: {LAUNCHER_NAMES}, or the path of one (default: the mpiexec of this
+    installation, or srun)
 --launcher-options OPTIONS: more options for the launcher, in quotes
 """
 HOSTS = f"""
---hostfile, --rankfile FILE: a host file of any launcher, or a rankfile for Open MPI; fembench place writes
-    both (default: the batch system's allocation, or this machine)
+--hostfile, --rankfile FILE: a host file of any launcher, or a rankfile for Open MPI;
+    fembench place writes both (default: the batch system's allocation, or this machine)
 {LAUNCHER}"""
 JOB = f"""{HOSTS}--timeout SECONDS: end a run after this time (default: no limit)
 """

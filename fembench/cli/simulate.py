@@ -20,15 +20,16 @@ OPTIONS = """
 graph GRAPH: execution graph made by fembench trace
 | --machine FILE: machine profile with a network
 | --link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of messages between all ranks
---against RECORD: print the errors relative to the CG times of this run, without and with the residual of the
-    run that the graph is of
+--against RECORD: print the errors relative to the CG times of this run, without and
+    with the residual of the run that the graph is of
 --chrome FILE: write the timeline, for ui.perfetto.dev
 --json: print the result as JSON instead of tables
 
 [what if]
 --speeds SPEEDS: speed of each rank relative to the recorded one
 --network FACTOR = 1: a network that is faster by this factor
---[no-]contention: send a host's messages one after another (default: as far as --machine measured it)
+--[no-]contention: send a host's messages one after another (default: as far as
+    --machine measured it)
 --no-overlap: messages above the switch size progress only while both ranks wait
 --every-turn: simulate every turn of every loop
 """

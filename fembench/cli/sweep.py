@@ -39,11 +39,12 @@ from fembench.cli.shared import HOSTS
 OPTIONS = f"""
 campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campaign)
 --results DIR: folder for records and report (default: results/NAME)
---weights FILE: shares for all cases with this number of ranks and without shares; without --machine, also the
-    speeds for hosts = "fast"
+--weights FILE: shares for all cases with this number of ranks and without shares;
+    without --machine, also the speeds for hosts = "fast"
 {HOSTS}--machine FILE: profile made by characterize, for hosts = "fast" and memory = "25%%" in the campaign
---minutes MINUTES = 0: end after this time: cases are repeated as often as it allows, and the last ones of the
-    campaign are left out if it is short (default: each run of the campaign once)
+--minutes MINUTES = 0: end after this time: cases are repeated as often as it allows,
+    and the last ones of the campaign are left out if it is short (default: each run of
+    the campaign once)
 --dry-run: list the runs, their hosts and how long they take, and stop
 --no-report: do not build the report
 --json: print JSON instead of tables

@@ -1,5 +1,4 @@
-"""The closed form of a run from a machine profile, with the
-same prices as the simulation.
+"""The closed form of a run from a machine profile, priced as in the simulation.
 
     product     cores    a rank's product, at the size of its part and while other ranks of its host compute
     halo        nic      gaps of its messages; they overlap with the product if the case says so
@@ -69,8 +68,7 @@ class ClosedFormCorrection:
     half_width: float = 0.0  # of the logarithm, nine runs in ten; 0: use the visits
 
     def applied(self, price: float, visits: TimeRange | None = None) -> TimeRange:
-        """The interval of a corrected price, from the errors of the runs, if they are
-        known, or else from the interval of its visits."""
+        """The interval of a corrected price: by the errors of runs, if known, or its visits."""
         if self.half_width:
             factor = math.exp(self.half_width)
             return TimeRange(price * self.scale / factor, price * self.scale * factor)
@@ -139,17 +137,15 @@ def phases_of(
     """Assembly and the phases of an iteration, each activity with one interval per
     rank, or with its price if `exact`; cores[host] serve the ranks of a host."""
     ranks, parts = range(work.ranks), work.parts
-    wider = (
-        TimeRange(math.exp(-rates.uncertain), math.exp(rates.uncertain)) if not exact else as_interval(1.0)
-    )
+    factor = 1.0 if exact else math.exp(rates.uncertain)
+    wider = TimeRange(1 / factor, factor)
     as_measured, learned = (c.exact if exact else c.applied for c in (AS_IN_PROFILE, correction))
     before = [_before(work, r, priced[r]) for r in ranks]
 
     def spread(name: str, units: Sequence[float], seconds: Sequence[float], each=learned) -> list[TimeRange]:
         visits = (rates.spread(slots[r].rank, name, units[r]) for r in ranks)
-        return [
-            each(t, shortest_window((t / ratio).tolist(), KEPT)) * wider for t, ratio in zip(seconds, visits)
-        ]
+        windows = (shortest_window((t / ratio).tolist(), KEPT) for t, ratio in zip(seconds, visits))
+        return [each(t, window) * wider for t, window in zip(seconds, windows)]
 
     product = spread(product_name(work.case.method), work.product_units(), [p.product for p in priced])
     vectors = spread("updates", parts.dofs, [p.updates + p.dot for p in priced])

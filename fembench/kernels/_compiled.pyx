@@ -76,6 +76,8 @@ cdef extern from "kernels.h" nogil:
     int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n_nodes, int32_t n_active)
     int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
                int32_t *position)
+    void fb_hold(int64_t n, const int32_t *nodes, int32_t low, uint8_t *held)
+    void fb_renumber(int64_t n, int32_t *nodes, int32_t low, const int32_t *position)
     int fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes)
     int64_t fb_add_weights(int64_t n_cells, const double *x, const int32_t *cells, const double *density, double *f)
     double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells)
@@ -730,6 +732,30 @@ def reorder(cells, Py_ssize_t n_interior, Py_ssize_t n_active):
     if fb_rcm(n_active, p, c, 0, n_interior, to) or fb_rcm(n_active, p, c, n_interior, n_active, to):
         raise MemoryError("reorder: no memory")
     return position
+
+
+cdef between(const int32_t *nodes, Py_ssize_t n, Py_ssize_t low, Py_ssize_t high):
+    """Raises ValueError unless n nodes are of low..high - 1."""
+    cdef int32_t least, most
+    fb_span(n, nodes, &least, &most)
+    if n and not low <= least <= most < high:
+        raise ValueError(f"cells: a node outside {low}..{high - 1}")
+
+
+def held_nodes(cells, int32_t low, int32_t high):
+    """(high - low,) bool: which of the nodes from low on the cells have."""
+    cdef const int32_t *c = ints(cells, "cells")
+    between(c, cells.size, low, high)
+    held = np.zeros(high - low, bool)
+    fb_hold(cells.size, c, low, <uint8_t *>address(held, "held", "?", 1, -1, True))
+    return held
+
+
+def renumber(cells, position, int32_t low=0):
+    """Each node of the cells becomes position[node - low], in place; position (n,) int32."""
+    cdef int32_t *c = <int32_t *>address(cells, "cells", "il", 4, -1, True)
+    between(c, cells.size, low, low + <Py_ssize_t>position.size)
+    fb_renumber(cells.size, c, low, ints(position, "position"))
 
 
 def sort_cells(cells, numbers):

@@ -123,6 +123,8 @@ int64_t fb_count_pairs(int64_t n_cells, int npc, const int32_t *cells, int32_t n
 /* ordering.c: position of nodes [low, high) within that range */
 int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32_t low, int32_t high,
            int32_t *position);
+void fb_hold(int64_t n, const int32_t *nodes, int32_t low, uint8_t *held);
+void fb_renumber(int64_t n, int32_t *nodes, int32_t low, const int32_t *position);
 int fb_sort_cells(int64_t n_cells, int npc, int32_t *cells, int wide, void *numbers, int32_t n_nodes);
 
 /* cells.c */

@@ -122,6 +122,20 @@ int fb_rcm(int32_t n_nodes, const int64_t *indptr, const int32_t *columns, int32
     return status;
 }
 
+/* held[node - low] becomes 1 for each of n nodes. */
+void fb_hold(int64_t n, const int32_t *nodes, int32_t low, uint8_t *held)
+{
+    for (int64_t k = 0; k < n; k++)
+        held[nodes[k] - low] = 1;
+}
+
+/* Each of n nodes becomes position[node - low]. */
+void fb_renumber(int64_t n, int32_t *nodes, int32_t low, const int32_t *position)
+{
+    for (int64_t k = 0; k < n; k++)
+        nodes[k] = position[nodes[k] - low];
+}
+
 #define BUCKET 11 /* cells are sorted together whose lowest nodes agree but for so many bits */
 #define WIDTH (1 << BUCKET)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64, Mask
+from fembench.kernels.backend import kernels
 from fembench.mesh.sliced import BLOCK, BOUNDARY, Sliced, tagged
 from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
@@ -159,15 +160,10 @@ def _numbering(cells: I32) -> tuple[I32, I32]:
     if high - low > SPREAD * cells.size:
         nodes, local = np.unique(cells, return_inverse=True)
         return nodes, local.reshape(cells.shape).astype(np.int32)
-    held = np.zeros(high - low, bool)
-    for at in range(0, len(cells), BATCH):
-        held[(cells[at : at + BATCH] - low).astype(np.intp)] = True  # which numpy indexes twice as fast
-    found = np.flatnonzero(held).astype(np.int32)
-    del held
+    found = np.flatnonzero(kernels.held_nodes(cells, low, high)).astype(np.int32)
     table = np.empty(high - low, np.int32)
     table[found] = np.arange(len(found), dtype=np.int32)
-    for at in range(0, len(cells), BATCH):
-        cells[at : at + BATCH] = table.take(cells[at : at + BATCH] - low)
+    kernels.renumber(cells, table, low)
     found += low
     return found, cells
 

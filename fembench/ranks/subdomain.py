@@ -7,7 +7,7 @@ n_active,), node-major. A restrained dof of an active node carries zero: its row
 column of A are zeroed, so the iterates are those of the reduced system.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.sharing import Sharing
 
 INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a shared neighbour, interface
-PIECE = 1 << 12  # cells that are numbered at once: they are converted
 Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 
@@ -90,8 +89,7 @@ def build_subdomain(
         del moved
     _reorder_rows(restrained, order)
     position = _inverse(order)  # old -> new
-    for some in _pieces(cells):
-        some[:] = position.take(some)
+    kernels.renumber(cells, position)
     tagged = {name: piece.global_cells[mask] for name, mask in piece.cell_tags.items()}
     kernels.sort_cells(cells, piece.global_cells)  # assembly then goes through memory in order
     tags = {name: position[np.flatnonzero(mask)] for name, mask in piece.node_tags.items()}
@@ -131,11 +129,6 @@ def _active_sharing(sharing: Sharing, position: I32, n_active: int, sub: Subdoma
             ranks.append(rank)
             nodes.append(np.ascontiguousarray(new, np.int32))
     return Sharing(tuple(ranks), tuple(nodes), sub.sharers[:n_active], sub.owned_nodes[:n_active])
-
-
-def _pieces(cells: I32) -> Iterator[I32]:
-    """Views of the cells, so short that computing with one takes little memory."""
-    return (cells[low : low + PIECE] for low in range(0, len(cells), PIECE))
 
 
 def _reorder_rows(rows: NDArray, order: I32) -> None:

@@ -203,6 +203,29 @@ def test_nodes_with_many_neighbours_have_them_all_in_order():
 
 
 @every_sample
+def test_nodes_are_numbered_anew_in_place(s):
+    held = np.zeros(len(s.x) + 2, bool)
+    held[s.cells + 1] = True
+    np.testing.assert_array_equal(kernels.held_nodes(s.cells + 1, 0, len(held)), held)
+    np.testing.assert_array_equal(kernels.held_nodes(s.cells + 3, 2, len(held) + 2), held)
+    position = np.random.default_rng(0).permutation(len(s.x)).astype(np.int32)
+    for low in (0, 5):
+        cells = s.cells + np.int32(low)
+        kernels.renumber(cells, position, low)
+        np.testing.assert_array_equal(cells, position[s.cells])
+
+
+@every_sample
+def test_no_node_outside_is_numbered(s):
+    highest = int(s.cells.max())
+    for low, high in ((1, highest + 1), (0, highest)):
+        with pytest.raises(ValueError, match=rf"a node outside {low}\.\.{high - 1}"):
+            kernels.held_nodes(s.cells, low, high)
+        with pytest.raises(ValueError, match=rf"a node outside {low}\.\.{high - 1}"):
+            kernels.renumber(s.cells.copy(), np.zeros(high - low, np.int32), low)
+
+
+@every_sample
 def test_cells_that_meet_marked_nodes_are_found(s):
     marked = np.random.default_rng(0).random(len(s.x)) < 0.4
     for least in range(s.cells.shape[1] + 2):

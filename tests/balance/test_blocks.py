@@ -46,6 +46,7 @@ def at_rest():
     return solved
 
 
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.row("002:F1")
 @pytest.mark.parametrize("c", [1, 2, 4])
 @pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
@@ -90,6 +91,7 @@ def test_blocks_have_every_cell_once_and_know_each_other(comm, c):
         assert np.array_equal(p.sub.sharers[: p.sub.n_active], total[p.sub.global_nodes[: p.sub.n_active]])
 
 
+@pytest.mark.mpi(1, 3)
 @pytest.mark.row("002:F14", "002:7.7-1")
 @pytest.mark.parametrize("c", [1, 4])  # two: below
 @pytest.mark.parametrize("policy", MOVING)
@@ -112,7 +114,7 @@ SYSTEMS = [
 HEXES = {"mesh": "box:6x4x6:hex8", "blocks_per_rank": 3, "iterations": 40}
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("fields", [*SYSTEMS, HEXES], ids=lambda fields: "-".join(map(str, fields.values())))
 def test_so_they_are_with_every_storage_preconditioner_and_element(comm, monkeypatch, fields):
     fields = {"blocks_per_rank": 2} | fields
@@ -237,6 +239,7 @@ def test_a_hot_spot_counts_in_the_emulation_and_in_the_measured_times(comm, monk
     assert blocks.measured(10).seconds == pytest.approx([2 / 3, 1 / 3])
 
 
+@pytest.mark.mpi(1)
 def test_iterations_still_to_come():
     assert expected(10, 1e-2, 1.0, 1e-4, 1000) == 10  # half the way in decades
     assert expected(10, 2.0, 1.0, 1e-4, 1000) == 990  # it has grown: nobody knows
@@ -244,6 +247,7 @@ def test_iterations_still_to_come():
     assert expected(10, 0.99, 1.0, 1e-4, 30) == 20  # not beyond the limit
 
 
+@pytest.mark.mpi(1)
 @pytest.mark.parametrize(
     "text", ["1", "1@", "@3", "x@3", "4@10", "0@1,1@1,2@1,3@1", "2@5,2@9", "²@1", "1@²", "1@" + "9" * 5000]
 )

@@ -223,7 +223,7 @@ def dear_moves(facts, n_ranks):
     return PairCosts(np.zeros((n_ranks, n_ranks)), np.full((n_ranks, n_ranks), per_byte))
 
 
-@pytest.mark.mpi(2, 3, 4)
+@pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize(("pairs", "moving"), [(cheap, 30.0), (dear_moves, 0.0)])
 def test_moves_are_made_if_the_remaining_iterations_pay_for_them(comm, monkeypatch, pairs, moving):
     """A block saves its rank 3.3 times its time at full speed: nine iterations pay for a move, not five."""

@@ -10,7 +10,7 @@ from problems import solved
 
 from fembench.base.errors import InputError
 
-pytestmark = pytest.mark.mpi
+pytestmark = pytest.mark.mpi(1, 3)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def extension(x):
     return PULL * (np.minimum(x, 1.0) / STIFF + np.maximum(x - 1.0, 0.0) / SOFT)
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("element", ["tet4", "hex8"])
 @pytest.mark.parametrize("name", ["bar.vtu", "bar.mesh"])
 @pytest.mark.parametrize("storage", ["sym", "ebe"])
@@ -133,7 +133,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_cell_without_a_material_or_with_two_is_refused_on_every_rank(comm, placed, fault):
     tags, said = FAULTS[fault]

@@ -28,7 +28,7 @@ def verified(comm, case, p):
     return verify(Solved(p, done.operator, done.result.x)), done.result
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize(
     "fields",
     [

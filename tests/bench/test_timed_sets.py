@@ -49,6 +49,7 @@ def test_sets_and_the_time_between_them_leave_no_gap(comm):
         assert one.ticks[list(TOP_LEVEL)].sum() <= one.total
 
 
+@pytest.mark.mpi(1, 2)
 @pytest.mark.parametrize("variant", ["standard", "pipelined"])
 def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, variant):
     """What it has not met would be timed once, cold, on each rank for itself: assembly took 16 % longer on
@@ -70,6 +71,7 @@ def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, variant):
     assert slowness.met == frozenset(slowness._least)
 
 
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("warmups", [0, 1])
 @pytest.mark.parametrize(
     ("precond", "variant"),
@@ -115,6 +117,7 @@ def test_sets_end_on_all_ranks_alike_when_their_time_is_spent_and_their_median_p
     assert spent == times[:n]
 
 
+@pytest.mark.mpi(1, 3)
 def test_a_run_adds_sets_until_its_median_is_precise_or_its_time_is_over(comm, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("fembench.bench.measure.precision", lambda times: 0.5 / len(times))
@@ -169,6 +172,7 @@ def test_a_planted_offset_between_clocks_is_found_within_its_uncertainty(comm, r
         assert np.isfinite(found.in_record().drift)
 
 
+@pytest.mark.mpi(2, 3)
 @pytest.mark.row("004:9.1.4b")
 @pytest.mark.parametrize("precond", ["jacobi", "chebyshev", "two-level", "multigrid"])
 def test_blocking_and_nonblocking_exchange_are_bit_identical_and_traced_with_the_same_phases(comm, precond):

@@ -51,7 +51,7 @@ def solved(p, storage, precond, variant, control):
     return result, Solved(p, A, result.x)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("edge", EDGES)
 def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(comm, edge):
     p = prepared(comm, *EDGES[edge])
@@ -82,7 +82,7 @@ def test_material_and_load_at_the_ends_of_their_ranges_are_solved_as_any_other(c
     np.testing.assert_allclose(answer.u[:, 0], right, rtol=1e-8, atol=1e-8 * traction / E)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("variant", names(variants("own")))
 @pytest.mark.parametrize("precond", PRECONDITIONERS)
 def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, variant):

@@ -86,7 +86,7 @@ SUFFIXES = (
 )
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("element", ["tet4", "hex8"])
 @pytest.mark.parametrize("suffix", SUFFIXES.split())
 def test_a_mesh_file_of_every_format_gives_the_matrix_of_its_mesh(comm, tmp_path, element, suffix):

@@ -48,7 +48,7 @@ def test_sharers_hold_the_same_bits_and_restrained_dofs_stay_zero(comm, name):
     np.testing.assert_array_equal(applied(M, r.copy()), z)  # other vectors give the same
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @every_one
 @pytest.mark.parametrize("storage", STORAGES)
 def test_solving_and_verifying_leave_matrix_right_hand_side_and_solution_as_they_were(comm, name, storage):

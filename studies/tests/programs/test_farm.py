@@ -33,6 +33,7 @@ def job(comm, case, **more):
     return run_job(comm, AppJob(case=case, id="t", command="", launcher="", **more))
 
 
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.row("000:F1", "000:apps live")
 @pytest.mark.parametrize("program", KERNELS)
 @pytest.mark.parametrize("static", [1.0, 0.5, 0.0])

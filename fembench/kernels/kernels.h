@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 /* One build runs at full speed on every x86-64 host: the loader picks the clone (ELF ifunc, glibc). */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(CLONES) /* by whoever compiles: -DCLONES= makes none */
+#elif defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 12
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

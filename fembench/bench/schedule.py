@@ -17,7 +17,7 @@ from statistics import mean, median
 from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.records.case import Case
 
-CUT = 0.05  # of the time given: a run that takes longer than expected is ended this much later
+CUT = 0.05  # of the time given: a run may take this much longer
 QUICKEST = 1.0  # seconds: no run takes less
 Clock = Callable[[], float]
 Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of each case; None: not known

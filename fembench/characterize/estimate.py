@@ -34,8 +34,8 @@ TRAVELLED = 0.3  # a message with less of its time left has travelled meanwhile
 LARGE = 1 << 17  # bytes from which all calls should take as long (Mendes 2004)
 MOST_LEFT = 2.0  # waiting after computing over its time; quiet machines: up to 1.2
 TURNS = (0.05, 0.95)  # nine turns in ten
-MISFIT = 0.2  # largest relative difference between a measured and a fitted time of a message
-SIGNED = 0.05  # fraction of a message's time: a latency below minus that is overlap, not noise
+MISFIT = 0.2  # largest relative error of a fitted time
+SIGNED = 0.05  # of a message's time: a latency below minus that is overlap
 
 
 def estimate_class(

@@ -36,7 +36,7 @@ from fembench.records.record import HostFacts, now_utc
 from fembench.synthetic.speeds import NodeSpeed
 from fembench.timing.tracer import make_tracer
 
-CACHED = 1 << 17  # bytes of the small matrix: half of the smallest second-level cache in use
+CACHED = 1 << 17  # bytes of the small matrix: half of the smallest L2 cache
 UNCACHED = 4  # times the last-level caches of a node that its arrays fill together
 LEAST_BYTES = 1 << 23  # of the arrays of one rank
 IN_TURN = 0.4  # seconds of a round for the cores in turn,

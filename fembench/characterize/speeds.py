@@ -110,7 +110,7 @@ def visits_a_round(ranks: int, counts: Sequence[int], n_groups: int) -> float:
 
 
 ROUNDS = 6  # the number of samples that an interval needs
-OVERTIME = 2  # limit, relative to the planned time, to get these samples on a disturbed host
+OVERTIME = 2  # limit, relative to the planned time, on a disturbed host
 TOO_LONG = 0.1  # of the measuring time: a probe is left out if a single visit takes longer
 
 Samples = dict[tuple[int, int], list[float]]  # (probe, ranks at once) -> units per second
@@ -227,7 +227,7 @@ class Rounds:
         counts = corunning_counts(host.size, job.quick)
         self._counts = counts[-1:] if job.emulated else counts  # emulated ranks do not compete
         self._groups = 1 if job.quick else GROUPS
-        self._sleep = 0.0  # seconds for which the ranks of the last visit are certainly busy
+        self._sleep = 0.0  # seconds for which ranks of the last visit are busy
         costs = [self._cost(probe) for probe in probes]
         self._costs = [min(column) for column in zip(*host.allgather(costs))]  # all make as many calls
         self._lengths = self._visit_lengths()

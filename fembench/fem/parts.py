@@ -110,7 +110,7 @@ def _parts(
     modes = rigid_modes(arm / world.max(radius)[part][:, None], np.zeros(3))
     fixed = fixed_dofs(spec, body, extent)[node]
     gram, n_fixed = _gram(part, modes, fixed & first[:, None], n_parts)
-    # another part holds the node here, or, if not all ranks that hold the node hold it in this part, there
+    # another part holds the node, here or on another rank that holds it
     common = (np.bincount(node)[node] > 1) | (holders < world.holders(numbers)[1][node])
     rows = np.column_stack([numbers[node], part, fixed, modes.reshape(len(part), 18)])
     rows = np.unique(world.rows(rows[common]), axis=0)

@@ -111,7 +111,7 @@ LAUNCHERS = (
         name="srun",
         programs=("srun",),
         first=("--kill-on-bad-exit=1",),  # else the other ranks wait for one that died
-        # a name with a slash in it is a file; without --nodes, each host of the allocation gets a rank
+        # a name with a slash is a file; without --nodes, each host gets a rank
         hosts=("--distribution=arbitrary", "--nodelist={file}", "--nodes={n_hosts}"),
         line_per_rank=True,
         bound=("--cpu-bind=cores",),

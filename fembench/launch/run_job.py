@@ -126,14 +126,14 @@ def run_job(
             watch = JobWatch(folder, hosts, witness, tell, warn)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
-            # Intel's proxies spin for ever if its mpiexec is asked to end; they go with it if it is killed
+            # if Intel's mpiexec is asked to end, its proxies spin for ever; a kill ends both
             by = signal.SIGKILL if line.launcher.name == "intelmpi" and not hosts else signal.SIGTERM
             ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts), ends_by=by)
         unprinted = [words for words in witness.words if words not in ended.output]
         output = "\n".join([ended.output, *unprinted])
         ended = replace(ended, output=output, deaths=tuple(witness.deaths))
         output = "\n".join(ended.output.splitlines()[-tail:])
-        os.listdir(folder)  # on NFS, files of other hosts appear when the folder is read again
+        os.listdir(folder)  # on NFS, this shows files of other hosts
         if (folder / RESULT).exists():
             return JobEnd((folder / RESULT).read_bytes(), "ok", "", 0, output)
         kind, message = _why_nothing(folder, ended, timeout, line.program, watch.refusal)

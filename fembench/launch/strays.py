@@ -19,7 +19,7 @@ from pathlib import Path
 
 MARK = "FEMBENCH_STARTER"  # variable that all processes of a job inherit
 PATIENCE = 1.0  # seconds that killed processes get to be gone
-LINGER = 5.0  # seconds that a launcher gets to end, of itself, after the one who started it
+LINGER = 5.0  # seconds that a launcher gets to end after its starter
 
 
 def marked(variables: Mapping[str, str]) -> dict[str, str]:

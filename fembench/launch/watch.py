@@ -22,7 +22,7 @@ from fembench.launch.witness import Witness
 START = 10.0  # seconds before the hosts of a job are asked whether they answer
 ACCEPTED = 1.0  # seconds after which ranks that met have accepted their job
 LINGER = 3.0  # seconds that a launcher may take to end after a rank has died
-STAY = 30.0  # seconds that a launcher may take to end after the ranks have left with a result
+STAY = 30.0  # seconds that a launcher may take to end after its ranks
 HERE = ("localhost", "127.0.0.1", "::1")
 
 

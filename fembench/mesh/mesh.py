@@ -168,7 +168,7 @@ def _facets(cells: np.ndarray, element: str, facets: ArrayLike, where: str) -> n
     return canonical_facets(cells, element, rows, where)
 
 
-FLAT = 1e-10  # a corner is flat below this fraction of (longest edge)^3; rounding reaches 1e-15
+FLAT = 1e-10  # of (longest edge)^3: a corner below is flat
 
 
 def check_mesh(x: np.ndarray, cells: np.ndarray, element: str, where: str) -> np.ndarray:

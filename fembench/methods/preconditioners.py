@@ -68,7 +68,7 @@ class PreconditionerMethod:
     # a, b: a n^b iterations for n equations, measured on boxes, to the default tolerance
     iterations: tuple[float, float] = (25.0, 1 / 3)
     set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and iterations that take as long
-    node_bytes: int = 0  # memory per mesh node, at most, beyond what every preconditioner takes
+    node_bytes: int = 0  # most memory per mesh node beyond that of every preconditioner
     block_inverse: str = ""  # "module:function" of the diagonal blocks, for --balance
     uses_parts: bool = False  # built from the parts: a different M on every number of ranks
 

@@ -19,7 +19,7 @@ from fembench.model.event_table import within
 from fembench.model.plan import Segment, SimulationPlan
 
 PERIODS = (1, 2, 3, 4)  # turns
-EQUAL = 1e-10  # of a period: a smaller difference between the ranks' advances counts as zero
+EQUAL = 1e-10  # of a period: a smaller difference between ranks counts as zero
 
 
 @dataclass(frozen=True)

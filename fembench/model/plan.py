@@ -91,7 +91,7 @@ class MessageTable:
     gap: F64
     sent: I64  # node of the sender
     sent_offset: F64  # seconds after its begin from which the message may travel
-    posted: I64  # node of the receiver; NEVER_POSTED; EAGER: the message does not wait for it
+    posted: I64  # node of the receiver; NEVER_POSTED; EAGER: it does not wait
     posted_offset: F64
 
     def __len__(self) -> int:

@@ -39,7 +39,7 @@ from fembench.records.times import began
 
 BALANCED = "balanced"  # shares with which all ranks compute for the same time
 SLACK = 0.05  # parts are not exactly equal
-ROUNDS = 5  # of balancing: shares change sizes, and sizes change speeds; the best round is used
+ROUNDS = 5  # of balancing, of which the best is used
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class ScoredConfiguration(NamedTuple):
     low: float
     high: float
     measured: float
-    variation: float  # standard deviation over mean of the sets of its runs; 0 for a single set
+    variation: float  # standard deviation over mean of its sets; 0 for a single one
     method: str = SIMULATION
     runs: tuple[float, ...] = ()  # seconds of each run
 

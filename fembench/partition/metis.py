@@ -13,9 +13,7 @@ import numpy as np
 from fembench.mesh.adjacency import DualGraph
 
 RECURSIVE_PARTS = 8  # always recursive up to here
-RECURSIVE_WORK = (
-    1_000_000  # cells x levels of bisection: always recursive up to here, whatever the number of parts
-)
+RECURSIVE_WORK = 1_000_000  # cells x levels of bisection: always recursive up to here
 KWAY_SLACK = 10  # per mille by which k-way may exceed a target
 FREE_WORK = 300_000  # cells x levels that may be spent on trying further cuts
 

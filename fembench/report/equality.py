@@ -35,7 +35,7 @@ class Equality:
     fastest: str = ""
     slowest: str = ""
     ratio: float = nan  # triad of the fastest over that of the slowest, median over runs; of hosts, the speed
-    low: float = nan  # interval of that ratio, 95 % for all pairs together; nan if there are too few runs
+    low: float = nan  # its interval, 95 % for all pairs together; nan: too few runs
     high: float = nan
     stated: str = ""  # of hosts: where their speed is from, or why it is not known
 

@@ -14,7 +14,7 @@ from fembench.weights.node_verdicts import KeepingCosts, NodesFindings, NodeVerd
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.weights.stale import disturbance
 
-MOST_ROWS = 32  # of a table with all nodes; of more nodes, those that are not normal are shown
+MOST_ROWS = 32  # of a table with all nodes; else, only others than normal ones
 NAMED = 4  # nodes in the headline
 GIGA = 1e9
 NAMELY = ("slow", "disturbed")  # verdicts of nodes that are always shown

@@ -41,7 +41,7 @@ class RooflinePoint:
     bytes: float
     flop_rate: float  # per second
     byte_rate: float
-    roof: float  # bytes per second; nan where no bandwidth was measured, or ranks take turns on cores
+    roof: float  # bytes per second; nan if none was measured, or ranks share cores
     why: str = ""  # why there is no roof
 
     @property

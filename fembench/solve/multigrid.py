@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 SMALL, COARSEST = SMALL_LEVEL, COARSEST_LEVEL
-FIRST = 2.0, 3.0  # spacing of the first grid over the size of a cell: cells all alike; cells of many sizes
+FIRST = 2.0, 3.0  # spacing of the first grid over a cell: cells alike; of many sizes
 SAMPLE = 50_000  # cells whose sizes decide the spacing of the first grid
 ALIKE = 1e-3  # relative spread of the sizes of cells that are all alike
 

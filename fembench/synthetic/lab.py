@@ -40,7 +40,7 @@ FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")
 NAP_NS = 20_000
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
-PLACEMENT = (  # settings of Open MPI for this machine that would put ranks on the wrong host or CPU
+PLACEMENT = (  # settings of Open MPI that would misplace ranks
     "PRTE_MCA_rmaps_default_mapping_policy",
     "OMPI_MCA_rmaps_base_oversubscribe",
     "PRTE_MCA_hwloc_default_binding_policy",

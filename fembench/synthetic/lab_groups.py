@@ -122,7 +122,7 @@ def _grant(tree: Hierarchy, folder: Path, cpus: float) -> None:
         _write(folder / "cpu.cfs_period_us", str(period))
         _write(folder / "cpu.cfs_quota_us", str(quota or -1))
         burst = folder / "cpu.cfs_burst_us"
-    if burst.exists() and quota:  # Linux 5.14: some time lost to another is made up for in the next period
+    if burst.exists() and quota:  # Linux 5.14 makes up for some lost time in the next period
         _write(burst, str(quota // 4))
 
 

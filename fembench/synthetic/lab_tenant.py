@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 TURN = 1e-3  # seconds, divided between the host and the tenant
-LEAST = 0.06  # smallest speed of a host: the kernel reserves 5 % of each CPU for other scheduling classes
+LEAST = 0.06  # smallest speed of a host: the kernel reserves 5 % of each CPU
 
 
 def start(speed: float, cpu: int, groups: Sequence[Path]) -> bool:

@@ -57,11 +57,11 @@ REST = "vectors"
 Amounts = Mapping[int, float]  # phase -> how much of its work, positive
 NO_AMOUNTS: Amounts = {}  # one of each
 Heavier = Mapping[int, float]  # iteration -> multiple of the time of all work from there on
-ONCE = ("once",)  # a name for work that is never the same again: it lasts a multiple of what it took
+ONCE = ("once",)  # work that is never the same again: it lasts a multiple of its time
 Same = tuple[Any, ...]  # identifies the same work: its name, the two phases before, the phase
 COMPUTE = frozenset({TASK, *COMPUTING})
 RESERVE = 2.0  # times the least that a phase may take when it has its turn
-MOST_LATE = 50_000_000  # ns that are made up for: a longer delay does not come from sharing cores
+MOST_LATE = 50_000_000  # ns: a longer delay does not come from sharing cores
 
 
 class FullSpeed:

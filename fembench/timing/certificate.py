@@ -20,7 +20,7 @@ from fembench.timing.clocks import Clock, Pair, Rate
 LIMIT = 1e-4  # relative difference of ticks/s
 FLAGS = ("constant_tsc", "nonstop_tsc")
 FALLBACK = "perf_counter_ns"
-ALIKE = 1.25  # reading costs within this factor count as equal; the first of `clocks.CLOCKS` is taken
+ALIKE = 1.25  # reading costs within this factor count as equal
 Costs = dict[str, float]  # clock -> ns per reading
 DISTRUST = ("hpet", "acpi_pm", "jiffies")  # Linux falls back to these when the TSC fails its watchdog
 CPUINFO = Path("/proc/cpuinfo")
@@ -144,7 +144,7 @@ class Certifier:
         reason = f"{' '.join(FLAGS)}, ticks/s " if platform.machine() == "x86_64" else "ticks/s "
         reason += f"{'agree within' if good else 'differ by'} {LIMIT if good else drift:.0e} before and after"
         reason += self._chosen
-        # on a short run, the calibration before it is more precise than the two ends of the run
+        # more precise on a short run
         rate = min(whole, self._before, key=lambda r: r.uncertainty)
         return structs.replace(
             self._start, certified=good, reason=reason, drift=drift, ticks_per_second=rate.ticks_per_second

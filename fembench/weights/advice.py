@@ -10,7 +10,7 @@ from fembench.stats.compare import FEWEST_NOISE, Comparison, compare_paired, com
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
 DECIDE = "run more --pairs, on quieter hosts or with longer runs (--seconds)"
-LEAST_GAIN = 0.02  # fraction of the time; a host that cannot save this much is better left out
+LEAST_GAIN = 0.02  # of the time; a host that saves less is better left out
 
 
 class Advice(NamedTuple):

@@ -25,7 +25,7 @@ from fembench.weights.stale import disturbance, foreign_work
 from fembench.weights.trail import Trail
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
-LEAST_WORK = 5e-5  # seconds: in less, calls, clocks and messages hide the speed of a rank, emulated or real
+LEAST_WORK = 5e-5  # seconds: in less, calls and clocks hide the speed of a rank
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Proof:
 
     equal: float
     weighted: float
-    ideal: float  # all ranks computing from beginning to end, at their speeds in the equal runs
+    ideal: float  # all ranks computing throughout, at their speeds in the equal runs
     over_ideal: float  # weighted / ideal of the same run, median
     advice: Advice
     captured: CapturedGain

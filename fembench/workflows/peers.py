@@ -66,7 +66,7 @@ def contested(
             job,
             PeersRecord,
             job_line(ranks, hostfile),
-            solver="petsc",  # all get huge pages from their allocator, since our own kernels request theirs
+            solver="petsc",  # all get huge pages, as our own kernels do
             scratch=folder,
             timeout=timeout,
             tell=_now_and_then(),

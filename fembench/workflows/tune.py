@@ -35,8 +35,8 @@ from fembench.workflows.cases import call_text, case_asked, check_least
 from fembench.workflows.tune_runs import TuneRuns
 
 ITERATIONS = 50  # fixed work, by default
-SECONDS = 2.0  # seconds of CG per run, by default; shorter runs are dominated by momentary noise
-SETTLED = 0.01  # if no share changed by more (relative), another round is not worth its time
+SECONDS = 2.0  # seconds of CG per run, by default; noise dominates shorter runs
+SETTLED = 0.01  # largest relative change of shares that ends the rounds
 PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
 
 

@@ -20,7 +20,7 @@ class Bars(NamedTuple):
     title: str
     names: Sequence[str]
     series: Mapping[str, npt.ArrayLike]  # label -> (n_names,) heights; nan if missing
-    y: str = ""  # label of the axis; if left out, heights are seconds, drawn in a suitable unit
+    y: str = ""  # label of the axis; "": seconds, in a suitable unit
     x: str = "ranks"
     marks: Mapping[str, npt.ArrayLike] = {}  # label -> (n_names,) a black line across each bar
 

@@ -59,7 +59,12 @@ session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile -
     -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
-    mpi_session "$n" "$@"
+    if ((n == 1)); then # a process without a launcher is one rank
+        session "MPI tests on 1 rank" python -W error -m pytest -q --no-header -n "$WORKERS" --dist loadfile \
+            --max-worker-restart 1 -p no:cacheprovider -m mpi "$@"
+    else
+        mpi_session "$n" "$@"
+    fi
 done
 if (($# == 0)); then
     # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all

@@ -221,7 +221,7 @@ def test_the_suite_runs_checks_and_sessions_and_adds_them_up(suite):
     status, lines, calls = suite()
     assert (status, lines[-1]) == (0, "17 passed, 0 failed")  # 3 checks, 7 sessions of 2
     assert [line for line in calls.splitlines() if line.startswith("mpiexec")] == [
-        f"mpiexec -n {n}" for n in (1, 2, 3, 4)
+        f"mpiexec -n {n}" for n in (2, 3, 4)
     ]
     assert calls.count("-W error -m pytest") == 7
     assert calls.count("-O -W error") == 1

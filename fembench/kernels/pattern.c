@@ -262,28 +262,32 @@ CLONES int fb_pattern(int npc, const int32_t *ascending, int32_t n_nodes, int32_
     return status || !*columns ? -1 : 0;
 }
 
-#define ROWS 16384 /* nodes whose cells are gathered at once: all of them would take twice the memory of the cells */
+#define ROWS 8192 /* nodes whose cells are gathered at once: all of them would take twice the memory of the cells */
 #define CHUNK 4096 /* cells */
 
-INLINE int64_t gather_cells(int npc, int64_t n_cells, const int32_t *cells, const int32_t *spans, int32_t low,
-                            int32_t high, int fill, int32_t *next, int32_t *at)
+/* Nodes that follow those of [low, high) in their cells: how many, for `next`, or themselves into `after`. */
+INLINE int64_t following(int npc, int64_t n_cells, const int32_t *cells, const int32_t *spans, int32_t low,
+                         int32_t high, int32_t *next, int32_t *after)
 {
     int64_t found = 0;
     for (int64_t k = 0; k * CHUNK < n_cells; k++) {
         if (spans[2 * k] >= high || spans[2 * k + 1] < low)
             continue;
         int64_t end = (k + 1) * CHUNK < n_cells ? (k + 1) * CHUNK : n_cells;
-        for (int64_t c = k * CHUNK; c < end; c++)
-            for (int a = 0; a < npc; a++) {
-                int32_t node = cells[npc * c + a];
-                if (node < low || node >= high)
+        for (int64_t c = k * CHUNK; c < end; c++) {
+            int32_t node[8];
+            sort_cell(npc, cells + npc * c, node);
+            for (int a = 0; a < npc - 1; a++) {
+                if (node[a] < low || node[a] >= high)
                     continue;
-                if (fill)
-                    at[next[node - low]++] = (int32_t)c;
+                if (after)
+                    for (int b = a + 1; b < npc; b++)
+                        after[next[node[a] - low]++] = node[b];
                 else
-                    next[node - low + 1]++;
-                found++;
+                    next[node[a] - low + 1] += npc - 1 - a;
+                found += npc - 1 - a;
             }
+        }
     }
     return found;
 }
@@ -292,29 +296,27 @@ INLINE int64_t count_pairs(int npc, int64_t n_cells, const int32_t *cells, int32
                            uint32_t *mark, int32_t *next)
 {
     int64_t pairs = 0, room = 0;
-    int32_t *at = NULL;
+    int32_t *after = NULL;
     for (int32_t low = 0; low < n_active; low += ROWS) {
         int32_t high = low + ROWS < n_active ? low + ROWS : n_active;
         memset(next, 0, (ROWS + 1) * sizeof *next);
-        int64_t n = gather_cells(npc, n_cells, cells, spans, low, high, 0, next, at);
+        int64_t n = following(npc, n_cells, cells, spans, low, high, next, NULL);
         if (n > room) {
-            free(at);
-            at = malloc((size_t)(room = n) * sizeof *at);
-            if (!at)
+            free(after);
+            after = malloc((size_t)(room = n) * sizeof *after);
+            if (!after)
                 return -1;
         }
         for (int32_t r = 0; r < ROWS; r++)
             next[r + 1] += next[r];
-        gather_cells(npc, n_cells, cells, spans, low, high, 1, next, at);
+        following(npc, n_cells, cells, spans, low, high, next, after);
         for (int32_t i = low, e = 0; i < high; i++)
-            for (; e < next[i - low]; e++) /* without a branch, as no processor could predict what was seen before */
-                for (int a = 0; a < npc; a++) {
-                    int32_t j = cells[npc * (int64_t)at[e] + a];
-                    pairs += (j > i) & (j < n_active) & (mark[j] != (uint32_t)i + 1);
-                    mark[j] = (uint32_t)i + 1;
-                }
+            for (; e < next[i - low]; e++) { /* without a branch, as no processor could predict what was seen before */
+                pairs += (after[e] < n_active) & (mark[after[e]] != (uint32_t)i + 1);
+                mark[after[e]] = (uint32_t)i + 1;
+            }
     }
-    free(at);
+    free(after);
     return pairs;
 }
 

@@ -202,6 +202,15 @@ def test_nodes_with_many_neighbours_have_them_all_in_order():
                 np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("corners", [4, 8])
+def test_blocks_of_many_nodes_are_counted_once(corners):
+    firsts = np.random.default_rng(0).integers(0, 20_000, (9000, 1))
+    cells = (firsts + 7 * np.arange(corners)[::-1] ** 2).astype(np.int32)  # corners of several rounds of rows
+    n_active = 15_000
+    pairs = {(i, j) for cell in cells.tolist() for i in cell for j in cell if i < j < n_active}
+    assert kernels.count_blocks(cells, n_active) == n_active + 2 * len(pairs)
+
+
 @every_sample
 def test_nodes_are_numbered_anew_in_place(s):
     held = np.zeros(len(s.x) + 2, bool)

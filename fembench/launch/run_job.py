@@ -126,9 +126,12 @@ def run_job(
             watch = JobWatch(folder, hosts, witness, tell, warn)
             glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
-            # if Intel's mpiexec is asked to end, its proxies spin for ever; a kill ends both
-            by = signal.SIGKILL if line.launcher.name == "intelmpi" and not hosts else signal.SIGTERM
-            ended = run_ranks(words, variables, timeout, is_over, glance, guard=bool(hosts), ends_by=by)
+            # if Intel's mpiexec is asked to end, its proxies spin for ever; a kill ends both, and
+            # a guard what it leaves
+            intel = line.launcher.name == "intelmpi"
+            by = signal.SIGKILL if intel and not hosts else signal.SIGTERM
+            guard = bool(hosts) or intel
+            ended = run_ranks(words, variables, timeout, is_over, glance, guard=guard, ends_by=by)
         unprinted = [words for words in witness.words if words not in ended.output]
         output = "\n".join([ended.output, *unprinted])
         ended = replace(ended, output=output, deaths=tuple(witness.deaths))

@@ -13,6 +13,7 @@ import pytest
 
 from fembench.base.ending import EndedError, raise_if_asked, signals_raised
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError
+from fembench.launch import run_job as starter
 from fembench.launch import srun as plugins
 from fembench.launch.batch_systems import how_it_ended
 from fembench.launch.case_job import launch
@@ -272,3 +273,13 @@ def test_a_signal_in_a_fork_that_is_no_other_program_yet_ends_it_without_a_word(
         assert process.wait(20) == 128 + signal.SIGTERM
         raise_if_asked()  # it was not for this process
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("name", "guard"), [("intelmpi", True), ("mpich", False)])
+def test_a_guard_stands_by_where_a_killed_launcher_may_leave_processes(tmp_path, monkeypatch, name, guard):
+    given = {}
+    monkeypatch.setattr(
+        starter, "run_ranks", lambda *_, **how: given.update(how) or starter.Ended(1, "", False)
+    )
+    ended(tmp_path, "", line=JobLine(next(one for one in LAUNCHERS if one.name == name), (("mpiexec",),)))
+    assert given["guard"] is guard

@@ -9,13 +9,13 @@ same algorithm in long doubles on the same matrix; root mean square over random 
 """
 
 import argparse
-import dataclasses
 import importlib.util
 import json
 import math
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -122,7 +122,7 @@ def iterates(system: System, iterations: int, loads: int) -> dict[str, dict[str,
     with_petsc = importlib.util.find_spec("petsc4py") is not None
     found: dict[str, dict[str, list[float]]] = {}
     for f in random_loads(system, loads):
-        prepared = dataclasses.replace(system.prepared, rhs=f)
+        prepared = msgspec.structs.replace(system.prepared, rhs=f)
         for precond in ("none", "jacobi"):
             reference = long_double(system.K, f, precond, iterations)
             norm = float(np.linalg.norm(reference.astype(float)))

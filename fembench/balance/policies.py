@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
+from msgspec import structs
+
 from fembench.balance.choose import Moves, evacuate, forecast
 from fembench.balance.detect import balanced_blocks, balanced_ranks
 from fembench.balance.observation import Stats, Tuning, applied
@@ -36,7 +38,7 @@ def policy_of(name: str) -> Policy:
     found: Policy | None = POLICIES.get(name) or plugin("policies", name)
     if found is None:
         raise InputError(f"policy '{name}': expected one of {', '.join(POLICIES)}")
-    return replace(found, choose=load(found.choose)) if isinstance(found.choose, str) else found
+    return structs.replace(found, choose=load(found.choose)) if isinstance(found.choose, str) else found
 
 
 def balanced(policy: Policy, stats: Stats, band: float) -> bool:

@@ -7,9 +7,10 @@ What every rank of a balanced run does."""
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import structs
 
 from fembench.balance.block import Block, make_block
 from fembench.balance.control import Settings
@@ -63,7 +64,7 @@ def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLik
     def timed(tracer: TracerLike, slowness: Slowness) -> Measurement:
         session.slowness = slowness
         measured = measure(comm, case, prepared, tracer, slowness, session.solver)
-        return replace(measured, balance=session.facts())
+        return structs.replace(measured, balance=session.facts())
 
     return timed
 
@@ -176,7 +177,7 @@ class BalancedSolver:
 
         Its bytes and flops are those of the blocks on this rank, mean over the iterations.
         """
-        return replace(self._session.own_matrix(), matrix_bytes=self._mean_bytes, flops=self._flops)
+        return structs.replace(self._session.own_matrix(), matrix_bytes=self._mean_bytes, flops=self._flops)
 
     @property
     def work(self) -> Work:
@@ -212,7 +213,7 @@ class BalancedSolver:
                 self._mean_bytes = round(blocks.carried(result.iterations) / result.iterations)
             solver.exchange.close()
             session.own_matrix()
-        return replace(result, x=x)
+        return structs.replace(result, x=x)
 
 
 class _Noting:

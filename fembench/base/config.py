@@ -1,6 +1,5 @@
 """TOML, JSON to frozen structs and back; the error of an unknown key names the nearest."""
 
-import difflib
 import re
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import InputError, closest, shown
 from fembench.base.files import write_atomic
 
 if sys.version_info >= (3, 11):
@@ -114,8 +113,8 @@ def _explain(message: str, kind: type, tree: Any) -> str:
     place = re.search(r" - at `\$?\.?(.*?)`$", message)
     path = place.group(1) if place else ""
     known = sorted(_keys_at(kind, path))
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"; the nearest known key is '{near[0]}'" if near else f"; expected one of {', '.join(known)}"
+    near = closest(key, known, alike=0.6)
+    hint = f"; the nearest known key is '{near}'" if near else f"; expected one of {', '.join(known)}"
     return f"unknown key '{key}'" + (f" in [{path}]" if path else "") + hint
 
 

@@ -1,5 +1,7 @@
 """Exceptions. Each carries one line for the user: what, where, what was expected."""
 
+from collections.abc import Iterable
+
 LONGEST = 800  # characters of a message
 
 
@@ -23,6 +25,13 @@ def shown(text: object, most: int = 60) -> str:
     """A text to quote in a message: on one line, cut after `most` characters."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[:most]}…"
+
+
+def closest(word: str, known: Iterable[str], *, alike: float = 0.0) -> str:
+    """The known name most like a word, for a message; "" if none is as similar as `alike`, from 0 to 1."""
+    from difflib import get_close_matches  # slow to import, and needed for messages only
+
+    return next(iter(get_close_matches(word, known, 1, alike)), "")
 
 
 class UnsharedError(InputError):

@@ -3,8 +3,6 @@
 import contextlib
 import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,13 +22,10 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # the suffix stays last: libraries choose a format by it
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix or ".part"
-        )
-        os.close(handle)
+        temporary = _beside(target, target.suffix or ".part")
+        temporary.touch(0o600, exist_ok=False)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    temporary = Path(name)
     try:
         yield temporary
         os.chmod(temporary, 0o644)
@@ -41,6 +36,11 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _beside(target: Path, suffix: str = "") -> Path:
+    """A name in the same folder that no other process chooses, on whichever host."""
+    return target.with_name(f".{target.name}.{os.urandom(4).hex()}{suffix}")
 
 
 def check_regular(target: Path) -> None:
@@ -56,10 +56,13 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
     Raises InputError naming the path and the system's reason.
     """
+    import shutil  # slow to import, and ranks fill no folders
+
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        place = _beside(target)
+        place.mkdir(0o700)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     new, old = place / "new", place / "old"

@@ -7,7 +7,6 @@ with working("tune: equal shares") as now:      # a terminal shows it after two 
 
 import contextlib
 import functools
-import shutil
 import sys
 import threading
 import time
@@ -109,6 +108,8 @@ def _with_time(work: Doing) -> str:
 
 def _show(text: str) -> None:
     global _shown
+    import shutil  # slow to import, and ranks have no terminal
+
     sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
     sys.stderr.flush()
     _shown = True

@@ -11,7 +11,6 @@ content of mesh and problem, and the fixed work.
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.verify import Solved, solved_again, verify
-from fembench.fem.problem import ProblemSpec, load_presets, resolved
+from fembench.fem.problem import ProblemSpec, resolved
 from fembench.fem.stress import cell_stress, von_mises
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.where import host_key, host_names
@@ -68,8 +67,7 @@ from fembench.timing.tracer import Message, TracerLike, make_tracer, span
 SET_UP_SPANS = 64  # room for those before the sets
 
 
-@dataclass(frozen=True)
-class RankTimes:
+class RankTimes(msgspec.Struct, frozen=True):
     """One rank's stamps, in ticks, with the certificate that converts them to seconds."""
 
     setup: I64  # (n_phases,)
@@ -114,7 +112,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     first, leaders = _start_clock(comm, tracer, begin)
     with span(tracer, SYNC):
         before = sights(comm, tracer, leaders)
-    prepared = replace(prepare(comm, case, tracer), device=device)
+    prepared = msgspec.structs.replace(prepare(comm, case, tracer), device=device)
     timed = start(comm, case, prepared, tracer)
     with span(tracer, SYNC):  # ranks wait for each other here
         slowness = _slowness(comm, job, host.cores, on_device=device is not None)
@@ -264,7 +262,6 @@ def load_libraries(case: Case, rank: int) -> None:
     import numpy.ma  # noqa: F401  np.unique imports it when it is first called
 
     load_builders(case.method)
-    load_presets()
     if case.placement.partitioner == "blocks" or not (rank == 0 or case.placement.replicated):
         return
     if case.placement.ranks > 1 and case.placement.partitioner == "metis":

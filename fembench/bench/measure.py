@@ -5,8 +5,8 @@ kept as raw ticks and converted to seconds once the clock has its certificate.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from statistics import median
+
+from msgspec import Struct
 
 from fembench.base.arrays import I64
 from fembench.bench.prepare import Prepared
@@ -20,7 +20,7 @@ from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
 from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
-from fembench.stats.summary import precision
+from fembench.stats.summary import median, precision
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
@@ -29,8 +29,7 @@ MOST_ADDED = 10_000  # timed sets, unless more are asked for by number: a record
 LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of a rehearsal
 
 
-@dataclass(frozen=True)
-class SetTicks:
+class SetTicks(Struct, frozen=True):
     """One set on one rank, in ticks."""
 
     warmup: bool
@@ -42,8 +41,7 @@ class SetTicks:
     residual: float
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(Struct, frozen=True):
     """The result of the timed part: the last set's solution, and every set's times."""
 
     operator: Operator

@@ -11,9 +11,9 @@ are never subtracted: they become seconds first, each at its own rate.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.ranks.comm import Comm
 from fembench.records.record import ClockOffset
@@ -23,8 +23,7 @@ ROUNDS = 200
 _TAG = 11
 
 
-@dataclass(frozen=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """The shortest of many round trips to one rank."""
 
     rank: int
@@ -33,8 +32,7 @@ class Sight:
     there: int  # ticks of the other clock
 
 
-@dataclass(frozen=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """The offset of a host's clock, seconds; by default zero, as on rank 0's host."""
 
     host: int

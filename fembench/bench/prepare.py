@@ -6,11 +6,11 @@ Facts about the resulting partition, gathered from the ranks;
 no rank needs the whole mesh."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.arrays import F64
 from fembench.fem.boundary import fixed_dofs, right_hand_side
@@ -47,8 +47,7 @@ from fembench.timing.tracer import TracerLike, span
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """One rank's problem, ready to be assembled and solved."""
 
     sub: Subdomain
@@ -66,8 +65,7 @@ class Prepared:
         return lame(self.spec, self.sub)
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Facts about the whole mesh and its partition."""
 
     name: str

@@ -23,10 +23,8 @@ with 1.1 times the load. The solution is linear in the load, but no rounding is 
 same. If both differ by more, there is no reference.
 """
 
-import dataclasses
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I64
@@ -51,8 +49,7 @@ from fembench.solve.operators import Operator
 from fembench.timing.tracer import NullTracer
 
 
-@dataclass(frozen=True)
-class Solved:
+class Solved(Struct, frozen=True):
     """One rank's view of a finished solve."""
 
     prepared: Prepared
@@ -248,7 +245,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
     result = solver.solve(prepared.rhs, control)
     if not result.converged and not control.fixed:
         return None
-    result = dataclasses.replace(result, x=result.x.copy())  # the solver uses its own again
+    result = structs.replace(result, x=result.x.copy())  # the solver uses its own again
     if control.fixed:
         scaled = solver.solve(SCALE * prepared.rhs, control).x
         off = interface.dot(scaled / SCALE - result.x, scaled / SCALE - result.x)

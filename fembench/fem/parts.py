@@ -7,10 +7,10 @@ per part: `q`, the part's rigid motion.
 
 A whole mesh, tags prepared for selections, to be distributed or used serially."""
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64, Mask
@@ -37,8 +37,7 @@ class Solid(Nodes, Protocol):
     def cells(self) -> I32: ...  # (n_cells, npc)
 
 
-@dataclass(frozen=True, slots=True)
-class BodyParts:
+class BodyParts(Struct, frozen=True):
     """The parts, and the nodes that several of them share: each once per part, ascending."""
 
     part: I64  # (n_members,)
@@ -187,8 +186,7 @@ def _join(G: F64, parts: BodyParts, loose: I64) -> None:
             np.add.at(G, (i, j), np.einsum("nki,nkj,n->nij", left, right, weight))
 
 
-@dataclass(frozen=True, slots=True)
-class WholeMesh:
+class WholeMesh(Struct, frozen=True):
     """A `boundary.Geometry` that owns every node."""
 
     element: str

@@ -107,15 +107,8 @@ class ProblemSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             raise SpecError("a manufactured body force is that of one material; expected no materials by tag")
 
 
-def load_presets() -> None:
-    """Import the problems that come with fembench, before a clock runs."""
-    import fembench.fem.problem  # noqa: F401
-
-
 def load_problem(name_or_path: str | Path) -> ProblemSpec:
     """The preset of that name, or the problem in that TOML file. Raises InputError."""
-    from fembench.fem.problem import PRESETS
-
     name, path = str(name_or_path), Path(name_or_path)
     if name in PRESETS:
         return PRESETS[name]

@@ -8,10 +8,10 @@ Element Procedures, 5.3 and 5.5.
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
@@ -21,18 +21,20 @@ HEX_CORNERS = np.array(
     dtype=np.float64,
 )
 QUAD_CORNERS = HEX_CORNERS[:4, :2].copy()
+GAUSS = {  # points on [-1, 1] and weights, by number of points
+    2: (np.array([-1, 1]) / np.sqrt(3), np.ones(2)),
+    3: (np.array([-1, 0, 1]) * np.sqrt(3 / 5), np.array([5, 8, 5]) / 9),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class QuadratureRule:
+class QuadratureRule(Struct, frozen=True):
     """Quadrature: `points` (n_q, dim), `weights` (n_q,) that sum to the measure."""
 
     points: F64
     weights: F64
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceElement:
+class ReferenceElement(Struct, frozen=True):
     """A reference element; `shape` and `slope` take points (n_q, dim)."""
 
     name: str
@@ -76,7 +78,7 @@ def _multilinear_slope(xi: F64, corners: F64) -> F64:
 
 def _gauss(n: int, dim: int) -> QuadratureRule:
     """Gauss-Legendre with n points per direction on [-1, 1]^dim: degree 2n - 1."""
-    p, w = np.polynomial.legendre.leggauss(n)
+    p, w = GAUSS[n]
     points = np.stack(np.meshgrid(*[p] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     weights = np.prod(np.stack(np.meshgrid(*[w] * dim, indexing="ij"), axis=-1), axis=-1).ravel()
     return QuadratureRule(points, weights)

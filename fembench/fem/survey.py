@@ -4,14 +4,13 @@ Every rank surveys its own nodes, the surveys are merged in a tree, and each ran
 the merged one: all raise the same InputError, or none.
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.arrays import F64, I64
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, closest
 from fembench.fem.boundary import Geometry, fixed_dofs
 from fembench.fem.checks import text
 from fembench.fem.extent import Extent
@@ -21,8 +20,7 @@ from fembench.fem.rigid import gram, restrained_motions, rigid_modes
 from fembench.fem.selection import Selection, distances, selected, selected_facets
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """One row for each constraint, force and traction of the problem, in this order."""
 
     counts: I64  # (n_items,) owned nodes, or facets of a traction
@@ -135,6 +133,6 @@ def _check_tag(spec: ProblemSpec, tag: str, known: Iterable[str], kind: str) -> 
     names = sorted(known)
     if tag in names:
         return
-    near = difflib.get_close_matches(tag, names, n=1, cutoff=0.0)
-    hint = f"the nearest tag is '{near[0]}'" if near else f"the mesh has no {kind}s"
+    near = closest(tag, names)
+    hint = f"the nearest tag is '{near}'" if near else f"the mesh has no {kind}s"
     raise InputError(f"problem '{spec.name}': unknown {kind} '{tag}'; {hint}")

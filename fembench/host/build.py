@@ -6,7 +6,6 @@ modules. So only the standard library is imported here.
 """
 
 import hashlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -30,6 +29,8 @@ def this_build(package: Path = PACKAGE) -> Build:
     """The running build: looked up in its source tree, or as noted when it was installed."""
     if (package.parent / "CMakeLists.txt").exists():
         return Build(*source_state(package.parent), sources_hash(package.parent))
+    import json  # slow to import, and a source tree has no such note
+
     try:
         return Build(**json.loads((package / BUILT).read_text()))
     except (OSError, ValueError, TypeError):
@@ -112,6 +113,8 @@ def _read(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    import json
+
     note = Path(sys.argv[2])
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps(this_build(Path(sys.argv[1]) / "fembench")._asdict()))

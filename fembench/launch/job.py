@@ -6,7 +6,6 @@ Of `launch`, ranks import this, `begun.py`, `rank_start.py`, `serve.py` and `wit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -30,8 +29,7 @@ J = TypeVar("J", bound=msgspec.Struct)
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class RankProgram(Generic[J]):
+class RankProgram(msgspec.Struct, Generic[J], frozen=True):
     """What every rank of a job does."""
 
     job: type[J]

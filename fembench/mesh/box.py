@@ -10,9 +10,9 @@ A `Box` describes; `box` generates the whole mesh, `box_part` one rank's part.
 import itertools
 import math
 import os
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.mesh.elements import element_named
@@ -28,8 +28,7 @@ ROUNDEST = 1.25  # ratio of a grid cell's edges that the search for a size allow
 Counts = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """Description of a box. Counts are Python integers, which do not overflow."""
 
     cells: Counts  # grid cells along x, y, z

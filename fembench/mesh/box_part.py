@@ -11,18 +11,17 @@ A block is an int64 array (3, 2), (low, high) of grid indices; a region (n_block
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.box import Box, Counts, coordinates, corners, face_tags
 
 
-@dataclass(frozen=True, eq=False)
-class LocalBox:
+class LocalBox(Struct, frozen=True, eq=False, dict=True):
     """The cells of one part, nodes numbered locally in the order of global numbers."""
 
     plan: Box

@@ -4,15 +4,13 @@ Node order is VTK's. A tet4 is positive if det(x1 - x0, x2 - x0, x3 - x0) > 0; a
 has its bottom 0-3 counter-clockwise seen from above and its top 4-7 over it.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Element:
+class Element(Struct, frozen=True, eq=False):
     """Tables of one kind of cell; local node numbers throughout."""
 
     name: str

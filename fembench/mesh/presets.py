@@ -7,12 +7,11 @@ box:100000[:hex8]        the box closest to this number of equations
 any other text           the path of a file, or of a folder that `mesh convert` wrote
 """
 
-import difflib
 import os
 import re
 from pathlib import Path
 
-from fembench.base.errors import InputError, shown
+from fembench.base.errors import InputError, closest, shown
 from fembench.mesh.box import LENGTHS, Box, Counts, box, box_cells_for_equations
 from fembench.mesh.elements import ELEMENTS
 from fembench.mesh.mesh import Mesh
@@ -91,8 +90,8 @@ def check_known(spec: str) -> None:
         return
     if Path(spec).suffix:
         raise InputError(f"cannot read mesh {spec}: no such file")
-    near = difflib.get_close_matches(spec, PRESETS, n=1, cutoff=0.0)
+    near = closest(spec, PRESETS)
     names = " ".join(PRESETS)
     raise InputError(
-        f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near[0]}'); else {GRAMMAR}"
+        f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near}'); else {GRAMMAR}"
     )

@@ -5,10 +5,11 @@ Nothing of `solve` is imported before a method is built: that is up to `load`.
 Which methods go together. Each function returns a line on what does not fit, or ""."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.base.plugins import Kind, plugin
@@ -33,8 +34,7 @@ class MethodChoice(Protocol):
     def variant(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Combination:
+class Combination(Struct, frozen=True):
     """A choice that is not part of a case."""
 
     solver: Solver = "own"

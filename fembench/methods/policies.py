@@ -10,14 +10,14 @@ rcb metis-shares                                                                
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 IntervalRule = Literal["policy", "double", "halve", "step"]
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How a policy chooses moves, and how the balancer uses it."""
 
     choose: Callable[..., Any] | str  # of (stats, tuning), or its import path "module:function"

@@ -1,6 +1,6 @@
 """Every preconditioner: which solvers have it, what builds it, what it costs."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fembench.methods.steps import CoarseCorrection, Gathering, Multiplication, Pass, Step, StoredInverse
 from fembench.methods.storages import Solver
@@ -13,8 +13,7 @@ SMOOTHING_STEPS = 3  # of multigrid, before and after each coarse correction
 NOT_STORED = StoredInverse()
 
 
-@dataclass(frozen=True)
-class Grids:
+class Grids(Struct, frozen=True):
     """Grids below the mesh, each with twice the spacing of the one above it.
 
     Their sizes are those of a cube of nodes, each with the 26 around it as neighbours.
@@ -49,8 +48,7 @@ def _halved(nodes: float) -> float:
     return ((nodes ** (1 / 3) + 1) / 2) ** 3
 
 
-@dataclass(frozen=True)
-class PreconditionerMethod:
+class PreconditionerMethod(Struct, frozen=True):
     """One preconditioner M.
 
     Where `inverse` stores numbers, M^-1 is folded into the passes over vectors by every
@@ -149,7 +147,7 @@ PRECONDITIONERS = (
     PreconditionerMethod(
         name="two-level",
         help="inverse diagonal and the rigid motions of all parts",
-        build="fembench.solve.precond:two_level",
+        build="fembench.solve.coarse:two_level",
         application=(Pass("x r", flops=6), Gathering(6), Pass("x r D", "z", flops=7)),
         coarse=36,
         iterations=(10.0, 1 / 3),
@@ -159,7 +157,7 @@ PRECONDITIONERS = (
     PreconditionerMethod(
         name="multigrid",
         help="a V-cycle on background grids",
-        build="fembench.solve.precond:multigrid",
+        build="fembench.solve.multigrid:Multigrid",
         application=(
             Pass("x", "r"),
             Pass("r D", "z d", flops=6),

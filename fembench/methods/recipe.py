@@ -6,7 +6,8 @@ read the same declarations.
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.methods.lookup import Combination, MethodChoice, precond_of, storage_of, variant_of
@@ -16,8 +17,7 @@ from fembench.methods.variants import VariantMethod
 from fembench.methods.work import DOUBLE, NO_WORK, Work
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(Struct, frozen=True, dict=True):
     """One iteration, step by step. Works are per entry of a vector."""
 
     variant: VariantMethod

@@ -6,22 +6,21 @@ cache. Fetches before an overwrite are not counted, nor are the weights and mess
 the interface. M is the stored M^-1, which may be larger than a vector.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from fembench.methods.work import DOUBLE, Work
 
 
-@dataclass(frozen=True)
-class StoredInverse:
+class StoredInverse(Struct, frozen=True):
     """M^-1 as memory holds it, per entry of a vector."""
 
     numbers: int = 0  # 0: nothing is stored
     flops: int = 0  # of one application
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """One pass over vectors: an update, or an inner product if nothing is written."""
 
     reads: str  # letters: "x r d q"
@@ -40,35 +39,30 @@ class Pass:
         )
 
 
-@dataclass(frozen=True)
-class Multiplication:
+class Multiplication(Struct, frozen=True):
     """q = A d, summed over neighbours."""
 
     dot: bool = False  # <d, q> too: in the product if the storage can
 
 
-@dataclass(frozen=True)
-class Application:
+class Application(Struct, frozen=True):
     """z = M^-1 r, where M^-1 is not folded into the passes."""
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Struct, frozen=True):
     """An all-reduce, at once or in two halves with other steps between them."""
 
     numbers: int
     part: Literal["whole", "begin", "end"] = "whole"
 
 
-@dataclass(frozen=True)
-class Gathering:
+class Gathering(Struct, frozen=True):
     """An all-gather."""
 
     numbers: int  # per rank
 
 
-@dataclass(frozen=True)
-class CoarseCorrection:
+class CoarseCorrection(Struct, frozen=True):
     """The same application on the grid below."""
 
 

@@ -1,13 +1,13 @@
 """Every storage of the stiffness matrix: its solver, its builder, a product's cost."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Solver = Literal["own", "petsc"]
 
 
-@dataclass(frozen=True)
-class StorageMethod:
+class StorageMethod(Struct, frozen=True):
     """One storage."""
 
     name: str

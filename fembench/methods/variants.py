@@ -5,14 +5,13 @@ the passes over vectors, or applied as a step of its own. Letters as in the docs
 of solve/cg.py, single_reduction.py and pipelined.py.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction, Step
 from fembench.methods.storages import Solver
 
 
-@dataclass(frozen=True)
-class VariantMethod:
+class VariantMethod(Struct, frozen=True):
     """One variant."""
 
     name: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 DOUBLE = 8  # bytes
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """Counts of one part of an iteration: of all of it, or per entry of a vector."""
 
     flops: float = 0

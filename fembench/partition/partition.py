@@ -4,9 +4,8 @@ A part is a set of cells; a node is shared if cells of several parts meet in it.
 active node has at least one free dof; only active nodes take part in an interface.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.errors import InputError
 from fembench.mesh.adjacency import facet_neighbours
@@ -17,8 +16,7 @@ from fembench.records.record import PartitionFacts
 BYTES_PER_NODE = 3 * 8  # an update sends three doubles for each shared node
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Partition:
+class Partition(Struct, frozen=True, eq=False):
     """A part for every cell. The array becomes read-only."""
 
     part_of_cell: np.ndarray  # (n_cells,) int32, 0 … n_parts - 1, no part empty

@@ -6,14 +6,13 @@ Parallel peers run on one rank and on the number requested; the others on one. A
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fembench.base.arrays import F64
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, closest
 from fembench.host.checkup import PIP, how_to_get_petsc
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _fits(entry: Entry, word: str) -> bool:
 
 def _unknown(what: str, word: str, known: Sequence[str]) -> InputError:
     names = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.0)[0]
+    near = closest(word, names)
     return InputError(f"{what} '{word}': expected one of {', '.join(names)}; the nearest is '{near}'")
 
 

@@ -15,10 +15,12 @@ import fembench.solve.petsc as petsc
 from fembench.base.arrays import F64
 from fembench.bench.prepare import Prepared
 from fembench.fem.rigid import rigid_modes
+from fembench.methods.lookup import Combination
 from fembench.peers.catalog import Entry, Peer, Sample
 from fembench.peers.system import System
 from fembench.records.phases import CG
 from fembench.solve.cg import ConjugateGradients
+from fembench.solve.from_names import load_builders
 from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
@@ -206,6 +208,7 @@ class Own:
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
         self.library = "fembench, compiled kernels"
         self._rhs, self._tracer = prepared.rhs, make_tracer()
+        load_builders(Combination(storage=storage, precond=precond))
         begin = time.perf_counter()
         A = build_operator(storage, prepared.sub, *prepared.lame)
         middle = time.perf_counter()

@@ -1,9 +1,9 @@
 """Piece: one rank's cells as they leave the partition, and their distribution to the rank."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64, Mask
@@ -34,8 +34,7 @@ class TagMasks(Mapping[str, Mask]):
         return len(self._members)
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """One part of a mesh in local node numbers, ascending by global number."""
 
     element: str
@@ -48,8 +47,7 @@ class Piece:
     cell_tags: Mapping[str, Mask] = field(default_factory=dict)  # name -> (n_cells,) mask
 
 
-@dataclass(frozen=True)
-class TaggedFacets:
+class TaggedFacets(Struct, frozen=True):
     """Facets of the whole mesh under one name, each with the cell that owns it."""
 
     facets: I32  # (n, 3|4) global nodes

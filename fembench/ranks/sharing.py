@@ -6,17 +6,15 @@ also hold, the numbers of these ranks. Volume per rank is about its own number o
 whatever the size of the whole mesh.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fembench.base.arrays import I32, I64, Mask
 from fembench.ranks.comm import MAX, Comm
 
 
-@dataclass(frozen=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """For each pair (this rank, another rank) the nodes that both hold."""
 
     ranks: tuple[int, ...]  # ascending, without this one

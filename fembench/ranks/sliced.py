@@ -6,11 +6,11 @@ of its part, once. Nodes come from the ranks that read them. What a rank holds a
 time is its slice or its part, never the mesh.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64, Mask
@@ -52,8 +52,7 @@ class RanksWorld:
         return sharing.owned, sharing.sharers.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """The cells of this rank's part, ascending, with what travels with them."""
 
     numbers: I32  # (n,)

@@ -8,9 +8,9 @@ column of A are zeroed, so the iterates are those of the reduced system.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, Mask
@@ -22,8 +22,7 @@ INSIDE, BESIDE, SHARED, DROPPED = range(4)  # nodes: interior, interior with a s
 Reorder = Callable[..., I32]  # (x, *ends of ranges) -> new positions
 
 
-@dataclass(frozen=True)
-class Subdomain:
+class Subdomain(Struct, frozen=True):
     """The cells and nodes of one rank."""
 
     element: str

@@ -3,7 +3,6 @@
 Its fields are declared in `case_fields.py`; which values fit together is checked here.
 """
 
-import dataclasses
 import os
 import typing
 from collections.abc import Mapping
@@ -92,8 +91,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         check(self)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CaseGroup:
+class CaseGroup(msgspec.Struct, frozen=True):
     """The declaration of a group of fields."""
 
     name: str  # attribute of a case
@@ -102,8 +100,7 @@ class CaseGroup:
     role: Role
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CaseField:
+class CaseField(msgspec.Struct, frozen=True):
     """The declaration of a field."""
 
     name: str

@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Literal
 
+from msgspec import Struct
+
 from fembench.base.plugins import Kind
 
 Role = Literal[
@@ -51,8 +53,7 @@ def between(low: float, high: float) -> str:
     return f"between {low:g} and {high:g}" if high < LARGEST else f"above {low:g}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Fields that belong together."""
 
     title: str  # heading of their options

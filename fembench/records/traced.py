@@ -1,7 +1,6 @@
 """The quality of a trace: coverage of CG, cost of stamps, dropped spans, clocks."""
 
 from collections.abc import Iterator
-from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +94,7 @@ def _balancing(record: Record) -> float:
     every = record.balance.ledgers if record.balance else ()
     ledgers = [x for x in every if x.iterations and not x.warmup]
     spent = [sum(o.look_seconds + o.move_seconds for o in x.looks) / x.iterations for x in ledgers]
-    return mean(spent) if spent else 0.0
+    return sum(spent) / max(len(spent), 1)
 
 
 def _intrusion(record: Record, worst: Iteration) -> Rule:

@@ -19,10 +19,10 @@ its correction from the same numbers in the same order, so copies stay bit-ident
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from fembench.base.arrays import F64, I32
 from fembench.fem.material import Modulus
@@ -32,6 +32,7 @@ from fembench.kernels.backend import kernels
 from fembench.methods.work import Work
 from fembench.ranks.comm import DOUBLE
 from fembench.records.phases import ALLREDUCE, PRECOND
+from fembench.solve.precond import inverse_diagonal
 from fembench.timing.tracer import Stamps, Traffic, chain
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
 CELLS_AT_ONCE = 4096
 
 
-@dataclass(frozen=True)
-class Sharers:
+class Sharers(Struct, frozen=True):
     """Which parts share which interface node; nodes of the same parts form one kind."""
 
     kind: I32  # (n_interface,) number of the kind; kind 0 is "this part alone"
@@ -207,3 +207,8 @@ def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
             motion += about_origin(inverse[6 * q : 6 * q + 6], centres[q], origin)
         motion /= len(held)
     return out.reshape(-1, inverse.shape[1])
+
+
+def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> TwoLevel:
+    """The inverse diagonal and the coarse space of the parts. Collective."""
+    return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer)

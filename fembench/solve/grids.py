@@ -18,10 +18,10 @@ is coarsened in the short directions alone until grid cells are about cubes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64
@@ -37,8 +37,7 @@ KINDS = 8  # of nodes, in materials of different stiffness
 ON_NODE = 1e-6  # of a spacing: a node this near a grid plane lies on it
 
 
-@dataclass(frozen=True)
-class BackgroundGrid:
+class BackgroundGrid(Struct, frozen=True):
     """The node (i, j, k) lies at origin + spacing (i, j, k), for 0 <= i, j, k < counts."""
 
     origin: F64  # (3,), metre
@@ -92,8 +91,7 @@ def grid_over(origin: F64, extent: F64, spacing: F64) -> BackgroundGrid:
     return BackgroundGrid(origin, spacing, cells + 1)
 
 
-@dataclass(frozen=True)
-class Prolongator:
+class Prolongator(Struct, frozen=True):
     """P from the grid nodes of one rank to its fine nodes."""
 
     parent: I32  # (n_fine, 8) local grid nodes

@@ -6,11 +6,11 @@ before the loop: looking up attributes would cost half a microsecond per iterati
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from math import sqrt
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from fembench.base.arrays import F64, I64
 from fembench.base.errors import BreakdownError
@@ -34,8 +34,7 @@ class Preconditioner(Protocol):
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M is."""
 
 
-@dataclass(frozen=True)
-class StoppingCriterion:
+class StoppingCriterion(Struct, frozen=True):
     """When to stop."""
 
     tolerance: float = 1e-6  # on |r|_2
@@ -58,8 +57,7 @@ def _nothing() -> I64:
     return np.zeros(len(NAMES), np.int64)
 
 
-@dataclass(frozen=True)
-class CGResult:
+class CGResult(Struct, frozen=True):
     """Outcome of one solve. Non-convergence is a result, not an exception."""
 
     x: F64  # (3 * n_active,), a view of the solver's own vector

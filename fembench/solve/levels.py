@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct, structs
 
 from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.kernels.backend import kernels
@@ -16,6 +16,7 @@ from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
 from fembench.solve.operators import Bind, bind_arrays, diagonal_of
+from fembench.solve.precond import summed_blocks
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import Stamps
 
@@ -25,8 +26,7 @@ RATIO = 10.0  # largest over smallest eigenvalue that the smoother damps
 SINGULAR = 1e-9  # of a 3x3 block's mean eigenvalue: one that counts as zero
 
 
-@dataclass(frozen=True)
-class LevelMatrix:
+class LevelMatrix(Struct, frozen=True):
     """One level's matrix on one rank, unsummed on its interface."""
 
     arrays: SymArrays
@@ -43,7 +43,7 @@ class LevelMatrix:
         indptr, rows, columns, values = self.arrays
         single = kernels.empty(values.shape, "float32")
         single[:] = values
-        return replace(self, arrays=(indptr, rows, columns, single))
+        return structs.replace(self, arrays=(indptr, rows, columns, single))
 
     @property
     def bind(self) -> Bind:
@@ -142,14 +142,6 @@ class Level:
         return largest_eigenvalue(product, precondition, self.interface, start)
 
 
-def summed_blocks(blocks: F64, interface: Interface) -> F64:
-    """Diagonal blocks (n, 3, 3), summed in place over their sharers. Collective."""
-    for c in range(3):
-        column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
-        blocks[:, :, c] = interface.update(column).reshape(-1, 3)
-    return blocks
-
-
 def inverse_of(blocks: F64) -> F64:
     """(n, 6) inverses of symmetric blocks (n, 3, 3), as xx yy zz xy yz zx; or
     pseudo-inverses.
@@ -191,8 +183,7 @@ class BoundTransfer:
             self._fine.d[self._fixed] = 0.0
 
 
-@dataclass(frozen=True)
-class Cycle:
+class Cycle(Struct, frozen=True):
     """The levels of one communicator, finest first, and what solves below the last."""
 
     levels: tuple[Level, ...]

@@ -23,10 +23,10 @@ ebe       x, cells (interface cells first), fixed dofs, number of the former, (l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
@@ -98,8 +98,7 @@ def ebe_product(
     return kernels.EbeProduct(x, cells, int(n_first[0]), lam, mu, fixed, n_interior, d, q)
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """One rank's A, with the bytes and flops of one product."""
 
     storage: str

@@ -5,7 +5,7 @@
     block-jacobi  its 3x3 diagonal blocks, one per node
     chebyshev     a Chebyshev polynomial in D^-1 A (Saad, Iterative Methods, 2nd ed., algorithm 12.1):
                   products and neighbour sums only, no all-reduce
-    two-level     the diagonal and the rigid-body modes of every part (twolevel.py): one all-gather
+    two-level     the diagonal and the rigid-body modes of every part (coarse.py): one all-gather
     multigrid     a V-cycle on background grids (multigrid.py)
 
 `inverse`, where it is not None, is what kernels.CGVectors needs to fold M into its own
@@ -28,10 +28,7 @@ from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.methods.work import NO_WORK
 from fembench.records.phases import PRECOND
-from fembench.solve.coarse import TwoLevel
 from fembench.solve.iterate import Preconditioner
-from fembench.solve.levels import summed_blocks
-from fembench.solve.multigrid import Multigrid
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
 from fembench.timing.tracer import NullTracer, Stamps
 
@@ -144,6 +141,14 @@ def inverse_blocks(A: Operator, interface: Interface) -> F64:
     return inverse
 
 
+def summed_blocks(blocks: F64, interface: Interface) -> F64:
+    """Diagonal blocks (n, 3, 3), summed in place over their sharers. Collective."""
+    for c in range(3):
+        column = np.ascontiguousarray(blocks[:, :, c]).reshape(-1)
+        blocks[:, :, c] = interface.update(column).reshape(-1, 3)
+    return blocks
+
+
 def inverted(blocks: F64) -> F64:
     """(n, 6) inverses of blocks (n, 3, 3), as xx yy zz xy yz zx. Raises BreakdownError."""
     inverse = np.linalg.inv(blocks)[:, [0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]]
@@ -185,13 +190,3 @@ def block_jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stam
 def chebyshev(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> ChebyshevPreconditioner:
     """The polynomial, scaled to the largest eigenvalue of D^-1 A. Collective."""
     return ChebyshevPreconditioner(A, interface, sub, tracer)
-
-
-def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> TwoLevel:
-    """The inverse diagonal and the coarse space of the parts. Collective."""
-    return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer)
-
-
-def multigrid(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Multigrid:
-    """A V-cycle on background grids. Collective."""
-    return Multigrid(A, interface, sub, tracer)

@@ -4,7 +4,6 @@
 cycles. Its rate is measured against CLOCK_MONOTONIC_RAW, which no time daemon adjusts.
 """
 
-import difflib
 import itertools
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.arrays import I64
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, closest
 from fembench.timing.tracer import TracerLike, compiled, make_tracer
 
 PAUSE = 0.01  # seconds between the two readings of a calibration
@@ -55,7 +54,7 @@ def has_tsc() -> bool:
 def check_name(name: str) -> None:
     """Raises InputError unless the name is `auto` or a clock."""
     if name not in (*CLOCKS, "auto"):
-        near = difflib.get_close_matches(name, CLOCKS, n=1, cutoff=0.0)[0]
+        near = closest(name, CLOCKS)
         raise InputError(f"unknown clock '{name}'; the nearest known is '{near}' (or 'auto')")
 
 

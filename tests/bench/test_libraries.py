@@ -65,6 +65,41 @@ def test_reading_a_mesh_file_does_not_contain_the_import_of_its_library(tmp_path
     assert imported(mesh=str(tmp_path / "box.vtu")) == []
 
 
+NOT_OF_A_RANK = {
+    *("asyncio", "bz2", "concurrent", "difflib", "email", "importlib.metadata", "json", "logging", "lzma"),
+    *("multiprocessing", "random", "shutil", "statistics", "subprocess", "tempfile", "unittest"),
+    *("jinja2", "matplotlib", "meshio", "pandas", "petsc4py", "pymetis", "pyopencl", "cupy", "scipy"),
+    *("numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing"),
+    *("fembench.balance", "fembench.characterize", "fembench.cli", "fembench.device", "fembench.model"),
+    *("fembench.peers", "fembench.report", "fembench.weights", "fembench.workflows"),
+    *("fembench.solve.coarse", "fembench.solve.levels", "fembench.solve.multigrid", "fembench.solve.petsc"),
+}
+
+
+def test_a_rank_does_not_import_what_a_plain_run_does_not_need():
+    code = (
+        "import sys, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; import numpy, msgspec\n"
+        "before = set(sys.modules); import fembench.bench.case_run; print(*(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = done.stdout.split()
+    assert "fembench.kernels.backend" in found
+    assert [name for name in found if name in NOT_OF_A_RANK] == []
+
+
+def test_the_classes_of_a_rank_are_made_without_generating_code():
+    """A dataclass takes a millisecond to define, a Struct a twentieth of one."""
+    code = (
+        "import sys, dataclasses, mpi4py; mpi4py.rc.initialize = False; import fembench.bench.case_run\n"
+        "ours = [vars(module) for name, module in sys.modules.items() if name.startswith('fembench.')]\n"
+        "classes = {x for names in ours for x in names.values() if isinstance(x, type)}\n"
+        "found = [x for x in classes if x.__module__[:8] == 'fembench' and dataclasses.is_dataclass(x)]\n"
+        "print(*sorted(x.__name__ for x in found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Mesh", "Option"]  # what a Struct cannot express
+
+
 @pytest.mark.parametrize(
     ("rank", "placement", "loaded"),
     [(0, {}, True), (1, {}, False), (1, {"replicated": True}, True), (0, {"partitioner": "rcb"}, False)],

@@ -85,7 +85,9 @@ class Level:
         exact = inverse_of(summed_blocks(blocks, interface))
         inverse = kernels.empty(exact.shape, "float32")
         inverse[:] = exact
-        largest = 1.1 * self._largest(hashed(numbers), exact)
+        self.r[:] = hashed(numbers)
+        vectors = self.z, self.r, self.d, self.q
+        largest = 1.1 * largest_eigenvalue(self._product, interface, exact, *vectors)
         self._coefficients = chebyshev_coefficients(largest / RATIO, largest, SMOOTHING_STEPS)
         self._inverse, self.nbytes = inverse, 4 * self.z.nbytes + inverse.nbytes
         self._step = kernels.Chebyshev(self.z, self.r, self.d, self.q, inverse)
@@ -123,23 +125,6 @@ class Level:
         outside(self._tracer, self._sum_q.start)
         self._product.interior()
         outside(self._tracer, self._sum_q.finish)
-
-    def _largest(self, start: F64, inverse: F64) -> float:
-        """The largest eigenvalue of D^-1 A."""
-        blocks = kernels.Scale(inverse, self.r, self.z)
-
-        def precondition(r: F64) -> F64:
-            self.r[:] = r
-            blocks.run()
-            return self.z.copy()
-
-        def product(d: F64) -> F64:
-            self.d[:] = d
-            self._product.interface()
-            self._product.interior()
-            return self.interface.update(self.q.copy())
-
-        return largest_eigenvalue(product, precondition, self.interface, start)
 
 
 def inverse_of(blocks: F64) -> F64:

@@ -90,14 +90,13 @@ class ChebyshevPreconditioner:
     ) -> None:
         n = interface.n_dofs
         self._diagonal = inverse_diagonal(A, interface)
-        self._r, self._d, self._q = (kernels.empty(n) for _ in range(3))
+        self._r, self._d, self._q = (kernels.zeros(n) for _ in range(3))
         self._product = A.bind(self._d, self._q)
         self._update = interface.bind(self._q, tracer)
         self._tracer = tracer
-        start = hashed(sub.global_nodes[: sub.n_active])
-        self.largest = 1.1 * largest_eigenvalue(
-            lambda d: interface.update(A.apply(d)), lambda r: self._diagonal * r, interface, start
-        )
+        self._r[:] = hashed(sub.global_nodes[: sub.n_active])
+        vectors = kernels.zeros(n), self._r, self._d, self._q
+        self.largest = 1.1 * largest_eigenvalue(self._product, interface, self._diagonal, *vectors)
         self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
         self._bound: F64 | None = None
 

@@ -7,46 +7,44 @@ from inside, extremes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
+from fembench.kernels.backend import kernels
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
+    from fembench.solve.operators import Product
 
 
 def largest_eigenvalue(
-    product: Callable[[F64], F64],
-    precondition: Callable[[F64], F64],
-    interface: Interface,
-    start: F64,
-    steps: int = 12,
+    product: Product, interface: Interface, inverse: F64, x: F64, r: F64, d: F64, q: F64, steps: int = 12
 ) -> float:
     """A lower bound, close after 12 steps. Collective.
 
-    product(d) is A d and precondition(r) is D^-1 r, summed, as new arrays; start (n,)
-    is consistent. The search ends where a direction stores no energy. 1 if A is zero.
+    product makes q = A d; inverse is D^-1, as kernels.CGVectors takes it; r (n,) is a
+    consistent start; x, d and q hold finite numbers. All four are overwritten. The search
+    ends where a direction stores no energy. 1 if A is zero.
     """
-    r, d = start.copy(), precondition(start)
+    vectors = kernels.CGVectors(x, r, d, q, x, interface.weights, inverse)
     alphas: list[float] = []
     betas: list[float] = []
-    gamma = first = interface.dot(r, d)
+    gamma = first = interface.total(vectors.step_jacobi(0.0)[1])
+    vectors.direction(0.0)
     while len(alphas) < steps and gamma > 1e-20 * first:
-        q = product(d)
-        energy = interface.dot(d, q)
+        product.interface()
+        product.interior()
+        interface.update(q)
+        energy = interface.total(vectors.dot_dq())
         if energy <= 1e-20 * first:
             break
         alphas.append(gamma / energy)
-        r -= alphas[-1] * q
-        z = precondition(r)
-        gamma, old = interface.dot(r, z), gamma
+        gamma, old = interface.total(vectors.step_jacobi(alphas[-1])[1]), gamma
         betas.append(gamma / old)
-        d *= betas[-1]
-        d += z
+        vectors.direction(betas[-1])
     return float(np.linalg.eigvalsh(_tridiagonal(alphas, betas))[-1]) if alphas else 1.0
 
 

@@ -75,14 +75,23 @@ class BackgroundGrid(Struct, frozen=True):
         s = np.where(np.abs(places - nearest) < ON_NODE, nearest, places)
         base = np.clip(np.floor(s), 0, np.maximum(self.counts - 2, 0)).astype(np.int64)
         t = np.clip(s - base, 0.0, 1.0)
-        sides = np.stack((1.0 - t, t), axis=1)  # (n, 2, 3)
-        weights = np.ones((len(x), len(CORNERS)))
-        for c in range(3):
-            weights *= sides[:, CORNERS[:, c], c]
-        first, steps = base @ self.strides, CORNERS @ self.strides
-        order = np.argsort(weights == 0.0, axis=1, kind="stable")
-        numbers = first[:, None] + steps[order]
-        return numbers.astype(np.int64), np.take_along_axis(weights, order, 1)
+        found = corner_weights(np.stack((1.0 - t, t), axis=1))
+        case = ((t == 0.0) + 2 * (t == 1.0)) @ np.array([1, 3, 9])
+        numbers = (base @ self.strides)[:, None] + (CORNERS @ self.strides)[ZEROS_LAST][case]
+        return numbers, np.take_along_axis(found, ZEROS_LAST[case], 1)
+
+
+def corner_weights(sides: F64) -> F64:
+    """(n, 8) weights of a cell's corners, from those of its sides in each direction,
+    (n, 2, 3)."""
+    i, j, k = sides.transpose(2, 0, 1)
+    ij = j[:, :, None] * i[:, None, :]
+    return (k[:, :, None, None] * ij[:, None]).reshape(len(sides), len(CORNERS))
+
+
+_SIDES = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # within the cell; on its first side; second
+_CASES = np.stack([_SIDES[np.arange(27) // power % 3] for power in (1, 3, 9)], axis=2)
+ZEROS_LAST = np.argsort(corner_weights(_CASES) == 0.0, axis=1, kind="stable")  # (27, 8) corners, by case
 
 
 def grid_over(origin: F64, extent: F64, spacing: F64) -> BackgroundGrid:

@@ -1,5 +1,7 @@
 """Multigrid on background grids: grids, levels, and iterations that depend on the mesh alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 from systems import System
@@ -219,6 +221,17 @@ def test_a_node_on_a_grid_plane_has_parents_on_that_plane_alone():
     numbers, weights = grid.weights(np.array([[0.25 + 1e-9, 0.5, 1.0], [0.3, 0.5, 1.0]]))
     assert (weights > 0).sum(axis=1).tolist() == [1, 2]
     np.testing.assert_array_equal(grid.at(numbers[:1, 0]), [[0.25, 0.5, 1.0]])
+
+
+def test_weights_reproduce_any_point_and_zeros_come_last():
+    grid = grid_over(np.zeros(3), np.ones(3), np.full(3, 0.25))
+    inside, first, last = 0.1, 0.0, 1.0  # the last plane is on the second side of its cell
+    x = np.array(list(itertools.product((inside, first, last), repeat=3)))
+    numbers, weights = grid.weights(x)
+    corners = grid.at(numbers.reshape(-1)).reshape(len(x), 8, 3)
+    np.testing.assert_allclose(np.einsum("nc,nci->ni", weights, corners), x, atol=1e-12)
+    present = weights > 0
+    assert (present[:, :-1] >= present[:, 1:]).all()
 
 
 def test_only_short_spacings_are_doubled():

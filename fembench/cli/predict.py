@@ -83,9 +83,12 @@ def run(options: argparse.Namespace) -> int:
     if options.output and (several := len(set(counts))) > 1:
         raise InputError(f"-o {options.output} with {several} numbers of ranks; expected one number per file")
     fields = {name: getattr(options, name) for name in CASE}
+    unknown = InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
+    if options.deadline and not (options.iterations or options.learn):
+        raise unknown
     answers = call(workflow.predict, options, **fields, ranks=counts, tell=progress)
     if options.deadline and not answers.latest:
-        raise InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
+        raise unknown
     if options.output:
         save_prediction(answers[0], options.output)
     warning = answers[0].predicted.provisional

@@ -6,6 +6,7 @@ import platform
 import re
 import time
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
@@ -313,7 +314,7 @@ def test_every_host_has_samples_of_every_rank_and_round(comm, brief):
     assert told[-1].startswith("round 3 of 3")
 
 
-@pytest.mark.mpi
+@pytest.mark.mpi(1, 2)  # on a core each: visits of 20 ms are shorter than turns of ranks that share one
 def test_emulated_nodes_have_their_speeds(comm, brief):
     speeds = tuple(NodeSpeed(1 / (1 + k), 1.0, 0.5 * (k > 0)) for k in range(comm.size))
     names = tuple(f"node{k}" for k in range(comm.size))
@@ -324,7 +325,8 @@ def test_emulated_nodes_have_their_speeds(comm, brief):
     assert {node.host for node in found.nodes} == {0}
     for k, node in enumerate(found.nodes):
         assert node.together_busy[-1] == pytest.approx(1 - speeds[k].load)
-        assert 0.3 < node.together[-1] / found.nodes[0].together[-1] * (1 + k) / (1 - speeds[k].load) < 3
+        relative = np.median(node.together) / np.median(found.nodes[0].together)
+        assert 0.3 < relative * (1 + k) / (1 - speeds[k].load) < 3
 
 
 def names_and_causes(text):

@@ -41,7 +41,7 @@ if (($# == 0)); then
     done
     # other tests compute what they do with Open MPI: their messages are those of these rooms
     two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_variants.py studies/tests)
-    three=(tests/{ranks,balance,characterize})
+    three=(tests/ranks) # what other rooms send, they send through it
 fi
 session "serial tests" python -W error -m pytest -q --no-header -m "not mpi" "${jobs[@]}"
 mpi_session 2 "${two[@]}"

@@ -65,11 +65,10 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int, *, 
     learn(worker, program, tasks, size)
     for turn in range(last + 1):
         meet()
-        if turn == min(worker.comm.rank, last):
-            if n_bytes:
-                found = _after_messages(worker, size, n_bytes, count)
-            else:
-                found = _sample(worker, _task(program, tasks, size), count)
+        if n_bytes and worker.comm.rank in (turn, (turn + 1) % worker.comm.size):
+            found = _after_messages(worker, turn, size, n_bytes, count) or found
+        elif not n_bytes and turn == min(worker.comm.rank, last):
+            found = _sample(worker, _task(program, tasks, size), count)
     meet()
     return found
 
@@ -87,16 +86,19 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     worker.slowness.share(worker.comm)
 
 
-def _after_messages(worker: Worker, size: int, n_bytes: int, count: int) -> Samples:
-    """Means over several tasks of `size` rounds, each after a message, which this rank sends to itself."""
-    comm, step = worker.comm, graphs.ProgramStep(0, False, [], [], [(worker.comm.rank, 0)])
+def _after_messages(worker: Worker, rank: int, size: int, n_bytes: int, count: int) -> Samples:
+    """Means over several tasks of `size` rounds on a rank, each after a message from the next
+    rank. Both call."""
+    comm, sender, times = worker.comm, (rank + 1) % worker.comm.size, 1 + count * IN_A_ROW
     out, into, values = np.ones(n_bytes // 8), np.zeros(n_bytes // 8), dict[int, float]()
-    took = []
-    for k in range(1 + count * IN_A_ROW):
-        sent = comm.Isend(out, comm.rank)
-        comm.Probe(comm.rank)
-        comm.Recv(into, comm.rank)
-        sent.Wait()
+    if comm.rank == sender:
+        for _ in range(times):
+            comm.Send(out, rank)
+        return {}
+    step, took = graphs.ProgramStep(0, False, [], [], [(sender, 0)]), []
+    for k in range(times):
+        comm.Probe(sender)
+        comm.Recv(into, sender)
         begin = time.perf_counter()
         graphs.compute(step, float(k), values, size, out, [])
         took.append((time.perf_counter() - begin) / size)

@@ -109,10 +109,24 @@ def _refused(record: AppRecord, messages: float) -> str:
     case = record.case
     each = messages / len(ends_of(case))
     if each >= SHORT:
-        return changed(record)
+        return _uncached(record) or changed(record)
     return (
         f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, 1.5 to 4 µs per message, is "
         f"not predicted (expected messages of {seconds(SHORT)} or more)"
+    )
+
+
+def _uncached(record: AppRecord) -> str:
+    """Why a message inside a host is too long to be predicted; "" if it is not."""
+    m, placed = record.case.n_bytes, record.environment.rank_host
+    inside = [placed[q] for p, q in ends_of(record.case) if placed[p] == placed[q]]
+    caches = [record.environment.hosts[k].caches.get("L2", 0) for k in inside]
+    least = min(filter(None, caches), default=m)
+    if m <= least:
+        return ""
+    return (
+        f"{REFUSED}: a message of {size(m)} does not fit in an L2 cache of {size(least)}; its time depends "
+        "on where its buffers lie in memory"
     )
 
 

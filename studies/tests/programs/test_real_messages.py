@@ -306,6 +306,17 @@ def test_messages_so_short_that_the_loop_of_the_program_counts_are_refused(each,
         assert bool(one.reason) == bool(reason)
 
 
+@pytest.mark.parametrize(("n_bytes", "fits"), [(1 << 16, True), (1 << 17, False)])
+def test_messages_that_leave_the_cache_are_refused(n_bytes, fits):
+    case = msgspec.structs.replace(sized_case("join", 3, "send"), n_bytes=n_bytes, size=1)
+    made = ran(case, promise(case, calibration(case), profile(), "machine.json"), 0.01)
+    (host,) = made.environment.hosts
+    host = msgspec.structs.replace(host, caches={"L2": 1 << 16})
+    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=(host,)))
+    reason = "refused: a message of 128 KiB does not fit in an L2 cache of 64 KiB"
+    assert [one.reason.startswith(reason) for one in compared(made)] == [not fits] * 2
+
+
 @pytest.mark.parametrize(
     ("what", "before", "after", "reason"),
     [

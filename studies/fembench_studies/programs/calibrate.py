@@ -43,16 +43,19 @@ def calibrate(
 ) -> Calibrated:
     """`count` samples of every operation and message of the program. Collective.
 
-    `n_bytes`: of the messages of a ring, fork or join with real messages: a task has
-    `size` rounds instead of units and follows a message, and ranks never compute at the
-    same time: the others wait in MPI.
+    `n_bytes`: of the messages of a ring, fork or join with real messages, whose tasks
+    have `size` rounds instead of units; see `after_messages`.
     """
-    found = samples(worker, program, tasks, size, count, n_bytes=n_bytes)
+    found = (
+        after_messages(worker, size, n_bytes, count)
+        if n_bytes
+        else samples(worker, program, tasks, size, count)
+    )
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
     return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
 
 
-def samples(worker: Worker, program: str, tasks: int, size: int, count: int, *, n_bytes: int = 0) -> Samples:
+def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
     """`count` samples of every operation on this rank, each the mean over
     consecutive tasks. Collective.
 
@@ -60,16 +63,13 @@ def samples(worker: Worker, program: str, tasks: int, size: int, count: int, *, 
     workers, so it is sampled alone.
     """
     found: Samples = {}
-    meet = worker.comm.Barrier if n_bytes else worker.meet
-    last = worker.comm.size - 1 if n_bytes else min(worker.comm.size - 1, is_farm(program))
+    last = min(worker.comm.size - 1, is_farm(program))
     learn(worker, program, tasks, size)
     for turn in range(last + 1):
-        meet()
-        if n_bytes and worker.comm.rank in (turn, (turn + 1) % worker.comm.size):
-            found = _after_messages(worker, turn, size, n_bytes, count) or found
-        elif not n_bytes and turn == min(worker.comm.rank, last):
+        worker.meet()
+        if turn == min(worker.comm.rank, last):
             found = _sample(worker, _task(program, tasks, size), count)
-    meet()
+    worker.meet()
     return found
 
 
@@ -86,9 +86,24 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     worker.slowness.share(worker.comm)
 
 
-def _after_messages(worker: Worker, rank: int, size: int, n_bytes: int, count: int) -> Samples:
-    """Means over several tasks of `size` rounds on a rank, each after a message from the next
-    rank. Both call."""
+def after_messages(worker: Worker, size: int, n_bytes: int, count: int) -> Samples:
+    """`count` samples of a round of work on this rank, in tasks of `size` rounds. Collective.
+
+    Each is the mean over consecutive tasks, which follow a message from the next rank
+    each. Ranks take turns, as they never compute at the same time in a ring, fork or
+    join; the others wait in MPI.
+    """
+    comm, found = worker.comm, Samples()
+    for rank in range(comm.size):
+        comm.Barrier()
+        if comm.rank in (rank, (rank + 1) % comm.size):
+            found |= _received(worker, rank, size, n_bytes, count)
+    comm.Barrier()
+    return found
+
+
+def _received(worker: Worker, rank: int, size: int, n_bytes: int, count: int) -> Samples:
+    """The samples on `rank`, nothing on the rank that sends to it. Both call."""
     comm, sender, times = worker.comm, (rank + 1) % worker.comm.size, 1 + count * IN_A_ROW
     out, into, values = np.ones(n_bytes // 8), np.zeros(n_bytes // 8), dict[int, float]()
     if comm.rank == sender:

@@ -23,7 +23,7 @@ from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.programs import farm, graphs
-from fembench_studies.programs.calibrate import NOTHING, calibrate, learn, samples
+from fembench_studies.programs.calibrate import NOTHING, after_messages, calibrate, learn
 from fembench_studies.programs.compute import Worker, worker_of
 from fembench_studies.programs.kernels import KERNELS
 from fembench_studies.programs.partners import AFTER, BEFORE, TRIP, round_trips
@@ -141,7 +141,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
 
 def _state(worker: Worker, case: AppCase, when: str) -> dict[str, list[float]]:
     """Messages and computing of this rank just before or after a run. Collective."""
-    rounds = samples(worker, case.program, case.tasks, case.size, STATE, n_bytes=case.n_bytes)
+    rounds = after_messages(worker, case.size, case.n_bytes, STATE)
     return {TRIP + when: round_trips(worker.comm, case), graphs.ROUND + when: rounds[graphs.ROUND]}
 
 

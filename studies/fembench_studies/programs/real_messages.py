@@ -2,8 +2,8 @@
 
 A message of m bytes takes T = Os + L + Or, each from the profile of its two hosts (Mendes 2004, 3.10), and
 longer after computing: a message of a ring always comes after a task, of the messages of a fork or join only
-the first one does. The times of tasks come from a calibration made just before, which also shows how far the
-time of a message depends on the place of its buffers in memory (`partners`). The prediction is
+the first one does. The times of tasks come from a calibration made just before, in which each follows a
+message of m bytes. The prediction is
 
     ring   every rank computes and sends to the next: all tasks and all T
     fork   rank 0 computes, sends to children elsewhere, computes: both tasks and every Os (6.1)
@@ -210,10 +210,10 @@ def round_time() -> float:
 def promise(case: AppCase, calibration: AppRecord, profile: Profile, source: str) -> AppPrediction:
     """The prediction of a future run. Raises InputError."""
     one = calibration.samples.get(ROUND, ())
-    if len(one) < case.ranks:
+    if len(one) < case.ranks or calibration.case.n_bytes != case.n_bytes:
         raise InputError(
-            f"{calibration.id}: no rounds of work on {plural(case.ranks, 'rank')}; expected a calibration of "
-            f"such a {case.program} with --machine"
+            f"{calibration.id}: no rounds of work after messages of {size(case.n_bytes)} on "
+            f"{plural(case.ranks, 'rank')}; expected a calibration of such a {case.program} with --machine"
         )
     low, middle, high = (computing(case, one, q) for q in (0.25, 0.5, 0.75))
     task = middle / _in_a_row(case)

@@ -143,8 +143,8 @@ def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypa
         spans.append((begin, time.perf_counter()))
         return {"unit": [1.0] * count}
 
-    monkeypatch.setattr(calibrate, "_after_messages", sample)
-    assert samples(Worker(comm), "ring", 3, 1, 3, n_bytes=64) == {"unit": [1.0] * 3}
+    monkeypatch.setattr(calibrate, "_received", sample)
+    assert calibrate.after_messages(Worker(comm), 1, 64, 3) == {"unit": [1.0] * 3}
     every = sorted(span for one in comm.allgather(spans) for span in one)
     assert len(every) == comm.size
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))

@@ -367,8 +367,10 @@ def test_a_profile_that_cannot_tell_is_refused():
     with pytest.raises(InputError, match="does not say how long messages take after computing; repeat"):
         promise(case, calibration(case), old, "")
     other = msgspec.structs.replace(calibration(case), samples={"unit": ()})
-    with pytest.raises(InputError, match="no rounds of work on 3 ranks"):
-        promise(case, other, profile(), "")
+    larger = calibration(msgspec.structs.replace(case, n_bytes=2 * case.n_bytes))
+    for wrong in (other, larger):
+        with pytest.raises(InputError, match="no rounds of work after messages of 64 KiB on 3 ranks"):
+            promise(case, wrong, profile(), "")
     with pytest.raises(InputError, match="take no time"):
         promise(case, calibration(case), profile(latency=-1.0), "")
     wide = case_of_messages("ring", 4, "isend", n_bytes=64)

@@ -77,8 +77,8 @@ CLONES void fb_pieces(int64_t n, const int64_t *indptr, const int32_t *rows, con
 }
 
 /* ---- the Galerkin product --------------------------------------------------------------------------------------
- * Blocks are found by (stored row, column) in a table with open addressing; a row's places begin near each other,
- * so that what one fine row needs lies in a few lines of memory. */
+ * Blocks are found by (stored row, column) in a table with open addressing; each row has an equal span of its places,
+ * so that what one fine row needs lies near each other, and blocks of longer rows lie in the next spans. */
 
 typedef struct {
     int64_t key;   /* stored row * n_coarse + column, or -1 */
@@ -88,6 +88,7 @@ typedef struct {
 struct fb_coarse {
     int64_t n, n_interior; /* coarse nodes */
     int64_t size, used;    /* places, a power of two; blocks */
+    int64_t span;          /* places of a row */
     int64_t room;          /* for blocks */
     place *places;
     double *blocks;    /* (room, 9) in the order in which they were found */
@@ -99,10 +100,20 @@ INLINE int64_t stored_row(const fb_coarse *m, int64_t node)
     return node >= m->n_interior ? node - m->n_interior : node + m->n - m->n_interior;
 }
 
+INLINE int64_t node_of(const fb_coarse *m, int64_t row)
+{
+    int64_t split = m->n - m->n_interior;
+    return row < split ? m->n_interior + row : row - split;
+}
+
+/* Whether the block of a pair is kept in row a: every row keeps half of its blocks, however the nodes are numbered. */
+INLINE int keeps(int64_t a, int64_t b) { return a == b || (a < b) == !((a ^ b) & 1); }
+
 INLINE place *find(const fb_coarse *m, int64_t row, int64_t column)
 {
     int64_t key = row * m->n + column, mask = m->size - 1;
-    int64_t at = (row * 64 + ((uint64_t)column * 0x9E3779B97F4A7C15u >> 58)) & mask;
+    uint64_t scattered = (uint64_t)column * 0x9E3779B97F4A7C15u >> 32; /* evenly below 2^32 */
+    int64_t at = row * m->span + (int64_t)(scattered * (uint64_t)m->span >> 32);
     while (m->places[at].key >= 0 && m->places[at].key != key)
         at = (at + 1) & mask;
     return m->places + at;
@@ -119,6 +130,7 @@ static int grow_places(fb_coarse *m, int64_t size)
         fresh[k].key = -1;
     m->places = fresh;
     m->size = size;
+    m->span = m->n ? size / m->n : size;
     for (int64_t k = 0; k < old_size; k++)
         if (old[k].key >= 0)
             *find(m, old[k].key / m->n, old[k].key % m->n) = old[k];
@@ -160,16 +172,17 @@ INLINE double *block_of(fb_coarse *m, int64_t row, int64_t column)
     return m->blocks + 9 * p->block;
 }
 
-/* A_c gets w X in row I and column J, and its transpose in row J and column I; of both, one is stored. */
+/* A_c gets w X in row I and column J, and its transpose in row J and column I; of both, one is kept. */
 INLINE int add_pair(fb_coarse *m, int64_t I, int64_t J, double w, const double *X)
 {
     int64_t a = stored_row(m, I), b = stored_row(m, J);
-    double *out = a <= b ? block_of(m, a, J) : block_of(m, b, I);
+    int here = keeps(a, b);
+    double *out = here ? block_of(m, a, J) : block_of(m, b, I);
     if (!out)
         return -1;
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
-            out[3 * r + c] += w * (a < b ? X[3 * r + c] : a > b ? X[3 * c + r] : X[3 * r + c] + X[3 * c + r]);
+            out[3 * r + c] += w * (a == b ? X[3 * r + c] + X[3 * c + r] : here ? X[3 * r + c] : X[3 * c + r]);
     return 0;
 }
 
@@ -266,27 +279,34 @@ CLONES fb_coarse *fb_galerkin(int64_t n, int64_t longest, const int64_t *indptr,
     return m;
 }
 
-/* The result as pattern.c stores it: own node first, then ascending. next (n_coarse,) is scratch. */
+/* The result as pattern.c stores it, every pair in its first row: own node first, then ascending. next (n_coarse,) is
+ * scratch. */
 void fb_coarse_take(const fb_coarse *m, int64_t *indptr, int32_t *rows, int32_t *columns, double *values,
                     int64_t *next)
 {
-    int64_t n = m->n, split = n - m->n_interior;
+    int64_t n = m->n;
     memset(indptr, 0, ((size_t)n + 1) * sizeof *indptr);
-    for (int64_t b = 0; b < m->used; b++)
-        indptr[m->keys[b] / n + 1]++;
+    for (int64_t b = 0; b < m->used; b++) {
+        int64_t row = m->keys[b] / n, other = stored_row(m, m->keys[b] % n);
+        indptr[(row < other ? row : other) + 1]++;
+    }
     for (int64_t k = 0; k < n; k++) {
-        rows[k] = (int32_t)(k < split ? m->n_interior + k : k - split);
+        rows[k] = (int32_t)node_of(m, k);
         indptr[k + 1] += indptr[k];
         next[k] = indptr[k];
     }
     for (int64_t b = 0; b < m->used; b++) { /* insertion: a row has a few dozen columns */
-        int64_t row = m->keys[b] / n, at = next[row]++;
-        int32_t column = (int32_t)(m->keys[b] % n);
+        int64_t kept = m->keys[b] / n, other = stored_row(m, m->keys[b] % n);
+        int64_t row = kept < other ? kept : other, at = next[row]++;
+        int32_t column = rows[kept < other ? other : kept];
+        const double *block = m->blocks + 9 * b;
         for (; at > indptr[row] && rows[row] != columns[at - 1] && (columns[at - 1] > column || column == rows[row]); at--) {
             columns[at] = columns[at - 1];
             memcpy(values + 9 * at, values + 9 * (at - 1), 9 * sizeof *values);
         }
         columns[at] = column;
-        memcpy(values + 9 * at, m->blocks + 9 * b, 9 * sizeof *values);
+        for (int r = 0; r < 3; r++)
+            for (int c = 0; c < 3; c++)
+                values[9 * at + 3 * r + c] = kept <= other ? block[3 * r + c] : block[3 * c + r];
     }
 }

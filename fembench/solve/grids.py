@@ -129,7 +129,7 @@ def prolongator(
     names = corner.reshape(-1)[first] + grid.size * least.reshape(-1)[first]
     used, back = np.unique(names, return_inverse=True)
     sharing = find_sharing(interface.comm, used)
-    order = np.argsort(sharing.sharers > 1, kind="stable")  # new -> old
+    order = np.lexsort((used % grid.size, sharing.sharers > 1))  # new -> old; neighbours near each other
     position = np.empty(order.size, np.int32)
     position[order] = np.arange(order.size, dtype=np.int32)
     at = np.zeros(root.size, np.int32)

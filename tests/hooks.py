@@ -75,16 +75,19 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Lines 'passed N', 'failed N', 'failure TEST: REASON', 'skipped TEST: REASON' for tests/run.sh."""
+    """Lines 'passed N', 'failed N', 'skipped|failure|unsteady TEST: REASON' for tests/run.sh."""
     path, stats = os.environ.get("FEMBENCH_TEST_TALLY"), terminalreporter.stats
     a_worker = hasattr(terminalreporter.config, "workerinput")  # whose counts the main process adds up
     if path and not a_worker:
         failed = [*stats.get("failed", ()), *stats.get("error", ())]
-        failures = [f"failure {report.nodeid}: {reason(report)}\n" for report in failed]
-        skipped = [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
+        names = {report.nodeid for report in failed}
+        told = [("failure", report) for report in failed]
+        told += [("unsteady", report) for report in stats.get("rerun", ()) if report.nodeid not in names]
+        lines = [f"{word} {report.nodeid}: {reason(report)}\n" for word, report in told]
+        lines += [f"skipped {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
         with open(path, "a") as stream:
             stream.write(f"passed {len(stats.get('passed', ()))}\nfailed {len(failed)}\n")
-            stream.writelines(failures + skipped)
+            stream.writelines(lines)
 
 
 def reason(report):

@@ -10,6 +10,7 @@ usage: tests/run.sh                       run everything: format, lint, types, t
        tests/run.sh --quick               run these, and the serial tests of most rooms, in 90 seconds; says what it leaves out
        tests/run.sh PYTEST-ARGUMENTS ...  run only the selected tests, serially and on 1 to 4 ranks:
                                           tests/run.sh tests/mesh -k box
+A serial test that fails is run once more; those that pass then are named as unsteady, and more than three of them are a failure.
 The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
 settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 minutes), so that its tests run
   FEMBENCH_WITH_OPENCL=1          install pyopencl and pocl, so that the tests of devices run
@@ -55,9 +56,9 @@ elif [[ ${1:-} == --quick ]]; then
 fi
 # on two workers, because half of the time jobs wait; tests that measure time run afterwards, alone
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
-session "serial tests" python -W error -m pytest -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
+session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
     -m "not mpi and not alone" "$@"
-session "serial tests that run alone" python -W error -m pytest -q --no-header -m "not mpi and alone" "$@"
+session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
     if ((n == 1)); then # a process without a launcher is one rank
         session "MPI tests on 1 rank" python -W error -m pytest -q --no-header -n "$WORKERS" --dist loadfile \

@@ -15,6 +15,11 @@ color=no # under mpiexec pytest sees a terminal where there is none
 
 total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"; }
 
+# A test that fails is run once more: it may start a job that a busy machine refuses, or measure one. Those that pass then are
+# named; more than three of them are a failure. Not under mpiexec, where all ranks would have to agree.
+AGAIN=(--reruns 1 --reruns-delay 2)
+UNSTEADY=3
+
 # check NAME COMMAND...: a check that counts as one
 check() {
     printf '\n== %s\n' "$1"
@@ -38,9 +43,9 @@ mpi_session() {
         -p no:cacheprovider -m mpi "${@:2}"
 }
 
-# The last line, 'N passed, N failed', after the skipped and the failed tests; its status is that of the script.
+# The last line, 'N passed, N failed', after the skipped, unsteady and failed tests; its status is that of the script.
 report() {
-    local skipped
+    local skipped unsteady
     skipped=$(grep '^skipped' "$tally" | sort -u)
     if [[ -n ${FEMBENCH_ALLOWED_SKIPS:-} ]]; then
         while IFS= read -r line; do
@@ -50,7 +55,9 @@ report() {
         printf '\n%s\n' "$skipped"
     fi
     echo
-    grep '^failure ' "$tally"
+    unsteady=$(grep -c '^unsteady ' "$tally")
+    ((unsteady <= UNSTEADY)) || printf 'failed 1\nfailure %d tests are unsteady, at most %d may be\n' "$unsteady" "$UNSTEADY" >>"$tally"
+    grep -E '^(unsteady|failure) ' "$tally"
     printf '%s passed, %s failed\n' "$(total passed)" "$(total failed)"
     (($(total failed) == 0))
 }

@@ -68,6 +68,8 @@ unable to create the desired directory: Directory: (\S+) Error: (.+?) Please
     Open MPI cannot make the folder {0} ({1}): let TMPDIR name a folder in which it can
 no available interfaces were found
     Open MPI finds no network interface on this host: set up at least the loopback (ip link set lo up)
+PMIx server's listener thread failed to start
+    Open MPI cannot start beside what a killed job left: remove ompi.* of ended jobs in TMPDIR (/tmp)
 unable to run bstrap_proxy on (\S+) \(
     Intel MPI could not start its proxy on host {0}: {ssh}
 unable to get host address for (\S+)

@@ -13,6 +13,7 @@ import functools
 import math
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -310,5 +311,8 @@ def _end_group(process: subprocess.Popen, variables: Mapping[str, str]) -> None:
             break
         time.sleep(0.05)
     process.wait()
-    if (ran or process.returncode < 0) and sys.platform == "linux":
-        end_strays(process.pid, variables)
+    if ran or process.returncode < 0:
+        left = Path(variables.get("TMPDIR", "/tmp"), f"ompi.{process.pid}")
+        shutil.rmtree(left, ignore_errors=True)  # or the next prterun with this number ends at once
+        if sys.platform == "linux":
+            end_strays(process.pid, variables)

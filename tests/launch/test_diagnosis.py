@@ -129,6 +129,7 @@ def test_ranks_that_cannot_find_each_other_are_told_from_other_failures(text):
             printed.TMPDIR,
             "Open MPI cannot make the folder /tmp/file/ompi.1371 (Not a directory): let TMPDIR name",
         ),
+        (printed.LEFT, "Open MPI cannot start beside what a killed job left: remove ompi.*"),
         (
             printed.NO_INTERFACE,
             "Open MPI finds no network interface on this host: set up at least the loopback",

@@ -151,7 +151,7 @@ def test_many_silent_hosts_are_counted_and_the_first_is_explained():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is known")
-def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_with_it(script):
+def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_with_it(script, tmp_path):
     long = f"9{os.getpid()}"  # seconds: a name for these processes
 
     def running():
@@ -170,9 +170,10 @@ def test_processes_that_left_the_group_or_the_session_of_an_ended_launcher_end_w
     assert ended.late
     assert max(seen) == 2
     assert running() == 0
-    killed = script("mpirun", f"setsid sleep {long} &\nsleep 0.3\nkill -9 $$")
-    assert run_ranks([killed], dict(os.environ)).status != 0
+    killed = script("mpirun", f"mkdir $TMPDIR/ompi.$$\nsetsid sleep {long} &\nsleep 0.3\nkill -9 $$")
+    assert run_ranks([killed], os.environ | {"TMPDIR": str(tmp_path)}).status != 0
     assert running() == 0
+    assert not list(tmp_path.glob("ompi.*"))  # Open MPI would not start beside it
 
 
 STARTS_A_LAUNCHER = """

@@ -6,7 +6,6 @@ from fembench.base.errors import InputError
 from fembench.fem import elements
 from fembench.fem.elements import (
     body_integral,
-    chunks,
     element_stiffness,
     facet_shape_integral,
     measures,
@@ -58,11 +57,6 @@ def test_more_cells_than_a_chunk_give_the_same_matrices(monkeypatch):
     whole = element_stiffness(mesh.x[mesh.cells], "tet4", LAM, MU)
     monkeypatch.setattr(elements.chunks, "__defaults__", (7,))
     np.testing.assert_allclose(element_stiffness(mesh.x[mesh.cells], "tet4", LAM, MU), whole, atol=1e-16)
-
-
-def test_chunks_cover_a_range_once_and_nothing_has_no_chunk():
-    assert [i for c in chunks(10, 4) for i in range(10)[c]] == list(range(10))
-    assert list(chunks(0)) == []
 
 
 @pytest.mark.parametrize("element", ELEMENTS)

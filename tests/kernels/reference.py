@@ -1,44 +1,13 @@
-"""Plain twins of kernels whose results no formula of a line states: assembly, and pieces of a grid.
-
-With G_ab = integral of grad N_a (x) grad N_b, the 3x3 block of nodes a and b of an isotropic linear
-elastic cell is K_ab = lam G_ab + mu G_ab^T + mu tr(G_ab) I.
-"""
+"""Plain twins of kernels whose results no formula of a line states: assembly, and pieces of a grid."""
 
 import numpy as np
 
-HEX_SIGNS = np.array(
-    [[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]],
-    dtype=np.float64,
-)
-
-
-def gradients(x, cells):
-    """grad N (n_points, n_cells, npc, 3) and weights (n_points, n_cells) of the exact or 2x2x2 Gauss rule."""
-    at = x[cells]
-    if cells.shape[1] == 4:
-        dn = np.array([[[-1, -1, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]], dtype=np.float64)
-        scale = 1 / 6
-    else:
-        points, scale = HEX_SIGNS / np.sqrt(3), 1.0
-        factor = 1 + points[:, None, :] * HEX_SIGNS
-        others = np.stack([factor[..., [1, 2]], factor[..., [0, 2]], factor[..., [0, 1]]], axis=2)
-        dn = 0.125 * HEX_SIGNS * others.prod(axis=-1)
-    J = np.einsum("pae,nac->pnec", dn, at)
-    g = np.einsum("pnce,pae->pnac", np.linalg.inv(J), dn)
-    return g, scale * np.linalg.det(J)
+from fembench.fem.elements import element_stiffness
 
 
 def stiffness(x, cells, lam, mu):
     """ke (n_cells, 3 npc, 3 npc) of every cell; lam, mu: of all cells, or (n_cells,)."""
-    lam, mu = (np.reshape(modulus, (-1, 1, 1)) for modulus in (lam, mu))
-    g, weight = gradients(x, cells)
-    G = np.einsum("pn,pnai,pnbj->naibj", weight, g, g)
-    trace = np.einsum("naibi->nab", G)
-    ke = lam[..., None, None] * G + mu[..., None, None] * np.swapaxes(G, 2, 4)
-    for c in range(3):
-        ke[:, :, c, :, c] += mu * trace
-    m = 3 * cells.shape[1]
-    return ke.reshape(-1, m, m)
+    return element_stiffness(x[cells], {4: "tet4", 8: "hex8"}[cells.shape[1]], lam, mu)
 
 
 def _pairs(cells):

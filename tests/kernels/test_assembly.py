@@ -14,41 +14,12 @@ every_sample = pytest.mark.parametrize("s", SAMPLES.values(), ids=SAMPLES.keys()
 both_halves = pytest.mark.parametrize("upper", [False, True], ids=["full", "upper"])
 
 
-@every_sample
-@both_halves
-def test_the_pattern_is_that_of_the_reference_twin(s, upper):
-    ours = kernels.pattern(s.cells, s.n_interior, s.n_active, upper)
-    twin = reference.pattern(s.cells, s.n_interior, s.n_active, upper)
-    for a, b in zip(ours, twin):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-
-
-@every_sample
-def test_the_upper_pattern_holds_every_pair_once(s):
-    indptr, rows, columns = kernels.pattern(s.cells, s.n_interior, s.n_active, True)
-    i = np.repeat(rows, np.diff(indptr))
-    pairs = {tuple(sorted(p)) for p in zip(i.tolist(), columns.tolist())}
-    assert len(pairs) == columns.size
-    full = kernels.pattern(s.cells, s.n_interior, s.n_active, False)[0][-1]
-    assert 2 * columns.size - s.n_active == full == kernels.count_blocks(s.cells, s.n_active)
-
-
 @pytest.mark.parametrize("name", ["tets", "bricks"])
 def test_element_stiffness_is_that_of_the_reference_twin(name):
     s = SAMPLES[name]
     ours, twin = kernels.stiffness(s.x, s.cells, LAM, MU), reference.stiffness(s.x, s.cells, LAM, MU)
     assert np.abs(ours - twin).max() <= 1e-13 * np.abs(twin).max()
-
-
-@pytest.mark.parametrize("name", ["tets", "bricks"])
-def test_element_stiffness_is_symmetric_with_six_zero_energy_modes(name):
-    s = SAMPLES[name]
-    ke = kernels.stiffness(s.x, s.cells, LAM, MU)
-    assert (ke == ke.transpose(0, 2, 1)).all()
-    values = np.linalg.eigvalsh(ke)
-    assert (np.abs(values[:, :6]) <= 1e-12 * values[:, -1:]).all()
-    assert (values[:, 6] > 1e-4 * values[:, -1]).all()
+    assert (ours == ours.transpose(0, 2, 1)).all()
 
 
 def moduli(s):
@@ -113,13 +84,6 @@ def test_a_cell_with_a_node_that_is_not_there_is_refused():
         kernels.stiffness(s.x, cells, LAM, MU)
 
 
-@every_sample
-def test_reordering_permutes_within_interior_and_within_interface(s):
-    position = kernels.reorder(s.cells, s.n_interior, s.n_active)
-    assert sorted(position[: s.n_interior]) == list(range(s.n_interior))
-    assert sorted(position[s.n_interior :]) == list(range(s.n_interior, s.n_active))
-
-
 def _bandwidth(cells):
     return int((cells.max(axis=1) - cells.min(axis=1)).max())
 
@@ -132,27 +96,13 @@ def test_reordering_brings_a_shuffled_box_to_a_bandwidth_near_its_cross_section(
     assert _bandwidth(position[shuffled]) <= 3 * 5 * 6
 
 
-@every_sample
-@pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_cells_are_sorted_in_place_by_lowest_node_then_by_number(s, kind):
-    cells = s.cells.copy()
-    numbers = np.random.default_rng(0).permutation(len(cells)).astype(kind) * (
-        2**33 if kind == np.int64 else 1
-    )
-    order = reference.cell_order(cells, numbers)
-    expected = numbers[order]
-    kernels.sort_cells(cells, numbers)
-    np.testing.assert_array_equal(cells, s.cells[order])
-    np.testing.assert_array_equal(numbers, expected)
-
-
-@pytest.mark.parametrize("corners", [4, 8])
-def test_cells_of_many_nodes_are_sorted_bucket_by_bucket(corners):
+@pytest.mark.parametrize(("corners", "kind"), [(4, np.int32), (8, np.int64)])
+def test_cells_of_many_nodes_are_sorted_bucket_by_bucket(corners, kind):
     rng = np.random.default_rng(1)
     cells = rng.integers(0, 9000, (20_000, corners)).astype(np.int32)
     cells[7] = 8999  # the last node, and the first of a bucket:
     cells[8] = 4096
-    numbers = rng.permutation(len(cells)).astype(np.int32)
+    numbers = rng.permutation(len(cells)).astype(kind) * (2**33 if kind == np.int64 else 1)
     order = reference.cell_order(cells, numbers)
     expected = cells[order], numbers[order]
     kernels.sort_cells(cells, numbers)

@@ -85,14 +85,6 @@ def test_nodes_of_the_interface_count_by_their_weights_in_the_moments():
     np.testing.assert_allclose(a["moments"], expected, rtol=1e-12)
 
 
-def test_moments_are_force_and_torque():
-    modes, a = rigid(n=2, n_interface=0)
-    a["x"][:2] = a["centre"] + [[0, 0, 0], [1, 0, 0]]
-    a["r"][:] = [1, 2, 3, 0, 5, 0]
-    modes.restrict()
-    np.testing.assert_allclose(a["moments"], [1, 7, 3, 0, 0, 5], atol=1e-15)
-
-
 def scattered():
     """Three vectors of 4, 5, 6 nodes with values shared between them: a SharedSum, and the vectors."""
     rng = np.random.default_rng(3)

@@ -63,7 +63,9 @@ def sorted_cells(cells):
 def orders_and_patterns(s):
     """Of the symbolic kernels: each result with that of its twin."""
     yield sorted_cells(s.cells), s.cells[reference.cell_order(s.cells, np.arange(len(s.cells)))]
-    yield sorted(kernels.reorder(s.cells, s.n_interior, s.n_active)), range(s.n_active)
+    position = kernels.reorder(s.cells, s.n_interior, s.n_active)
+    yield sorted(position[: s.n_interior]), range(s.n_interior)
+    yield sorted(position), range(s.n_active)
     where = kernels.incidence(s.cells, len(s.x))
     for upper in (False, True):
         ours = kernels.pattern(s.cells, s.n_interior, s.n_active, upper, where)

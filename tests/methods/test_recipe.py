@@ -8,7 +8,7 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
-from fembench.methods.lookup import Combination, load, names, precond_of, variant_of, variants
+from fembench.methods.lookup import Combination, names, precond_of, variant_of, variants
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS, Grids
 from fembench.methods.recipe import PLAIN, recipe
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction
@@ -187,15 +187,6 @@ def test_petsc_needs_a_norm_more_where_it_preconditions():
     assert (plain.reductions, jacobi.reductions) == ((1, 1), (1, 1, 1))
     with pytest.raises(InputError, match="precond gamg: the cost"):
         recipe(Combination(solver="petsc", storage="aij", precond="gamg"))
-
-
-@pytest.mark.parametrize("kind", [STORAGES, PRECONDITIONERS, VARIANTS])
-def test_declared_builders_are_there(kind):
-    for method in kind:
-        for name in ("build", "product", "block_inverse"):
-            reference = getattr(method, name, "")
-            if reference and "petsc" not in reference:
-                assert callable(load(reference)), reference
 
 
 def test_every_declaration_is_complete_and_named_once():

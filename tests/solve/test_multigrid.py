@@ -16,7 +16,6 @@ from fembench.ranks.sharing import Sharing
 from fembench.solve.grids import grid_over, prolongator
 from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.levels import LevelMatrix, inverse_of
-from fembench.solve.multigrid import merged
 
 mpi = pytest.mark.mpi
 
@@ -248,20 +247,3 @@ def test_a_singular_block_gets_its_pseudo_inverse():
     blocks[2] = 0.0
     found = inverse_of(blocks)[:, [0, 3, 5, 3, 1, 4, 5, 4, 2]].reshape(3, 3, 3)
     np.testing.assert_allclose(found, np.linalg.pinv(blocks, hermitian=True), atol=1e-9)
-
-
-def test_the_matrices_of_all_ranks_are_summed_by_global_number():
-    A = np.arange(9.0).reshape(1, 3, 3)
-    own = np.eye(3)[None]
-
-    def piece(numbers, n_interior):
-        rows = np.array([1, 0] if n_interior == 1 else [0, 1], np.int32)
-        columns = np.array([rows[0], rows[1], rows[1]], np.int32)
-        return np.array(numbers), (np.array([0, 2, 3]), rows, columns, np.concatenate((own, A, own)))
-
-    whole = merged([piece([5, 9], 1), piece([9, 20], 2)])
-    assert isinstance(whole, LevelMatrix)
-    assert whole.numbers.tolist() == [5, 9, 20]
-    indptr, rows, columns, values = whole.arrays
-    assert (indptr.tolist(), rows.tolist(), columns.tolist()) == ([0, 2, 4, 5], [0, 1, 2], [0, 1, 1, 2, 2])
-    np.testing.assert_array_equal(values, [*own, A[0].T, 2 * own[0], A[0], *own])

@@ -9,8 +9,6 @@ from systems import STORAGES, System
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
-from fembench.mesh.box import box
-from fembench.mesh.io import write
 from fembench.methods.lookup import storage_of
 from fembench.solve.operators import build_operator
 
@@ -79,27 +77,6 @@ def test_bytes_are_those_of_the_arrays(comm, storage):
     assert A.bytes_per_product == A.matrix_bytes + 72 * n
     if storage in ("csr", "bsr", "sym"):
         assert A.flops == 18 * blocks
-
-
-SUFFIXES = (
-    ".avs .bdf .dat .dato .f3grid .fem .inp .mdpa .mesh .meshb .msh .nas .post .su2 .tec .vol .vtk .vtu .xml"
-)
-
-
-@pytest.mark.mpi(2)
-@pytest.mark.parametrize("element", ["tet4", "hex8"])
-@pytest.mark.parametrize("suffix", SUFFIXES.split())
-def test_a_mesh_file_of_every_format_gives_the_matrix_of_its_mesh(comm, tmp_path, element, suffix):
-    if (element, suffix) == ("hex8", ".xml"):
-        return  # holds tetrahedra only
-    file = tmp_path / f"part{suffix}"
-    if comm.rank == 0:
-        write(box((4, 2, 4), element), file)
-    found, expected = (
-        s.interface.total(s.A.diagonal().sum())
-        for s in (System(comm, file), System(comm, f"box:4x2x4:{element}"))
-    )
-    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @mpi

@@ -157,33 +157,14 @@ def test_single_reduction_does_not_drift(comm):
 
 
 @mpi
-@leaner
-def test_a_zero_load_has_the_solution_zero(comm, variant):
-    system = System(comm, "m1")
-    system.rhs[:] = 0.0
-    result, _ = system.solve(variant, StoppingCriterion())
-    assert (result.iterations, result.converged) == (0, True)
-    assert not result.x.any()
-
-
-@mpi
-@leaner
+@pytest.mark.parametrize("variant", names(variants("own")))
 def test_an_indefinite_operator_or_preconditioner_is_refused_on_every_rank(comm, variant):
-    with pytest.raises(BreakdownError, match="<u, A u> = -"):
+    with pytest.raises(BreakdownError, match=r"<[du], A [du]> = -"):
         System(comm, "m1", stiffness=-1.0).solve(variant, StoppingCriterion())
     system = System(comm, "m1", "sym", "jacobi")
     system.M = Diagonal(-system.M.inverse)
     with pytest.raises(BreakdownError, match="<r, M r> = -"):
         system.solve(variant, StoppingCriterion())
-
-
-@mpi
-@leaner
-def test_work_goes_on_where_rounding_is_all_that_is_left(comm, variant):
-    system = System(comm, "box:2x2x2")
-    result, _ = system.solve(variant, StoppingCriterion(fixed=400))
-    assert result.iterations == 400 or result.residuals[-1] == 0.0
-    assert system.true_residual(result.x) <= 1e-11 * result.residuals[0]
 
 
 @mpi

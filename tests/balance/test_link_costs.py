@@ -12,7 +12,7 @@ from planted_machine import planted_machine
 from fembench.balance.choose import amortised, apbsp, candidates, forecast
 from fembench.balance.detect import balanced_ranks
 from fembench.balance.driver import visible
-from fembench.balance.link import SMALL, _rounds, of_profile, probe
+from fembench.balance.link import SMALL, of_profile, probe
 from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import greedy, greedy_comm, metis_shares, refine, refine_comm
 from fembench.balance.observation import Tuning, applied
@@ -148,15 +148,6 @@ def test_what_computing_hides_is_not_charged():
     rest = visible(stats, 3.4)
     assert (rest.shown, rest.communication) == (1.0, pytest.approx(0.4))
     assert visible(stats, 1.9).shown == 0.0
-
-
-@pytest.mark.parametrize("size", range(1, 10))
-def test_every_two_ranks_meet_once_in_a_tournament(size):
-    rounds = list(zip(*(_rounds(rank, size) for rank in range(size))))
-    for partners in rounds:
-        assert all(other is None or partners[other] == rank for rank, other in enumerate(partners))
-    met = sorted((r, o) for partners in rounds for r, o in enumerate(partners) if o is not None)
-    assert met == [(a, b) for a in range(size) for b in range(size) if a != b]
 
 
 def test_costs_of_messages_come_from_a_profile_by_host():

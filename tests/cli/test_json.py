@@ -1,18 +1,15 @@
 """Every verb that prints a table prints it as JSON too, and nothing else on stdout."""
 
 import argparse
-import json
 
 import pytest
 from planted_records import FROZEN
 
-from fembench.cli.main import main
 from fembench.cli.verbs import verb_parser, verbs
 from fembench.synthetic import lab
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
 from fembench.workflows import lab as lab_workflow
 
-RECORD = str(FROZEN)
 NO_TABLE = {"mesh box", "mesh convert", "lab run", "lab down"}
 
 
@@ -29,19 +26,13 @@ def test_a_verb_that_prints_a_table_has_the_option(verb):
         assert ("--json" in parser._option_string_actions) != (name in NO_TABLE), name
 
 
-def printed(capsys, *words):
-    assert main(list(words)) == 0
-    return json.loads(capsys.readouterr().out)
+def test_a_graph_prints_its_ranks(answer):
+    assert [row["rank"] for row in answer("trace", str(FROZEN))["ranks"]] == [0, 1]
 
 
-def test_a_graph_prints_its_ranks(capsys):
-    ranks = printed(capsys, "trace", RECORD, "--json")["ranks"]
-    assert [row["rank"] for row in ranks] == [0, 1]
-
-
-def test_a_lab_prints_its_hosts(monkeypatch, capsys):
+def test_a_lab_prints_its_hosts(monkeypatch, answer):
     cluster = LabCluster(hosts=(LabHost(name="node8", cpus=(0,)),), name="pair")
     monkeypatch.setattr(lab, "set_speed", lambda *_: cluster)
     monkeypatch.setattr(lab_workflow, "as_table", lambda state: "no JSON")
-    found = printed(capsys, "lab", "speed", "node8", "0.5", "--name", "pair", "--json")
+    found = answer("lab", "speed", "node8", "0.5", "--name", "pair")
     assert found["hosts"][0]["name"] == "node8"

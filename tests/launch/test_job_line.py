@@ -266,21 +266,6 @@ def test_ranks_of_a_job_on_one_host_start_here_if_it_is_this_host(here, files, u
     assert len(job_line(1).host_files) == files
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("openmpi", "n1 slots=2\nn2 slots=1\n"), ("mpich", "n1:2\nn2:1\n"), ("srun", "n1\nn1\nn2\n")],
-)
-def test_three_ranks_go_to_the_same_hosts_under_every_launcher(name, file, using, slurm, monkeypatch):
-    slurm()
-    using(name)
-    assert file_of(job_line(3)) == file
-    if name == "srun":  # SLURM_NNODES would have it start a rank on each host
-        assert "--nodes=2" in words(job_line(3))
-    monkeypatch.setenv("FEMBENCH_MAP_BY", "host")
-    hosts_of_ranks = file_of(job_line(3)).replace(" slots=1", "").replace(":1", "").split()
-    assert hosts_of_ranks == ["n1", "n2", "n3"]
-
-
 def test_hosts_of_a_file_are_those_of_the_job_or_of_a_lab_inside_it(using, slurm, monkeypatch, tmp_path):
     slurm()
     using("openmpi")

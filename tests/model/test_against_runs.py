@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from planted_records import accounted
+from planted_records import accounted, nested
 from planted_runs import ITERATIONS, even_prices, planted_run
 
 from fembench.model.engine import simulate
@@ -30,7 +30,7 @@ def delayed(seconds):
     late = np.array(record.sets[0].seconds)
     late[late < 1e-12] = 0.0  # waiting that is rounding
     late[:, [CG, ALLREDUCE]] += ITERATIONS * seconds
-    one = msgspec.structs.replace(record.sets[0], seconds=tuple(map(tuple, late.tolist())))
+    one = msgspec.structs.replace(record.sets[0], seconds=nested(late))
     return accounted(msgspec.structs.replace(record, sets=(one,)))
 
 

@@ -1,19 +1,17 @@
 """Placement of parts on hosts, and launchers' files."""
 
-import dataclasses
-import functools
 import random
 from itertools import product
 
 import pytest
+from planted_machine import flat_class, planted_machine, planted_network
+from planted_runs import run_of, study_of
 
 from fembench.base.errors import InputError
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
-from fembench.model.cg import Price
-from fembench.model.hosts_for_parts import iteration_on
+from fembench.model.hosts_for_parts import iteration_on, measured
 from fembench.model.launcher_files import LAUNCHER_FILES, mpich, rankfile, slurm
-from fembench.model.machine import Machine, checked_speeds, steady_class
 from fembench.model.placement import (
     CandidateHost,
     Parts,
@@ -21,9 +19,7 @@ from fembench.model.placement import (
     best_placement,
     exchanged,
     iteration_seconds,
-    shared,
 )
-from fembench.model.workload import workload
 from fembench.records.case import Case
 from fembench.records.hlogp import MessageCost
 
@@ -60,67 +56,39 @@ def problem(seed):
     return parts, hosts
 
 
+def fitting(hosts, ranks):
+    """Every placement that leaves no host with more ranks than slots."""
+    every = product(range(len(hosts)), repeat=ranks)
+    return [p for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts))]
+
+
 @pytest.mark.row("001:7.3.4")
 @pytest.mark.parametrize("seed", range(10))
 def test_within_three_per_cent_of_the_best_of_all_placements(seed):
     parts, hosts = problem(seed)
     cost = lambda place: iteration_seconds(parts, hosts, message, place)  # noqa: E731
-    every = product(range(len(hosts)), repeat=parts.n_ranks)
-    optimum = min(cost(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
     found = best_placement(parts, hosts, cost)
     assert found.seconds == cost(found.place)
-    assert found.seconds <= 1.03 * optimum
+    assert found.seconds <= 1.03 * min(map(cost, fitting(hosts, parts.n_ranks)))
     assert found.seconds <= min(seconds for _, seconds in found.starts)
-
-
-@functools.cache
-def partitioned(ranks):
-    """A small mesh in unequal parts."""
-    shares = ":".join(str(1 + k % 3) for k in range(ranks))
-    return workload(Case.of(mesh="m1", ranks=ranks, shares=shares))
-
-
-def slowed(price, factor):
-    return dataclasses.replace(price, product=factor * price.product, updates=factor * price.updates)
-
-
-def simulated_problem(seed):
-    """Parts of a mesh, hosts, what an iteration takes on them: in closed form, and simulated."""
-    draw = random.Random(seed)
-    work = partitioned(draw.randint(4, 5))
-    scale = draw.uniform(0.3, 3.0)  # computing against messages
-    prices = [
-        Price(assembly=0, product=scale * b * 1e-8, updates=scale * b * 2e-9) for b in work.parts.blocks
-    ]
-    hosts = [
-        CandidateHost(f"h{k}", 3, draw.randint(1, 3), draw.choice((1.0, 1.5, 3.0)))
-        for k in range(draw.randint(2, 3))
-    ]
-    between, inside = (draw.choice((2e-5, 1e-4)), draw.choice((1e7, 1e8))), (1e-6, 5e9)
-    near, far = (steady_class("", seconds, 1 / rate) for seconds, rate in (inside, between))
-    names, speeds = tuple(h.name for h in hosts), checked_speeds((), work.ranks)
-
-    @functools.cache
-    def simulated(place):
-        machine = Machine(host=place, names=names, link=lambda a, b: near if a == b else far, speeds=speeds)
-        return iteration_on(work, list(map(slowed, prices, shared(hosts, place))), machine)
-
-    def link(size, source, target):
-        latency, bandwidth = inside if source == target else between
-        return MessageCost(0.0, latency + size / bandwidth, 0.0)
-
-    parts = Parts(tuple(p.computing for p in prices), work.parts.neighbours, work.parts.message_bytes)
-    return parts, hosts, lambda place: iteration_seconds(parts, hosts, link, place), simulated
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_within_three_per_cent_of_the_best_of_all_placements_simulated(seed):
-    parts, hosts, cost, simulated = simulated_problem(seed)
-    every = product(range(len(hosts)), repeat=parts.n_ranks)
-    optimum = min(simulated(p) for p in every if all(p.count(k) <= h.slots for k, h in enumerate(hosts)))
-    found = best_placement(parts, hosts, cost, simulated)
-    assert found.seconds == simulated(found.place)
-    assert found.seconds <= 1.03 * optimum
+    """Unequal parts of a small mesh, on a profile of two or three hosts of three ranks each."""
+    draw = random.Random(seed)
+    ranks, names = draw.randint(4, 5), "abc"[: draw.randint(2, 3)]
+    speeds = [speed for _ in names for speed in [draw.choice((1.0, 0.7, 0.3))] * 3]
+    far = flat_class("here", latency=draw.choice((2e-5, 1e-4)), a_byte=draw.choice((1e-7, 1e-8)))
+    network = planted_network(len(names), far=far)
+    profile = planted_machine(speeds, [name for name in names for _ in range(3)], network=network)
+    shares = ":".join(str(1 + k % 3) for k in range(ranks))
+    record, _ = run_of(study_of(profile), Case.of(mesh="m1", ranks=ranks, shares=shares))
+    ground = measured(record, profile)
+    cost = lambda p: iteration_on(ground.work, ground.prices(p), ground.machine(p))  # noqa: E731
+    found = ground.best()
+    assert found.seconds == cost(found.place)
+    assert found.seconds <= 1.03 * min(map(cost, fitting(ground.hosts, ranks)))
 
 
 def test_an_iteration_by_hand():

@@ -204,18 +204,6 @@ def test_messages_of_one_host_leave_one_after_the_other():
     assert result.finish[1:] == pytest.approx([O + ALPHA + BETA * m + O, O + ALPHA + 2 * BETA * m + O])
 
 
-def test_cg_without_contention():
-    seconds, n, halo = 0.01, 50, 2400
-    result = both(cg_chain([seconds] * 4, n, halo))
-    # two sends, then both neighbours' messages are there at once for the inner ranks
-    turn = 2 * O + ALPHA + BETA * halo + 2 * O + seconds + 2 * 2 * message(8)
-    assert result.makespan == pytest.approx(n * turn, rel=1e-4)
-    # exact: the outer ranks send one message only, so the inner ones hear of them an overhead earlier
-    assert result.makespan == pytest.approx(
-        both(cg_chain([seconds] * 4, n, halo), period=False).makespan, rel=1e-12
-    )
-
-
 @pytest.mark.row("001:7.3.3", "003:A4")
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_cg_of_equal_ranks_in_a_ring_is_the_sum_of_its_parts(ranks):

@@ -59,12 +59,6 @@ def test_every_number_of_parts_up_to_one_a_cell_has_no_empty_part(element, metho
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_share_of_less_than_a_cell_gets_one(method):
-    parts = partition(shuffled("tet4"), (1e6, 1, 1, 1), method)
-    assert parts.sizes.tolist()[1:] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_one_seed_gives_one_partition(method):
     mesh = resolve("m2")
     first, again, other = (partition(mesh, (0.25,) * 4, method, seed).part_of_cell for seed in (0, 0, 1))

@@ -120,7 +120,6 @@ def test_the_comm_rule_takes_replicated_runs_and_no_blocks(record, tmp_path, com
         (["--machine", "m.json"], "--rule time: --machine PROFILE is for --rule comm"),
         (["--ranks", "4"], "--ranks 4: no such records; there are records of m1 on 3 ranks"),
         (["--mesh", "m2"], "--mesh m2: no such records"),
-        (["--rule", "tasks"], "several hosts"),
         (["--rule", "rate"], "--rule rate: expected a machine profile; from records of runs, --rule time"),
         (["no-such-file.json"], "no-such-file.json"),
     ],

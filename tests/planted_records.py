@@ -91,8 +91,7 @@ def lasting(record, *factors):
     each = factors * len(record.sets) if len(factors) == 1 else factors
     sets = []
     for one, factor in zip(record.sets, each, strict=True):
-        seconds = tuple(tuple(factor * t for t in row) for row in one.seconds)
-        sets.append(msgspec.structs.replace(one, seconds=seconds))
+        sets.append(msgspec.structs.replace(one, seconds=nested(factor * np.array(one.seconds))))
     return msgspec.structs.replace(record, sets=tuple(sets))
 
 
@@ -142,13 +141,20 @@ def one_set(speeds, cells, noise, rng, warmup):
     seconds[:, ph.WAIT] = busy.max() - busy
     seconds[:, ph.CG] = seconds[:, list(ph.CG_PARTS)].sum(axis=1)
     seconds *= 10 if warmup else 1
-    total = seconds[:, ph.ASSEMBLY] + seconds[:, ph.CG]
-    counts = (seconds > 0).astype(int)
+    return set_of(seconds, ITERATIONS, seconds[:, ph.ASSEMBLY] + seconds[:, ph.CG], warmup)
+
+
+def set_of(seconds, iterations, total, warmup=False):
+    """A set of these seconds, (ranks, phases), in which every phase comes once in an iteration."""
     return SetTimes(
         warmup=warmup,
-        seconds=tuple(map(tuple, seconds.tolist())),
-        counts=tuple(map(tuple, counts.tolist())),
-        iterations=ITERATIONS,
+        seconds=nested(seconds),
+        counts=nested((seconds > 0) * iterations, int),
+        iterations=iterations,
         residual=1e-7,
-        total=tuple(total.tolist()),
+        total=tuple(map(float, total)),
     )
+
+
+def nested(rows, kind=float):
+    return tuple(tuple(kind(v) for v in row) for row in rows)

@@ -4,7 +4,7 @@ import dataclasses
 
 import msgspec
 import numpy as np
-from planted_records import accounted, solve_on
+from planted_records import accounted, set_of, solve_on
 from thesis_001 import DATA
 
 from fembench.model.cg import Price, cg_graph, prices
@@ -15,7 +15,7 @@ from fembench.model.predictor import Predictor
 from fembench.model.rates import rates_of
 from fembench.model.workload import workload
 from fembench.records.phases import ASSEMBLY, CG, NAMES
-from fembench.records.record import Event, SetTimes
+from fembench.records.record import Event
 from fembench.records.store import load
 
 ITERATIONS = 40
@@ -34,17 +34,7 @@ def planted_run(
     seconds[:, CG] = seconds.sum(axis=1)
     seconds[:, ASSEMBLY] = [p.assembly for p in prices]
     record = load(DATA / "record.json")
-    sets = tuple(
-        SetTimes(
-            warmup=False,
-            seconds=tuple(map(tuple, (seconds * rng.lognormal(0, noise)).tolist())),
-            counts=((1,) * len(NAMES),) * case.placement.ranks,
-            iterations=ITERATIONS,
-            residual=0.0,
-            total=tuple(result.finish.tolist()),
-        )
-        for _ in range(5)
-    )
+    sets = tuple(set_of(seconds * rng.lognormal(0, noise), ITERATIONS, result.finish) for _ in range(5))
     environment = msgspec.structs.replace(
         record.environment, rank_host=(0,) * case.placement.ranks, affinity=((0,),) * case.placement.ranks
     )

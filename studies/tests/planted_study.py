@@ -2,7 +2,7 @@
 
 import msgspec
 import numpy as np
-from planted_records import planted
+from planted_records import planted, set_of
 
 from fembench.partition.shares import parse_shares
 from fembench.records import phases as ph
@@ -49,13 +49,7 @@ def record_of(want, run_id):
     busy = seconds.sum(axis=1)
     seconds[:, ph.WAIT] = busy.max() - busy
     seconds[:, ph.CG] = seconds[:, list(ph.CG_PARTS)].sum(axis=1)
-    one = msgspec.structs.replace(
-        made.sets[1],
-        seconds=tuple(map(tuple, seconds.tolist())),
-        counts=tuple(map(tuple, (seconds > 0).astype(int).tolist())),
-        iterations=timed,
-        total=tuple(seconds[:, [ph.ASSEMBLY, ph.CG]].sum(axis=1).tolist()),
-    )
+    one = set_of(seconds, timed, seconds[:, [ph.ASSEMBLY, ph.CG]].sum(axis=1))
     part = np.rint(shares * cells).astype(int)
     facts = msgspec.structs.replace(
         made.partition,

@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_machine import planted_network
 from planted_profile import planted_profile
 
@@ -15,13 +16,9 @@ from fembench.report.network import as_text
 
 def profile(*, speeds=0.0, messages=0.0, stolen=0.0, notes=()):
     """Two ranks of one host; percent of the CPU time that was taken from each measurement."""
-    made = planted_profile([1.0, 1.0], hosts=("node8",) * 2)
-    (host,) = made.environment.hosts
-    host = msgspec.structs.replace(host, others_percent=speeds, others_resolution=0.1)
+    made = on_hosts_with(planted_profile([1.0, 1.0]), others_percent=speeds, others_resolution=0.1)
     taken = HostTaken(others_percent=messages, others_resolution=0.1, steal_percent=stolen)
-    network = msgspec.structs.replace(planted_network(1), taken=(taken,), notes=notes)
-    environment = msgspec.structs.replace(made.environment, hosts=(host,))
-    return msgspec.structs.replace(made, environment=environment, network=network)
+    return msgspec.structs.replace(made, network=planted_network(1, taken=(taken,), notes=notes))
 
 
 @pytest.mark.parametrize(

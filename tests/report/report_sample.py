@@ -7,7 +7,7 @@ rank 0 by `skew`·p in the interior product, and rank 0 waits for the slowest.
 import numpy as np
 from msgspec.structs import replace
 from planted_environment import CLOCK, planted_environment
-from planted_records import accounted, planted
+from planted_records import accounted, nested, planted, set_of
 
 from fembench.records import phases as ph
 from fembench.records.case import FIELDS, Case
@@ -20,7 +20,6 @@ from fembench.records.record import (
     MeshFacts,
     PartitionFacts,
     Rule,
-    SetTimes,
     Verdict,
 )
 from fembench.report import tables
@@ -117,16 +116,13 @@ def one_set(seconds, rng, noise, warmup, iterations):
     return set_of(times, iterations, times[:, ph.ASSEMBLY] + times[:, ph.CG] + 2e-5, warmup)
 
 
-def set_of(seconds, iterations, total, warmup=False):
-    """A set of these seconds, (ranks, phases), in which every phase comes once in an iteration."""
-    return SetTimes(
-        warmup=warmup,
-        seconds=nested(seconds),
-        counts=nested((seconds > 0) * iterations, int),
-        iterations=iterations,
-        residual=9e-7,
-        total=tuple(map(float, total)),
-    )
+def computing(record, seconds, iterations=100):
+    """The record with `iterations` iterations of CG that take `seconds` each on every rank."""
+    row = np.zeros(len(ph.NAMES))
+    row[ph.ASSEMBLY], row[[ph.CG, ph.SPMV_INTERIOR]] = 0.01, iterations * seconds
+    rows = nested([row] * record.case.placement.ranks)
+    sets = tuple(replace(s, seconds=rows, iterations=iterations) for s in record.sets)
+    return replace(record, sets=sets, solve=replace(record.solve, iterations=iterations))
 
 
 def setup_seconds(ranks):
@@ -247,7 +243,3 @@ def named(records, name, **more):
 
 def rows_of(records, name, **more):
     return to_json(named(records, name, **more))
-
-
-def nested(rows, kind=float):
-    return tuple(tuple(kind(v) for v in row) for row in rows)

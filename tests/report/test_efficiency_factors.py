@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, campaign, environment, make_record, named, nested, rows_of, set_of
+from planted_records import set_of
+from report_sample import HOST, campaign, computing, environment, make_record, named, rows_of
 
 from fembench.model.from_record import on_ideal_network
 from fembench.records import phases as ph
@@ -178,13 +179,6 @@ def test_a_run_whose_ranks_are_all_on_other_hosts_than_the_base_has_no_scaling()
 
 
 def test_a_mesh_that_grows_with_the_ranks_has_the_scaling_of_the_same_work():
-    def computing(record, seconds, iterations):
-        row = np.zeros(len(ph.NAMES))
-        row[ph.ASSEMBLY], row[[ph.CG, ph.SPMV_INTERIOR]] = 0.01, iterations * seconds
-        rows = nested(np.tile(row, (record.case.placement.ranks, 1)))
-        sets = tuple(replace(s, seconds=rows, iterations=iterations) for s in record.sets)
-        return replace(record, sets=sets, solve=replace(record.solve, iterations=iterations))
-
     one, four = computing(make_record("m1"), 1e-3, 100), computing(make_record("m2", 4), 1.25e-3, 200)
     found = {f.result.ranks: f for f in factors_of([one, four])}
     cells, equations = (four.mesh.n_cells / one.mesh.n_cells, four.mesh.n_equations / one.mesh.n_equations)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
-from report_sample import HOST, environment, make_record, nested, rows_of
+from planted_records import nested
+from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables

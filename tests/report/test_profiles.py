@@ -2,17 +2,12 @@
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_profile import planted_profile
 
 from fembench.report.profiles import as_text, sizes_table, speeds_table, warnings
 
 replace = msgspec.structs.replace
-
-
-def hosts_changed(profile, **changes):
-    first, *others = profile.environment.hosts
-    hosts = (replace(first, **changes), *others)
-    return replace(profile, environment=replace(profile.environment, hosts=hosts))
 
 
 def row(text, start):
@@ -53,12 +48,12 @@ def test_a_quiet_machine_has_no_warnings():
 def test_what_disturbs_is_named():
     profile = planted_profile([1.0, 1.0])
     assert "rank 1 on node8 most: 30%" in warnings(replace(profile, held_back=(0.1, 0.3)))[0]
-    (line,) = warnings(hosts_changed(profile, steal_percent=7.0))
+    (line,) = warnings(on_hosts_with(profile, steal_percent=7.0))
     assert "node8: 7.0 % of its CPU time was stolen by the hypervisor" in line
-    (line,) = warnings(hosts_changed(profile, others_percent=7.0, others_resolution=0.1))
+    (line,) = warnings(on_hosts_with(profile, others_percent=7.0, others_resolution=0.1))
     assert line == "node8: other processes used 7.0 % of its CPU time"
     slow = {"throttled_percent": 60.0, "cpu_quota": 0.25, "quota_group": "fembench.lab/node8"}
-    (line,) = warnings(hosts_changed(profile, **slow))
+    (line,) = warnings(on_hosts_with(profile, **slow))
     assert "withheld by the quota of 0.25 CPUs on control group fembench.lab/node8" in line
     crowded = replace(profile, environment=replace(profile.environment, oversubscribed=True))
     assert "OVERSUBSCRIBED" in warnings(crowded)[0]
@@ -66,6 +61,6 @@ def test_what_disturbs_is_named():
 
 def test_data_that_the_third_cache_might_hold_are_pointed_out():
     profile = planted_profile([1.0, 1.0])
-    (line,) = warnings(hosts_changed(profile, caches={"L3": 1 << 40}))
+    (line,) = warnings(on_hosts_with(profile, caches={"L3": 1 << 40}))
     assert "L3 cache" in line
-    assert warnings(hosts_changed(profile, caches={"L3": 1 << 20})) == []
+    assert warnings(on_hosts_with(profile, caches={"L3": 1 << 20})) == []

@@ -5,7 +5,8 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, environment, make_record, set_of
+from planted_records import set_of
+from report_sample import HOST, environment, make_record
 
 from fembench.base.errors import InputError
 from fembench.records import phases as ph
@@ -46,11 +47,6 @@ def test_a_phase_is_the_median_over_sets_of_the_slowest_rank_which_is_named():
 
 def test_warm_ups_do_not_count():
     assert only(with_sets(make_record(), [[100.0], [1.0], [2.0], [3.0]], warmups=1)).times["cg"].median == 2.0
-
-
-def test_repeated_runs_add_their_samples():
-    (result,) = results([make_record(sets=4, run=k) for k in range(3)])
-    assert result.times["cg"].n == 12
 
 
 def runs_of(cg_by_run, ranks=1):

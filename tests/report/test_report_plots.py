@@ -6,6 +6,7 @@ import xml.etree.ElementTree as xml
 import msgspec
 import numpy as np
 import pytest
+from planted_records import nested
 from report_sample import HOST, campaign, environment, make_record
 
 from fembench.base.units import digits
@@ -74,7 +75,7 @@ def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_n
     record = make_record("m1", 2)
     longer = np.zeros(len(ph.NAMES))
     longer[[ph.CG, ph.PRECOND]] = 0.5
-    sets = [replace(s, seconds=tuple(map(tuple, (s.seconds + longer).tolist()))) for s in record.sets]
+    sets = [replace(s, seconds=nested(s.seconds + longer)) for s in record.sets]
     cycle = replace(record, sets=tuple(sets), case=record.case.with_(precond="multigrid"))
     for one, named in ((record, False), (cycle, True)):
         for plot in (*bars.phases(results([one])), bars.rank_by_rank(results([one]))):
@@ -151,14 +152,10 @@ def test_many_ranks_keep_their_ticks_apart():
 
 def test_a_rank_that_never_waits_is_a_bar_without_red():
     record = make_record(ranks=2)
-    silent = replace(
-        record, sets=tuple(replace(s, seconds=_without(s.seconds, ph.WAIT)) for s in record.sets)
-    )
-    assert bars.rank_by_rank(results([silent])) is not None
-
-
-def _without(seconds, phase):
-    return tuple(tuple(0.0 if i == phase else v for i, v in enumerate(row)) for row in seconds)
+    seconds = np.array(record.sets[0].seconds)
+    seconds[:, ph.WAIT] = 0
+    sets = tuple(replace(s, seconds=nested(seconds)) for s in record.sets)
+    assert bars.rank_by_rank(results([replace(record, sets=sets)])) is not None
 
 
 def test_labels_with_markup_and_dollars_stay_text():

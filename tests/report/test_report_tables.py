@@ -343,45 +343,25 @@ def judged(run, *rules, **changes):
     return make_record("m1", run=run, verdict=Verdict("PROVISIONAL", (), rules), **changes)
 
 
-D6 = {"id": "D6", "ok": False, "threshold": "<= 2 %"}
-D4 = {"id": "D4", "ok": False, "note": "the rank was interrupted, or shares its core"}
+def broken(id, value, each, threshold, note=""):
+    """A rule that is not met in several runs, with these numbers in its value."""
+    made = ((value.format(v), threshold.format(v)) for v in each)
+    return [Rule(id=id, ok=False, value=said, threshold=most, note=note) for said, most in made]
+
+
+LOUD = "host-1: others used {} % of the CPU time, ± 0.5 %"
+SHORT, FAST = "shortest phase cg.dot lasts {} x", "bytes / s over the roof = {}"
+LOST = "parts of cg leave {0} of it: {0} ms per iteration"
+OWN = ("<= 0.02, or {} µs per iteration for the loop", "the rank was interrupted, or shares its core")
 
 
 @pytest.mark.parametrize(
     ("rules", "shown"),
     [
-        (
-            [
-                Rule(value=f"host-1: others used {v} % of the CPU time, ± 0.5 %", **D6)
-                for v in (48.8, 66.7, 9)
-            ],
-            "host-1: others used 66.7 % of the CPU time, ± 0.5 % and 2 more",
-        ),
-        (
-            [
-                Rule(id="C3", ok=False, value=f"shortest phase cg.dot lasts {v} x", threshold=">= 1000")
-                for v in ("400", "1.2e+02", "900")
-            ],
-            "shortest phase cg.dot lasts 1.2e+02 x and 2 more",
-        ),
-        (
-            [
-                Rule(id="B3", ok=False, value=f"bytes / s over the roof = {v}", threshold="<= 1.05")
-                for v in ("1.2", "nan", "1.3")
-            ],
-            "bytes / s over the roof = nan and 2 more",
-        ),
-        (
-            [
-                Rule(
-                    value=f"parts of cg leave {v} of it: {v} ms per iteration",
-                    threshold=f"<= 0.02, or {v} µs per iteration for the loop",
-                    **D4,
-                )
-                for v in ("0.1", "0.3")
-            ],
-            ", ".join(f"parts of cg leave {v} of it: {v} ms per iteration" for v in ("0.3", "0.1")),
-        ),
+        (broken("D6", LOUD, (48.8, 66.7, 9), "<= 2 %"), f"{LOUD.format(66.7)} and 2 more"),
+        (broken("C3", SHORT, ("400", "1.2e+02", "900"), ">= 1000"), f"{SHORT.format('1.2e+02')} and 2 more"),
+        (broken("B3", FAST, ("1.2", "nan", "1.3"), "<= 1.05"), f"{FAST.format('nan')} and 2 more"),
+        (broken("D4", LOST, ("0.1", "0.3"), *OWN), ", ".join(map(LOST.format, ("0.3", "0.1")))),
     ],
     ids=["most", "least", "nan", "threshold of each run"],
 )

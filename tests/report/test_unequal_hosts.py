@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from planted_records import nested
 from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
@@ -27,7 +28,7 @@ def planted(speeds, parts, *, send=0.0, flops=1.0, **changes):
     rows[:, ph.WAIT], rows[:, ph.SEND] = busy.max() - busy, send
     rows[:, ph.CG] = rows[:, list(ph.CG_PARTS)].sum(axis=1)
     record = make_record(ranks=len(speeds), events=False, **changes)
-    sets = tuple(replace(s, seconds=tuple(map(tuple, rows.tolist()))) for s in record.sets)
+    sets = tuple(replace(s, seconds=nested(rows)) for s in record.sets)
     partition = replace(record.partition, cells=tuple(int(c) for c in cells))
     solve = replace(record.solve, flops=(flops,) * len(speeds))
     return replace(record, sets=sets, partition=partition, solve=solve)

@@ -3,27 +3,14 @@
 import msgspec
 import numpy as np
 import pytest
-from report_sample import HOST, environment, make_record, rows_of
+from report_sample import HOST, computing, environment, make_record, rows_of
 
-from fembench.records import phases as ph
 from fembench.report.plots.lines import weak_scaling
 from fembench.report.results import results
 from fembench.report.weak import weak_points, weak_series
 from fembench.stats.student import ratio_unpaired
 
 replace = msgspec.structs.replace
-
-
-def lasting(record, seconds, iterations=100):
-    """The record with `iterations` iterations of CG that take `seconds` each on every rank."""
-    row = [0.0] * len(ph.NAMES)
-    row[ph.ASSEMBLY], row[ph.SPMV_INTERIOR] = 0.01, iterations * seconds
-    row[ph.CG] = row[ph.SPMV_INTERIOR]
-    sets = tuple(
-        replace(s, seconds=(tuple(row),) * record.case.placement.ranks, iterations=iterations)
-        for s in record.sets
-    )
-    return replace(record, sets=sets, solve=replace(record.solve, iterations=iterations))
 
 
 def test_meshes_that_grow_with_the_ranks_form_a_series():
@@ -73,14 +60,14 @@ def sized(mesh, ranks, per_rank, **changes):
 
 def test_a_rank_with_more_equations_than_the_base_may_take_longer():
     """1.1 times the equations per rank in 1.1 times the time: a perfect machine."""
-    records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
+    records = [computing(sized("m1", 1, 600), 1e-3), computing(sized("m2", 4, 660), 1.1e-3)]
     _, row = rows_of(records, "weak")
     assert row["iteration_efficiency"] == pytest.approx(1.0)
     assert {r["phase"]: r["efficiency"] for r in rows_of(records, "weak_phases")}["cg"] == pytest.approx(1.0)
 
 
 def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_run():
-    records = [lasting(sized("m1", 1, 600), 1e-3), lasting(sized("m2", 4, 660), 1.1e-3)]
+    records = [computing(sized("m1", 1, 600), 1e-3), computing(sized("m2", 4, 660), 1.1e-3)]
     assert [row["equations_per_rank"] for row in rows_of(records, "weak")] == [600, 660]
     assert {row["series"] for row in rows_of(records, "weak")} == {"csr, 600 to 660 equations per rank"}
     headline = {row["what"]: row["remarks"] for row in rows_of(records, "headline")}
@@ -89,7 +76,7 @@ def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_r
 
 @pytest.mark.row("004:4g")
 def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
-    records = [lasting(sized("m1", 1, 640), 1e-3), lasting(sized("m2", 4, 640), 1.25e-3, iterations=200)]
+    records = [computing(sized("m1", 1, 640), 1e-3), computing(sized("m2", 4, 640), 1.25e-3, iterations=200)]
     first, second = rows_of(records, "weak")
     assert (first["iteration_efficiency"], second["iteration_efficiency"]) == pytest.approx((1.0, 0.8))
     assert second["iteration_s"] == pytest.approx(1.25e-3)
@@ -102,8 +89,8 @@ def test_efficiency_is_the_time_of_the_base_over_the_time_on_more_ranks():
 
 def test_the_interval_is_that_of_the_ratio_of_runs():
     alone, together = (1.0e-3, 1.01e-3, 1.03e-3), (1.2e-3, 1.22e-3, 1.25e-3, 1.3e-3)
-    records = [lasting(sized("m1", 1, 640, run=k), t) for k, t in enumerate(alone)]
-    records += [lasting(sized("m2", 4, 640, run=k), t) for k, t in enumerate(together)]
+    records = [computing(sized("m1", 1, 640, run=k), t) for k, t in enumerate(alone)]
+    records += [computing(sized("m2", 4, 640, run=k), t) for k, t in enumerate(together)]
     _, row = rows_of(records, "weak")
     expected = ratio_unpaired(alone, together).interval
     assert (row["iteration_low"], row["iteration_high"]) == pytest.approx((expected.low, expected.high))

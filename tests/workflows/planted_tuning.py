@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from planted_records import set_of
 
 from fembench.partition.shares import parse_shares
 from fembench.records.phases import ASSEMBLY, CG, SPMV_INTERIOR, WAIT
@@ -30,14 +31,7 @@ def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0):
         wait = spent.max() - spent + (message if len(speeds) > 1 else 0.0)
         seconds[:, WAIT] = wait
         seconds[:, CG] = 0.9 * spent + wait
-        rows = tuple(map(tuple, seconds.tolist()))
-        return replace(
-            FROZEN.sets[-1],
-            warmup=False,
-            seconds=rows,
-            counts=((1,) * len(FROZEN.phases),) * len(speeds),
-            total=tuple((0.1 * spent + seconds[:, CG]).tolist()),
-        )
+        return set_of(seconds, FROZEN.sets[-1].iterations, 0.1 * spent + seconds[:, CG])
 
     def run(case, word, *, without=""):
         here = named != without

@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from planted_records import lasting
 from planted_study import TIMERS, PlantedStudy
 
 from fembench.report.plots.canvas import Plot
@@ -178,12 +179,8 @@ def test_slowness_that_differs_no_more_than_the_sets_of_its_runs_is_not_judged(s
 
 def scattered(record, spread):
     """A record of three sets, the last repeated this far apart."""
-    last = record.sets[-1]
-    sets = (
-        msgspec.structs.replace(last, seconds=tuple((f * np.array(last.seconds)).tolist()))
-        for f in (1, 1 + spread, 1 - spread)
-    )
-    return msgspec.structs.replace(record, sets=tuple(sets))
+    thrice = msgspec.structs.replace(record, sets=record.sets[-1:] * 3)
+    return lasting(thrice, 1, 1 + spread, 1 - spread)
 
 
 def changed(study, wants, **changes):
@@ -198,13 +195,7 @@ def slower(records, wants, factor, only=slice(None)):
     """The records, the chosen repetitions of `wants` slower."""
     records = {w: list(each) for w, each in records.items()}
     for want in wants:
-        for r in records[want][only]:
-            sets = tuple(
-                msgspec.structs.replace(s, seconds=tuple((factor * np.array(s.seconds)).tolist()))
-                for s in r.sets
-            )
-            at = next(k for k, one in enumerate(records[want]) if one is r)
-            records[want][at] = msgspec.structs.replace(r, sets=sets)
+        records[want][only] = [lasting(r, factor) for r in records[want][only]]
     return StudyRecords(records)
 
 

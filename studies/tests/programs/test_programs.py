@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from planted_calibration import planted_calibration
+from planted_environment import on_hosts_with
 
 from fembench.base.errors import InputError
 from fembench.cli.main import main
@@ -116,11 +117,9 @@ SAID = AppPrediction(low=1.0, high=2.0, terms={}, model="m", compose="phase", co
 
 def after(calibrated, case, cores=8, **changes):
     """A predicted run of the case on a host of these cores."""
-    hosts = tuple(msgspec.structs.replace(h, cores=cores) for h in calibrated.environment.hosts)
-    environment = msgspec.structs.replace(calibrated.environment, hosts=hosts)
-    ran = {"case": case, "environment": environment, "predicted": SAID, "seconds": (1.5, 1.6)}
+    ran = {"case": case, "predicted": SAID, "seconds": (1.5, 1.6)}
     ran |= {"samples": {}, "messages": {}} | changes
-    return msgspec.structs.replace(calibrated, **ran)
+    return msgspec.structs.replace(on_hosts_with(calibrated, cores=cores), **ran)
 
 
 def test_ranks_that_share_cores_test_no_prediction_of_a_graph():

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from planted_calibration import planted_calibration
+from planted_environment import on_hosts_with
 from planted_profile import planted_profile
 
 import fembench
@@ -126,13 +127,6 @@ def test_messages_are_predicted_from_the_profile(kind, calls, tasks, messages):
     other = promise(case, calibration(case), profile(latency=2 * LATENCY), "machine.json")
     longer = 3 * LATENCY if (kind, calls) == ("ring", "isend") else 0.0
     assert other.terms["makespan"][0] - before.terms["makespan"][0] == pytest.approx(longer)
-
-
-@pytest.mark.parametrize(
-    ("kind", "pairs"), [("ring", {0: 1, 1: 2, 2: 0}), ("fork", {1: 0, 2: 0}), ("join", {1: 0, 2: 0})]
-)
-def test_ranks_time_messages_with_their_partners_of_the_program(kind, pairs):
-    assert partners(sized_case(kind, 3, "isend")) == pairs
 
 
 @pytest.mark.parametrize(
@@ -271,14 +265,11 @@ def test_runs_that_vary_or_are_few_or_elsewhere_do_not_test_the_prediction():
         profile(), environment=planted_profile([1.0] * 3, hosts=("a", "b", "c")).environment
     )
     assert "the profile is for a, b, c" in compared(good, elsewhere)[0].verdict
-    (host,) = good.environment.hosts
     for percent, resolution, reason in (
         (40.0, 1.0, "others used 40 % of the ranks' processor time on node8 (at most 2 %)"),
         (3.0, 1.5, ""),  # may be less than 2 %
     ):
-        disturbed = msgspec.structs.replace(host, others_percent=percent, others_resolution=resolution)
-        environment = msgspec.structs.replace(good.environment, hosts=(disturbed,))
-        found = compared(msgspec.structs.replace(good, environment=environment))
+        found = compared(on_hosts_with(good, others_percent=percent, others_resolution=resolution))
         assert [one.reason for one in found] == [reason, reason]
     crowded = msgspec.structs.replace(
         good, environment=msgspec.structs.replace(good.environment, oversubscribed=True)
@@ -310,9 +301,7 @@ def test_messages_so_short_that_the_loop_of_the_program_counts_are_refused(each,
 def test_messages_that_leave_the_cache_are_refused(n_bytes, fits):
     case = msgspec.structs.replace(sized_case("join", 3, "send"), n_bytes=n_bytes, size=1)
     made = ran(case, promise(case, calibration(case), profile(), "machine.json"), 0.01)
-    (host,) = made.environment.hosts
-    host = msgspec.structs.replace(host, caches={"L2": 1 << 16})
-    made = msgspec.structs.replace(made, environment=msgspec.structs.replace(made.environment, hosts=(host,)))
+    made = on_hosts_with(made, caches={"L2": 1 << 16})
     reason = "refused: a message of 128 KiB does not fit in an L2 cache of 64 KiB"
     assert [one.reason.startswith(reason) for one in compared(made)] == [not fits] * 2
 
@@ -387,39 +376,33 @@ def test_a_profile_that_cannot_tell_is_refused():
 
 @pytest.fixture
 def planted_launch(monkeypatch):
-    """Replaces a launch: a calibration, or a run whose messages take `longer` times as long as predicted."""
-    asked, longer = [], [1.01]
+    """Replaces a launch: a calibration, or a run whose messages take `longer` times as long as predicted.
+
+    The round trips before and after a run took as many times as long as `states` say, one after the other.
+    """
+    planted = SimpleNamespace(asked=[], longer=1.01, states=[])
 
     def launch(case, *, id, calibrate=0, predicted=None, **_):
-        asked.append(bool(calibrate))
+        planted.asked.append(bool(calibrate))
         if calibrate:
             return msgspec.structs.replace(calibration(case), id=id)
-        made = ran(case, predicted, longer[0] * predicted.terms["messages"][0])
+        trips = planted.states.pop(0) if planted.states else (1.0, 1.0)
+        made = ran(case, predicted, planted.longer * predicted.terms["messages"][0], trips=trips)
         return msgspec.structs.replace(made, id=id)
 
     monkeypatch.setattr(real_messages, "launch", launch)
     monkeypatch.setattr(real_messages, "round_time", lambda: UNIT)
-    return asked, longer
+    return planted
 
 
 @pytest.mark.parametrize(("longer", "status"), [(1.01, 0), (1.2, 1), (2.0, 1)])
 def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_launch, tmp_path, capsys):
-    asked, factor = planted_launch
-    factor[0] = longer
+    planted_launch.longer = longer
     save_profile(profile(), tmp_path / "machine.json")
-    line = [
-        "study",
-        "app",
-        "join",
-        "--ranks",
-        "3",
-        "--machine",
-        str(tmp_path / "machine.json"),
-        "--send",
-        "send",
-    ]
+    line = ["study", "app", "join", "--ranks", "3", "--send", "send"]
+    line += ["--machine", str(tmp_path / "machine.json")]
     assert main([*line, "--results", str(tmp_path)]) == status
-    assert asked == [True, False]
+    assert planted_launch.asked == [True, False]
     told = capsys.readouterr()
     assert "predicted: 7.25 ms, including 3.25 ms" in told.err
     assert "join of 10 tasks on 3 ranks, messages of 64 KiB by MPI_Send, medians of 100 runs" in told.out
@@ -429,7 +412,7 @@ def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_la
 
 @pytest.mark.row("001:B1")
 def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
-    asked, longer = planted_launch
+    asked = planted_launch.asked
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
     found = grid_real.measure(runs, profile(), attempts, 100)
     assert [f.real for f in found] == list(grid_real.RUNS)
@@ -454,27 +437,18 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     assert rows["fork, 4096 KiB, MPI_Send: messages"][3] == pytest.approx(8 * BLOCKED)
     tested = [f for f in found if not f.scores[1].reason]
     assert [one.verdict for one in grid_real.claims(tested)] == ["yes", "yes"]
-    longer[0] = 2.0
+    planted_launch.longer = 2.0
     wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), profile(), attempts, 100)
     assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.scores[1].reason])]
     none = [f for f in found if f.scores[1].reason] or found[:0]
     assert not none or "test nothing" in grid_real.claims(none)[0].verdict
 
 
-def test_a_run_during_which_the_machine_changed_is_tried_again(monkeypatch, tmp_path):
-    states = [(1.0, 1.3), (1.0, 1.0)]  # before and after
-
-    def launch(case, *, id, calibrate=0, predicted=None, **_):
-        if calibrate:
-            return msgspec.structs.replace(calibration(case), id=id)
-        made = ran(case, predicted, predicted.terms["messages"][0], trips=states.pop(0))
-        return msgspec.structs.replace(made, id=id)
-
-    monkeypatch.setattr(real_messages, "launch", launch)
-    monkeypatch.setattr(real_messages, "round_time", lambda: UNIT)
+def test_a_run_during_which_the_machine_changed_is_tried_again(planted_launch, monkeypatch, tmp_path):
+    planted_launch.states, planted_launch.longer = [(1.0, 1.3), (1.0, 1.0)], 1.0
     monkeypatch.setattr(grid_real, "RUNS", (grid_real.Real("ring", 1 << 16, "isend"),))
     (found,) = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), 100)
-    assert states == []
+    assert planted_launch.states == []
     assert [one.reason for one in found.scores] == ["", ""]
 
 

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from planted_calibration import planted_calibration
+from planted_environment import on_hosts_with
 from planted_machine import planted_machine
 
 from fembench.records.network import Network, PairSamples
@@ -184,13 +185,8 @@ def profile_of(slower=1.0, seconds=60.0, others=0.0):
     )
     small = msgspec.structs.replace(network().samples[1], rtt=(1.0,) * 5)  # below the size that is judged
     found = msgspec.structs.replace(network(), samples=(*samples, small))
-    made = planted_machine([1.0, 1.0], ("a", "a"), network=found)
-    hosts = tuple(
-        msgspec.structs.replace(h, others_percent=others, others_resolution=0.1)
-        for h in made.environment.hosts
-    )
-    environment = msgspec.structs.replace(made.environment, hosts=hosts)
-    return msgspec.structs.replace(made, seconds=seconds, environment=environment)
+    made = planted_machine([1.0, 1.0], ("a", "a"), network=found, seconds=seconds)
+    return on_hosts_with(made, others_percent=others, others_resolution=0.1)
 
 
 @pytest.mark.row("001:3.2", "001:B2", "000:C9")
@@ -245,13 +241,7 @@ def test_claims_limit_hlogp_and_its_lead_over_the_latency_model(study):
 def test_a_disturbed_run_with_emulated_messages_judges_no_claim(study):
     _, found = study
     heft = next(r for r in found if r.name == "HEFT, HLogP")
-    environment = heft.record.environment
-    busy = tuple(
-        msgspec.structs.replace(h, others_percent=9.0, others_resolution=1.0) for h in environment.hosts
-    )
-    record = msgspec.structs.replace(
-        heft.record, environment=msgspec.structs.replace(environment, hosts=busy)
-    )
+    record = on_hosts_with(heft.record, others_percent=9.0, others_resolution=1.0)
     (claim,) = grid_study.claims([dataclasses.replace(heft, record=record)])
     assert claim.verdict.startswith("INVALID: others used 9 % of the ranks' processor time on ")
 

@@ -84,12 +84,10 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     """Makespan and the part due to messages, with their errors;
     `profile`: that of the prediction.
     The limit of the makespan is that of its two parts."""
-    if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
-        raise InputError(f"{record.id}: not predicted from a measured network")
-    terms, state = record.predicted.terms, state_of(record)
+    terms, state = _terms(record), state_of(record)
     busy = np.array(record.busy)
     alone = busy.sum(axis=0) if record.case.program == "ring" else busy[0]
-    wrong = _unlike(record, profile) or _refused(record, terms["messages"][0])
+    wrong = _unlike(record, profile) or lasting(record) or _changed(record)
     makespan = np.array(record.seconds)
     due = makespan - alone
     share = 100 * float(np.median(due) / np.median(makespan))
@@ -104,12 +102,31 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     ]
 
 
-def _refused(record: AppRecord, messages: float) -> str:
-    """Why messages that take so long in all cannot be predicted; "" if they can."""
+def judged(passes: Sequence[ComparedTime]) -> ComparedTime:
+    """The one with the median error of those that test the prediction; of two in the middle, the worse.
+
+    If none does, one that was not refused, if there is one.
+    """
+    tested = sorted((one for one in passes if not one.reason), key=lambda one: one.signed)
+    if not tested:
+        return min(passes, key=lambda one: one.reason.startswith(REFUSED))
+    half = len(tested) // 2
+    return max(tested[half], tested[-1 - half], key=lambda one: one.error)
+
+
+def _terms(record: AppRecord) -> dict[str, tuple[float, float]]:
+    """Those of its prediction."""
+    if record.predicted is None or record.predicted.method != MEASURED_NETWORK:
+        raise InputError(f"{record.id}: not predicted from a measured network")
+    return record.predicted.terms
+
+
+def lasting(record: AppRecord) -> str:
+    """Why such messages cannot be predicted, however often they are sent; "" if they can."""
     case = record.case
-    each = messages / len(ends_of(case))
+    each = _terms(record)["messages"][0] / len(ends_of(case))
     if each >= SHORT:
-        return _uncached(record) or changed(record)
+        return _uncached(record)
     return (
         f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, 1.5 to 4 µs per message, is "
         f"not predicted (expected messages of {seconds(SHORT)} or more)"
@@ -130,7 +147,7 @@ def _uncached(record: AppRecord) -> str:
     )
 
 
-def changed(record: AppRecord) -> str:
+def _changed(record: AppRecord) -> str:
     """Why the machine's state in a run is not known, or too far from the
     expected one; "" if neither."""
     what = size(record.case.n_bytes)

@@ -12,8 +12,6 @@ from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppCase, AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
 
-TRIES = 3  # of a run that tests nothing, such as one that other programs disturbed
-
 
 @dataclass(frozen=True)
 class ProgramRuns:
@@ -38,9 +36,7 @@ class ProgramRuns:
             return record
         if record and record.case != msgspec.structs.replace(case, size=case.size or record.case.size):
             record = None
-        for _ in range(TRIES):
-            if record and serves(record):
-                break
+        if record is None or not serves(record):
             record = make()
             save_app(record, path)
         return record

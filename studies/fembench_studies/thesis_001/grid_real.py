@@ -1,5 +1,10 @@
 """Rings, fork and join of Mendes (2004) with real messages, predicted
-from the network measured here."""
+from the network measured here.
+
+All runs are measured in several passes, one after the other, so that the passes of a run are
+minutes apart: a machine may be slower or faster for seconds on end (docs/decisions/0014). A run is
+judged by the median error of the passes that test its prediction.
+"""
 
 import functools
 import itertools
@@ -10,7 +15,7 @@ from dataclasses import dataclass
 from fembench.launch.scratch import writable
 from fembench.records.profile import Profile
 from fembench.report.table import Table
-from fembench_studies.attempts import Attempts, Tell
+from fembench_studies.attempts import Attempts, ProgramEffort, Tell
 from fembench_studies.claims import StudyClaim
 from fembench_studies.declared import captions
 from fembench_studies.programs.compared_messages import (
@@ -18,8 +23,9 @@ from fembench_studies.programs.compared_messages import (
     MESSAGES,
     REFUSED,
     ComparedTime,
-    changed,
     compared,
+    judged,
+    lasting,
 )
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.real_messages import (
@@ -78,55 +84,73 @@ UNTESTED = 20.0  # per cent of the runs that may be INVALID
 
 @dataclass(frozen=True)
 class RealRun:
-    """A run with its score."""
+    """A run with its scores in each pass."""
 
     real: Real
-    record: AppRecord
-    scores: tuple[ComparedTime, ...]
+    records: tuple[AppRecord, ...]
+    scores: tuple[tuple[ComparedTime, ...], ...]  # [makespan, messages][pass]
+
+    @property
+    def medians(self) -> list[ComparedTime]:
+        """[makespan, messages] of the pass by which each is judged: that with the median error."""
+        return [judged(each) for each in self.scores]
 
 
 def measure(
-    runs: ProgramRuns, profile: Profile, attempts: Attempts, repetitions: int, only: Sequence[str] = ()
+    runs: ProgramRuns, profile: Profile, attempts: Attempts, effort: ProgramEffort, only: Sequence[str] = ()
 ) -> list[RealRun]:
-    """The requested applications, each calibrated, predicted and run."""
+    """The requested applications, each calibrated, predicted and run in every pass. If no pass can
+    test a prediction, there is one."""
     writable(runs.folder)
-    todo = [
-        (real.name, functools.partial(_one, real, profile, runs, repetitions, attempts.tell))
-        for real in RUNS
-        if wanted(real.kind, only)
-    ]
-    return attempts.each(todo, _line)
+    found: dict[Real, list[AppRecord]] = {real: [] for real in RUNS if wanted(real.kind, only)}
+    for number in range(1, effort.passes + 1):
+        todo = [
+            (real.name, functools.partial(_one, real, number, profile, runs, effort, attempts.tell))
+            for real, records in found.items()
+            if not (records and lasting(records[0]))
+        ]
+        attempts.tell(f"rings, forks and joins: pass {number} of {effort.passes}")
+        for real, record in attempts.each(todo, _line):
+            found[real].append(record)
+    return [_run(real, records, profile) for real, records in found.items() if records]
 
 
-def _line(run: RealRun) -> str:
-    messages = run.scores[MESSAGES_ROW]
-    return f"{run.real.name}: messages {messages.signed:+.1f} % off, {messages.verdict}"
+def _run(real: Real, records: Sequence[AppRecord], profile: Profile) -> RealRun:
+    return RealRun(real, tuple(records), tuple(zip(*(compared(one, profile) for one in records))))
 
 
-def _one(real: Real, profile: Profile, runs: ProgramRuns, repetitions: int, tell: Tell) -> RealRun | None:
+def _line(made: tuple[Real, AppRecord]) -> str:
+    _, record = made
+    messages = compared(record)[MESSAGES_ROW]
+    return f"{record.id}: messages {messages.signed:+.1f} % off, {messages.verdict}"
+
+
+def _one(
+    real: Real, number: int, profile: Profile, runs: ProgramRuns, effort: ProgramEffort, tell: Tell
+) -> tuple[Real, AppRecord] | None:
+    """The record of one pass."""
+    name = f"{real.name}-{number}"
     ranks = min(len(profile.environment.rank_host), MOST[real.kind])
-    case = case_of_messages(real.kind, ranks, real.calls, n_bytes=real.n_bytes, repetitions=repetitions)
+    case = case_of_messages(
+        real.kind, ranks, real.calls, n_bytes=real.n_bytes, repetitions=effort.real_repetitions
+    )
 
     def make() -> AppRecord:
-        return predicted_run(
-            case, profile, id=real.name, scratch=runs.folder, source="machine.json", say=tell
-        )
+        return predicted_run(case, profile, id=name, scratch=runs.folder, source="machine.json", say=tell)
 
     def serves(record: AppRecord) -> bool:
         """Whether it was predicted from this profile, and tests that or is refused for good."""
-        reasons = [one.reason for one in compared(record, profile)]
-        passing = changed(record)  # the machine may be as expected in the next try
-        final = all(not r or (r.startswith(REFUSED) and r != passing) for r in reasons)
-        return record.created >= profile.created and final
+        tests = not any(one.reason for one in compared(record, profile))
+        return record.created >= profile.created and (tests or bool(lasting(record)))
 
-    record = runs.kept(real.name, case, make, serves)
-    return RealRun(real, record, tuple(compared(record, profile))) if record else None
+    record = runs.kept(name, case, make, serves)
+    return (real, record) if record else None
 
 
 def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
     """Nine in ten runs take as long as the measured network predicts:
     their messages, and as a whole."""
-    return [_claim([f.scores[k] for f in found]) for k in (MESSAGES_ROW, MAKESPAN_ROW)] if found else []
+    return [_claim([f.medians[k] for f in found]) for k in (MESSAGES_ROW, MAKESPAN_ROW)] if found else []
 
 
 def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
@@ -149,20 +173,25 @@ def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
 
 
 def real_table(found: Sequence[RealRun]) -> Table:
-    """Predicted and measured times, and the error of the median with its interval."""
-    rows = [
-        (
-            f"{f.real.kind}, {f.real.n_bytes >> 10} KiB, MPI_{f.real.calls.capitalize()}: {score.what}",
-            f.record.case.ranks,
-            score.written,
-            score.predicted,
-            score.measured,
-            score.signed,
-            *score.between,
-            score.verdict,
-            f.real.thesis_error if (score.what == "makespan") == (f.real.kind == "ring") else None,
-        )
-        for f in found
-        for score in f.scores
-    ]
+    """Predicted and measured times of the judged passes, with the range of the errors of all that test
+    the prediction."""
+    rows = [_row(f, passes) for f in found for passes in f.scores]
     return captions("thesis_001").table("real_messages", rows, messages=MESSAGES, limit=LIMIT)
+
+
+def _row(run: RealRun, passes: Sequence[ComparedTime]) -> tuple[object, ...]:
+    real, score = run.real, judged(passes)
+    errors = [one.signed for one in passes if not one.reason]
+    return (
+        f"{real.kind}, {real.n_bytes >> 10} KiB, MPI_{real.calls.capitalize()}: {score.what}",
+        run.records[0].case.ranks,
+        score.written,
+        score.predicted,
+        score.measured,
+        len(errors),
+        score.signed,
+        min(errors, default=None),
+        max(errors, default=None),
+        score.verdict,
+        real.thesis_error if (score.what == "makespan") == (real.kind == "ring") else None,
+    )

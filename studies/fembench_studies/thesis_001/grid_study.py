@@ -11,7 +11,7 @@ from fembench.records.profile import Profile
 from fembench.report.page import Section
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table
-from fembench_studies.attempts import Attempts
+from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.charts import Panel
 from fembench_studies.claims import StudyClaim, error_claim, ratio_claim
 from fembench_studies.declared import captions
@@ -103,7 +103,7 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
     emulated hosts. Raises InputError."""
     effort = grid_live.QUICK if request.quick else grid_live.FULL
     runs = ProgramRuns(request.folder / "runs", request.only_kept)
-    profile, real = _real_messages(request, runs, effort.real_repetitions, attempts)
+    profile, real = _real_messages(request, runs, effort, attempts)
     found = grid_live.measure(GridBench(runs, effort, request.cores), attempts, request.only)
     if not (found or real or profile or "slowness" in request.only):
         return None
@@ -112,7 +112,7 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 
 
 def _real_messages(
-    request: StudyRequest, runs: ProgramRuns, repetitions: int, attempts: Attempts
+    request: StudyRequest, runs: ProgramRuns, effort: ProgramEffort, attempts: Attempts
 ) -> tuple[Profile | None, list[RealRun]]:
     """The profile of the network here and the runs predicted from it,
     if an experiment needs them."""
@@ -127,7 +127,7 @@ def _real_messages(
         return None, []
     if profile is None:
         return None, []
-    return profile, grid_real.measure(runs, profile, attempts, repetitions, request.only)
+    return profile, grid_real.measure(runs, profile, attempts, effort, request.only)
 
 
 def outcome(

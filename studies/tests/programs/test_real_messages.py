@@ -16,12 +16,12 @@ from fembench.cli.main import main
 from fembench.ranks.comm import MAX
 from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, PairClass
 from fembench.records.profile import save_profile
-from fembench_studies.attempts import Attempts
+from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.programs import compared_messages, graphs, real_messages
-from fembench_studies.programs.compared_messages import compared
+from fembench_studies.programs.compared_messages import ComparedTime, compared, judged
 from fembench_studies.programs.compute import Worker
 from fembench_studies.programs.graphs import ROUND
-from fembench_studies.programs.kept import TRIES, ProgramRuns
+from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.partners import (
     AFTER,
     AROUND,
@@ -38,6 +38,7 @@ from fembench_studies.thesis_001 import grid_messages, grid_real, grid_study
 
 UNIT = 1e-3  # seconds of a round of work
 SIZE = 20  # rounds of a task
+EFFORT = ProgramEffort(1, 1, real_repetitions=100, passes=3)
 COLD = 5e-5  # added to Or by computing
 OS, LATENCY, OR = 2e-5, 3e-4, 7e-5  # of any message by MPI_Isend
 BLOCKED = 4e-4  # Os by MPI_Send
@@ -414,18 +415,18 @@ def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_la
 def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
     asked = planted_launch.asked
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
-    found = grid_real.measure(runs, profile(), attempts, 100)
+    found = grid_real.measure(runs, profile(), attempts, EFFORT)
     assert [f.real for f in found] == list(grid_real.RUNS)
-    invalid = [f for f in found if any(one.verdict.startswith("INVALID") for one in f.scores)]
+    invalid = [f for f in found if any(one.verdict.startswith("INVALID") for one in f.medians)]
     assert {f.real.kind for f in invalid} == {"fork"}  # in planted runs of one size
-    assert asked == [True, False] * (len(found) + (TRIES - 1) * len(invalid))
-    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, 100)
-    assert [f.record for f in again] == [f.record for f in found]
+    assert asked == [True, False] * (EFFORT.passes * len(found))
+    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, EFFORT)
+    assert [f.records for f in again] == [f.records for f in found]
     asked.clear()
-    assert grid_real.measure(runs, profile(), attempts, 100, ("ring",))
+    assert grid_real.measure(runs, profile(), attempts, EFFORT, ("ring",))
     assert asked == []
     later = msgspec.structs.replace(profile(), created="9999-01-01T00:00:00+00:00")  # than the predictions
-    assert grid_real.measure(runs, later, attempts, 100, ("ring",))
+    assert grid_real.measure(runs, later, attempts, EFFORT, ("ring",))
     assert asked
     (thesis,) = (f.real for f in found if f.real.name == "real-fork-4194304-send")
     assert thesis.thesis_error == pytest.approx(0.008, abs=0.001)
@@ -435,21 +436,72 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     rows = {row[0]: row for row in messages.tables[0].rows}
     assert rows["fork, 4096 KiB, MPI_Send: messages"][2] == pytest.approx(8 * BLOCKED)
     assert rows["fork, 4096 KiB, MPI_Send: messages"][3] == pytest.approx(8 * BLOCKED)
-    tested = [f for f in found if not f.scores[1].reason]
+    tested = [f for f in found if not f.medians[1].reason]
     assert [one.verdict for one in grid_real.claims(tested)] == ["yes", "yes"]
     planted_launch.longer = 2.0
-    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), profile(), attempts, 100)
-    assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.scores[1].reason])]
-    none = [f for f in found if f.scores[1].reason] or found[:0]
+    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), profile(), attempts, EFFORT)
+    assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.medians[1].reason])]
+    none = [f for f in found if f.medians[1].reason] or found[:0]
     assert not none or "test nothing" in grid_real.claims(none)[0].verdict
 
 
-def test_a_run_during_which_the_machine_changed_is_tried_again(planted_launch, monkeypatch, tmp_path):
-    planted_launch.states, planted_launch.longer = [(1.0, 1.3), (1.0, 1.0)], 1.0
-    monkeypatch.setattr(grid_real, "RUNS", (grid_real.Real("ring", 1 << 16, "isend"),))
-    (found,) = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), 100)
-    assert planted_launch.states == []
-    assert [one.reason for one in found.scores] == ["", ""]
+@pytest.fixture
+def planted_passes(monkeypatch):
+    """Replaces launches of the study's rings of 64 KiB: `coming` are the runs in order, each (its messages over the
+    predicted ones, round trips after it over those expected, L2 cache); the names of the runs."""
+    coming, made = [], []
+
+    def launch(case, *, id, calibrate=0, predicted=None, **_):
+        if calibrate:
+            return msgspec.structs.replace(calibration(case), id=id)
+        made.append(id)
+        longer, after, cache = coming.pop(0)
+        record = ran(case, predicted, longer * predicted.terms["messages"][0], trips=(1.0, after))
+        return msgspec.structs.replace(on_hosts_with(record, caches={"L2": cache}), id=id)
+
+    monkeypatch.setattr(real_messages, "launch", launch)
+    monkeypatch.setattr(real_messages, "round_time", lambda: UNIT)
+    monkeypatch.setattr(grid_real, "RUNS", tuple(grid_real.Real("ring", 1 << 16, c) for c in ("isend", "send")))
+    return coming, made
+
+
+def test_runs_are_measured_in_passes_and_judged_by_the_median_of_those_that_test_them(
+    planted_passes, tmp_path
+):
+    coming, made = planted_passes
+    good, long, changed = (1.0, 1.0, 1 << 20), (1.1, 1.0, 1 << 20), (1.0, 1.3, 1 << 20)
+    coming[:] = [(0.8, 1.0, 1 << 20), changed, long, long, good, changed]
+    both = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), EFFORT)
+    names = [f"real-ring-65536-{calls}-{number}" for number in (1, 2, 3) for calls in ("isend", "send")]
+    assert (coming, made) == ([], names)
+    errors = [row[5:9] for row in grid_real.real_table(both).rows if row[0].endswith("messages")]
+    assert errors[0] == pytest.approx((3, 0.0, -9.09, 25.0), abs=0.01)
+    assert errors[1] == pytest.approx((1, -9.09, -9.09, -9.09), abs=0.01)
+
+
+def test_messages_that_no_pass_can_test_are_run_once(planted_passes, tmp_path):
+    coming, made = planted_passes
+    coming[:] = [(1.0, 1.0, 1 << 15), (1.0, 1.0, 1 << 15)]
+    both = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), EFFORT)
+    assert len(made) == 2
+    assert all("does not fit in an L2 cache" in one.reason for run in both for one in run.medians)
+    assert grid_real.real_table(both).rows[0][5:9][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("passes", "median"),
+    [
+        ([(9, ""), (-20, ""), (4, "")], (4, "")),
+        ([(9, ""), (-20, ""), (4, "refused: changed")], (-20, "")),
+        ([(9, "too noisy"), (-20, "refused: changed"), (4, "")], (4, "")),
+        ([(1, "refused: changed"), (2, "too noisy"), (3, "refused: changed")], (2, "too noisy")),
+        ([(1, "refused: changed"), (2, "refused: short")], (1, "refused: changed")),
+    ],
+)
+def test_the_median_is_of_the_passes_that_test_and_of_two_the_worse(passes, median):
+    made = [ComparedTime("messages", 1, 1 + off / 100, 1, 1, 1, reason) for off, reason in passes]
+    found = judged(made)
+    assert (found.signed, found.reason) == (pytest.approx(median[0]), median[1])
 
 
 def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three_times(tmp_path, monkeypatch):

@@ -255,7 +255,7 @@ def slower(run, factor):
 
 def real(error, reason=""):
     score = ComparedTime("makespan", 1.0, 1 + error, 1.0, 0.99, 1.01, reason, 15.0)
-    return grid_real.RealRun(grid_real.RUNS[0], None, (score, score._replace(what="messages")))
+    return grid_real.RealRun(grid_real.RUNS[0], (), ((score,), (score._replace(what="messages"),)))
 
 
 def test_messages_are_right_if_nine_in_ten_runs_are_and_few_are_disturbed():

@@ -56,8 +56,9 @@ def estimate_class(
     """
     by_size = sorted(samples, key=lambda s: s.m)
     m = [s.m for s in by_size]
-    send = [middle(s.os_measure + (s.os_mirror if both else ())) for s in by_size]
-    receive = [middle(s.or_mirror + (s.or_measure if both else ())) for s in by_size]
+    found = [overheads(s, both=both) for s in by_size]
+    send = [middle(times) for times, _ in found]
+    receive = [middle(times) for _, times in found]
     latency = [middle(latencies(s)) for s in by_size]
     whole = np.array([np.median(s.rtt) / 2 for s in by_size])
     signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
@@ -108,8 +109,8 @@ def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
 
 def _middles(s: PairSamples) -> F64:
     """(3,) medians of Os, L and Or; both directions together."""
-    both = (s.os_measure + s.os_mirror, latencies(s), s.or_measure + s.or_mirror)
-    return np.array([np.median(each) for each in both])
+    send, receive = overheads(s, both=True)
+    return np.array([np.median(each) for each in (send, latencies(s), receive)])
 
 
 def beside_of(e: Exchange) -> Beside:
@@ -287,6 +288,18 @@ def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
     return [
         f"MPI_Send and MPI_Isend: round trips of {LARGE >> 10} KiB and more differ by {apart:.1%} (median)"
     ]
+
+
+def overheads(s: PairSamples, *, both: bool) -> tuple[F64, F64]:
+    """(repetitions,) Os and Or of each round trip: of its first message or, for `both`, means of its two.
+
+    One of two cores may be slower for the whole measurement. A median of the messages of both
+    directions is then anywhere between the two, and Os + L + Or is not half of a round trip.
+    """
+    send, receive = np.array(s.os_measure), np.array(s.or_mirror)
+    if both:
+        send, receive = (send + s.os_mirror) / 2, (receive + s.or_measure) / 2
+    return send, receive
 
 
 def latencies(s: PairSamples) -> F64:

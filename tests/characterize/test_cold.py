@@ -36,6 +36,21 @@ def test_the_cost_of_computing_is_what_it_adds_to_each_part_of_a_message():
     assert (more.send, more.latency, more.receive) == pytest.approx((3 * OS, 3 * LATENCY, 3 * OR))
 
 
+def test_computing_adds_as_much_to_a_message_as_to_half_a_round_trip_if_one_core_is_slower():
+    def uneven(slower, computed=0.0):
+        fast, slow = ([slower * OS * t for t in times] for times in ((1, 1, 1, 1, 2.8), (3,) * 5))
+        trips = [a + b + 2 * slower * (LATENCY + OR) for a, b in zip(fast, slow)]
+        return msgspec.structs.replace(
+            samples(64, computed, slower=slower),
+            os_measure=tuple(fast),
+            os_mirror=tuple(slow),
+            rtt=tuple(trips),
+        )
+
+    (found,) = cold_costs([uneven(1.0), uneven(2.0, 1e-3)])
+    assert (found.send, found.latency, found.receive) == pytest.approx((2 * OS, LATENCY, OR))
+
+
 def test_a_message_costs_more_the_longer_its_ranks_computed():
     rows = tuple(
         ColdCost(m=m, computed=t, swept=True, send=m * t, latency=0.0, receive=2 * m * t)

@@ -10,6 +10,7 @@ from thesis_001 import columns
 from fembench.base.errors import InputError
 from fembench.characterize.estimate import beside_of, estimate_class, estimated, gap_of
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
+from fembench.records.hlogp import message_cost
 from fembench.records.network import CurvePiece, Exchange, Network, PairSamples, Trains, value_at
 
 SIZES = [64 << k for k in range(17)]
@@ -152,6 +153,22 @@ def test_both_directions_between_ranks_of_a_host_make_its_overheads():
     assert value_at(one.receive, 1024) == pytest.approx(2e-6)
     apart = estimate_class("a > b", [one_trip(m, 1e-5, there=1e-6, back=3e-6) for m in sizes])
     assert value_at(apart.receive, 1024) == pytest.approx(1e-6)
+
+
+def test_a_message_takes_half_a_round_trip_if_one_of_two_cores_is_slower():
+    """Of both directions together, half of Os and Or are at most 2.8 µs and the others 3 µs."""
+    fast, slow = np.array([1.0, 1.0, 1.0, 1.0, 2.8]) * 1e-6, np.full(5, 3e-6)
+    trips = [
+        PairSamples(
+            measure=0, mirror=1, m=m, rtt=tuple(2 * (fast + slow) + 1e-6), os_measure=tuple(fast),
+            os_mirror=tuple(slow), or_measure=tuple(slow), or_mirror=tuple(fast),
+        )
+        for m in (64, 1024, 8192)
+    ]  # fmt: skip
+    (one,) = found_on_one_host(trips).classes
+    cost = message_cost(one, 1024)
+    assert cost == pytest.approx((2e-6, 0.5e-6, 2e-6))
+    assert cost.total == pytest.approx(np.median(trips[0].rtt) / 2)
 
 
 @pytest.mark.parametrize(("last", "provisional"), [(3e-6, False), (9e-6, True)])

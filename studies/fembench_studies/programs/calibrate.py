@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fembench.ranks.comm import alone
+from fembench.ranks.comm import Comm, alone
 from fembench_studies.programs import farm, graphs
 from fembench_studies.programs.compute import Worker
 from fembench_studies.programs.kernels import Do
@@ -47,7 +47,7 @@ def calibrate(
     have `size` rounds instead of units; see `after_messages`.
     """
     found = (
-        after_messages(worker, size, n_bytes, count)
+        after_messages(worker, program, size, n_bytes, count)
         if n_bytes
         else samples(worker, program, tasks, size, count)
     )
@@ -86,13 +86,16 @@ def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
     worker.slowness.share(worker.comm)
 
 
-def after_messages(worker: Worker, size: int, n_bytes: int, count: int) -> Samples:
+def after_messages(worker: Worker, program: str, size: int, n_bytes: int, count: int) -> Samples:
     """`count` samples of a round of work on this rank, in tasks of `size` rounds. Collective.
 
-    Each is the mean over consecutive tasks, which follow a message from the next rank
-    each. Ranks take turns, as they never compute at the same time in a ring, fork or
-    join; the others wait in MPI.
+    Each is the mean over consecutive tasks, which follow a message each. Ranks take turns, as
+    they never compute at the same time in a ring, fork or join; the others wait in MPI. In a
+    ring, they do so task by task, and a task after waiting takes longer than one after the
+    other: its data and the interpreter have left the caches.
     """
+    if program == "ring":
+        return _around(worker, size, n_bytes, count)
     comm, found = worker.comm, Samples()
     for rank in range(comm.size):
         comm.Barrier()
@@ -102,22 +105,56 @@ def after_messages(worker: Worker, size: int, n_bytes: int, count: int) -> Sampl
     return found
 
 
+def _around(worker: Worker, size: int, n_bytes: int, count: int) -> Samples:
+    """The samples on every rank, if each sends a message on to the next one after its task."""
+    comm, tasks = worker.comm, TimedTasks(size, n_bytes)
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    comm.Barrier()
+    for k in range(1 + count * IN_A_ROW):
+        if k or comm.rank:
+            tasks.receive(comm, before)
+        tasks.do(after)
+        comm.Send(tasks.out, after)
+    if not comm.rank:
+        tasks.receive(comm, before)
+    comm.Barrier()
+    return tasks.samples(count)
+
+
 def _received(worker: Worker, rank: int, size: int, n_bytes: int, count: int) -> Samples:
     """The samples on `rank`, nothing on the rank that sends to it. Both call."""
-    comm, sender, times = worker.comm, (rank + 1) % worker.comm.size, 1 + count * IN_A_ROW
-    out, into, values = np.ones(n_bytes // 8), np.zeros(n_bytes // 8), dict[int, float]()
-    if comm.rank == sender:
-        for _ in range(times):
-            comm.Send(out, rank)
-        return {}
-    step, took = graphs.ProgramStep(0, False, [], [], [(sender, 0)]), []
-    for k in range(times):
-        comm.Probe(sender)
-        comm.Recv(into, sender)
+    comm, sender, tasks = worker.comm, (rank + 1) % worker.comm.size, TimedTasks(size, n_bytes)
+    for _ in range(1 + count * IN_A_ROW):
+        if comm.rank == sender:
+            comm.Send(tasks.out, rank)
+        else:
+            tasks.receive(comm, sender)
+            tasks.do(sender)
+    return tasks.samples(count) if comm.rank == rank else {}
+
+
+class TimedTasks:
+    """Tasks of `size` rounds of work between messages of `n_bytes`, each timed as `graphs.run_calls` does."""
+
+    def __init__(self, size: int, n_bytes: int) -> None:
+        self.out, self.into = np.ones(n_bytes // 8), np.zeros(n_bytes // 8)
+        self._size, self._took, self._values = size, list[float](), dict[int, float]()
+
+    def receive(self, comm: Comm, source: int) -> None:
+        """Receive a message."""
+        comm.Probe(source)
+        comm.Recv(self.into, source)
+
+    def do(self, target: int) -> None:
+        """Do a task after which a message may be sent to `target`."""
+        step, value = graphs.ProgramStep(0, False, [], [], [(target, 0)]), float(len(self._took))
         begin = time.perf_counter()
-        graphs.compute(step, float(k), values, size, out, [])
-        took.append((time.perf_counter() - begin) / size)
-    return {graphs.ROUND: np.reshape(took[1:], (count, IN_A_ROW)).mean(axis=1).tolist()}
+        graphs.compute(step, value, self._values, self._size, self.out, [])
+        self._took.append((time.perf_counter() - begin) / self._size)
+
+    def samples(self, count: int) -> Samples:
+        """`count` means over consecutive tasks, without the first task."""
+        return {graphs.ROUND: np.reshape(self._took[1:], (count, IN_A_ROW)).mean(axis=1).tolist()}
 
 
 def _task(program: str, tasks: int, size: int) -> Callable[[Do], object]:

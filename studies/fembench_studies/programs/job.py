@@ -102,6 +102,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
             busy.append(worker.busy)
             done.append(worker.done)
     if room:
+        times, value, error = _last_task(comm, case, times, value)
         found = found._replace(samples=before | _state(worker, case, AFTER))
     rows = comm.gather((found, tuple(busy), tuple(done), pace))
     messages_cost = "emulated message costs" if case.costs else ""
@@ -141,7 +142,7 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
 
 def _state(worker: Worker, case: AppCase, when: str) -> dict[str, list[float]]:
     """Messages and computing of this rank just before or after a run. Collective."""
-    rounds = after_messages(worker, case.size, case.n_bytes, STATE)
+    rounds = after_messages(worker, case.program, case.size, case.n_bytes, STATE)
     return {TRIP + when: round_trips(worker.comm, case), graphs.ROUND + when: rounds[graphs.ROUND]}
 
 
@@ -175,7 +176,8 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
         comm.Barrier()
     begin = time.perf_counter()
     if room is not None:
-        return _last_task(comm, case, begin, *graphs.run_calls(worker, case, room))
+        value, done = graphs.run_calls(worker, case, room)
+        return done - begin, value, 0.0
     if is_farm:
         outputs = farm.run(worker, case.program, case.dealt, inputs, case.size)
         seconds = time.perf_counter() - begin
@@ -193,13 +195,13 @@ def _once(worker: Worker, case: AppCase, room: graphs.Room | None) -> tuple[floa
 
 
 def _last_task(
-    comm: Comm, case: AppCase, begin: float, last: float, done: float
-) -> tuple[float, float, float]:
-    """(seconds until the end of the last task, by its rank's clock; its
-    value; the error). Collective."""
-    mine = comm.rank == case.host[-1]
-    value, seconds = (sum(each) for each in zip(*comm.allgather((last, done - begin if mine else 0.0))))
-    return seconds, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
+    comm: Comm, case: AppCase, times: list[float], value: float
+) -> tuple[list[float], float, float]:
+    """(seconds of each repetition until the end of the last task, by its rank's clock; the last value of that
+    task; its error). Collective, and so after all repetitions: what a rank does between two of them makes
+    their first messages slower."""
+    times, value = comm.bcast((times, value), case.host[-1])
+    return times, value, abs(value - graphs.expected(len(case.order), case.edges)) * 2.0
 
 
 class Span(NamedTuple):

@@ -144,10 +144,28 @@ def test_ranks_that_never_compute_together_are_sampled_one_by_one(comm, monkeypa
         return {"unit": [1.0] * count}
 
     monkeypatch.setattr(calibrate, "_received", sample)
-    assert calibrate.after_messages(Worker(comm), 1, 64, 3) == {"unit": [1.0] * 3}
+    assert calibrate.after_messages(Worker(comm), "fork", 1, 64, 3) == {"unit": [1.0] * 3}
     every = sorted(span for one in comm.allgather(spans) for span in one)
     assert len(every) == comm.size
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(every))
+
+
+@pytest.mark.mpi(2, 3, 4)
+@pytest.mark.parametrize("kind", KINDS)
+def test_tasks_are_calibrated_in_the_order_in_which_they_run(comm, kind, monkeypatch):
+    begun, compute = [], graphs.compute
+
+    def watched(*arguments):
+        begun.append((time.perf_counter(), comm.rank))
+        compute(*arguments)
+
+    monkeypatch.setattr(graphs, "compute", watched)
+    (rounds,) = calibrate.after_messages(Worker(comm), kind, 1, 64, 2).values()
+    assert len(rounds) == 2
+    assert all(0 < took < 1 for took in rounds)
+    ranks, times = range(comm.size), 1 + 2 * calibrate.IN_A_ROW
+    order = [rank for _, rank in sorted(one for each in comm.allgather(begun) for one in each)]
+    assert order == ([*ranks] * times if kind == "ring" else [rank for rank in ranks for _ in range(times)])
 
 
 def slowed(comm, factor):

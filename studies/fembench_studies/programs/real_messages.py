@@ -2,14 +2,16 @@
 
 A message of m bytes takes T = Os + L + Or, each from the profile of its two hosts (Mendes 2004, 3.10), and
 longer after computing: a message of a ring always comes after a task, of the messages of a fork or join only
-the first one does. The times of tasks come from a calibration made just before, in which each follows a
-message of m bytes. The prediction is
+the first one does, and that after two, as repetitions follow one another. The times of tasks come from a
+calibration made just before, in which each follows a message of m bytes. The prediction is
 
     ring   every rank computes and sends to the next: all tasks and all T
     fork   rank 0 computes, sends to children elsewhere, computes: both tasks and every Os (6.1)
     join   children elsewhere send to rank 0, which computes before and after: both tasks and every Or (6.1),
-           or the messages of one child after the other if these take longer: MPI_Send of a large message
-           returns when it has been received
+           or the messages of one child after the other if these take longer
+
+MPI_Send of a large message returns when it has been received. So the next one of its sender waits for that,
+and begins when its receiver has returned from the previous one.
 
 It is written before the run; `compared_messages` compares them. Tasks are as long as their messages unless
 their size is given, because a run in which messages hardly count does not test them.
@@ -97,16 +99,17 @@ def _join(tasks: int, ranks: int) -> Parts:
 class Costs(NamedTuple):
     """The messages between ranks, in the order of the edges."""
 
-    sources: list[int]  # ranks
+    ends: list[tuple[int, int]]  # ranks: sender and receiver
     messages: list[MessageCost]
-    waits: list[bool]  # until the receiver takes it
+    waits: list[bool]  # whether the sender waits until it has been received
 
 
 def costs_of(case: AppCase, profile: Profile, task: float) -> Costs:
     """Os, L and Or of every message between ranks if a task takes `task` seconds. Raises InputError."""
     ends = ends_of(case)
     used = _classes_between(case, profile, ends)
-    after, warm = Computed(task, task, swept=False), NOTHING
+    since = task if case.program == "ring" else _in_a_row(case) * task  # the previous message
+    after, warm = Computed(since, since, swept=False), NOTHING
     before = [after if k == 0 or case.program == "ring" else warm for k in range(len(ends))]
     found = [message_cost(one, case.n_bytes, computed=computed) for one, computed in zip(used, before)]
     if min(cost.total for cost in found) <= 0:
@@ -114,8 +117,8 @@ def costs_of(case: AppCase, profile: Profile, task: float) -> Costs:
             f"the profile's messages of {size(case.n_bytes)} by MPI_{case.calls.capitalize()} take no time: "
             "the machine was busy during the measurement; repeat `characterize --network`"
         )
-    waits = [one.switch is not None and case.n_bytes >= one.switch for one in used]
-    return Costs([p for p, _ in ends], found, waits)
+    large = [one.switch is not None and case.n_bytes >= one.switch for one in used]
+    return Costs(ends, found, [case.calls == "send" and one for one in large])
 
 
 def _classes_between(case: AppCase, profile: Profile, pairs: Sequence[tuple[int, int]]) -> list[PairClass]:
@@ -166,19 +169,27 @@ def messages_seconds(case: AppCase, costs: Costs, task: float) -> float:
     if case.program == "ring":
         return ring_makespan((), costs.messages)
     if case.program == "fork":
-        return fork_delay([c.send for c in costs.messages], 0.0)  # no message inside a rank
-    children = sorted(set(costs.sources))
+        return _sends(costs)
     return max(
         fork_delay([c.receive for c in costs.messages], 0.0),
-        *(_one_child(case, costs, child, task) for child in children),
+        *(_one_child(costs, child, task) for child in sorted({source for source, _ in costs.ends})),
     )
 
 
-def _one_child(case: AppCase, costs: Costs, child: int, task: float) -> float:
+def _sends(costs: Costs) -> float:
+    """Delay of a fork by its sends."""
+    now, ready = 0.0, dict.fromkeys((child for _, child in costs.ends), 0.0)
+    for (_, child), cost, waits in zip(*costs):
+        begin = max(now, ready[child]) if waits else now
+        now, ready[child] = begin + cost.send, begin + cost.total
+    return now
+
+
+def _one_child(costs: Costs, child: int, task: float) -> float:
     """Delay of a join by one child, which sends while rank 0 computes for `task` seconds."""
-    own = [(c, waits) for source, c, waits in zip(*costs) if source == child]
+    own = [(c, waits) for (source, _), c, waits in zip(*costs) if source == child]
     last, waits = own[-1]
-    if waits and case.calls == "send":  # each message begins when the previous one has been received
+    if waits:  # each message begins when the previous one has been received
         return own[0][0].receive + sum(c.total for c, _ in own[1:])
     return sum(c.send for c, _ in own) + last.latency + last.receive - task
 

@@ -210,6 +210,25 @@ def test_messages_that_wait_for_their_receiver_leave_a_child_one_after_the_other
     assert before.terms["messages"][0] == pytest.approx(BLOCKED + COLD + 7 * 1.5 * BLOCKED)
 
 
+@pytest.mark.parametrize(("ranks", "messages"), [(2, 7 * 1.5 + 1), (3, 8.0)])
+def test_sends_that_wait_for_their_receiver_begin_when_it_is_back(ranks, messages):
+    """Os takes BLOCKED; the receiver returns half of that later, which is early enough if there are two."""
+    case = sized_case("fork", ranks, "send")
+    before = promise(case, calibration(case), profile(switch=4096), "machine.json")
+    late = COLD if ranks == 2 else 0.0  # the first is received after computing
+    assert before.terms["messages"][0] == pytest.approx(messages * BLOCKED + late)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cold"), [("ring", [0.2] * 3), ("fork", [0.4] + [0.0] * 7), ("join", [0.4] + [0.0] * 7)]
+)
+def test_the_first_message_of_a_fork_or_join_follows_two_tasks(kind, cold):
+    """Of repetitions that follow one another; COLD is added after 1 ms."""
+    case = sized_case(kind, 3, "isend")
+    found = real_messages.costs_of(case, profile(), 2e-4).messages
+    assert [cost.receive - OR for cost in found] == pytest.approx([COLD * part for part in cold])
+
+
 def test_tasks_are_as_long_as_their_messages_unless_their_size_is_given():
     case = case_of_messages("ring", 3, "isend", n_bytes=65536)
     made = real_messages.sized(case, profile(), 1e-6)
@@ -447,8 +466,8 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
 
 @pytest.fixture
 def planted_passes(monkeypatch):
-    """Replaces launches of the study's rings of 64 KiB: `coming` are the runs in order, each (its messages over the
-    predicted ones, round trips after it over those expected, L2 cache); the names of the runs."""
+    """Replaces launches of rings; returns the runs to come in order, each (its messages over those predicted,
+    round trips after it over those expected, L2 cache), and the names of those made."""
     coming, made = [], []
 
     def launch(case, *, id, calibrate=0, predicted=None, **_):
@@ -461,7 +480,9 @@ def planted_passes(monkeypatch):
 
     monkeypatch.setattr(real_messages, "launch", launch)
     monkeypatch.setattr(real_messages, "round_time", lambda: UNIT)
-    monkeypatch.setattr(grid_real, "RUNS", tuple(grid_real.Real("ring", 1 << 16, c) for c in ("isend", "send")))
+    monkeypatch.setattr(
+        grid_real, "RUNS", tuple(grid_real.Real("ring", 1 << 16, c) for c in ("isend", "send"))
+    )
     return coming, made
 
 

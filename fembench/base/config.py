@@ -53,15 +53,11 @@ def from_toml(text: str, kind: type[T], *, where: str) -> T:
 
 def read_json(path: Path | str, kind: type[T]) -> T:
     """The struct of type `kind` in a JSON file. Raises InputError."""
-    return convert(json_tree(path), kind, where=str(path))
-
-
-def json_tree(path: Path | str) -> Any:
-    """The content of a JSON file, as plain values. Raises InputError."""
     try:
-        return msgspec.json.decode(read_text(path).encode())
+        tree = msgspec.json.decode(read_text(path).encode())
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
+    return convert(tree, kind, where=str(path))
 
 
 def encode(item: object) -> bytes:

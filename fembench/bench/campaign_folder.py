@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fembench.base.config import from_toml, json_tree, read_text
+from fembench.base.config import from_toml, read_json, read_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
@@ -159,7 +159,7 @@ class Folder:
 
 def _is_json(path: Path) -> bool:
     try:
-        json_tree(path)
+        read_json(path, object)
     except InputError:
         return False
     return True

@@ -9,10 +9,10 @@ Times are in seconds, of the slowest rank. Schema history:
 from pathlib import Path
 from typing import Literal
 
-from fembench.base.config import convert, json_tree, write_json
+from fembench.base.config import write_json
 from fembench.records.case import Case
 from fembench.records.record import Environment, Frozen, MeshFacts
-from fembench.records.schema import of_schema
+from fembench.records.schema import read
 from fembench.stats.summary import median
 
 PEERS_SCHEMA = 3
@@ -93,5 +93,4 @@ def save_peers(record: PeersRecord, folder: Path) -> Path:
 
 def load_peers(path: Path | str) -> PeersRecord:
     """The comparison in a file, of this schema. Raises InputError for anything else."""
-    tree = of_schema(json_tree(path), "comparison of peers", PEERS_SCHEMA, str(path))
-    return convert(tree, PeersRecord, where=str(path))
+    return read(path, PeersRecord, PEERS_SCHEMA, "a comparison of peers", has="runs", verb="peers")

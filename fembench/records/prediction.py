@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from fembench.base.config import convert, read_json, write_json
+from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.lock import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, StateReading
-from fembench.records.schema import of_schema
+from fembench.records.schema import read
 
 PREDICTION_SCHEMA = 3
 METHODS = SIMULATION, ANALYTIC = "simulation", "analytic"
@@ -85,11 +85,10 @@ def save_prediction(prediction: Prediction, path: Path | str) -> None:
 def load_prediction(path: Path | str) -> Prediction:
     """The prediction in a file. Raises InputError for another, or a broken seal."""
     tree = read_json(path, dict)
-    said = tree.get("predicted")
-    if not isinstance(said, dict):
-        raise InputError(f"{path}: not a prediction; expected a file of fembench predict")
-    found = convert(of_schema(tree, "prediction", PREDICTION_SCHEMA, str(path)), Prediction, where=str(path))
-    if found.seal != _seal(said):
+    found = read(
+        path, Prediction, PREDICTION_SCHEMA, "a prediction", has="predicted", verb="predict", tree=tree
+    )
+    if found.seal != _seal(tree["predicted"]):
         raise InputError(
             f"{path}: the prediction has been changed since it was made; expected the original file"
         )

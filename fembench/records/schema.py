@@ -10,26 +10,30 @@ from fembench.base.errors import InputError, shown
 T = TypeVar("T")
 
 
-def read(path: Path | str, kind: type[T], newest: int, what: str, *, has: str, verb: str) -> T:
+def read(
+    path: Path | str,
+    kind: type[T],
+    newest: int,
+    what: str,
+    *,
+    has: str,
+    verb: str,
+    tree: dict[str, Any] | None = None,
+) -> T:
     """The `kind` in a JSON file, `what` of schema `newest`, which has the key `has`.
 
-    verb: of fembench, that writes such files. Raises InputError for anything else.
+    verb: of fembench, that writes such files; tree: the content, if it has been read
+
+    Raises InputError for anything else.
     """
-    tree = read_json(path, dict)
-    if tree.get("schema") != newest or has not in tree:
-        raise InputError(f"{path}: not {what} of schema {newest}; expected a file of fembench {verb}")
-    return convert(tree, kind, where=str(path))
-
-
-def of_schema(tree: Any, what: str, newest: int, where: str) -> dict[str, Any]:
-    """The tree of a file. Raises InputError for another schema, or none."""
-    version = tree.get("schema") if isinstance(tree, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise InputError(f"{where}: not a fembench {what}: no schema number")
+    tree = read_json(path, dict) if tree is None else tree
+    version = tree.get("schema")
+    if type(version) is not int or has not in tree:
+        raise InputError(f"{path}: not {what}; expected a file of fembench {verb}")
     if version != newest:
         how = "it is newer: update fembench" if version > newest else "measure again"
-        raise InputError(f"{where}: schema {version} of a {what}; expected {newest}: {how}")
-    return dict(tree)
+        raise InputError(f"{path}: schema {version} of {what}; expected {newest}: {how}")
+    return convert(tree, kind, where=str(path))
 
 
 def check_time(text: str, where: str) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from fembench.base.config import convert, json_tree, write_json
+from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
 from fembench.records.packed import Packed
 from fembench.records.record import SCHEMA, Failure, Record
-from fembench.records.schema import check_time, of_schema
+from fembench.records.schema import check_time, read
 from fembench.records.validity import judge
 
 
@@ -38,17 +38,17 @@ def load(path: Path | str) -> Record:
 
 def written(path: Path | str) -> Record:
     """The record with the verdict that its file holds. Raises InputError as `load` does."""
-    tree = json_tree(path)
-    if isinstance(tree, dict) and "first" in tree:
+    tree = read_json(path, dict)
+    if "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
-    record = convert(of_schema(tree, "record", SCHEMA, str(path)), Record, where=str(path))
+    record = read(path, Record, SCHEMA, "a record", has="sets", verb="run", tree=tree)
     check_shapes(record, str(path))
     return record
 
 
 def load_failure(path: Path | str) -> Failure:
     """The failure in a file. Raises InputError for anything else."""
-    return convert(of_schema(json_tree(path), "record", SCHEMA, str(path)), Failure, where=str(path))
+    return read(path, Failure, SCHEMA, "a failed run", has="exit_status", verb="run")
 
 
 def record_paths(folder: Path | str) -> list[Path]:

@@ -34,7 +34,7 @@ def test_a_folder_without_records_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "line"),
     [
-        ("schema", 2, "not a measurement of nodes of schema 1"),
+        ("schema", 2, "schema 2 of a measurement of nodes; expected 1: it is newer"),
         ("first.nodes", [], "no nodes"),
         ("first.nodes.0.name", "n2", "a node occurs twice"),
         ("first.nodes.1.together", [1.0] * 7, "n2: 7 samples of all cores; expected 8"),

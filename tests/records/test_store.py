@@ -84,7 +84,7 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
     [
         ("schema", 99, "schema 99 of a record; expected 3: it is newer: update fembench"),
         ("schema", 2, "schema 2 of a record; expected 3: measure again"),
-        ("schema", None, "not a fembench record"),
+        ("schema", None, "not a record; expected a file of fembench run"),
         ("solve.iteration", 1, "unknown key 'iteration' in [solve]; the nearest known key is 'iterations'"),
         ("solve.flops", [], "solve.flops of 0 ranks; expected 2, as in its case"),
         *(

@@ -7,7 +7,7 @@ from good_record import FROZEN, broken, good_record, in_environment, replace, st
 from planted_environment import on_hosts_with
 from planted_records import lasting, planted
 
-from fembench.base.config import convert, json_tree
+from fembench.base.config import convert, read_json
 from fembench.records.binding import own_cores_of
 from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset, Rule, Verdict
@@ -367,7 +367,7 @@ def test_emulated_slowness_is_labelled(record):
 
 def test_the_verdict_in_the_record_is_the_verdict_of_the_record():
     # of a time when changed sources were let pass, ten seconds asked for, and parts below 1 % judged
-    old = json_tree(FROZEN)["verdict"]
+    old = read_json(FROZEN, dict)["verdict"]
     now = judge(in_environment(load(FROZEN), dirty=False))
     was = [convert(rule, Rule, where="record") for rule in old["rules"] if rule["id"] not in ("C3", "D1")]
     was = [rule for rule in was if not rule.value.startswith("iterations")]  # decide nothing any more

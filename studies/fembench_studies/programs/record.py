@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from fembench.base.config import convert, read_json
+from fembench.base.config import json_text
 from fembench.base.files import write_atomic
-from fembench.errors import InputError
 from fembench.records.prediction import ANALYTIC
 from fembench.records.quiet import OTHERS
 from fembench.records.record import Environment, Frozen, check_id
+from fembench.records.schema import read
 
 APP_SCHEMA = 1
 Samples = dict[str, tuple[tuple[float, ...], ...]]
@@ -102,12 +102,9 @@ def used_by_others(percent: float, resolution: float, where: str) -> str:
 
 def save_app(record: AppRecord, path: Path | str) -> None:
     """Write a record as JSON, atomically."""
-    write_atomic(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+    write_atomic(path, json_text(record))
 
 
 def load_app(path: Path | str) -> AppRecord:
     """The record in a file. Raises InputError for anything else."""
-    tree = read_json(path, dict)
-    if tree.get("schema") != APP_SCHEMA or "program" not in (tree.get("case") or ()):
-        raise InputError(f"{path}: not a record of fembench study app with schema {APP_SCHEMA}")
-    return convert(tree, AppRecord, where=str(path))
+    return read(path, AppRecord, APP_SCHEMA, "a record of a program", has="busy", verb="study app")

@@ -21,7 +21,7 @@ from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
 from fembench.methods.memory import fewest_bytes
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
-from fembench.records.profile import LEVELS, Profile, host_names, load_profile, speed_matrix
+from fembench.records.profile import LEVELS, Profile, load_profile, speed_matrix
 from fembench.records.weights import FAST, Weights, load_weights
 
 Numbers = Mapping[str, float]  # by host
@@ -101,7 +101,7 @@ def _speeds(profile: Profile, where: str) -> dict[str, float]:
         columns = [k for k, name in enumerate(matrix.names) if name.startswith("product")]
         speed = matrix.speed[:, columns]
         if speed.size and np.isfinite(speed).any(axis=1).all():
-            return _means(host_names(profile), np.nanmean(speed / np.nanmax(speed, axis=0), axis=1).tolist())
+            return _means(profile.environment.host_of_rank, np.nanmean(speed / np.nanmax(speed, axis=0), axis=1).tolist())
     raise InputError(
         f"{where}: no speed of products on every rank; expected a profile of fembench characterize"
     )

@@ -69,7 +69,7 @@ def graph_of_record(record: Record) -> ExecutionGraph:
     return ExecutionGraph(
         phases=record.phases,
         programs=tuple(programs),
-        hosts=tuple(record.environment.hosts[i].name for i in record.environment.rank_host),
+        hosts=record.environment.host_of_rank,
         source=record.id,
         mesh_hash=record.mesh.hash,
         iterations=record.solve.iterations,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.network import HostLoad
-from fembench.records.profile import Profile, host_names, speed_matrix
+from fembench.records.profile import Profile, speed_matrix
 
 MOST_SHOWN = 8  # shares in a line of text
 
@@ -68,7 +68,7 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     environment = profile.environment
     facts = [environment.hosts[host] for host in environment.rank_host]
     rows: list[list[object]] = []
-    for rank, host in enumerate(host_names(profile)):
+    for rank, host in enumerate(environment.host_of_rank):
         h, one, cores = float(calibrated[rank]), loads.get(rank), max(facts[rank].cores, 1)
         queue, load = (max(one.queue / cores, 1.0), one.load / cores) if one else (1.0, 0.0)
         laws = [by_queue(h, 1.0, queue), by_load(h, load)] if one else [None, None]
@@ -84,7 +84,7 @@ def relative(slowness: F64) -> F64:
 
 def hosts_to_ask(profile: Profile, names: Sequence[str] = ()) -> tuple[str, ...]:
     """The named hosts of the profile, or all. Raises InputError for an unknown one."""
-    known = tuple(dict.fromkeys(host_names(profile)))
+    known = tuple(dict.fromkeys(profile.environment.host_of_rank))
     for name in names:
         if name not in known:
             raise InputError(f"the profile has no host {name}; expected one of {', '.join(known)}")
@@ -107,7 +107,7 @@ class Slowdown(NamedTuple):
 def brought_up_to_date(profile: Profile, samples: Sequence[HostLoad]) -> dict[int, Slowdown]:
     """{rank: slowdown by (4.3)} on one host, from samples of it now. Raises InputError."""
     (host,) = hosts_to_ask(profile, [samples[0].host])
-    ranks = [r for r, name in enumerate(host_names(profile)) if name == host]
+    ranks = [r for r, name in enumerate(profile.environment.host_of_rank) if name == host]
     now = [by_clock(1.0, each.seconds, each.cpu) for each in samples]
     then = calibrated_at(profile)
     return {r: _slowdown([x / then.get(r, 1.0) for x in now]) for r in ranks}

@@ -18,7 +18,7 @@ from fembench.model.heterogeneity import from_product
 from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
 from fembench.records.hlogp import GivenLink, message_cost
 from fembench.records.network import Network, PairClass, class_of
-from fembench.records.profile import Profile, host_names
+from fembench.records.profile import Profile
 
 HELD_UP = 0.1  # fraction of a message's time; less counts as noise
 POLLS = 1.2  # slowdown; less counts as noise, because sleeping ranks wake occasionally
@@ -50,7 +50,7 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
     if shared := re.fullmatch(r"share:([1-9]\d?)", edit):
         return [s for s in slots for _ in range(int(shared.group(1)))]
     found = re.fullmatch(r"add:([^*]+)(?:\*(\d{1,5}))?", edit)
-    names = host_names(profile)
+    names = profile.environment.host_of_rank
     if not found or found.group(1) not in names:
         raise InputError(
             f"machines '{edit}': expected fastest, slowest, share:COUNT or add:NAME*COUNT with NAME one of "

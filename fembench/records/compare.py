@@ -47,8 +47,7 @@ class Pool:
 
 def host_names(record: Record) -> tuple[str, ...]:
     """Names of the hosts that the ranks ran on, sorted."""
-    hosts = record.environment.hosts
-    return tuple(sorted({hosts[i].name for i in record.environment.rank_host}))
+    return tuple(sorted(set(record.environment.host_of_rank)))
 
 
 def cpu_models(record: Record) -> tuple[str, ...]:

@@ -97,12 +97,6 @@ def ranks_per_host(profile: Profile) -> tuple[int, ...]:
     return tuple(count[host] for host in profile.environment.rank_host)
 
 
-def host_names(profile: Profile) -> tuple[str, ...]:
-    """[rank] name of its host."""
-    environment = profile.environment
-    return tuple(environment.hosts[i].name for i in environment.rank_host)
-
-
 def together(profile: Profile) -> list[Speed]:
     """The speeds while all ranks of a host compute at once; weights are based on these."""
     everyone = ranks_per_host(profile)

@@ -82,6 +82,11 @@ class Environment(Frozen, frozen=True):
     crowded: bool = False  # more ranks than cores, or cores that ranks share, were asked for
     devices: tuple[DeviceFacts, ...] = ()  # [rank]; (): all ranks compute on cores
 
+    @property
+    def host_of_rank(self) -> tuple[str, ...]:
+        """[rank] the name of its host."""
+        return tuple(self.hosts[i].name for i in self.rank_host)
+
 
 class MeshFacts(Frozen, frozen=True):
     name: str

@@ -22,7 +22,6 @@ from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record
 from fembench.records.times import times_of
 from fembench.records.traced import alignment
-from fembench.report.measures import host_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -116,8 +115,9 @@ def _rows(record: Record) -> Iterator[tuple[object, ...]]:
     sets = list(
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
     )
-    for rank, (total, once) in enumerate(zip(times.program.tolist(), times.once.tolist())):
-        host = csv_cell(host_of(record, rank))
+    hosts = map(csv_cell, record.environment.host_of_rank)
+    totals = zip(hosts, times.program.tolist(), times.once.tolist())
+    for rank, (host, total, once) in enumerate(totals):
         for phase, seconds in zip(NAMES, once):
             if seconds:
                 yield "setup", "", rank, host, phase, seconds, ""

@@ -97,7 +97,7 @@ def summarise(runs: Sequence[F64], record: Record) -> Time:
         minimum=float(over_runs([values.min(axis=1) for values in runs])),
         mean=float(over_runs([values.mean(axis=1) for values in runs])),
         rank=rank,
-        host=host_of(record, rank),
+        host=record.environment.host_of_rank[rank],
     )
 
 
@@ -118,11 +118,6 @@ def mean_times(runs: Sequence[Times]) -> dict[str, float]:
 def rank_times(runs: Sequence[Times], *phases: int) -> F64:
     """(n_ranks,) seconds per set, summed over phases, of runs with timed sets."""
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
-
-
-def host_of(record: Record, rank: int) -> str:
-    """The name of a rank's host."""
-    return record.environment.hosts[record.environment.rank_host[rank]].name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

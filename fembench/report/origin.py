@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from fembench.base import units
 from fembench.records.compare import cpu_models
 from fembench.records.record import ClockCertificate, HostFacts, Record
-from fembench.report.measures import host_of
 from fembench.report.results import kind_difference, kind_letter, kinds_of
 from fembench.report.table import Rows, Table, declared
 from fembench.report.work import cpu_ranges
@@ -29,7 +28,7 @@ def hosts(records: Iterable[Record]) -> Rows:
     found: dict[str, HostFacts] = {}
     others: dict[str, float] = {}
     for record in records:
-        used = {record.environment.hosts[i].name for i in record.environment.rank_host}
+        used = set(record.environment.host_of_rank)
         for host in (h for h in record.environment.hosts if h.name in used):
             found[host.name] = host
             others[host.name] = max(host.others_percent, others.get(host.name, NOT_MEASURED))
@@ -157,7 +156,7 @@ def places(records: Sequence[Record]) -> Rows:
     """One row per rank of every distinct placement of several ranks."""
     groups: dict[tuple[object, ...], list[Record]] = {}
     for r in (r for r in records if r.case.placement.ranks > 1):
-        names = tuple(host_of(r, rank) for rank in range(r.case.placement.ranks))
+        names = r.environment.host_of_rank
         groups.setdefault((names, r.environment.affinity, r.environment.numa), []).append(r)
     return [
         (
@@ -165,7 +164,7 @@ def places(records: Sequence[Record]) -> Rows:
             len(group),
             r.case.placement.ranks,
             rank,
-            host_of(r, rank),
+            r.environment.host_of_rank[rank],
             _where(r, rank),
             _numa(r, rank),
             _remark(r, rank, users),

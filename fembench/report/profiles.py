@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import plural, size
-from fembench.records.profile import LEVELS, Level, Profile, Speed, host_names, ranks_per_host, speed_matrix
+from fembench.records.profile import LEVELS, Level, Profile, Speed, ranks_per_host, speed_matrix
 from fembench.records.quiet import OTHERS
 from fembench.records.record import HostFacts
 from fembench.report.table import Rows, declared, text
@@ -69,7 +69,7 @@ def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level 
     scales = [SCALES[unit] for unit in matrix.units]
     heads = ["rank", "host", *(f"{n}, {unit}" for n, (_, unit) in zip(matrix.names, scales))]
     rows: list[list[object]] = []
-    for rank, host in enumerate(host_names(profile)):
+    for rank, host in enumerate(profile.environment.host_of_rank):
         cells = [
             _with_interval(s / scale, (high - low) / 2 / s)
             for s, low, high, (scale, _) in zip(
@@ -125,7 +125,7 @@ def warnings(profile: Profile) -> list[str]:
     held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
     if held:
         part, rank = max(held)
-        who = f"rank {rank} on {host_names(profile)[rank]}"
+        who = f"rank {rank} on {e.host_of_rank[rank]}"
         lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     for h in e.hosts:

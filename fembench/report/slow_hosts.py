@@ -82,8 +82,7 @@ def _has_shares(equal: Result, usable: Iterable[Result]) -> bool:
 
 def _ranks_of(record: Record) -> dict[str, int]:
     """{host: its ranks}."""
-    environment = record.environment
-    return dict(Counter(environment.hosts[k].name for k in environment.rank_host))
+    return dict(Counter(record.environment.host_of_rank))
 
 
 def _seconds(result: Result) -> float:

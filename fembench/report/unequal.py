@@ -23,7 +23,7 @@ from fembench.records.phases import COMPUTING, OWN_MESSAGES, WAITING
 from fembench.records.record import Record
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.equality import unequal_ranks
-from fembench.report.measures import SOLVE, Time, host_of, rank_times, summarise
+from fembench.report.measures import SOLVE, Time, rank_times, summarise
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear
 from fembench.report.table import Rows, declared
@@ -95,7 +95,7 @@ def unequal_results(found: Sequence[Result]) -> list[Unequal]:
 
 def host_label(record: Record, rank: int) -> str:
     """'node8', or 'node8 at speed 0.5' if speeds are emulated."""
-    host = host_of(record, rank)
+    host = record.environment.host_of_rank[rank]
     return (
         f"{host} at speed {float(record.case.synthetic.emulate.split(',')[rank]):g}"
         if record.case.synthetic.emulate

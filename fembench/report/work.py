@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from fembench.base.units import plural
 from fembench.records.record import Record
-from fembench.report.measures import host_of
 from fembench.report.results import Result
 from fembench.report.table import Rows, declared
 
@@ -31,11 +30,11 @@ def partitions(results: Iterable[Result]) -> list[Result]:
 def parts(results: Iterable[Result]) -> Rows:
     """One row per part."""
     for r in partitions(results):
-        p = r.record.partition
+        p, hosts = r.record.partition, r.record.environment.host_of_rank
         whole = max(sum(p.cells), 1)
         for rank in range(r.ranks):
             yield (
-                (r.mesh, p.method, r.ranks, rank, host_of(r.record, rank), p.targets[rank])
+                (r.mesh, p.method, r.ranks, rank, hosts[rank], p.targets[rank])
                 + (p.cells[rank] / whole, p.cells[rank], p.dofs[rank], p.blocks[rank])
                 + (p.shared_dofs[rank], p.shared_dofs_all[rank], len(p.neighbours[rank]))
                 + (cpu_ranges(r.record.environment.affinity[rank]),)

@@ -20,7 +20,7 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
-from fembench.records.profile import Profile, Speed, host_names, together
+from fembench.records.profile import Profile, Speed, together
 from fembench.records.record import now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
@@ -40,7 +40,7 @@ def by_profile(
     """Weights of the profile's ranks."""
     if iterations < 0:
         raise InputError(f"{iterations} iterations; expected 0 or more")
-    hosts = host_names(profile)
+    hosts = profile.environment.host_of_rank
     chosen = [_phases(profile, rank, storage) for rank in range(len(hosts))]
     repeats = np.array([1.0, iterations, iterations])
     phases = [[_samples(row[k]) for row in chosen] for k in range(len(repeats))]

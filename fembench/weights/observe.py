@@ -41,7 +41,7 @@ def observe(record: Record) -> Observation:
     if not len(times.timed):
         raise InputError(f"{record.id}: no timed sets; expected at least one that is not a warm-up")
     return Observation(
-        hosts=hosts_of(record),
+        hosts=record.environment.host_of_rank,
         cells=np.broadcast_to(np.asarray(record.partition.cells, float), times.walls.shape),
         compute=times.seconds(*COMPUTING),
         messages=times.seconds(*OWN_MESSAGES),
@@ -50,14 +50,9 @@ def observe(record: Record) -> Observation:
     )
 
 
-def hosts_of(record: Record) -> tuple[str, ...]:
-    """(P,) name of every rank's host."""
-    return tuple(record.environment.hosts[i].name for i in record.environment.rank_host)
-
-
 def owners_of(record: Record) -> tuple[str, ...]:
     """For each rank what could be left out: its host, or the rank if all are on one."""
-    hosts = hosts_of(record)
+    hosts = record.environment.host_of_rank
     if len(set(hosts)) > 1:
         return hosts
     return tuple(f"rank {rank}" for rank in range(len(hosts)))

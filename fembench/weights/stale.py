@@ -13,7 +13,6 @@ from fembench.records.quiet import foreign
 from fembench.records.record import Environment, Record
 from fembench.records.times import times_of
 from fembench.records.weights import Weights, loud_notes, mismatch, stale_hosts
-from fembench.weights.observe import hosts_of
 
 CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
 
@@ -32,7 +31,7 @@ def _ranks(synthetic: str) -> str:
 
 def warning(weights: Weights, record: Record) -> str:
     """Why the weights do not fit a run, after its first set; '' if they do."""
-    if reason := mismatch(weights, hosts_of(record)):
+    if reason := mismatch(weights, record.environment.host_of_rank):
         return f"the weights do not fit this run: {reason}"
     method = record.case.method
     known = weights.storage or method.storage, weights.precond or method.precond  # a profile has no precond
@@ -51,7 +50,7 @@ def first_costs(record: Record) -> dict[str, float]:
     """Host -> mean seconds of computing per cell in the first set, warm-up or not."""
     seconds = times_of(record).all_sets[0][:, COMPUTING].sum(axis=1).tolist()
     cost = defaultdict(list)
-    for host, spent, cells in zip(hosts_of(record), seconds, record.partition.cells):
+    for host, spent, cells in zip(record.environment.host_of_rank, seconds, record.partition.cells):
         cost[host].append(spent / cells)
     return {host: float(np.mean(values)) for host, values in cost.items()}
 

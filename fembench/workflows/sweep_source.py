@@ -23,7 +23,6 @@ from fembench.records.case import Case
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
 from fembench.weights.host_speed import NODES, host_speeds
-from fembench.weights.observe import hosts_of
 
 WHERE = "the default campaign"
 
@@ -134,7 +133,7 @@ def speeds_from(
     hosts = dataclasses.replace(there, speeds=listed, measured=NODES)
     speeds = [
         next((speed for known, speed in listed.items() if same_host(known, name)), 0.0)
-        for name in hosts_of(record)
+        for name in record.environment.host_of_rank
     ]
     if not all(speeds):
         return None

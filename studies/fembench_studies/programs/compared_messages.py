@@ -19,7 +19,7 @@ from fembench.base.tables import table
 from fembench.base.units import plural, seconds, size
 from fembench.errors import InputError
 from fembench.records.prediction import MEASURED_NETWORK
-from fembench.records.profile import Profile, host_names, network_disturbed
+from fembench.records.profile import Profile, network_disturbed
 from fembench.stats.summary import median_interval
 from fembench_studies.programs.graphs import ROUND
 from fembench_studies.programs.partners import AROUND, TRIP, ends_of
@@ -217,8 +217,7 @@ def _unlike(record: AppRecord, profile: Profile | None) -> str:
         return ""
     if disturbed := network_disturbed(profile):
         return f"the profile is PROVISIONAL: {disturbed[0]}"
-    ran = tuple(environment.hosts[k].name for k in environment.rank_host)
-    hosts = host_names(profile)
+    ran, hosts = environment.host_of_rank, profile.environment.host_of_rank
     if ran != hosts[: len(ran)]:
         return f"ran on {', '.join(ran)}; the profile is for {', '.join(hosts[: len(ran)])}"
     return ""

@@ -8,7 +8,7 @@ from fembench.errors import InputError
 from fembench.model.heterogeneity import from_product
 from fembench.model.placement import CandidateHost
 from fembench.records.hlogp import MessageCost, message_cost
-from fembench.records.profile import Profile, host_names
+from fembench.records.profile import Profile
 from fembench_studies.scheduling.platform import Platform
 
 _HOST = re.compile(
@@ -82,7 +82,7 @@ def ranks_of(profile: Profile, where: str) -> Platform:
         return message_cost(network.classes[network.pair_class[placed[source]][placed[target]]], size)
 
     H = from_product(profile)
-    return Platform(tuple(map(float, H)), message, _numbered(host_names(profile)))
+    return Platform(tuple(map(float, H)), message, _numbered(profile.environment.host_of_rank))
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:

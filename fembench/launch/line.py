@@ -89,8 +89,9 @@ def job_line(
     return replace(line, plugin=own_plugin(line.program, line.launcher, options))
 
 
-def check_settings() -> None:
-    """Raises InputError if no job can be started with these launcher settings."""
+def check_start() -> None:
+    """Raises InputError if no job can be started from here, with these launcher settings."""
+    check_not_a_step()
     find_launcher()
     _asked_options()
     asked_mapping()
@@ -208,8 +209,8 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
     """The environment of a job: one BLAS thread per rank.
 
-    Open MPI may run as root in a container, and opens no component for one-sided messages over
-    fabrics, which we do not send: closing it takes a second.
+    Open MPI may run as root in a container, and opens no component for one-sided
+    messages over fabrics, which we do not send: closing it takes a second.
 
     PETSc gets huge pages, which our own kernels request themselves. Beyond the cores,
     waiting ranks yield where the launcher takes that from the environment. `asleep`:

@@ -11,6 +11,7 @@ from pathlib import Path
 from fembench.base.errors import InputError, shown
 from fembench.base.files import check_regular
 from fembench.base.lock import locked
+from fembench.launch.line import check_start
 
 OWN = ("/tmp", "/var/tmp", "/dev/shm")  # folders that each host of a cluster has for itself
 # folders of jobs, ids in use, files half written: all of processes that were killed
@@ -49,10 +50,12 @@ def shared_folder(output: Path, own: Sequence[str] = OWN) -> Path:
 
 @contextlib.contextmanager
 def occupied(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a folder, made if missing: alone for a campaign, or shared by single runs.
+    """Hold a folder for jobs, made if missing: alone for a campaign, or shared by single runs.
 
-    Removes leftovers of killed processes. Raises InputError if the folder is in use.
+    Removes leftovers of killed processes. Raises InputError if the folder is in use, or if
+    no job can be started.
     """
+    check_start()
     writable(folder)
     with locked(folder, shared=shared, tidy=lambda: _sweep_away(folder)):
         yield

@@ -13,7 +13,7 @@ from fembench.bench.fastest import reasons, settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
-from fembench.launch.line import MOST_PER_CORE, check_settings, ranks_per_core
+from fembench.launch.line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
@@ -82,7 +82,6 @@ def run(
 
 def _say_what_comes(asked: Case, case: Case, hostfile: str) -> None:
     """Tell the chosen preconditioner, and many ranks per core. Raises InputError."""
-    check_settings()
     for line in reasons([case] if case != asked else []):
         progress(f"run: {line}")
     ranks = case.placement.ranks

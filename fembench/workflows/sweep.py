@@ -14,7 +14,6 @@ from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
 from fembench.bench.fastest import reasons
 from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
-from fembench.launch.line import check_settings
 from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Failure
@@ -78,7 +77,6 @@ def sweep(
         use_settings(
             {each: (settings or {}).get(each) or getattr(source.campaign, each) for each in SETTINGS}
         )
-        check_settings()
         _say_assumed(source.campaign, there)
         one = Sweep(source, folder_of(source, results), there, limit, weights, command)
         if planned:

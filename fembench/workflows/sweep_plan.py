@@ -14,8 +14,9 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.duration import STATED, Expectations, equations_of
 from fembench.bench.inputs import gone
-from fembench.launch.allocation import check_not_a_step, in_words, is_open, layout
+from fembench.launch.allocation import in_words, is_open, layout
 from fembench.launch.hosts import HostSlots, merged
+from fembench.launch.line import check_start
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def plan_of(
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError for what the start would refuse."""
-    check_not_a_step()
+    check_start()
     refuse_early(runs, folder, there.hostfile)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)

@@ -21,7 +21,6 @@ from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.base.progress import progress, telling
-from fembench.launch.line import check_settings
 from fembench.launch.scratch import occupied, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -89,7 +88,6 @@ def tune(
     """
     check_least(1, rounds=rounds, pairs=pairs)
     check_least(0, timeout=timeout)
-    check_settings()
     case = fixed_work(case_asked(mesh, fields))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")

@@ -93,7 +93,7 @@ class HostState(NamedTuple):
 def host_state(host: Comm) -> HostState:
     """The state of a host now, alike on all its ranks, in 0.1 s. Collective over `host`."""
     doze(host, 0.0)
-    found = [_median(triads(n, TIMES)) for n in SIZES.values()] if host.rank == 0 else None
+    found = [float(np.median(triads(n, TIMES))) for n in SIZES.values()] if host.rank == 0 else None
     doze(host, 0.0)
     return HostState(*host.bcast(found))
 
@@ -121,15 +121,10 @@ KHZ, MHZ = 1e3, 1e6
 UNREADABLE = -1  # events, where there are no counters
 
 
-def _median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two in the middle."""
-    return float(np.median(values))
-
-
 def clock_rate(cpus: Collection[int], root: Path = ROOT) -> float:
     """The clock rate in Hz now, the median of these CPUs; 0 where it is not shown."""
     texts = [read(root / CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq") for cpu in cpus]
-    return KHZ * _median([int(text) for text in texts if text.isdigit()] or [0])
+    return KHZ * float(np.median([int(text) for text in texts if text.isdigit()] or [0]))
 
 
 def listed_clock_rate(root: Path = ROOT) -> float:
@@ -139,7 +134,7 @@ def listed_clock_rate(root: Path = ROOT) -> float:
     """
     found = re.findall(r"^cpu MHz\s*:\s*([0-9.]+)\s*$", read(root / "proc/cpuinfo"), re.M)
     rates = [float(text) for text in found if text.count(".") < 2 and text != "."]
-    return MHZ * _median(rates or [0.0])
+    return MHZ * float(np.median(rates or [0.0]))
 
 
 def throttle_events(root: Path = ROOT) -> int:

@@ -40,6 +40,7 @@ from fembench.records.phases import (
 )
 from fembench.records.record import Record
 from fembench.records.times import times_of
+from fembench.stats.summary import median
 
 ENOUGH, APART = 6, 2.0  # least number of ranks, and least ratio of sizes, to fit a slope
 Place = Callable[[int], tuple[list[Slot], Machine, list[str]]]  # ranks -> slots, machine, names of hosts
@@ -125,14 +126,15 @@ def taught_by(records: Sequence[Record], rates: Rates, place: Place) -> list[Les
 
 def fit(lessons: Sequence[Lesson]) -> Correction:
     """The correction fitted to all samples."""
+    packing = [t.pack for t in lessons if not math.isnan(t.pack[0])] or [(0.0, 0.0)]
     return Correction(
         assembly=_factor([t.assembly for t in lessons]),
         product=_factor([t.product for t in lessons]),
         updates=_factor([t.updates for t in lessons]),
         precond=_factor([t.precond for t in lessons]),
         solver=lessons[0].solver,
-        loop=_median([t.loop for t in lessons]),
-        pack=(_median([t.pack[0] for t in lessons]), _median([t.pack[1] for t in lessons])),
+        loop=median([t.loop for t in lessons]),
+        pack=(median([pack for pack, _ in packing]), median([unpack for _, unpack in packing])),
         reduce=_factor([t.reduce for t in lessons]),
     )
 
@@ -238,11 +240,6 @@ def _power(x: F64, ratios: F64, alike: F64 | None = None) -> Power:
 
 
 def _per_byte(times: F64, n_bytes: F64) -> float:
+    """Median over the ranks that send; nan if none does."""
     busy = n_bytes > 0
-    return float(np.median(times[busy] / n_bytes[busy])) if busy.any() else math.nan
-
-
-def _median(values: Sequence[float]) -> float:
-    """Median of the known values; 0 if none is known."""
-    known = [v for v in values if not math.isnan(v)]
-    return float(np.median(known)) if known else 0.0
+    return median(times[busy] / n_bytes[busy])

@@ -16,6 +16,7 @@ import argparse
 from fembench.base.config import json_text
 from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import JOB, case_option
+from fembench.records.contest import PARITIES
 
 OPTIONS = f"""
 mesh MESH: preset, box:…, or a mesh file, as in fembench run
@@ -26,7 +27,7 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --tolerance NUMBER = 1e-8: stop at this relative, unpreconditioned residual |r|/|f|
 --repetitions N = 5: solves per package
 --iterations N: after one solve to the tolerance, repeat only N iterations; for large meshes
---parity solution|iterate = solution: what must agree: the solution or, with
+--parity CHOICE = solution: what must agree: the solution or, with
     --iterations, the last iterate with that of numpy; this takes seconds where a solve
     takes minutes (only with none and jacobi)
 --export DIR: write K, f and u (npz, PETSc binary)
@@ -36,7 +37,7 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, tolerance=real(0, 1, inner=True))
+    declare(parser, OPTIONS, tolerance=real(0, 1, inner=True), parity=PARITIES)
     case_option(parser, "problem")
 
 

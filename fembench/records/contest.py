@@ -6,17 +6,20 @@ Times are in seconds, of the slowest rank. Schema history:
     3  hosts and ranks per host of a case
 """
 
+import math
 from pathlib import Path
-from typing import Literal
+from statistics import median
+from typing import Literal, get_args
 
 from fembench.base.config import write_json
 from fembench.records.case import Case
 from fembench.records.record import Environment, Frozen, MeshFacts
 from fembench.records.schema import read
-from fembench.stats.summary import median
 
 PEERS_SCHEMA = 3
 Parity = Literal["solution", "iterate"]  # which vector of a peer is compared with the reference
+PARITIES = get_args(Parity)
+NONE = (math.nan,)  # in place of times that are not there
 FILE = "peers.json"  # in the folder of a campaign
 
 
@@ -43,17 +46,17 @@ class PeerRun(Frozen, frozen=True):
     @property
     def solve(self) -> float:
         """Median time of a solve after set-up; nan without one."""
-        return median(self.solves)
+        return median(self.solves or NONE)
 
     @property
     def iteration(self) -> float:
         """Median time of an iteration; nan without one."""
-        return median(self.per_iteration)
+        return median(self.per_iteration or NONE)
 
     @property
     def to_solution(self) -> float:
         """Time of set-up and solve, without assembly."""
-        return median(self.setup) + self.solve
+        return median(self.setup or NONE) + self.solve
 
 
 class SystemFacts(Frozen, frozen=True):

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
@@ -13,7 +12,7 @@ from fembench.launch.scratch import occupied
 from fembench.peers.catalog import Entry, chosen
 from fembench.peers.peers_job import PeersJob
 from fembench.records.case import new_case
-from fembench.records.contest import PeersRecord, save_peers
+from fembench.records.contest import Parity, PeersRecord, save_peers
 
 PAUSE = 2.0  # seconds, at least, between lines of progress
 
@@ -29,7 +28,7 @@ def contested(
     tolerance: float = 1e-8,
     repetitions: int = 5,
     iterations: int = 0,
-    parity: Literal["solution", "iterate"] = "solution",
+    parity: Parity = "solution",
     export: str = "",
     results: Path | str = "results/peers",
     hostfile: str = "",

@@ -12,10 +12,9 @@ from fembench.base.units import plural
 from fembench.mesh.presets import check_known
 from fembench.methods.storages import DEFAULT_STORAGE
 from fembench.records.case import FIELDS, Case, new_case
-from fembench.records.record import Record
 from fembench.records.weights import as_text, load_weights
 from fembench.synthetic.speeds import slowness_text
-from fembench.weights.stale import doubts, warning
+from fembench.weights.stale import doubts
 
 
 def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
@@ -78,17 +77,12 @@ def weighted(case: Case, path: Path | str | None) -> Case:
     return case.with_(shares=as_text(weights))
 
 
-def warn_of_weights(path: Path | str | None, cases: Iterable[Case], record: Record | None = None) -> None:
-    """Warn of weights that do not suit these cases or, after a run, its hosts."""
+def warn_of_weights(path: Path | str | None, cases: Iterable[Case]) -> None:
+    """Warn of weights that do not suit these cases."""
     if not path:
         return
-    weights = load_weights(path)
-    if record:
-        texts = [warning(weights, record)]
-    else:
-        hosts = os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
-        users = (case for case in cases if case.placement.shares == as_text(weights))
-        here = {slowness_text(case.synthetic, hosts) for case in users}
-        texts = [text for one in sorted(here) for text in doubts(weights, one)]
-    for text in dict.fromkeys(filter(None, texts)):
+    weights, hosts = load_weights(path), os.environ.get("FEMBENCH_SYNTHETIC", "")  # set in a lab
+    users = (case for case in cases if case.placement.shares == as_text(weights))
+    here = {slowness_text(case.synthetic, hosts) for case in users}
+    for text in dict.fromkeys(text for one in sorted(here) for text in doubts(weights, one)):
         progress(f"fembench: warning: {text}")

@@ -18,13 +18,9 @@ from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
 from fembench.records.store import save
-from fembench.workflows.cases import (
-    call_text,
-    case_asked,
-    check_least,
-    warn_of_weights,
-    weighted,
-)
+from fembench.records.weights import load_weights
+from fembench.weights.stale import warning
+from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted
 from fembench.workflows.notebook import Runs
 
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
@@ -76,7 +72,8 @@ def run(
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()
             path = save(record, folder)
-        warn_of_weights(weights, [asked], record)
+        if weights and (stale := warning(load_weights(weights), record)):
+            progress(f"fembench: warning: {stale}")
     return Runs([record], str(path))
 
 

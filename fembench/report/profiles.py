@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import plural, size
-from fembench.records.profile import LEVELS, Level, Profile, Speed, ranks_per_host, speed_matrix
-from fembench.records.quiet import OTHERS
-from fembench.records.record import HostFacts
+from fembench.records.profile import LEVELS, Level, Profile, Speed, speed_matrix, speeds_disturbed
 from fembench.report.table import Rows, declared, text
 
 SHOWN = 8  # hosts whose speeds by size are printed; --json gives all
@@ -18,7 +16,7 @@ SCALES = {
     "dofs": (1e6, "M dofs/s"),
     "bytes": (1e9, "GB/s"),
 }
-HELD_BACK, STEAL = 0.05, 2.0  # fraction, percent: above these, the host was disturbed
+HELD_BACK = 0.05  # fraction of the time without a processor: above it, the rank was disturbed
 
 
 def as_text(profile: Profile, relative: Sequence[float] = ()) -> str:
@@ -89,7 +87,8 @@ def _with_interval(value: float, part: float) -> str | None:
 
 def sizes_table(profile: Profile, host: int) -> str:
     """Speeds of a host's median rank by level, all at once; in memory, also with fewer."""
-    e, everyone = profile.environment, ranks_on(profile, host)
+    e = profile.environment
+    everyone = e.rank_host.count(host)
     mine = [s for s in profile.speeds if e.rank_host[s.rank] == host]
     counts = sorted({s.corunning for s in mine})
     label = " (SYNTHETIC)" if e.synthetic else ""
@@ -102,11 +101,6 @@ def sizes_table(profile: Profile, host: int) -> str:
         wanted += [("memory", k) for k in counts if k < everyone]
         rows.append([name, text, *(_median(mine, name, level, k, scale) for level, k in wanted)])
     return f"{title}\n\n{table(heads, rows, align='ll' + 'r' * len(heads))}"
-
-
-def ranks_on(profile: Profile, host: int) -> int:
-    """The number of ranks on a host."""
-    return ranks_per_host(profile)[profile.environment.rank_host.index(host)]
 
 
 def _median(speeds: Sequence[Speed], name: str, level: str, corunning: int, scale: float) -> float | None:
@@ -128,23 +122,14 @@ def warnings(profile: Profile) -> list[str]:
         who = f"rank {rank} on {e.host_of_rank[rank]}"
         lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
+    lines += speeds_disturbed(profile)
     for h in e.hosts:
-        if h.steal_percent > STEAL:
-            lines.append(f"{h.name}: {h.steal_percent:.1f} % of its CPU time was stolen by the hypervisor")
-        lines += [f"{h.name}: {text}"] if (text := others_used(h)) else []
         if h.throttled_percent > 0:
             lines.append(
                 f"{h.name}: {h.throttled_percent:.1f} % of its CPU time was withheld by the quota of "
                 f"{h.cpu_quota:.3g} CPUs on control group {h.quota_group}"
             )
     return lines
-
-
-def others_used(host: HostFacts) -> str:
-    """A warning if other processes used too much of a host's CPU time, else ""."""
-    if host.others_percent - host.others_resolution <= OTHERS:
-        return ""
-    return f"other processes used {host.others_percent:.1f} % of its CPU time"
 
 
 def _still_cached(profile: Profile, host: int) -> str:

@@ -1,5 +1,4 @@
-"""Whether a machine is in the state in which it was when a
-prediction was made or learned.
+"""Whether a machine is in the state in which a prediction was made or learned.
 
 Two states are compared by the readings that profiles and records contain: core, memory,
 and triads at the size of the mean rank's matrix. Each kind of reading on each host is
@@ -23,7 +22,7 @@ from fembench.base.arrays import F64
 from fembench.records.record import Record, StateReading
 from fembench.records.triads import triad_bytes
 from fembench.stats.student import FEWEST, next_interval, ratio_unpaired
-from fembench.stats.summary import median
+from fembench.stats.summary import ends_of, median
 
 ALPHA = 0.01  # probability of a wrong verdict on an unchanged machine
 LEAST = 0.02  # relative; a smaller change does not matter to a prediction
@@ -153,11 +152,9 @@ def _change(kind: tuple[str, str, int], before: F64, now: F64, level: float) -> 
     host, what, ranks = kind
     if len(now) >= FEWEST:
         found = ratio_unpaired(_batches(now), _batches(before), level)
-        value, ends = found.value, found.interval
-        low, high = (ends.low, ends.high) if ends else (math.nan, math.nan)
+        value, (low, high) = found.value, ends_of(found.interval)
     else:
-        one_more = next_interval(before, level)
-        low, high = (one_more.low, one_more.high) if one_more else (math.nan, math.nan)
+        low, high = ends_of(next_interval(before, level))
         taken = float(np.exp(np.log(now).mean()))
         value, low, high = taken / median(before), taken / high, taken / low
     if math.isnan(low):

@@ -110,7 +110,7 @@ def best_placement(
             "expected at least as many slots"
         )
     decide = judge or cost
-    starts = {name: start(parts, hosts, cost) for name, start in STARTS.items()}
+    starts = {name: start(parts, hosts) for name, start in STARTS.items()}
     judged = [(decide(place), name, place) for name, place in starts.items()]
     each = MOST_LOOKS // len(starts)
     for name, place in starts.items():
@@ -123,7 +123,7 @@ def best_placement(
     return Placement(place, seconds, name, tuple((n, decide(p)) for n, p in starts.items()))
 
 
-def greedy(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+def greedy(parts: Parts, hosts: Sequence[CandidateHost]) -> Place:
     """The largest part first, each on the host that then finishes computing first."""
     load = [0.0] * len(hosts)
     free = [h.slots for h in hosts]
@@ -146,7 +146,7 @@ def _ends(work: float, host: CandidateHost, load: float, ranks: int) -> float:
     return (load + work) * host.slowness / host.cores
 
 
-def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+def filled(parts: Parts, hosts: Sequence[CandidateHost]) -> Place:
     """The fastest hosts filled one after another, so that consecutive ranks share one."""
     order = sorted(range(len(hosts)), key=lambda p: hosts[p].slowness)
     slots = [p for p in order for _ in range(min(hosts[p].slots, hosts[p].cores))]
@@ -154,7 +154,7 @@ def filled(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
     return tuple(slots[: parts.n_ranks])
 
 
-def dealt(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
+def dealt(parts: Parts, hosts: Sequence[CandidateHost]) -> Place:
     """One rank per host in turns, as `mpirun --map-by node` does."""
     free = [h.slots for h in hosts]
     place: list[int] = []
@@ -167,7 +167,7 @@ def dealt(parts: Parts, hosts: Sequence[CandidateHost], cost: Cost) -> Place:
     return tuple(place)
 
 
-STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost], Cost], Place]] = {
+STARTS: dict[str, Callable[[Parts, Sequence[CandidateHost]], Place]] = {
     "greedy": greedy,
     "hosts filled": filled,
     "dealt in turns": dealt,

@@ -20,7 +20,7 @@ from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
 from fembench.report.results import Result
 from fembench.report.table import Rows, declared
-from fembench.stats.summary import LEVEL, fewest_for, median_interval
+from fembench.stats.summary import LEVEL, ends_of, fewest_for, median_interval
 from fembench.weights.host_speed import HostSpeeds
 
 UNEQUAL = 1.25  # ratio of speeds; smaller ratios count as equal
@@ -163,8 +163,7 @@ def _judge(speeds: F64, names: Sequence[str]) -> Equality:
     relative = np.median(speeds / speeds.mean(axis=1, keepdims=True), axis=0)
     slow, *_, fast = relative.argsort(kind="stable").tolist()  # two ranks, even if all have the same median
     ratios = speeds[:, fast] / speeds[:, slow]
-    interval = median_interval(ratios, level)
-    low, high = (interval.low, interval.high) if interval else (nan, nan)
+    low, high = ends_of(median_interval(ratios, level))
     return Equality(
         len(speeds), fewest_for(level), names[fast], names[slow], float(np.median(ratios)), low, high
     )

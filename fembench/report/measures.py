@@ -17,7 +17,7 @@ from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.stats.student import by_run
-from fembench.stats.summary import Interval
+from fembench.stats.summary import ends_of
 
 # Names of times: of the phases used by name here, and of sums over phases
 PARTITION, ASSEMBLY, CG = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG))
@@ -84,7 +84,7 @@ def by_name(runs: Sequence[Times]) -> dict[str, list[F64]]:
 def summarise(runs: Sequence[F64], record: Record) -> Time:
     """The Time from (n_samples, n_ranks) seconds of each repetition of `record`."""
     found = by_run([values.max(axis=1) for values in runs])
-    low, high = _ends(found.interval if len(runs) > 1 else found.within[0])
+    low, high = ends_of(found.interval if len(runs) > 1 else found.within[0])
     rank = int(np.argmax(over_runs(runs)))
     return Time(
         median=found.median,
@@ -92,17 +92,13 @@ def summarise(runs: Sequence[F64], record: Record) -> Time:
         high=high,
         n=sum(len(values) for values in runs),
         medians=found.medians,
-        within=tuple(map(_ends, found.within)),
+        within=tuple(map(ends_of, found.within)),
         apart=found.apart,
         minimum=float(over_runs([values.min(axis=1) for values in runs])),
         mean=float(over_runs([values.mean(axis=1) for values in runs])),
         rank=rank,
         host=record.environment.host_of_rank[rank],
     )
-
-
-def _ends(interval: Interval | None) -> tuple[float, float]:
-    return (interval.low, interval.high) if interval else (np.nan, np.nan)
 
 
 def over_runs(runs: Sequence[F64]) -> F64:

@@ -1,7 +1,6 @@
 """Table: columns and raw values, which become text, Markdown, CSV or JSON.
 
- form'.|A table is declared before the function of its rows, by texts of columns, 'keys:
-head | form'.| form'.
+A table is declared before the function of its rows, by texts of columns: 'keys: head | form'.
 
 keys    names in CSV and JSON, separated by blanks; the value of several keys is a tuple. The end of a key
         says its unit: _s, _bytes, or _fraction, which is shown in per cent

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
 from fembench.records.record import now_utc
-from fembench.records.weights import RankShare, Weights, age_seconds
+from fembench.records.weights import RankShare, Weights, age_seconds, loud_notes
 from fembench.report.measures import CG
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
@@ -47,7 +47,7 @@ def as_table(weights: Weights) -> str:
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
     body = table(heads, rows, align="rlrrrr")
-    loud = [note for note in weights.notes if note.startswith("DISTURBED")]
+    loud = loud_notes(weights)
     others = [note for note in weights.notes if note not in loud]
     return "\n".join([head, *label, *loud, "", body, "", *tasks, *others])
 

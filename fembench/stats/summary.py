@@ -31,6 +31,11 @@ class Interval(NamedTuple):
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
 
+def ends_of(interval: Interval | None) -> tuple[float, float]:
+    """(low, high) of an interval; nan without one."""
+    return interval[:2] if interval else (math.nan, math.nan)
+
+
 def median(samples: Samples) -> float:
     """The middle value; nan if there are no samples."""
     return float(np.median(samples)) if len(samples) else math.nan

@@ -22,9 +22,10 @@ from fembench.base.units import plural
 from fembench.partition.shares import normalise
 from fembench.records.profile import Profile, Speed, together
 from fembench.records.record import now_utc
-from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
+from fembench.records.weights import WEIGHTS_SCHEMA, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
+from fembench.weights.make import rank_share
 from fembench.weights.stale import disturbance
 
 ITERATIONS = 100  # of CG, per assembly
@@ -58,10 +59,7 @@ def by_profile(
         created=now_utc(),
         measured=profile.created,
         source=(source,),
-        ranks=tuple(
-            RankShare(host=host, share=share, low=i and i.low, high=i and i.high, cost=c)
-            for host, share, i, c in zip(hosts, shares, intervals, cost.tolist())
-        ),
+        ranks=tuple(map(rank_share, hosts, shares, intervals, cost.tolist())),
         storage=storage,
         synthetic=profile.environment.synthetic,
         notes=(

@@ -212,7 +212,7 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
         created=now_utc(),
         measured=min(r.created for r in records),
         source=tuple(r.id for r in records),
-        ranks=tuple(map(_rank, hosts, found.shares, found.intervals, found.cost)),
+        ranks=tuple(map(rank_share, hosts, found.shares, found.intervals, found.cost)),
         mesh=first.mesh.name,
         mesh_hash=first.mesh.hash,
         storage=first.case.method.storage,
@@ -233,7 +233,8 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
     return (f"PROVISIONAL{of}: {'; '.join(reasons.values())}",) if found else ()
 
 
-def _rank(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:
+def rank_share(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:
+    """One rank of the weights."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return RankShare(host=host, share=share, low=low, high=high, cost=cost)
 

@@ -36,7 +36,7 @@ from fembench.workflows.tune_runs import TuneRuns
 ITERATIONS = 50  # fixed work, by default
 SECONDS = 2.0  # seconds of CG per run, by default; noise dominates shorter runs
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
-PROOF = 2  # pairs that suffice if a rank can contribute almost nothing
+FEW_PAIRS = 2  # where a rank can contribute almost nothing
 
 
 class Runner(Protocol):
@@ -102,16 +102,6 @@ def tune(
     return found
 
 
-def proven(weights: Weights, proof: Proof) -> Weights:
-    """The weights; if they proved their gain, no run is warned of those that they are from."""
-    if proof.advice.kind != "use":
-        return weights
-    notes = [
-        f"gain proven by pairs of runs; {n}" if n.startswith("PROVISIONAL") else n for n in weights.notes
-    ]
-    return replace(weights, notes=tuple(notes))
-
-
 def fixed_work(case: Case) -> Case:
     """The case, with defaults for fixed work and seconds of CG. Raises InputError."""
     if case.placement.shares:
@@ -126,7 +116,7 @@ def fixed_work(case: Case) -> Case:
 
 
 def close_the_loop(
-    case: Case,
+    equal: Case,
     run: Runner,
     *,
     rounds: int = 2,
@@ -136,15 +126,16 @@ def close_the_loop(
     """Find weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
     The timings of the comparison are not those from which the weights were computed.
-    can_do_without: whether ranks can be started on all hosts except this one.
+    equal: the case, without shares; can_do_without: whether ranks can be started on all hosts except this one.
     """
-    equal, trail = case.with_(shares=""), Trail()
+    trail = Trail()
     find_weights(equal, run, trail, rounds)
     weakest = without_weakest(equal, trail)
     if weakest is not None and weakest.host and not can_do_without(weakest.host):
         weakest = None
-    hopeless = min(gains_of(trail).values()) < LEAST_GAIN
-    compare(equal, weakest, run, trail, min(pairs, PROOF) if hopeless else pairs)
+    if min(gains_of(trail).values()) < LEAST_GAIN:
+        pairs = min(pairs, FEW_PAIRS)
+    compare(equal, weakest, run, trail, pairs)
     return trail
 
 
@@ -176,3 +167,13 @@ def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Tra
     for pair in range(1, pairs + 1):
         for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
             kept.append(run(one, f"pair {pair}/{pairs}, {name}", without=host))
+
+
+def proven(weights: Weights, proof: Proof) -> Weights:
+    """The weights; if they proved their gain, no run is warned of those that they are from."""
+    if proof.advice.kind != "use":
+        return weights
+    notes = [
+        f"gain proven by pairs of runs; {n}" if n.startswith("PROVISIONAL") else n for n in weights.notes
+    ]
+    return replace(weights, notes=tuple(notes))

@@ -8,7 +8,7 @@ from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import run_id
 from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
-from fembench.launch.hosts import HostSlots, same_host
+from fembench.launch.hosts import HostSlots, hostfile_text, same_host
 from fembench.launch.scratch import reserved
 from fembench.records.case import Case
 from fembench.records.record import Record
@@ -52,7 +52,7 @@ class TuneRuns:
         """The path of a host file that omits one host."""
         rest = self._others(left_out)
         file = self.folder / "others.hosts"
-        write_atomic(file, "".join(f"{host.name} slots={host.slots}\n" for host in rest))
+        write_atomic(file, hostfile_text((host.name, host.slots) for host in rest))
         return str(file)
 
     def _others(self, left_out: str) -> list[HostSlots]:

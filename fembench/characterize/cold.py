@@ -32,10 +32,8 @@ SECONDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of computing
 LONGEST = 5e-3  # seconds of a message to which computing adds little
 CACHED, SWEPT = 8_000, 4 << 20  # numbers that computing uses: in the cache, and beyond it
 SHORT = 3e-4  # seconds of computing up to which trips are cheap
-SETTLING, TRIPS = (
-    (2, 1),
-    (6, 2),
-)  # per visit after short and after long computing: before the timed ones, and timed
+# per visit after short and after long computing: before the timed ones, and timed
+SETTLING, TRIPS = (2, 1), (6, 2)
 
 
 class ColdState(NamedTuple):

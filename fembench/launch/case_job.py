@@ -14,10 +14,8 @@ from fembench.launch.run_job import JobEnd, rank_program, run_job
 from fembench.records.case import Case
 from fembench.records.record import Record, Reference
 
-RANK = (
-    "fembench.bench.case_run",
-    "fembench.balance.session",
-)  # module of the ranks: parts stay, or blocks may move
+# module of the ranks: parts stay, or blocks may move
+RANK = "fembench.bench.case_run", "fembench.balance.session"
 
 
 def launch(

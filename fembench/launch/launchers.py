@@ -16,11 +16,7 @@ from pathlib import Path
 from fembench.base.errors import InputError, shown
 from fembench.launch.hosts import HostSlots
 
-MAP_BY = (
-    "core",
-    "numa",
-    "host",
-)  # where the next rank goes: the next core, the next NUMA node, the next host
+MAP_BY = "core", "numa", "host"  # where the next rank goes: to the next one of these
 SETTINGS = {  # the user's, by name of option -> variable
     "launcher": "FEMBENCH_LAUNCHER",
     "launcher_options": "FEMBENCH_LAUNCHER_OPTIONS",

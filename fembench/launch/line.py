@@ -43,10 +43,8 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
-PLACED = (
-    "PRTE_MCA_prte_default_hostfile",
-    "OMPI_MCA_orte_default_hostfile",
-)  # where Open MPI takes hosts from
+# where Open MPI takes hosts from
+PLACED = "PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile"
 MOST_PER_CORE = 64  # ranks started on this machine: each takes 60 MiB
 
 

@@ -7,7 +7,7 @@ Hosts of one kernel share its cores, ranks may share one, a quota may leave less
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fembench.base.units import plural
+from fembench.base.units import few, plural
 from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Environment, HostFacts, Record, Rule
 
@@ -23,10 +23,11 @@ def enough_cores(record: Record) -> Rule:
     found = too_few_cores(environment, record.case.synthetic.dilate)
     if not oversubscribed(environment, record.case.synthetic.dilate):
         affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
-        value = "; ".join([affinity, *_some(narrow_quotas(environment))])
+        value = "; ".join(filter(None, [affinity, few(narrow_quotas(environment), MOST_SHOWN)]))
         return Rule(id="C4", ok=True, value=value, threshold=threshold)
     note = "use fewer ranks, or more cores or hosts"
-    return Rule(id="C4", ok=None, value="; ".join([CROWDED, *_some(found)]), threshold=threshold, note=note)
+    value = "; ".join(filter(None, [CROWDED, few(found, MOST_SHOWN)]))
+    return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
 
 
 def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
@@ -37,10 +38,6 @@ def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
 
 def _cores_known(environment: Environment) -> bool:
     return len(environment.cores) == len(environment.rank_host) and all(environment.cores)
-
-
-def _some(found: Sequence[str]) -> list[str]:
-    return [*found[:MOST_SHOWN], *(["…"] if len(found) > MOST_SHOWN else [])]
 
 
 def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:

@@ -13,10 +13,7 @@ from fembench.records.times import times_of
 
 UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
 STRETCHING = 10  # factor on LOOP if ranks are emulated
-INTRUSION, STAMPS = (
-    0.01,
-    3e-6,
-)  # fraction of an iteration; seconds of stamps that any iteration may have
+INTRUSION, STAMPS = 0.01, 3e-6  # fraction of an iteration; seconds that stamps of any may take
 
 
 class Iteration(NamedTuple):

@@ -115,9 +115,7 @@ class HostSpeed:
     high: float
     slow: bool = False
     cause: str = ""
-    faulty: bool = (
-        False  # slow within its kind, or for a reason of its own: to be left out, not of another kind
-    )
+    faulty: bool = False  # slow within its kind, or for a reason of its own: to be left out
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,8 @@ def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int,
     targets = np.flatnonzero((t <= mean) & stats.open)
     if not blocks.size or not targets.size:
         return 0, []
-    comp = t[stats.owner[blocks], None] - (
-        stats.inst[blocks, None] / stats.speed[targets] + t[targets]
-    )  # (4.11)
+    there = stats.inst[blocks, None] / stats.speed[targets] + t[targets]
+    comp = t[stats.owner[blocks], None] - there  # (4.11)
     table = received(stats)[blocks]
     gross = table[:, targets]
     if tuning.net:

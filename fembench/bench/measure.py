@@ -92,29 +92,24 @@ def measure(
     tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
     set_up = tracer.stored  # events of the set-up
-    iterations = min(case.effort.trace_iterations, control.limit)
+    warmups, iterations = case.effort.warmups, min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
-    tracer.make_room(set_up, 0 if case.effort.warmups else iterations * each)
+    tracer.make_room(set_up, 0 if warmups else iterations * each)
     while True:
-        if len(sets) == case.effort.warmups:
+        if len(sets) == warmups:
             others = others_meter(comm)
         tracer.reset(events=False)
         tracer.add(BETWEEN, begin := ended, tracer.now())
-        tracer.recording = case.effort.trace_iterations > 0 and len(sets) in (
-            case.effort.warmups - 1,
-            case.effort.warmups,
-        )
+        tracer.recording = case.effort.trace_iterations > 0 and len(sets) in (warmups - 1, warmups)
         with span(tracer, SYNC):
             solver = None  # frees the matrix and vectors of the last set
             comm.Barrier()
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         ended = tracer.now()  # first, because what follows does not belong to the set
-        if (
-            len(sets) == case.effort.warmups - 1
-        ):  # a rehearsal: as many spans, and some more where blocks move
+        if len(sets) == warmups - 1:  # a rehearsal: as many spans, and some more where blocks move
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
-        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < case.effort.warmups))
+        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
             return Measurement(solver.operator, solver.work, result, learned + sets, others())
 

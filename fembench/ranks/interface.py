@@ -51,9 +51,8 @@ class Interface:
         self.first_dof = 3 * n_interior
         self.n_dofs = 3 * n_active
         self.nodes = sharing.nodes
-        self.weights = np.repeat(
-            1.0 / sharing.sharers[n_interior:n_active].astype(np.float64), 3
-        )  # 1 / multiplicity
+        multiplicity = sharing.sharers[n_interior:n_active].astype(np.float64)
+        self.weights = np.repeat(1.0 / multiplicity, 3)
         self._index = np.concatenate(self.nodes) if self.nodes else np.zeros(0, np.int32)
         self._out, self._in = np.empty(3 * self._index.size), np.empty(3 * self._index.size)
         ends = 3 * np.cumsum([0, *(n.size for n in self.nodes)])

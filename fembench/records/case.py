@@ -183,10 +183,8 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
     if not values.get("partitioner"):  # a sliced mesh, a folder, need not be held by any rank
         sliced = os.path.isdir(str(values.get("mesh", "")))
         values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}
-    try:
-        convert(
-            dict(values), _FLAT, where=where
-        )  # checks names and types; messages name fields without groups
+    try:  # names and types: messages name fields without groups
+        convert(dict(values), _FLAT, where=where)
     except InputError:
         _check_values(values, where)  # says more
         raise

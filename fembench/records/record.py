@@ -162,9 +162,8 @@ class LevelTimes(Frozen, frozen=True):
     """One level of multigrid: [rank] seconds per iteration, medians over the timed sets."""
 
     nodes: int  # of the mesh or grid
-    computing: (
-        tuple[float, ...] | Packed
-    )  # smoothing and transfers; of the last level, its solution on rank 0
+    # smoothing and transfers; of the last level, its solution on rank 0
+    computing: tuple[float, ...] | Packed
     messages: tuple[float, ...] | Packed  # packing, sending, summing
     waiting: tuple[float, ...] | Packed  # for other ranks
 

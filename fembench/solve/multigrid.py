@@ -76,10 +76,8 @@ class OnOneRank:
         here = np.searchsorted(numbers, matrix.numbers)
         self._dofs = (3 * here[:, None] + np.arange(3)).reshape(-1)
         own, total = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
-        self._own, self._sum = (
-            own,
-            total,
-        )  # the calls below hold these, not the object: it ends with its owner
+        # the calls below hold these, not the object: it ends with its owner
+        self._own, self._sum = own, total
         stored = whole.rounded() if whole else None
         self._cycle = _small_cycle(whole, stored.bind, grid) if whole and stored else None
         self.nbytes, self.read = 2 * own.nbytes, NO_WORK

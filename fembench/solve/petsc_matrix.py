@@ -70,9 +70,8 @@ class Numbering:
         total = counts.copy()
         self.interface.update(total.reshape(-1))
         shared = self.interface.first_dof // 3
-        total[shared:, :2] = total[shared:, :2].sum(
-            axis=1, keepdims=True
-        )  # a sharer's columns may be anyone's
+        # a sharer's columns may be anyone's
+        total[shared:, :2] = total[shared:, :2].sum(axis=1, keepdims=True)
         bounds = np.minimum(total[self.is_owned, :2], [self.n_owned, self.n_total - self.n_owned])
         return tuple(bounds.astype(self.PETSc.IntType).T)
 

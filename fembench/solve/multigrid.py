@@ -2,7 +2,7 @@
 
 Levels: the mesh, then grids of doubled spacing (grids.py), with the Galerkin operators
 P^T A P. On every level a rank keeps the operator of its own cells, unassembled; only
-results of products are summed. Levels of at most SMALL nodes live on rank 0: one sum
+results of products are summed. Levels of at most SMALL_LEVEL nodes live on rank 0: one sum
 over ranks brings the residual there, one broadcast returns the correction.
 
 Products and vectors are in double precision. Weights, inverse blocks and the
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from fembench.solve.operators import Operator
 
 
-SMALL, COARSEST = SMALL_LEVEL, COARSEST_LEVEL
 FIRST = 2.0, 3.0  # spacing of the first grid over a cell: cells alike; of many sizes
 SAMPLE = 50_000  # cells whose sizes decide the spacing of the first grid
 ALIKE = 1e-3  # relative spread of the sizes of cells that are all alike
@@ -128,7 +127,7 @@ def _small_cycle(matrix: LevelMatrix, bind: Bind, grid: BackgroundGrid) -> Cycle
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
     level = Level(bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
     x, name = grid.at(matrix.numbers), matrix.numbers // grid.size
-    return build_cycle(matrix, level, x, name, grid.coarser(), tracer, COARSEST, directly)
+    return build_cycle(matrix, level, x, name, grid.coarser(), tracer, COARSEST_LEVEL, directly)
 
 
 def directly(matrix: LevelMatrix, grid: BackgroundGrid, residual: F64, correction: F64) -> Callable[[], None]:
@@ -169,7 +168,7 @@ class Multigrid:
             return small[0]
 
         name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
-        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL, on_one_rank)
+        self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL_LEVEL, on_one_rank)
         tracer.level_nodes = (*(one.n_nodes for one in self._cycle.levels), small[0].n_nodes)
         self.nbytes = self._cycle.nbytes - level.z.nbytes + small[0].nbytes  # of z, the caller's is used
         self.extra = (self._cycle.read + small[0].read) * (2 * SMOOTHING_STEPS)

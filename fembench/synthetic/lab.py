@@ -32,9 +32,10 @@ import msgspec
 from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
+from fembench.records.quiet import LAB_GROUP
 from fembench.synthetic import lab_groups
 from fembench.synthetic.lab_cluster import HEAD, LabCluster, check, check_name, read_cluster
-from fembench.synthetic.lab_groups import PREFIX, namespaces, up_commands
+from fembench.synthetic.lab_groups import namespaces, up_commands
 
 FOLDER = Path("/run/fembench-labs")
 NAMESPACES = Path("/run/netns")
@@ -82,7 +83,7 @@ def up(path: Path | str, folder: Path = FOLDER) -> LabState:
         cluster=cluster,
         complete=False,
         namespaces=tuple(namespaces(cluster)),
-        groups=tuple(str(tree.mount / f"{PREFIX}{cluster.name}") for tree in trees),
+        groups=tuple(str(tree.mount / f"{LAB_GROUP}{cluster.name}") for tree in trees),
     )
     _save(state, home)
     try:
@@ -142,10 +143,10 @@ def labs(folder: Path = FOLDER) -> list[str]:
     """Names of all labs that have left traces, including incomplete ones."""
     names = {p.name for p in folder.iterdir() if p.is_dir()} if folder.is_dir() else set()
     spaces = NAMESPACES.iterdir() if NAMESPACES.is_dir() else ()
-    names |= {p.name.split(".")[1] for p in spaces if p.name.startswith(PREFIX) and p.name.count(".") == 2}
+    names |= {p.name.split(".")[1] for p in spaces if p.name.startswith(LAB_GROUP) and p.name.count(".") == 2}
     with contextlib.suppress(InputError):
         for tree in lab_groups.hierarchies():
-            names |= {p.name.removeprefix(PREFIX) for p in tree.mount.glob(f"{PREFIX}*") if p.is_dir()}
+            names |= {p.name.removeprefix(LAB_GROUP) for p in tree.mount.glob(f"{LAB_GROUP}*") if p.is_dir()}
     return sorted(names)
 
 
@@ -230,7 +231,7 @@ def require_root() -> None:
 
 def _namespaces_of(name: str) -> list[str]:
     """Namespaces of a lab that exist."""
-    start = f"{PREFIX}{name}."
+    start = f"{LAB_GROUP}{name}."
     return (
         sorted(p.name for p in NAMESPACES.iterdir() if p.name.startswith(start))
         if NAMESPACES.is_dir()
@@ -245,7 +246,7 @@ def _write_files(state: LabState, home: Path) -> None:
     lines = (f"{state.cluster.address(i).split('/')[0]} {name}\n" for i, name in enumerate(names))
     write_atomic(home / "names", f"127.0.0.1 localhost\n{''.join(lines)}")
     groups = " ".join(map(shlex.quote, state.groups))
-    spaces = NAMESPACES / f"{PREFIX}{name}."
+    spaces = NAMESPACES / f"{LAB_GROUP}{name}."
     write_atomic(
         home / "agent", AGENT.format(trees=groups, net=spaces, names=shlex.quote(str(home / "names")))
     )

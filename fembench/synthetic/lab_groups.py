@@ -65,7 +65,7 @@ def hierarchies(root: Path = ROOT) -> list[Hierarchy]:
 def make(cluster: LabCluster, trees: Sequence[Hierarchy], usable: Sequence[int]) -> None:
     """Make and fill the groups of a lab. Raises InputError with the kernel's reason."""
     for tree in trees:
-        top = tree.mount / f"{PREFIX}{cluster.name}"
+        top = tree.mount / f"{LAB_GROUP}{cluster.name}"
         _make(tree, top, usable)
         if tree.version == 2:
             _write(top / "cgroup.subtree_control", " ".join(f"+{c}" for c in tree.controllers))
@@ -81,7 +81,7 @@ def make(cluster: LabCluster, trees: Sequence[Hierarchy], usable: Sequence[int])
 
 def slow(cluster: LabCluster, host: LabHost, trees: Sequence[Hierarchy]) -> None:
     """Give a host its speed from now on. Raises InputError with the kernel's reason."""
-    tops = {tree: tree.mount / f"{PREFIX}{cluster.name}" for tree in trees}
+    tops = {tree: tree.mount / f"{LAB_GROUP}{cluster.name}" for tree in trees}
     groups = [top / f"{TENANT}{host.name}" for tree, top in tops.items() if "cpuset" in tree.controllers]
     for group in groups:
         _empty(group)
@@ -134,7 +134,7 @@ def quota_and_period(cpus: float) -> tuple[int, int]:
 
 def groups_of(lab: str, trees: Sequence[Hierarchy]) -> list[Path]:
     """The groups of a lab that exist, inner ones first."""
-    tops = [tree.mount / f"{PREFIX}{lab}" for tree in trees]
+    tops = [tree.mount / f"{LAB_GROUP}{lab}" for tree in trees]
     return [p for top in tops if top.is_dir() for p in (*sorted(f for f in top.iterdir() if f.is_dir()), top)]
 
 
@@ -190,14 +190,13 @@ def _write(path: Path, text: str) -> None:
         raise InputError(f"cannot write '{text}' to {path}: {error.strerror}") from error
 
 
-PREFIX = LAB_GROUP
 PACKET = 1600  # bytes, with its headers
 QUEUE = 4 << 20  # bytes that may wait for a link
 
 
 def namespace(lab: str, host: str) -> str:
     """Name of a host's namespace; names of labs and hosts have no dot, so it is unique."""
-    return f"{PREFIX}{lab}.{host}"
+    return f"{LAB_GROUP}{lab}.{host}"
 
 
 def namespaces(cluster: LabCluster) -> list[str]:

@@ -8,7 +8,7 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import as_toml, default_campaign, solution_campaign
 from fembench.bench.duration import equations_of, expected_seconds
 from fembench.launch.hosts import Allocation, HostSlots
-from fembench.solve.multigrid import SMALL
+from fembench.methods.preconditioners import SMALL_LEVEL
 
 
 def hosts(*slots, speeds=None):
@@ -114,5 +114,5 @@ def test_whole_solutions_scale_strongly_and_weakly_on_meshes_with_grids_on_all_r
     strong = [c for c in found if meshes.count(c.question.mesh) > 1 or sum(slots) == 1]
     for series in (strong, [c for c in found if c not in strong] or strong):
         assert max(c.placement.ranks for c in series) == sum(slots)
-    assert all(equations_of(c) / 3 / 8 > SMALL for c in found if c.placement.ranks > 1)
+    assert all(equations_of(c) / 3 / 8 > SMALL_LEVEL for c in found if c.placement.ranks > 1)
     assert all(equations_of(c) <= 1.3e6 * c.placement.ranks for c in found)

@@ -5,9 +5,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.bench.fastest import settled, solution_seconds
 from fembench.methods.lookup import preconds
-from fembench.methods.preconditioners import SMALL_LEVEL
 from fembench.records.case import Case, new_case
-from fembench.solve.multigrid import SMALL
 
 
 @pytest.mark.parametrize(
@@ -44,7 +42,3 @@ def test_auto_respects_the_other_fields_and_other_solvers_refuse_it():
     assert balanced.method.precond in ("none", "jacobi", "block-jacobi")
     with pytest.raises(InputError, match="precond 'auto': solver petsc has none, jacobi, gamg"):
         new_case({"mesh": "m1", "solver": "petsc", "storage": "baij", "precond": "auto"}, "options")
-
-
-def test_the_solver_and_its_model_agree_on_the_size_of_a_level_on_rank_0():
-    assert SMALL == SMALL_LEVEL

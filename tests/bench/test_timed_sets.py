@@ -198,7 +198,7 @@ def test_blocking_exchange_cannot_deadlock_where_every_send_waits_for_its_receiv
 
 
 def test_the_levels_of_multigrid_add_up_to_its_preconditioner(comm, monkeypatch):
-    monkeypatch.setattr("fembench.solve.multigrid.SMALL", 20)
+    monkeypatch.setattr("fembench.solve.multigrid.SMALL_LEVEL", 20)
     left, tracer, prepared = measured(comm, precond="multigrid", sets=1, warmups=0)
     assert tracer.level_nodes == (5 * 5 * 4, 60, 18)  # but for the restrained nodes; the last on rank 0
     ticks, levels = left.sets[-1].ticks, left.sets[-1].levels

@@ -195,7 +195,7 @@ def test_multigrid_holds_less_than_is_stated_per_node(comm):
 
 @mpi
 def test_large_levels_are_shared_by_all_ranks(comm, monkeypatch):
-    monkeypatch.setattr("fembench.solve.multigrid.SMALL", 60)
+    monkeypatch.setattr("fembench.solve.multigrid.SMALL_LEVEL", 60)
     result, M = solved(comm, "box:24x12x24")
     assert len(M._cycle.levels) == 3
     assert result.iterations <= 9

@@ -52,8 +52,8 @@ def state(cluster):
 def traces():
     """All that carries the name of the test's lab."""
     spaces = [p.name for p in lab.NAMESPACES.iterdir()] if lab.NAMESPACES.is_dir() else []
-    found = [name for name in spaces if name.startswith(f"{lab.PREFIX}{NAME}.")]
-    found += [str(t.mount) for t in lab_groups.hierarchies() if (t.mount / f"{lab.PREFIX}{NAME}").exists()]
+    found = [name for name in spaces if name.startswith(f"{lab.LAB_GROUP}{NAME}.")]
+    found += [str(t.mount) for t in lab_groups.hierarchies() if (t.mount / f"{lab.LAB_GROUP}{NAME}").exists()]
     return found + ([str(lab.FOLDER / NAME)] if (lab.FOLDER / NAME).exists() else [])
 
 
@@ -266,7 +266,7 @@ def tenants():
             line = (folder / "cmdline").read_text()
         except OSError:
             continue
-        if "lab_tenant.py" in line and f"{lab.PREFIX}{NAME}/" in line:
+        if "lab_tenant.py" in line and f"{lab.LAB_GROUP}{NAME}/" in line:
             found.append(int(folder.name))
     return found
 
@@ -280,7 +280,7 @@ def test_a_quota_serves_where_a_tenant_cannot(cluster, old, new):
     lab.up(cluster)
     assert tenants() == []
     (tree,) = (t for t in lab_groups.hierarchies() if "cpu" in t.controllers)
-    group = tree.mount / f"{lab.PREFIX}{NAME}" / "node00"
+    group = tree.mount / f"{lab.LAB_GROUP}{NAME}" / "node00"
     assert lab_groups.read(group / ("cpu.max" if tree.version == 2 else "cpu.cfs_quota_us"))[0] != "-"
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from fembench.base.errors import InputError
+from fembench.records.quiet import LAB_GROUP
 from fembench.synthetic import lab_groups
 from fembench.synthetic.lab_cluster import LabCluster, LabHost
-from fembench.synthetic.lab_groups import PREFIX, namespaces, up_commands
+from fembench.synthetic.lab_groups import namespaces, up_commands
 
 CLUSTER = LabCluster(
     name="pair",
@@ -98,12 +99,12 @@ def test_every_command_works_inside_a_namespace_of_the_lab():
         else:
             assert command[1] == "-n"
             assert command[2] in known
-    assert known == namespaces(CLUSTER) == [f"{PREFIX}pair.{name}" for name in ("head", "a", "b")]
+    assert known == namespaces(CLUSTER) == [f"{LAB_GROUP}pair.{name}" for name in ("head", "a", "b")]
 
 
 def test_a_limited_link_is_limited_at_both_ends_and_its_bucket_holds_one_packet():
     limits = [c for c in up_commands(CLUSTER) if c[0] == "tc"]
-    ends = [(c[2].removeprefix(f"{PREFIX}pair."), c[c.index("dev") + 1]) for c in limits]
+    ends = [(c[2].removeprefix(f"{LAB_GROUP}pair."), c[c.index("dev") + 1]) for c in limits]
     assert ends == [("b", "eth0"), ("head", "port1")]
     for command in limits:
         assert command[command.index("rate") + 1] == "100mbit"

@@ -6,7 +6,7 @@ Checks of a mesh before anything is computed on it. Each raises InputError with 
 Facts about a mesh, as plain numbers and as lines of text."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,24 +73,9 @@ class Mesh:
             small,
             element,
             name,
-            _filled(
-                {
-                    tag: _members(n, len(coordinates), f"{where}, node tag '{tag}'", "nodes")
-                    for tag, n in (node_tags or {}).items()
-                }
-            ),
-            _filled(
-                {
-                    tag: _facets(small, element, f, f"{where}, facet tag '{tag}'")
-                    for tag, f in (facet_tags or {}).items()
-                }
-            ),
-            _filled(
-                {
-                    tag: _members(c, len(small), f"{where}, cell tag '{tag}'", "cells")
-                    for tag, c in (cell_tags or {}).items()
-                }
-            ),
+            _filled(node_tags, f"{where}, node tag", lambda n, of: _members(n, len(coordinates), of, "nodes")),
+            _filled(facet_tags, f"{where}, facet tag", lambda f, of: _facets(small, element, f, of)),
+            _filled(cell_tags, f"{where}, cell tag", lambda c, of: _members(c, len(small), of, "cells")),
         )
         object.__setattr__(mesh, "_behind", behind)
         return mesh
@@ -145,8 +130,12 @@ def content_hash(
     return digest.hexdigest()
 
 
-def _filled(tags: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {tag: members for tag, members in tags.items() if len(members)}
+def _filled(
+    tags: Mapping[str, ArrayLike] | None, what: str, checked: Callable[[ArrayLike, str], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The tags that have members, each checked under its name."""
+    found = {tag: checked(members, f"{what} '{tag}'") for tag, members in (tags or {}).items()}
+    return {tag: members for tag, members in found.items() if len(members)}
 
 
 def _members(numbers: ArrayLike, n: int, where: str, kind: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fembench.base.errors import shown
+from fembench.base.units import few
 from fembench.launch import preflight
 from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hosts import is_this_host, names_in
@@ -159,7 +160,7 @@ def _refusal(silent: Mapping[str, str]) -> str:
             f"host {first} does not answer ({reason}): test `ssh {first} true`, which must need no password; "
             f"correct the host file, or leave {first} out of it"
         )
-    names = ", ".join([*silent][:MOST_SHOWN]) + (", …" if len(silent) > MOST_SHOWN else "")
+    names = few([*silent], MOST_SHOWN)
     return (
         f"{len(silent)} hosts do not answer ({names}; {first}: {reason}): test `ssh {first} true`, which "
         "must need no password; correct the host file, or leave them out of it"

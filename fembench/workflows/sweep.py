@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling, working
+from fembench.base.units import few
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
@@ -170,8 +171,8 @@ def build_page(folder: Path) -> str:
 def _say_assumed(campaign: Campaign, there: CampaignHosts) -> None:
     """A line on hosts whose memory is not known, if a mesh is sized by it."""
     if there.assumed and any("memory" in table for table in campaign.cases):
-        few = ", ".join(there.assumed[:3]) + (", …" if len(there.assumed) > 3 else "")
-        progress(f"memory of {few}: not known, taken to be that of this host (--machine FILE would say)")
+        hosts = few(there.assumed, 3)
+        progress(f"memory of {hosts}: not known, taken to be that of this host (--machine FILE would say)")
 
 
 def _say_reasons(runs: Sequence[CampaignRun]) -> None:

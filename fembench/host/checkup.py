@@ -8,12 +8,12 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fembench.base import units
+from fembench.base.commands import answer
 from fembench.base.interpreter import interpreter
 from fembench.host import cgroup, host
 from fembench.host.build import starter, this_build
@@ -32,14 +32,9 @@ BUILD = "apt-get install build-essential python3-dev (or your system's C compile
 
 def output_of(line: Sequence[str], seconds: float = 60) -> tuple[bool, str]:
     """(exit status was 0, last line of output) of a command."""
-    try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return False, str(error)
-    text = (done.stdout if done.returncode == 0 else done.stderr + done.stdout).strip()
-    return done.returncode == 0, text.splitlines()[-1] if text else f"exit status {done.returncode}"
+    told = answer(line, seconds)
+    text = (told.out if told.status == 0 else told.err + told.out).strip()
+    return told.status == 0, text.splitlines()[-1] if text else f"exit status {told.status}"
 
 
 def software() -> Iterator[Finding]:

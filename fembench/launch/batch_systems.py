@@ -9,9 +9,9 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 
+from fembench.base.commands import answer
 from fembench.base.config import read_text
 from fembench.base.errors import InputError, shown
 from fembench.launch.hosts import Allocation, HostSlots, expand_counts, expand_hosts, merged
@@ -143,20 +143,17 @@ def _flux(environment: Mapping[str, str]) -> Allocation | None:
     """What `flux resource R` prints inside a Flux instance that is a job (RFC 20)."""
     if not environment.get("FLUX_URI") or not _flux_program(environment):
         return None
-    line = ["flux", "resource", "R"]
+    told = answer(["flux", "resource", "R"], 20, environment)
     try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=20, env=dict(environment)
-        )
-        execution = json.loads(done.stdout)["execution"]
+        execution = json.loads(told.out)["execution"]
         names = expand_hosts(",".join(execution["nodelist"]), "flux resource R")
         cores = dict[int, int]()
         for row in execution["R_lite"]:
             for rank in _ids(row["rank"]):
                 cores[rank] = len(_ids(row["children"]["core"]))
         hosts = tuple(HostSlots(names[rank], n) for rank, n in sorted(cores.items()))
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, IndexError) as error:
-        raise InputError(f"`flux resource R` cannot be read ({shown(error)})") from None
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"`flux resource R` cannot be read ({shown(told.err or error)})") from None
     return Allocation("flux resource R", hosts, batch=True)
 
 
@@ -210,15 +207,9 @@ def how_it_ended(output: str, environment: Mapping[str, str] = os.environ) -> st
 def _by_slurm(job: str) -> str:
     if not job:
         return ""
-    try:
-        line = ["squeue", "--noheader", f"--jobs={job}", "--format=%T"]
-        done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=20, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    states = done.stdout.split()
-    if done.returncode and "Invalid job id" not in done.stderr:
+    told = answer(["squeue", "--noheader", f"--jobs={job}", "--format=%T"], 20)
+    states = told.out.split()
+    if told.status != 0 and "Invalid job id" not in told.err:
         return ""
     if any(state in ALIVE for state in states):
         return ""

@@ -7,12 +7,12 @@ srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fembench.base.commands import answer
 from fembench.base.errors import InputError, shown
 from fembench.launch.hosts import HostSlots
 
@@ -162,13 +162,8 @@ def recognised(program: str) -> Launcher:
     for launcher in LAUNCHERS:
         if not launcher.says and name in launcher.programs:
             return launcher
-    try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, errors="replace", timeout=20
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return UNKNOWN
-    text = done.stdout + done.stderr
+    told = answer([program, "--version"], 20)
+    text = told.out + told.err if told.status is not None else ""
     return next((one for one in LAUNCHERS if one.says and re.search(one.says, text)), UNKNOWN)
 
 

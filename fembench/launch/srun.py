@@ -6,10 +6,10 @@ is not tried again in this process."""
 
 import functools
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fembench.base.commands import answer
 from fembench.base.interpreter import interpreter
 from fembench.launch.launchers import JobLine, Launcher, absent
 
@@ -33,9 +33,8 @@ def own_plugin(program: str, launcher: Launcher, options: Sequence[str]) -> str:
 @functools.cache
 def fitting(program: str) -> tuple[str, ...]:
     """The plugins of srun that may fit mpi4py's MPI library, the best first."""
-    listed = _run([program, "--mpi=list"], 20)
-    text = listed.stdout + listed.stderr if listed else ""
-    plugins = sorted(set(re.findall(r"[a-z]\w+", text)), reverse=True)
+    listed = answer([program, "--mpi=list"], 20)
+    plugins = sorted(set(re.findall(r"[a-z]\w+", listed.out + listed.err)), reverse=True)
     wanted = next(patterns for name, patterns in _FITTING.items() if name in mpi_library())
     return tuple(name for pattern in wanted for name in plugins if re.fullmatch(pattern, name))
 
@@ -43,18 +42,8 @@ def fitting(program: str) -> tuple[str, ...]:
 @functools.cache
 def mpi_library() -> str:
     """Name and version of mpi4py's MPI library; "" if it cannot be loaded."""
-    done = _run([*interpreter(), "-c", "from fembench.ranks import comm; print(comm.library())"], 60)
-    return " ".join(done.stdout.split()) if done and done.returncode == 0 else ""
-
-
-def _run(line: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
-    """A finished command; None if it does not run or does not end."""
-    try:
-        return subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    told = answer([*interpreter(), "-c", "from fembench.ranks import comm; print(comm.library())"], 60)
+    return " ".join(told.out.split()) if told.status == 0 else ""
 
 
 def with_next_plugin(line: JobLine) -> JobLine | None:

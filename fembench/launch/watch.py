@@ -6,12 +6,12 @@ all ranks have left.
 
 import math
 import shlex
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fembench.base.commands import answer
 from fembench.base.errors import shown
 from fembench.base.units import few
 from fembench.launch import preflight
@@ -135,21 +135,11 @@ def _why_silent(line: list[str], left: float) -> str:
     """Why a command fails; "" if it does not, cannot be run, or takes too long."""
     if left <= 0:
         return ""
-    try:
-        done = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=min(left, _PATIENCE + 1),
-        )
-    except subprocess.TimeoutExpired:
+    told = answer(line, min(left, _PATIENCE + 1))
+    if told.late:
         return f"no answer within {_PATIENCE} s" if left > _PATIENCE else ""
-    except OSError:
-        return ""
-    said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-    return shown(said[-1].strip(), 100) if done.returncode else ""
+    said = told.err.strip().splitlines() or [f"exit status {told.status}"]
+    return shown(said[-1].strip(), 100) if told.status else ""
 
 
 def _refusal(silent: Mapping[str, str]) -> str:

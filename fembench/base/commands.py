@@ -1,0 +1,32 @@
+"""Other programs, and what they answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class CommandAnswer(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    status: int | None  # None: it could not be started, or took too long
+    out: str = ""
+    err: str = ""  # or why there is no status
+    late: bool = False  # it took too long
+
+
+def answer(line: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None) -> CommandAnswer:
+    """The answer of a command that has nothing to read, and is ended after `seconds`."""
+    import subprocess  # slow to import, and ranks ask nobody
+
+    try:
+        done = subprocess.run(
+            line,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            env=variables,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return CommandAnswer(None, err=str(error), late=isinstance(error, subprocess.TimeoutExpired))
+    return CommandAnswer(done.returncode, done.stdout, done.stderr)

@@ -96,10 +96,8 @@ class PreconditionerMethod(Struct, frozen=True):
 
 
 _DIAGONAL = (Pass("r M", "z"),)
-_SMOOTHING_STEP = (
-    Multiplication(),
-    Pass("z r d q D", "z r d", flops=10),
-)  # D: 3x3 blocks, 6 floats for 3 entries
+# D: 3x3 blocks, 6 floats for 3 entries
+_SMOOTHING_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=10))
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
 # P: numbers and weights of 8 parents, 64 bytes per node; in a box 27 / 8 of them count
 _RESTRICTION, _PROLONGATION = Pass("r", flops=7, more=8 / 3), Pass("", "d", flops=7, more=8 / 3)
@@ -133,7 +131,7 @@ PRECONDITIONERS = (
     PreconditionerMethod(
         name="chebyshev",
         help=f"Chebyshev polynomial of degree {CHEBYSHEV_DEGREE - 1}",
-        build="fembench.solve.precond:chebyshev",
+        build="fembench.solve.precond:ChebyshevPreconditioner",
         application=(
             Pass("r", "t"),
             Pass("t D", "d", flops=1),
@@ -147,7 +145,7 @@ PRECONDITIONERS = (
     PreconditionerMethod(
         name="two-level",
         help="inverse diagonal and the rigid motions of all parts",
-        build="fembench.solve.coarse:two_level",
+        build="fembench.solve.coarse:TwoLevel",
         application=(Pass("x r", flops=6), Gathering(6), Pass("x r D", "z", flops=7)),
         coarse=36,
         iterations=(10.0, 1 / 3),

@@ -38,9 +38,6 @@ from fembench.timing.tracer import Stamps, Traffic, chain
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
-if TYPE_CHECKING:
-    from fembench.ranks.interface import Interface
-    from fembench.ranks.subdomain import Subdomain
     from fembench.solve.operators import Operator
 
 CELLS_AT_ONCE = 4096
@@ -138,16 +135,15 @@ def pseudo_inverse(E: F64) -> F64:
 
 
 class TwoLevel:
-    """Jacobi and six rigid-body modes per part."""
+    """Jacobi and six rigid-body modes per part. Collective."""
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
 
-    def __init__(
-        self, A: Operator, interface: Interface, sub: Subdomain, inverse_diagonal: F64, tracer: Stamps
-    ) -> None:
+    def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
         comm = interface.comm
-        self._x, self._weights, self._diagonal = sub.x, interface.weights, inverse_diagonal
+        self._x, self._weights = sub.x, interface.weights
+        self._diagonal = inverse_diagonal(A, interface)
         self._fixed = np.flatnonzero(sub.fixed)
         self._tracer = tracer
         centres = np.array(comm.allgather(sub.x.mean(axis=0)))
@@ -207,8 +203,3 @@ def _motions(inverse: F64, sharers: Sharers, centres: F64, origin: F64) -> F64:
             motion += about_origin(inverse[6 * q : 6 * q + 6], centres[q], origin)
         motion /= len(held)
     return out.reshape(-1, inverse.shape[1])
-
-
-def two_level(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> TwoLevel:
-    """The inverse diagonal and the coarse space of the parts. Collective."""
-    return TwoLevel(A, interface, sub, inverse_diagonal(A, interface), tracer)

@@ -73,21 +73,14 @@ class Diagonal:
 
 
 class ChebyshevPreconditioner:
-    """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of `degree` - 1 on
-    [largest / RATIO, largest]."""
+    """z = p(D^-1 A) D^-1 r, p the Chebyshev polynomial of degree CHEBYSHEV_DEGREE - 1 on
+    [largest / RATIO, largest]. Collective."""
 
     identity = False
     inverse: F64 | None = None  # nothing to fold in
     extra = NO_WORK
 
-    def __init__(
-        self,
-        A: Operator,
-        interface: Interface,
-        sub: Subdomain,
-        tracer: Stamps,
-        degree: int = CHEBYSHEV_DEGREE,
-    ) -> None:
+    def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
         n = interface.n_dofs
         self._diagonal = inverse_diagonal(A, interface)
         self._r, self._d, self._q = (kernels.zeros(n) for _ in range(3))
@@ -97,7 +90,7 @@ class ChebyshevPreconditioner:
         self._r[:] = hashed(sub.global_nodes[: sub.n_active])
         vectors = kernels.zeros(n), self._r, self._d, self._q
         self.largest = 1.1 * largest_eigenvalue(self._product, interface, self._diagonal, *vectors)
-        self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, degree)
+        self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, CHEBYSHEV_DEGREE)
         self._bound: F64 | None = None
 
     def apply(self, r: F64, z: F64) -> None:
@@ -184,8 +177,3 @@ def jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) ->
 def block_jacobi(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> Diagonal:
     """The inverse 3x3 diagonal blocks. Collective over neighbours."""
     return Diagonal(inverse_blocks(A, interface))
-
-
-def chebyshev(A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> ChebyshevPreconditioner:
-    """The polynomial, scaled to the largest eigenvalue of D^-1 A. Collective."""
-    return ChebyshevPreconditioner(A, interface, sub, tracer)

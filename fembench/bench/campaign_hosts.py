@@ -101,7 +101,8 @@ def _speeds(profile: Profile, where: str) -> dict[str, float]:
         columns = [k for k, name in enumerate(matrix.names) if name.startswith("product")]
         speed = matrix.speed[:, columns]
         if speed.size and np.isfinite(speed).any(axis=1).all():
-            return _means(profile.environment.host_of_rank, np.nanmean(speed / np.nanmax(speed, axis=0), axis=1).tolist())
+            relative = np.nanmean(speed / np.nanmax(speed, axis=0), axis=1)
+            return _means(profile.environment.host_of_rank, relative.tolist())
     raise InputError(
         f"{where}: no speed of products on every rank; expected a profile of fembench characterize"
     )

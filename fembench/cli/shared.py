@@ -8,7 +8,7 @@ from fembench.records.case import FIELDS, Case, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES, MAP_BY
 
 LAUNCHER = f"""
---map-by {'|'.join(MAP_BY)}: the next rank goes to the next core of a host (default), NUMA
+--map-by {"|".join(MAP_BY)}: the next rank goes to the next core of a host (default), NUMA
     node, or host
 --launcher NAME: {LAUNCHER_NAMES}, or the path of one (default: the mpiexec of this
     installation, or srun)

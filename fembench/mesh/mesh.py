@@ -65,15 +65,15 @@ class Mesh:
         """
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
-        coordinates, wide = np.asarray(x).astype(np.float64, order="C"), np.asarray(cells)
-        behind = check_mesh(coordinates, wide, element, where)
+        places, wide = np.asarray(x).astype(np.float64, order="C"), np.asarray(cells)
+        behind = check_mesh(places, wide, element, where)
         small = wide.astype(np.int32, order="C")
         mesh = cls(
-            coordinates,
+            places,
             small,
             element,
             name,
-            _filled(node_tags, f"{where}, node tag", lambda n, of: _members(n, len(coordinates), of, "nodes")),
+            _filled(node_tags, f"{where}, node tag", lambda n, of: _members(n, len(places), of, "nodes")),
             _filled(facet_tags, f"{where}, facet tag", lambda f, of: _facets(small, element, f, of)),
             _filled(cell_tags, f"{where}, cell tag", lambda c, of: _members(c, len(small), of, "cells")),
         )

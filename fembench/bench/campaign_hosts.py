@@ -144,11 +144,11 @@ def _memory(job: Allocation, profile: Profile | None) -> tuple[dict[str, float],
     return found, tuple(assumed)
 
 
-def _slurm_limit(host: HostSlots, environment: Mapping[str, str] = os.environ) -> float:
+def _slurm_limit(host: HostSlots) -> float:
     """Bytes that Slurm allows the job on a host; 0: no limit."""
     for name, times in (("SLURM_MEM_PER_NODE", 1), ("SLURM_MEM_PER_CPU", host.slots)):
-        if re.fullmatch(r"[0-9]{1,12}", environment.get(name, "")):
-            return float(int(environment[name]) << 20) * times
+        if re.fullmatch(r"[0-9]{1,12}", os.environ.get(name, "")):
+            return float(int(os.environ[name]) << 20) * times
     return 0.0
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from fembench.base.errors import shown
@@ -149,9 +149,9 @@ def _float(text: str) -> float | None:
         return None
 
 
-def typed_command(arguments: Sequence[str] | None = None) -> str:
+def typed_command() -> str:
     """The command as typed, quoted for a shell."""
-    return shlex.join(["fembench", *(sys.argv[1:] if arguments is None else arguments)])
+    return shlex.join(["fembench", *sys.argv[1:]])
 
 
 USUAL = {"N": whole(1), "SECONDS": real(0, inner=True)}

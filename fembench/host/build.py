@@ -45,7 +45,7 @@ def starter(package: Path = PACKAGE) -> str:
     return "./run_bench.sh" if here.exists() and here.samefile(script) else str(script)
 
 
-def version_text(package: Path = PACKAGE) -> str:
+def version_text() -> str:
     """What `fembench --version` prints: the version installed, and the commit."""
     from importlib import metadata
 
@@ -53,7 +53,7 @@ def version_text(package: Path = PACKAGE) -> str:
         version = metadata.version("fembench")
     except metadata.PackageNotFoundError:
         version = "(not installed)"
-    build = this_build(package)
+    build = this_build()
     modified = ", modified" if build.dirty else ""
     commit = f" (commit {build.commit[:12]}{modified})" if build.commit != "unknown" else ""
     return f"fembench {version}{commit}"

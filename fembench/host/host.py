@@ -136,9 +136,9 @@ def cpu_model(root: Path = ROOT) -> str:
     return platform.processor() or platform.machine() or "unknown"
 
 
-def named_processor(root: Path = ROOT) -> str:
+def named_processor() -> str:
     """The processor's name; "" if the system gives no more than its architecture."""
-    found = cpu_model(root)
+    found = cpu_model()
     return "" if found in (platform.processor(), platform.machine(), "unknown") else found
 
 

@@ -57,9 +57,9 @@ def variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
-def blas_libraries(root: Path = ROOT) -> list[str]:
+def blas_libraries() -> list[str]:
     """Paths of the BLAS libraries that this process has loaded (Linux)."""
-    paths = {line.split()[-1] for line in read(root / "proc/self/maps").splitlines() if "/" in line}
+    paths = {line.split()[-1] for line in read(ROOT / "proc/self/maps").splitlines() if "/" in line}
     return sorted(path for path in paths if _BLAS.search(Path(path).name))
 
 

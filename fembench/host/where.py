@@ -25,9 +25,9 @@ def machine_key(root: Path = ROOT) -> str:
     return read(root / "proc/sys/kernel/random/boot_id") or platform.node()
 
 
-def host_key(root: Path = ROOT) -> Key:
+def host_key() -> Key:
     """The same for all processes on one host."""
-    return platform.node(), machine_key(root)
+    return platform.node(), machine_key()
 
 
 def distinct_names(keys: Sequence[Key]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import plural, size
-from fembench.records.profile import LEVELS, Level, Profile, Speed, speed_matrix, speeds_disturbed
+from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
 from fembench.report.table import Rows, declared, text
 
 SHOWN = 8  # hosts whose speeds by size are printed; --json gives all
@@ -59,11 +59,11 @@ def hosts_table(profile: Profile) -> Rows:
         yield h.name, h.cpu_model, h.cores, e.rank_host.count(number), *sizes, h.governor, *use
 
 
-def speeds_table(profile: Profile, relative: Sequence[float] = (), level: Level = "memory") -> str:
+def speeds_table(profile: Profile, relative: Sequence[float] = ()) -> str:
     """The speed matrix, a row per rank, a column per phase: values with half intervals."""
-    matrix = speed_matrix(profile, level)
+    matrix = speed_matrix(profile)
     label = " (SYNTHETIC)" if profile.environment.synthetic else ""
-    title = f"Speeds{label}, data in {level}, all ranks of a host at once; ± half the 95 % interval"
+    title = f"Speeds{label}, data in memory, all ranks of a host at once; ± half the 95 % interval"
     scales = [SCALES[unit] for unit in matrix.units]
     heads = ["rank", "host", *(f"{n}, {unit}" for n, (_, unit) in zip(matrix.names, scales))]
     rows: list[list[object]] = []

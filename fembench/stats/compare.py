@@ -70,14 +70,14 @@ def compare_paired(a: Samples, b: Samples, *, noise: float = math.inf, level: fl
     return Comparison(ratio, median_interval(ratios, level), len(ratios), noise, in_favour)
 
 
-def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf, level: float = LEVEL) -> Comparison:
+def compare_unpaired(a: Samples, b: Samples, *, noise: float = math.inf) -> Comparison:
     """Compare times that were not measured in turns: ratio of medians, Welch's interval.
 
     Assumes independent, approximately lognormal samples, at least three of each
     (`ratio_unpaired`). Changes of the host over time count as noise here; if turns are
     possible, pairs need fewer samples.
     """
-    ratio = ratio_unpaired(a, b, level)
+    ratio = ratio_unpaired(a, b)
     return Comparison(ratio.value, ratio.interval, min(len(a), len(b)), noise)
 
 
@@ -143,9 +143,9 @@ def moments(equal: F64, weighted: F64, ideal: F64) -> Moments:
     return Moments(saved, room, v_e + v_w, v_e + v_i, v_e, min(lengths) - 1)
 
 
-def fieller(m: Moments, level: float = LEVEL) -> tuple[F64, F64, Mask]:
+def fieller(m: Moments) -> tuple[F64, F64, Mask]:
     """(low, high, bounded) of the ratio saved / room; no ends if not bounded."""
-    t2 = student_factor(m.df, level) ** 2
+    t2 = student_factor(m.df) ** 2
     a = m.room**2 - t2 * m.var_room
     b = m.saved * m.room - t2 * m.cov
     c = m.saved**2 - t2 * m.var_saved

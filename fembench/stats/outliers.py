@@ -46,7 +46,7 @@ class Ratios(NamedTuple):
     slow: Mask
 
 
-def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> Ratios:
+def ratios_alike(rates: npt.ArrayLike, tests: int = 0) -> Ratios:
     """Compare (n, rounds) positive rates of n things of one kind, column by round.
 
     `tests`: number of ratios whose intervals hold together, these and others (default:
@@ -61,17 +61,17 @@ def ratios_alike(rates: npt.ArrayLike, tests: int = 0, level: float = LEVEL) -> 
     if not np.all((x > 0) & np.isfinite(x)):
         raise ValueError("rates: expected positive numbers")
     logs = np.log(x)
-    return from_deviations(logs - np.median(logs, axis=0), tests, level)
+    return from_deviations(logs - np.median(logs, axis=0), tests)
 
 
-def from_deviations(deviations: F64, tests: int = 0, level: float = LEVEL) -> Ratios:
+def from_deviations(deviations: F64, tests: int = 0) -> Ratios:
     """As `ratios_alike`, from (n, rounds) logarithms of ratios to the typical ones."""
     n, rounds = deviations.shape
     centre = np.median(deviations, axis=1)
     centre = centre - np.median(centre)
     error = standard_error(deviations)
     df = max(rounds - 1, round(OF_DEVIATION * n * (rounds - 1)))
-    half = student_factor(df, joint_level(tests or n, level)) * error
+    half = student_factor(df, joint_level(tests or n)) * error
     slow = centre + half < np.log1p(-RELEVANT)
     if n >= FEWEST_SPREAD:
         slow &= centre < -FENCE * max(float(_sigma(centre)), float(np.median(error)))
@@ -84,9 +84,9 @@ def standard_error(deviations: F64) -> F64:
     return np.asarray(OF_MEDIAN * np.maximum(own, np.median(own)) / np.sqrt(deviations.shape[1]))
 
 
-def joint_level(tests: int, level: float = LEVEL) -> float:
-    """The level of each of `tests` intervals that hold together at `level` (Sidak 1967)."""
-    return float(level ** (1 / max(tests, 1)))
+def joint_level(tests: int) -> float:
+    """The level of each of `tests` intervals that hold together at LEVEL (Sidak 1967)."""
+    return float(LEVEL ** (1 / max(tests, 1)))
 
 
 def _sigma(x: F64) -> F64:

@@ -129,14 +129,14 @@ def welch_ends(a: F64, b: F64, level: float = LEVEL) -> tuple[F64, F64]:
     return np.exp(middle - half), np.exp(middle + half)
 
 
-def share_intervals(shares: npt.ArrayLike, level: float = LEVEL) -> tuple[Interval | None, ...]:
+def share_intervals(shares: npt.ArrayLike) -> tuple[Interval | None, ...]:
     """(P,) intervals of the ranks' shares from (n, P), rows measured on all ranks at once.
 
     `typical_interval` of each column: it assumes independent rows and, for fewer than
     six, an approximately lognormal share of each rank. None for fewer than three rows.
     No share exceeds 1, hence no interval does.
     """
-    found = (typical_interval(column, level) for column in np.asarray(shares, dtype=float).T)
+    found = (typical_interval(column) for column in np.asarray(shares, dtype=float).T)
     return tuple(each and each._replace(high=min(each.high, 1.0)) for each in found)
 
 
@@ -163,7 +163,7 @@ class ByRun(NamedTuple):
     apart: bool  # two runs differ by more than the spread of their sets explains
 
 
-def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
+def by_run(runs: Sequence[Samples]) -> ByRun:
     """The typical time from n_runs series of sets, one series per run.
 
     `interval` is `typical_interval` of the runs' medians: it assumes independent runs,
@@ -174,21 +174,21 @@ def by_run(runs: Sequence[Samples], level: float = LEVEL) -> ByRun:
     however many runs there are.
     """
     medians = tuple(median(run) for run in runs)
-    joint = [found for run in runs if (found := median_interval(run, range_level(len(runs), level)))]
+    joint = [found for run in runs if (found := median_interval(run, range_level(len(runs))))]
     return ByRun(
         medians=medians,
         median=median(medians),
-        interval=typical_interval(medians, level),
-        within=tuple(median_interval(run, level) for run in runs),
+        interval=typical_interval(medians),
+        within=tuple(median_interval(run) for run in runs),
         apart=bool(joint) and max(i.low for i in joint) > min(i.high for i in joint),
     )
 
 
-def range_level(n: int, level: float = LEVEL) -> float:
-    """The level of each of n intervals that, for equal runs, all overlap at `level`.
+def range_level(n: int) -> float:
+    """The level of each of n intervals that, for equal runs, all overlap at LEVEL.
 
     Two intervals are disjoint only if their centres differ by more than the sum of
-    their half-widths. Therefore `level` itself suffices for up to five intervals; for
-    more, 1 - 5 (1 - level) / n follows Tukey's studentized range.
+    their half-widths. Therefore LEVEL itself suffices for up to five intervals; for
+    more, 1 - 5 (1 - LEVEL) / n follows Tukey's studentized range.
     """
-    return 1 - (1 - level) * min(1.0, 5 / max(n, 1))
+    return 1 - (1 - LEVEL) * min(1.0, 5 / max(n, 1))

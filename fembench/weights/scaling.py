@@ -7,7 +7,8 @@
 
 Equation numbers are those of Ferreira (2006).
 
-How well unequal ranks are used: efficiency relative to their summed speed, captured gain, imbalance.
+How well unequal ranks are used: efficiency relative to their summed speed, captured
+gain, imbalance.
 
     W     work, in any unit (cells, flops)      s_p   speed of rank p, work per second
     T     time of the run, seconds              T_ideal = W / sum(s_p)
@@ -75,7 +76,7 @@ def captured_gain(equal: Samples, weighted: Samples, ideal: float | Samples) -> 
     room = (te - ti) / te
     if not enough(e, w, i) or max(np.ptp(v) for v in (e, w, i)) == 0:
         return CapturedGain((te - tw) / (te - ti) if room > 0 else np.nan, None, room)
-    low, high, bounded = fieller(moments(e, w, i), LEVEL)
+    low, high, bounded = fieller(moments(e, w, i))
     few = min(len(e), len(w)) < fewest_for()
     if not bounded and not (few and room > 0):
         return CapturedGain(np.nan, None, room)

@@ -1,7 +1,7 @@
 """Which blocks go where: MigBSP, APBSP (Gomes 2014), and the amortised descent.
 
-APBSP as published, or with a full scan. Potential of migration: the seconds that a move saves in
-the next iteration (Gomes 2014, 4.5 to 4.11).
+APBSP as published, or with a full scan. Potential of migration: the seconds that a move
+saves in the next iteration (Gomes 2014, 4.5 to 4.11).
 """
 
 import numpy as np
@@ -122,8 +122,8 @@ def _predicted(stats: Stats, owner: I64) -> float:
 def amortised(stats: Stats, tuning: Tuning) -> Moves:
     """The cheaper of two proposals: a descent from the present owners, and a new assignment.
 
-    No moves if neither gains more than the hysteresis. A move costs once, and its gain counts in
-    every remaining iteration.
+    No moves if neither gains more than the hysteresis. A move costs once, and its gain
+    counts in every remaining iteration.
     """
     now = remaining_seconds(stats, [])
     best = min((_descent(stats), _new(stats)), key=lambda moves: remaining_seconds(stats, moves))

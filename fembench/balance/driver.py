@@ -8,11 +8,13 @@ look that caused them.
 
 Speeds of ranks and weights of blocks, estimated from noisy windows.
 
-The slowest rank of one window is slow partly by chance, so moves decided on that window alone gain less than
-predicted. Speeds and weights are therefore averaged over windows with decaying weight. A difference beyond
-the noise (three times as large, or above JUMP) counts as a change of the host and is adopted at once. `noise`
-is the usual difference between a window and the estimate. With `ageing`, the weight of the newest window is
-given, and nothing is adopted at once: at 0.5, as MigBSP does it (Gomes 2014, 2.11, 2.12)."""
+The slowest rank of one window is slow partly by chance, so moves decided on that window
+alone gain less than predicted. Speeds and weights are therefore averaged over windows
+with decaying weight. A difference beyond the noise (three times as large, or above
+JUMP) counts as a change of the host and is adopted at once. `noise` is the usual
+difference between a window and the estimate. With `ageing`, the weight of the newest
+window is given, and nothing is adopted at once: at 0.5, as MigBSP does it (Gomes 2014,
+2.11, 2.12)."""
 
 import time
 from collections.abc import Callable
@@ -276,7 +278,8 @@ class Pace:
 def _aged(old: F64, new: F64, newest: float, limit: float) -> F64:
     """The mean of old and new, the latter weighted by `newest`.
 
-    Only the new one if there is no old one, or if the relative difference exceeds the limit.
+    Only the new one if there is no old one, or if the relative difference exceeds the
+    limit.
     """
     far = (old <= 0) | (np.abs(new - old) > limit * old)
     return np.where(far, new, old + newest * (new - old))

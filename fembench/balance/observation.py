@@ -1,6 +1,7 @@
 """Input and output of a policy: plain arrays, no MPI, no clock.
 
-Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors, an iteration its superstep.
+Symbols (Gomes 2014): blocks i < V are its processes, ranks j < P its processors, an
+iteration its superstep.
     T(i)      time[i]    seconds of block i per iteration on its current rank
     Speed(j)  speed[j]   work per second, in any unit of work. A measured speed includes background load, so
                          the occupancy L of (4.10), (4.11) is 1 at the source and 0 at the target

@@ -1,6 +1,7 @@
 """A balanced run, measured by `bench`: blocks are cut once, the rest is new in every set.
 
-Jacobi over blocks: the assembled diagonal summed over the blocks, its inverse folded into each.
+Jacobi over blocks: the assembled diagonal summed over the blocks, its inverse folded
+into each.
 
 What every rank of a balanced run does."""
 

@@ -47,8 +47,9 @@ def _text(value: object, digits: int) -> str:
 def csv_cell(value: object) -> object:
     """A value for a CSV file: no spreadsheet executes its text.
 
-    A text that one would execute, or that begins with an apostrophe, has one more apostrophe before
-    it. A program drops the first apostrophe of a cell, if it begins with one.
+    A text that one would execute, or that begins with an apostrophe, has one more
+    apostrophe before it. A program drops the first apostrophe of a cell, if it begins
+    with one.
     """
     return f"'{value}" if isinstance(value, str) and value.startswith((*FORMULA, "'")) else value
 

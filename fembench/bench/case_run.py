@@ -2,10 +2,10 @@
 
 What a rank imports before its clock runs, so that no phase contains an import.
 
-references.json holds energies and fingerprints, so that a first run has a reference. It is
-written by scripts/make_references.py: a direct solve for the small presets, CG to 1e-13 for
-the larger ones and, element by element, after some numbers of iterations. The key is the
-content of mesh and problem, and the fixed work.
+references.json holds energies and fingerprints, so that a first run has a reference. It
+is written by scripts/make_references.py: a direct solve for the small presets, CG to
+1e-13 for the larger ones and, element by element, after some numbers of iterations. The
+key is the content of mesh and problem, and the fixed work.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """`precond = "auto"`: the preconditioner that is expected to reach the solution first.
 
-Expected are set-up and iterations, whose cost the methods declare. Rates are stated, as for runs
-without records (duration.py).
+Expected are set-up and iterations, whose cost the methods declare. Rates are stated, as
+for runs without records (duration.py).
 """
 
 from collections.abc import Iterable, Sequence

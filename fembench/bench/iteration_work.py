@@ -44,8 +44,9 @@ def _roof(device: RankDevice | None, n_bytes: int) -> float:
 def better_roof(matrix_bytes: int, before: Roofs, device: RankDevice | None = None) -> float:
     """The roof of a matrix, bytes/s: the better of before and after the sets.
 
-    So a disturbance after them does not make a correct product look impossible. A smaller matrix may
-    fit into a faster cache than the array read before; then the value before is not used.
+    So a disturbance after them does not make a correct product look impossible. A
+    smaller matrix may fit into a faster cache than the array read before; then the
+    value before is not used.
     """
     after = _roof(device, matrix_bytes)
     return max(after, before.roof) if min(before.n_bytes, LARGEST) >= min(matrix_bytes, LARGEST) else after

@@ -11,7 +11,8 @@ unit-variance weights w, E[(w . (u - v))^2] = |u - v|^2: the root mean square of
 differences of two fingerprints estimates the distance between two solutions that
 were never on the same host.
 
-The reference of a run that has no other: its own system, solved once more with another storage.
+The reference of a run that has no other: its own system, solved once more with another
+storage.
 
 Element by element, nothing is assembled, so neither the matrix nor its product is
 shared with the run that was timed, and little memory is needed. The parts are those of

@@ -49,8 +49,8 @@ def estimate_class(
 ) -> PairClass:
     """Os, L, Or and the switch of one class.
 
-    `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after computing. `both`: opposite
-    messages belong to the class, too.
+    `gap` are (bytes, seconds) from gap_of, `cold` ping-pongs after computing. `both`:
+    opposite messages belong to the class, too.
 
     L may be negative only if it clearly is, because Os and Or overlap (blocking sends).
     """
@@ -85,8 +85,8 @@ def slowed_by_exchange(e: Exchange) -> float:
 def cold_costs(samples: Sequence[PairSamples]) -> tuple[ColdCost, ...]:
     """What computing before a message adds to Os, L and Or: medians.
 
-    They are relative to the ping-pongs in turn with these. Computing does not make a message faster:
-    if it seems to, it adds nothing.
+    They are relative to the ping-pongs in turn with these. Computing does not make a
+    message faster: if it seems to, it adds nothing.
     """
     warm = {s.m: _middles(s) for s in samples if not s.computed}
     found = []
@@ -116,7 +116,8 @@ def _middles(s: PairSamples) -> F64:
 def beside_of(e: Exchange) -> Beside:
     """The effect of messages on computing: medians over turns, and their spread.
 
-    Waiting for messages after computing takes at most MOST_LEFT times their time without it.
+    Waiting for messages after computing takes at most MOST_LEFT times their time
+    without it.
     """
     more, left = np.subtract(e.beside, e.alone), np.array(e.left)
     longer = max(float(np.median(more)), 0.0)
@@ -324,8 +325,8 @@ def curve(points: Sequence[tuple[float, float]], signed: bool = False) -> Curve:
 def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
     """g: seconds per message, from the times of trains of `counts` messages.
 
-    It is the median slope over all pairs (Theil and Sen), so neither the latency of the first
-    message nor a disturbed train affects it.
+    It is the median slope over all pairs (Theil and Sen), so neither the latency of the
+    first message nor a disturbed train affects it.
     """
     n, t = np.asarray(counts, float), np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)

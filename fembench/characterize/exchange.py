@@ -168,7 +168,8 @@ def allreduce_time(comm: Comm, m: int, batches: int) -> AllReduceTime:
 def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
     """(place, pairs that can communicate at once), for ranks on hosts[rank].
 
-    Inside a host, between two hosts, between hosts all different. Only sets of two or more.
+    Inside a host, between two hosts, between hosts all different. Only sets of two or
+    more.
     """
     ranks: dict[int, list[int]] = {}
     for rank, host in enumerate(hosts):

@@ -1,7 +1,8 @@
 """The ranks of `fembench characterize --network`: they measure one at a time.
 
-All ranks process the same list of measurements, with a barrier before each. Those not involved sleep until
-the next barrier, so that only the measuring pair uses processor and network.
+All ranks process the same list of measurements, with a barrier before each. Those not
+involved sleep until the next barrier, so that only the measuring pair uses processor
+and network.
 """
 
 import gc

@@ -16,7 +16,8 @@ would be cheaper to send than the buffers of programs: numpy asks for huge pages
 MiB on, and Linux copies a message from another process page by page
 (docs/decisions/0014-messages-after-computing.md).
 
-Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004), 4.3.2.
+Trains of messages: the gap g(m), and Kielmann's method, version I of Mendes (2004),
+4.3.2.
 
 A train consists of n messages of m bytes in a row and one empty reply; a train of one
 is a round trip with m bytes there and none back. For empty messages, n = 10, 20, 40, …

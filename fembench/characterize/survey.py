@@ -1,6 +1,7 @@
 """What `fembench characterize` and `fembench nodes` have in common.
 
-All ranks measure their hosts, and rank 0 gets what they found, and what others took meanwhile.
+All ranks measure their hosts, and rank 0 gets what they found, and what others took
+meanwhile.
 """
 
 from collections.abc import Callable

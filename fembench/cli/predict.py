@@ -112,8 +112,8 @@ def run(options: argparse.Namespace) -> int:
 def _print_json(tree: list, latest: list[float], deadline: float, provisional: str) -> None:
     """The runs as JSON.
 
-    With a deadline, also whether the upper end of each interval is within it; with a disturbed
-    profile, why they are `provisional`.
+    With a deadline, also whether the upper end of each interval is within it; with a
+    disturbed profile, why they are `provisional`.
     """
     if provisional:
         tree = [run | {"provisional": provisional} for run in tree]

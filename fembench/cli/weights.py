@@ -1,8 +1,9 @@
 """Turn measurements into each rank's share of the mesh.
 
-A rule says how: `time` uses the total time of runs; `rate` the speed in each phase, from a machine profile;
-`comm` equalises finish times including communication, and needs --machine; `tasks` gives each host a whole
-number of equal tasks, from runs on each host alone.
+A rule says how: `time` uses the total time of runs; `rate` the speed in each phase,
+from a machine profile; `comm` equalises finish times including communication, and needs
+--machine; `tasks` gives each host a whole number of equal tasks, from runs on each host
+alone.
 
 Examples:
   fembench weights results/single/runs/m3-*.json -o weights.json

@@ -1,7 +1,8 @@
 """What fembench needs, whether it is here, how to get it: what `fembench doctor` finds.
 
-A check never raises: if something cannot be determined, that is a finding, too. MPI and PETSc are
-checked in separate processes, because a broken MPI ends the process that initializes it.
+A check never raises: if something cannot be determined, that is a finding, too. MPI and
+PETSc are checked in separate processes, because a broken MPI ends the process that
+initializes it.
 """
 
 import importlib.util

@@ -7,7 +7,8 @@ of the core, or what others take of a shared cache or of the memory.
 Clock rate and thermal throttling, where the kernel shows them;
 seldom in virtual machines.
 
-Memory bandwidth of this process: the roof of a product that must read its matrix (rule B3).
+Memory bandwidth of this process: the roof of a product that must read its matrix (rule
+B3).
 
 `read` sums one array of doubles; `triad` computes a = b + s c, counted as STREAM does:
 24 bytes per entry, without the read of a before it is written. Ranks share the memory

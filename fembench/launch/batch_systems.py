@@ -1,7 +1,7 @@
 """What batch systems say of a job: Slurm, PBS, LSF, Flux, OAR and Grid Engine.
 
-Each reader takes the environment; None where its batch system has not started the job. The last functions
-say whether the batch system has taken the hosts of a job away.
+Each reader takes the environment; None where its batch system has not started the job.
+The last functions say whether the batch system has taken the hosts of a job away.
 """
 
 import dataclasses
@@ -93,8 +93,8 @@ def _oar(environment: Mapping[str, str]) -> Allocation | None:
 def _lsf(environment: Mapping[str, str]) -> Allocation | None:
     """The hosts of a job of LSF.
 
-    From LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per slot, or
-    LSB_HOSTS = 'n1 n1 n2', which LSF leaves out of large jobs.
+    From LSB_MCPU_HOSTS = 'n1 16 n2 16', or LSB_DJOB_HOSTFILE, a file with a line per
+    slot, or LSB_HOSTS = 'n1 n1 n2', which LSF leaves out of large jobs.
 
     With jsrun, the first host is the launch node: it has one slot and takes no rank.
     """

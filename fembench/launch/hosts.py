@@ -1,7 +1,7 @@
 """The hosts of a job with their slots: in lists and files, and the order of ranks.
 
-A list is written as batch systems do: 'n[1-3,07],login' and, for the tasks on each, '2(x3),1'. Of host files,
-there is one reader for all dialects:
+A list is written as batch systems do: 'n[1-3,07],login' and, for the tasks on each,
+'2(x3),1'. Of host files, there is one reader for all dialects:
 
 rankfile   'rank 0=host1 slot=0': a host and a core for every rank (Open MPI)
 else       'host1 slots=2', 'host1:2', 'host1' once per slot, 'host[1-8] slots=2': hosts with their slots

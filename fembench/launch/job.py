@@ -1,6 +1,7 @@
 """What the starter of a job and its ranks exchange through files.
 
-Of `launch`, ranks import this, `begun.py`, `rank_start.py`, `serve.py` and `witness.py` only.
+Of `launch`, ranks import this, `begun.py`, `rank_start.py`, `serve.py` and `witness.py`
+only.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Launchers put the `ssh` of each host into a process group of its own, and daemons into a
 session of their own. Both keep the launcher's session or a variable of its environment.
 
-As a program, this is a guard: if the process that started it is killed, it ends what that one's launcher has
-started. It imports nothing of fembench.
+As a program, this is a guard: if the process that started it is killed, it ends what
+that one's launcher has started. It imports nothing of fembench.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """What is looked at while a job runs, and when it is ended.
 
-Its progress, its hosts until it has started, ranks that died, and a launcher that stays although
-all ranks have left.
+Its progress, its hosts until it has started, ranks that died, and a launcher that stays
+although all ranks have left.
 """
 
 import math

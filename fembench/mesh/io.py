@@ -64,8 +64,8 @@ def load_meshio() -> None:
 def read(path: Path | str) -> Mesh:
     """The mesh in a file, checked, with its boundary tags; named after the file.
 
-    Raises InputError: no such file, not readable, truncated, not a mesh, 2-D, mixed or higher-order
-    cells, and all that `Mesh.create` refuses.
+    Raises InputError: no such file, not readable, truncated, not a mesh, 2-D, mixed or
+    higher-order cells, and all that `Mesh.create` refuses.
     """
     import meshio
 

@@ -6,7 +6,8 @@ Message costs follow from the trace: see `message_of`. What the run took beyond 
 simulation, such as interruptions of single ranks that delay all, is the residual. It is
 stated beside the graph and is not part of it: with it, a run would predict itself.
 
-A recorded run on an ideal network: messages cost nothing, so ranks wait only for each other's work.
+A recorded run on an ideal network: messages cost nothing, so ranks wait only for each
+other's work.
 
 This is the simulation with which the POP methodology (Wagner et al. 2019) tells time
 lost in transfers from time lost in waiting for a late rank."""

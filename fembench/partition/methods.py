@@ -1,7 +1,7 @@
 """Partitions by name: `metis` (graph, the default), `rcb` (coordinates), for shares.
 
-The result of METIS is always checked: an empty part gets a cell, and if a target is missed by more than MISS,
-METIS' other method is tried and the better partition kept.
+The result of METIS is always checked: an empty part gets a cell, and if a target is
+missed by more than MISS, METIS' other method is tried and the better partition kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,7 +75,8 @@ def excess(part: np.ndarray, shares: Sequence[float]) -> float:
 def fill_empty(part: np.ndarray, shares: Sequence[float], graph: DualGraph) -> np.ndarray:
     """(n_cells,) int32 the same parts, with one cell given to each empty part.
 
-    It comes from the part most above its target: the cell with the fewest neighbours there.
+    It comes from the part most above its target: the cell with the fewest neighbours
+    there.
     """
     sizes = np.bincount(part, minlength=len(shares))
     empty = np.flatnonzero(sizes == 0)

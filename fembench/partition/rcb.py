@@ -129,7 +129,8 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
 def _layers(along: Ints, pivots: np.ndarray, reach: int, world: World) -> tuple[np.ndarray, np.ndarray]:
     """(n_regions,) lowest and highest coordinate of the layer round each pivot.
 
-    It ends at the nearest wide gap on either side; without one within reach, at the pivot.
+    It ends at the nearest wide gap on either side; without one within reach, at the
+    pivot.
     """
     extremes = np.full((len(along), 2, BINS), -FAR)
     for row, values, pivot in zip(extremes, along, pivots):

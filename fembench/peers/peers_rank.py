@@ -1,7 +1,8 @@
 """What every rank of a comparison runs.
 
-One session: every peer is built several times, solves once to the tolerance and is compared with the
-exported u; those that agree then take turns, in a random order for every repetition.
+One session: every peer is built several times, solves once to the tolerance and is
+compared with the exported u; those that agree then take turns, in a random order for
+every repetition.
 """
 
 import random

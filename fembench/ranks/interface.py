@@ -5,8 +5,9 @@ with, blocking sends and receives as in Ferreira (2006), ordered so that they ca
 deadlock. Every sharer adds the contributions in ascending order of rank, its own at its
 place, so that all copies of a shared value are bit-identical.
 
-Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum), cg.allreduce. Of an
-all-reduce in two halves the start is cg.send, the wait for it cg.allreduce.
+Phases traced: cg.send (pack and start), cg.wait, cg.unpack (the ordered sum),
+cg.allreduce. Of an all-reduce in two halves the start is cg.send, the wait for it
+cg.allreduce.
 
 What runs in every iteration is a chain of calls bound when it is made (timing/tracer.py).
 """

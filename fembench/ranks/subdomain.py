@@ -66,7 +66,8 @@ def build_subdomain(
 ) -> tuple[Subdomain, Sharing]:
     """Number the nodes of a piece, which is reordered in place: no rank holds it twice.
 
-    That is its cells, their numbers, its coordinates and `restrained`, (n_nodes, 3) in piece order.
+    That is its cells, their numbers, its coordinates and `restrained`, (n_nodes, 3) in
+    piece order.
 
     `reorder(x, n_inside, n_interior, n_active)` returns the new position of each active
     node, keeping each within its range, so that neighbours come to lie near each other

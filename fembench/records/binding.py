@@ -1,6 +1,7 @@
 """Whether each rank has a core of its own: rules C4 and C5.
 
-Whether ranks take turns on cores: which cores a run really used, whatever its hosts are called.
+Whether ranks take turns on cores: which cores a run really used, whatever its hosts are
+called.
 
 Hosts of one kernel share its cores, ranks may share one, a quota may leave less."""
 

@@ -1,7 +1,8 @@
 """Ledger of rebalancing: the measurements, moves and costs of every look.
 
-Raw numbers only: means, deviations and whether a move paid off are computed on reading. A look is one
-activation of the balancer between two iterations (supersteps). Times are in seconds.
+Raw numbers only: means, deviations and whether a move paid off are computed on reading.
+A look is one activation of the balancer between two iterations (supersteps). Times are
+in seconds.
 """
 
 from itertools import pairwise
@@ -140,8 +141,8 @@ class Bill(NamedTuple):
 def bill(ledger: Ledger) -> Bill:
     """The bill of a solve.
 
-    Every window is compared with its superstep without moves, at the speeds measured in it; the one
-    after the last look, with that of this look.
+    Every window is compared with its superstep without moves, at the speeds measured in
+    it; the one after the last look, with that of this look.
     """
     looks = ledger.looks
     moved = any(look.moves for look in looks)

@@ -33,7 +33,8 @@ class NodeFacts(Frozen, frozen=True):
 class NodeSamples(Frozen, frozen=True):
     """One node, with one sample per round.
 
-    *Busy* is the fraction of the elapsed time in which ranks had a processor; 1: nothing else ran there.
+    *Busy* is the fraction of the elapsed time in which ranks had a processor; 1:
+    nothing else ran there.
     """
 
     name: str  # unique in a launch

@@ -9,8 +9,9 @@ Symbols
     x  solution            r = f - A x   residual       d  direction
     q = A d                z = M^-1 r    preconditioned residual (r itself without one)
     gamma = <r, z>         tau = <d, q>  alpha, beta    step lengths
-Arrays are flat (3 * n_active,), interior nodes first, interface nodes last. A shared dof has the same bits on
-every rank that shares it. Vectors lie where the kernels of A are: on the host, or on a device.
+Arrays are flat (3 * n_active,), interior nodes first, interface nodes last. A shared
+dof has the same bits on every rank that shares it. Vectors lie where the kernels of A
+are: on the host, or on a device.
 
 Ferreira's modules and their phases: M1 cg.spmv_interior, M2 cg.spmv_interface,
 M3 cg.send cg.wait cg.unpack, M4 cg.dot cg.allreduce, M6 M7 cg.axpy with the

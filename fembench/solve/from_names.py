@@ -57,8 +57,8 @@ def build_solver(
 ) -> Solver:
     """The solver with its matrix, preconditioner, vectors and bound kernels. Collective.
 
-    `options` are PETSc's own; `device` holds matrix and vectors, if one is given. Raises InputError for an
-    unknown name.
+    `options` are PETSc's own; `device` holds matrix and vectors, if one is given.
+    Raises InputError for an unknown name.
     """
     make = load(variant_of(choice.variant, choice.solver).build)
     if choice.solver == "petsc":

@@ -17,8 +17,8 @@ def _inner(name: str) -> Any:
 class HeardTracer:
     """`tracer`, with calls where spans begin and end, which belong to the spans.
 
-    `begun(phase)` after the stamp that opens one, `ending(phase)` before the stamp that closes it, and
-    `reached(iteration)` when the iteration is set.
+    `begun(phase)` after the stamp that opens one, `ending(phase)` before the stamp that
+    closes it, and `reached(iteration)` when the iteration is set.
     """
 
     def __init__(self, tracer: TracerLike, begun: Hear, ending: Hear, reached: Hear) -> None:

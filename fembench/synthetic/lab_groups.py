@@ -3,11 +3,13 @@
 One group per host below one group per lab, in every hierarchy of cpu and cpuset. Only
 groups whose names begin with the prefix of labs are touched.
 
-The network of a lab, as commands: one namespace per host, joined by a bridge in the head's namespace.
+The network of a lab, as commands: one namespace per host, joined by a bridge in the
+head's namespace.
 
-Nothing exists outside these namespaces: no interface, address or route of the machine is touched, and
-no packet leaves. A link's rate is a token bucket at both of its ends; the bucket is kept small (one
-packet, or 100 microseconds), or a message of CG would pass at once out of a full one."""
+Nothing exists outside these namespaces: no interface, address or route of the machine
+is touched, and no packet leaves. A link's rate is a token bucket at both of its ends;
+the bucket is kept small (one packet, or 100 microseconds), or a message of CG would pass
+at once out of a full one."""
 
 import contextlib
 import os

@@ -115,8 +115,8 @@ class NullTracer:
 def chain(tracer: Stamps, *steps: Step) -> Callable[[], float | None]:
     """One call that runs many.
 
-    Each step is (phase, call, …); its calls together form one span of the phase. A phase given as
-    `Traffic` adds the messages to the span.
+    Each step is (phase, call, …); its calls together form one span of the phase. A
+    phase given as `Traffic` adds the messages to the span.
 
     The call returns the sum of the numbers that its calls return, or None if none
     returns a number. The compiled tracer stamps and calls from C, at half the cost

@@ -6,7 +6,8 @@ Ferreira measured how many times slower one host is than another, and gave the f
 one that many times the equal tasks. Alone, each host must run as many tasks as in the
 run on all hosts; otherwise the times are not comparable.
 
-Target shares from measured times: the rules `time` and `comm`; `rate` is in from_profile.py.
+Target shares from measured times: the rules `time` and `comm`; `rate` is in
+from_profile.py.
 
 c_p     cost: seconds that rank p computes per cell
 C_p     seconds that rank p communicates

@@ -175,8 +175,8 @@ def keeping_costs(
 ) -> KeepingCosts | None:
     """What the slow nodes cost.
 
-    Work per rank is equal, or in proportion to its speed; where kinds differ, the slowest kind sets
-    the pace of equal shares.
+    Work per rank is equal, or in proportion to its speed; where kinds differ, the
+    slowest kind sets the pace of equal shares.
     """
     kept = np.array([node.verdict != "slow" for node in nodes])
     if kept.all():

@@ -95,8 +95,8 @@ def _foreign_share(launch: NodesLaunch) -> float:
 def _despite(verdict: NodeVerdict, share: float) -> NodeVerdict:
     """The verdict beside foreign work on all nodes.
 
-    A node is slow if that cannot be all that it lacks, or if its quota is the cause; nothing is said
-    of others.
+    A node is slow if that cannot be all that it lacks, or if its quota is the cause;
+    nothing is said of others.
     """
     if not share or verdict.verdict == "not compared":
         return verdict

@@ -8,7 +8,8 @@ From Python, what the verbs of the command line do:
     runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
     fembench.load("results/NAME")       # runs that were measured before
 
-Functions: doctor, run, sweep, load, page, shares, tune, machine, predict, verb. Exceptions: fembench.errors.
+Functions: doctor, run, sweep, load, page, shares, tune, machine, predict, verb.
+Exceptions: fembench.errors.
 Every rank of a job imports this file, so it imports nothing before it is asked.
 """
 

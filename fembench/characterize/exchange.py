@@ -1,9 +1,10 @@
 """Messages both ways at once, as between neighbours: while both wait or compute.
 
-The two directions of a network are not always independent: acknowledgements travel on both, and one processor
-and one card may serve both. Before each message and each exchange, both sides make sure that nothing is in
-flight: earlier data may still be queued, and the request of a large message would wait behind it. The mirror
-is ready slightly earlier; the mean of both sides' times cancels this.
+The two directions of a network are not always independent: acknowledgements travel on
+both, and one processor and one card may serve both. Before each message and each
+exchange, both sides make sure that nothing is in flight: earlier data may still be
+queued, and the request of a large message would wait behind it. The mirror is ready
+slightly earlier; the mean of both sides' times cancels this.
 
 While a rank computes, the system handles its messages on the same processor: a loop
 takes longer than alone (availability: Lawry et al., COMB, 2002), and the rank still has

@@ -45,7 +45,8 @@ def launch_nodes(
 ) -> NodesLaunch:
     """One launch over all nodes, or over some.
 
-    only: {name in the list of hosts: name in an earlier launch}; scratch: a folder that all hosts see
+    only: {name in the list of hosts: name in an earlier launch}; scratch: a folder that
+    all hosts see
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """

@@ -1,9 +1,10 @@
 """Integrals over cells and facets in plain numpy: the reference of the compiled kernels.
 
-Symbols: `x_cells` (n, npc, 3) the coordinates of each cell's nodes, `dN` (n, n_q, npc, 3) gradients
-of the shape functions with respect to x, `dV` (n, n_q) quadrature weight times det J, `B`
-(n, n_q, 6, 3 npc) engineering strain from displacements, `nd` = 3 npc. `element_stiffness` bounds
-its own memory; callers of the others with many cells go through `chunks`.
+Symbols: `x_cells` (n, npc, 3) the coordinates of each cell's nodes, `dN` (n, n_q, npc, 3)
+gradients of the shape functions with respect to x, `dV` (n, n_q) quadrature weight times
+det J, `B` (n, n_q, 6, 3 npc) engineering strain from displacements, `nd` = 3 npc.
+`element_stiffness` bounds its own memory; callers of the others with many cells go
+through `chunks`.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """The build of fembench: its commit, whether it is unchanged, its hash (rule E7).
 
-In a source tree, including an editable install, every run looks up all three. An installed package has no
-tree: when it is built, CMake runs `python build.py TREE FILE` and installs FILE next to the
-modules. So only the standard library is imported here.
+In a source tree, including an editable install, every run looks up all three. An
+installed package has no tree: when it is built, CMake runs `python build.py TREE FILE`
+and installs FILE next to the modules. So only the standard library is imported here.
 """
 
 import hashlib

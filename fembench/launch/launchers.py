@@ -1,7 +1,7 @@
 """The launchers of MPI jobs that fembench knows: one declaration each.
 
-Sources: the manual pages of prterun (Open MPI 5), mpirun (Open MPI 4), MPICH's and Intel's hydra, Slurm's
-srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
+Sources: the manual pages of prterun (Open MPI 5), mpirun (Open MPI 4), MPICH's and
+Intel's hydra, Slurm's srun, Cray's PALS mpiexec and aprun, IBM's jsrun, and `flux run`.
 """
 
 import os

@@ -15,7 +15,8 @@ def determinants(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
 def volumes(x: np.ndarray, cells: np.ndarray, element: str) -> np.ndarray:
     """(n_cells,): signed volume.
 
-    hex8: three triple products, exact for the trilinear cell (Dukowicz; Grandy 1997, UCRL-ID-128886).
+    hex8: three triple products, exact for the trilinear cell (Dukowicz; Grandy 1997,
+    UCRL-ID-128886).
     """
     if element == "tet4":
         return determinants(x, cells, element)[:, 0] / 6.0

@@ -45,7 +45,8 @@ class Partition(Struct, frozen=True, eq=False):
 def metrics(mesh: Mesh, partition: Partition, fixed: np.ndarray | None = None) -> PartitionFacts:
     """Sizes of the parts, of their interfaces and of their messages.
 
-    fixed: bool, restrained nodes (n_nodes,) or restrained dofs (n_nodes, 3) or (3 n_nodes,); None: none.
+    fixed: bool, restrained nodes (n_nodes,) or restrained dofs (n_nodes, 3) or
+    (3 n_nodes,); None: none.
     """
     free = _free_dofs(fixed, mesh.n_nodes)
     node, part = node_parts(mesh.cells, partition.part_of_cell, mesh.n_nodes)

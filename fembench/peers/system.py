@@ -1,8 +1,9 @@
 """The one system K u = f that all peers solve, and the files it is exported to.
 
-Rows are the dofs of the active nodes in the order of the rank's subdomain (reverse Cuthill-McKee), node by
-node: row 3 i + c is component c of node i. A restrained dof of an active node has 1 on the diagonal and a
-zero load. Fully restrained nodes follow the active ones and have no rows.
+Rows are the dofs of the active nodes in the order of the rank's subdomain (reverse
+Cuthill-McKee), node by node: row 3 i + c is component c of node i. A restrained dof of
+an active node has 1 on the diagonal and a zero load. Fully restrained nodes follow the
+active ones and have no rows.
 
     system.npz   K in compressed rows (data, indices, indptr), f, u, and its origin: x (n_nodes, 3),
                  cells, element, restrained (n_nodes, 3), nodes (their numbers in the mesh), lam and mu

@@ -41,7 +41,8 @@ class HostFacts(Frozen, frozen=True):
     steal_percent: float = 0.0  # of CPU time during the run: taken by the hypervisor
     throttled_percent: float = 0.0  # of CPU time during the run: withheld by a quota
     others_percent: float = -1.0  # of its ranks' CPU time in the timed sets, used by others; -1: not measured
-    # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not report it
+    # uncertainty in percent, up to 100; 100 with others_percent -1: the system does not
+    # report it
     others_resolution: float = 0.0
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
@@ -181,7 +182,8 @@ class SolveFacts(Frozen, frozen=True):
     bytes: tuple[float, ...]  # [rank] per iteration, from the arrays touched
     matrix_bytes: tuple[int, ...]  # [rank]
     bandwidth: tuple[float, ...] = ()  # [rank] better of read and triad at the size of the matrix, bytes/s
-    # [rank] bytes/s, repeated before and after the sets, arrays of one size on all ranks; (): not recorded
+    # [rank] bytes/s, repeated before and after the sets, arrays of one size on all
+    # ranks; (): not recorded
     triads: tuple[tuple[float, ...], ...] = ()
     # core and memory of each host, mean of before and after the sets; (): not recorded
     state: tuple[StateReading, ...] = ()

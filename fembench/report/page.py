@@ -99,7 +99,8 @@ def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None 
 def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base: int = 0) -> Path:
     """Draw the plots and write everything to `target`; return its index.html.
 
-    tables: of the campaign; base: as of `tables_of`. Raises InputError if `target` has something else.
+    tables: of the campaign; base: as of `tables_of`. Raises InputError if `target` has
+    something else.
     """
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, base)

@@ -21,7 +21,8 @@ from fembench.weights.host_speed import HostSpeeds, host_speeds
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
 MOST_SHARES = 4  # shown in full
-# fields that users vary on purpose: how a result is computed, and how its ranks share the mesh
+# fields that users vary on purpose: how a result is computed, and how its ranks share
+# the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)

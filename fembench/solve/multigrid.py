@@ -9,9 +9,10 @@ Products and vectors are in double precision. Weights, inverse blocks and the
 matrices of all grids are stored in single precision, which halves their memory and
 what an application reads of them.
 
-Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the assembled 3x3 diagonal
-blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid smoothing, J. Comput. Phys. 188 (2003) 593). The
-coarsest level is solved with a dense pseudo-inverse.
+Smoother: Chebyshev polynomials in D^-1 A on [largest / RATIO, 1.1 largest], D the
+assembled 3x3 diagonal blocks (Adams, Brezina, Hu and Tuminaro, Parallel multigrid
+smoothing, J. Comput. Phys. 188 (2003) 593). The coarsest level is solved with a dense
+pseudo-inverse.
 
 Every sharer computes a value from the same numbers in the same order: copies stay
 identical. But for rounding, the cycle depends neither on the number of ranks nor on

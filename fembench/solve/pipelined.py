@@ -1,7 +1,8 @@
 """Conjugate gradients with one all-reduce, hidden behind product and preconditioner.
 
-Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the preconditioned Conjugate
-Gradient algorithm, Parallel Computing 40 (2014) 224-238, algorithm 4.
+Source: P. Ghysels, W. Vanroose, Hiding global synchronization latency in the
+preconditioned Conjugate Gradient algorithm, Parallel Computing 40 (2014) 224-238,
+algorithm 4.
 
 Symbols (x r alpha beta gamma as in cg.py)
     u = M^-1 r             p  direction                 delta = <w, u>

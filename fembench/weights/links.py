@@ -3,8 +3,8 @@
 C_p = n x sum over neighbours q of [(own seconds per byte) x bytes_pq + wire(p,
 q, bytes_pq)], n iterations
 
-wire: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), also within a host; the sender's overhead Os is part of
-its own seconds.
+wire: L(m) + Or(m) of HLogP (Mendes 2004, Eq. 3.10), also within a host; the sender's
+overhead Os is part of its own seconds.
 """
 
 from collections.abc import Callable, Sequence

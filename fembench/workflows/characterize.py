@@ -66,8 +66,10 @@ def machine(
     hosts: "fast:4,slow:2", in place of a `hostfile`
     emulate: "1,0.5", speeds of ranks, SYNTHETIC; dilate: how much slower all of them are
     pairs: "all" pairs of hosts, or one for each of the "classes"; sites: "a=n1,n2;b=n3"
-    sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: as many as fit
-    method: "trains", "pingpong" or "both"; send: the call of ping-pongs, "isend", "send" or "both"
+    sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: as many
+    as fit
+    method: "trains", "pingpong" or "both"; send: the call of ping-pongs, "isend",
+    "send" or "both"
 
     Raises InputError, also for a network of one rank, or RunFailedError.
     """

@@ -41,7 +41,8 @@ def run(
     """Run one case under MPI, verify it, and return it.
 
     mesh: preset, box or file; or a case, such as that of a record
-    fields: of the case, as in a campaign: ranks, iterations, tolerance, shares, precond, …
+    fields: of the case, as in a campaign: ranks, iterations, tolerance, shares,
+    precond, …
     results: folder for the record, in `runs`, or for a note of the failure
     weights: a file with shares
     reference: a one-rank record to compare with; by default the newest in `results`

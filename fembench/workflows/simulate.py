@@ -58,11 +58,15 @@ def simulated(
 ) -> Simulated:
     """Simulate the graph in a file. Raises InputError.
 
-    machine: file of a profile with a network; link: SECONDS,BYTES/S[,SECONDS] in its place;
+    machine: file of a profile with a network; link: SECONDS,BYTES/S[,SECONDS] in its
+    place;
     without both, messages cost what they did in the graph's run
-    speeds: '1,1,0.5' of the ranks, relative to those recorded; network: how many times faster it is
-    contention: messages of a host one after another; None: as far as the machine was measured to do so
-    overlap: messages above the switch travel while ranks compute; period: skip turns of loops that repeat
+    speeds: '1,1,0.5' of the ranks, relative to those recorded; network: how many times
+    faster it is
+    contention: messages of a host one after another; None: as far as the machine was
+    measured to do so
+    overlap: messages above the switch travel while ranks compute; period: skip turns of
+    loops that repeat
     """
     found = load_graph(graph)
     there = _machine(found, str(machine), link, speeds, contention)

@@ -126,7 +126,8 @@ def close_the_loop(
     """Find weights in up to `rounds` rounds, then time equal and weighted runs in turns.
 
     The timings of the comparison are not those from which the weights were computed.
-    equal: the case, without shares; can_do_without: whether the job has hosts beside this one.
+    equal: the case, without shares; can_do_without: whether the job has hosts beside
+    this one.
     """
     trail = Trail()
     find_weights(equal, run, trail, rounds)

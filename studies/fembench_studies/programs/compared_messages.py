@@ -32,7 +32,10 @@ SHARE = (20.0, 80.0)  # per cent of the makespan that is due to messages, in a r
 SHORT = 2e-5  # seconds: in a shorter message, the interpreter's loop counts, 1.5 to 4 µs per message
 NINE_IN_TEN = (0.05, 0.95)  # quantiles
 FARTHEST = 1.5  # times that the machine may be slower or faster than expected: as much as its cores differ
-REFUSED = "refused"  # begins the reason why messages of a size cannot be predicted
+
+
+class Refused(str):
+    """Why messages cannot be predicted: always, or with the machine as it is."""
 
 
 class ComparedTime(NamedTuple):
@@ -109,7 +112,7 @@ def judged(passes: Sequence[ComparedTime]) -> ComparedTime:
     """
     tested = sorted((one for one in passes if not one.reason), key=lambda one: one.signed)
     if not tested:
-        return min(passes, key=lambda one: one.reason.startswith(REFUSED))
+        return min(passes, key=lambda one: isinstance(one.reason, Refused))
     half = len(tested) // 2
     return max(tested[half], tested[-1 - half], key=lambda one: one.error)
 
@@ -127,8 +130,8 @@ def lasting(record: AppRecord) -> str:
     each = _terms(record)["messages"][0] / len(ends_of(case))
     if each >= SHORT:
         return _uncached(record)
-    return (
-        f"{REFUSED}: a message takes {seconds(each)}; the program's own loop, 1.5 to 4 µs per message, is "
+    return Refused(
+        f"refused: a message takes {seconds(each)}; the program's own loop, 1.5 to 4 µs per message, is "
         f"not predicted (expected messages of {seconds(SHORT)} or more)"
     )
 
@@ -141,8 +144,8 @@ def _uncached(record: AppRecord) -> str:
     least = min(filter(None, caches), default=m)
     if m <= least:
         return ""
-    return (
-        f"{REFUSED}: a message of {size(m)} does not fit in an L2 cache of {size(least)}; its time depends "
+    return Refused(
+        f"refused: a message of {size(m)} does not fit in an L2 cache of {size(least)}; its time depends "
         "on where its buffers lie in memory"
     )
 
@@ -153,20 +156,20 @@ def _changed(record: AppRecord) -> str:
     what = size(record.case.n_bytes)
     low, high = scattered(record.samples)
     if high - low > MESSAGES / 100 * (high + low):
-        return (
-            f"{REFUSED}: round trips of {what} around the run took {low:.2f} to {high:.2f} times their "
+        return Refused(
+            f"refused: round trips of {what} around the run took {low:.2f} to {high:.2f} times their "
             "median, depending on where their buffers lay in memory"
         )
     for name, pair in zip((f"round trips of {what}", "computing"), state_of(record)):
         middle = float(np.mean(pair))
         if max(pair) - min(pair) > MESSAGES / 100 * middle:
-            return (
-                f"{REFUSED}: {name} took {pair[0]:.2f} times as long as expected before the run, "
+            return Refused(
+                f"refused: {name} took {pair[0]:.2f} times as long as expected before the run, "
                 f"{pair[1]:.2f} times after it: the machine changed meanwhile"
             )
         if not 1 / FARTHEST <= middle <= FARTHEST:
-            return (
-                f"{REFUSED}: {name} took {middle:.2f} times as long as expected: the machine is not as it "
+            return Refused(
+                f"refused: {name} took {middle:.2f} times as long as expected: the machine is not as it "
                 "was; repeat `characterize --network`"
             )
     return ""

@@ -21,8 +21,8 @@ from fembench_studies.declared import captions
 from fembench_studies.programs.compared_messages import (
     LIMIT,
     MESSAGES,
-    REFUSED,
     ComparedTime,
+    Refused,
     compared,
     judged,
     lasting,
@@ -156,7 +156,7 @@ def claims(found: Sequence[RealRun]) -> list[StudyClaim]:
 def _claim(scores: Sequence[ComparedTime]) -> StudyClaim:
     """The claim that few of these runs are off; INVALID if too many do
     not test their prediction."""
-    asked = [one for one in scores if not one.reason.startswith(REFUSED)]
+    asked = [one for one in scores if not isinstance(one.reason, Refused)]
     tested = [one for one in asked if not one.reason]
     untested = 100 * (1 - len(tested) / max(len(asked), 1))
     reasons = Counter(one.reason.partition(":")[0] for one in asked if one.reason)

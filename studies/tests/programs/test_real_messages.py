@@ -18,7 +18,7 @@ from fembench.records.network import ColdCost, CurvePiece, HostTaken, Network, P
 from fembench.records.profile import save_profile
 from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.programs import compared_messages, graphs, real_messages
-from fembench_studies.programs.compared_messages import ComparedTime, compared, judged
+from fembench_studies.programs.compared_messages import ComparedTime, Refused, compared, judged
 from fembench_studies.programs.compute import Worker
 from fembench_studies.programs.graphs import ROUND
 from fembench_studies.programs.kept import ProgramRuns
@@ -513,10 +513,16 @@ def test_messages_that_no_pass_can_test_are_run_once(planted_passes, tmp_path):
     ("passes", "median"),
     [
         ([(9, ""), (-20, ""), (4, "")], (4, "")),
-        ([(9, ""), (-20, ""), (4, "refused: changed")], (-20, "")),
-        ([(9, "too noisy"), (-20, "refused: changed"), (4, "")], (4, "")),
-        ([(1, "refused: changed"), (2, "too noisy"), (3, "refused: changed")], (2, "too noisy")),
-        ([(1, "refused: changed"), (2, "refused: short")], (1, "refused: changed")),
+        ([(9, ""), (-20, ""), (4, Refused("refused: changed"))], (-20, "")),
+        ([(9, "too noisy"), (-20, Refused("refused: changed")), (4, "")], (4, "")),
+        (
+            [(1, Refused("refused: changed")), (2, "too noisy"), (3, Refused("refused: changed"))],
+            (2, "too noisy"),
+        ),
+        (
+            [(1, Refused("refused: changed")), (2, Refused("refused: short"))],
+            (1, Refused("refused: changed")),
+        ),
     ],
 )
 def test_the_median_is_of_the_passes_that_test_and_of_two_the_worse(passes, median):

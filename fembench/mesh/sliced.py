@@ -61,6 +61,16 @@ def _seal(manifest: Manifest) -> int:
     return zlib.crc32(msgspec.json.encode(msgspec.structs.replace(manifest, seal=0), order="sorted"))
 
 
+def _complete(manifest: Manifest) -> bool:
+    """Whether every array has its rows, and a check sum for its header and every block."""
+    rows, sums, n_cells = manifest.rows, manifest.sums, manifest.rows.get("cells", 0)
+    if set(rows) != set(ARRAYS) or set(sums) != set(ARRAYS):
+        return False
+    if min(rows["nodes"], n_cells) < 1 or rows["corners"] != n_cells or rows["parts"] not in (0, n_cells):
+        return False
+    return all(len(sums[name]) == (1 + len(blocks(n)) if n else 0) for name, n in rows.items())
+
+
 def is_sliced(spec: str) -> bool:
     """Whether `spec` names a folder, as only sliced meshes do."""
     return os.path.isdir(spec)  # also of a name that is too long
@@ -106,7 +116,7 @@ class Sliced:
             )
         if self.manifest.seal != _seal(self.manifest):
             raise self._damaged(MANIFEST)
-        if set(self.manifest.rows) != set(ARRAYS) or set(self.manifest.sums) != set(ARRAYS):
+        if not _complete(self.manifest):
             raise self._damaged(MANIFEST)
         self._arrays = {name: self._open(name) for name in ARRAYS}
 

@@ -3,11 +3,14 @@
 import filecmp
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 from mesh_samples import ELEMENTS, shuffled, tagged
+from msgspec.structs import replace
 
 from fembench.base.errors import InputError
+from fembench.base.files import write_atomic
 from fembench.bench.inputs import Inputs
 from fembench.cli.main import main
 from fembench.mesh import slicing
@@ -15,7 +18,7 @@ from fembench.mesh.box import Box, box
 from fembench.mesh.io import write
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.mesh.sliced import ARRAYS, Sliced
+from fembench.mesh.sliced import ARRAYS, Sliced, sealed
 from fembench.mesh.slicing import source_of_box, source_of_mesh, write_sliced
 from fembench.records.case import new_case
 
@@ -83,6 +86,24 @@ def test_damage_is_one_line_that_names_the_file(folder, name, how, capsys):
     assert path.name in said
     assert str(folder) in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("rows", {"nodes": 0}),
+        ("rows", {"cells": 0}),
+        ("rows", {"corners": 0}),
+        ("rows", {"parts": 1}),
+        *(("sums", {name: sums}) for name in ("cells", "marks") for sums in ((), (0,), (0, 0, 0))),
+    ],
+)
+def test_a_manifest_whose_counts_do_not_fit_is_damaged_although_it_is_sealed(folder, part, values):
+    manifest = Sliced(folder).manifest
+    changed = sealed(replace(manifest, **{part: getattr(manifest, part) | values}))
+    write_atomic(folder / "manifest.json", msgspec.json.encode(changed))
+    with pytest.raises(InputError, match=r"manifest\.json is damaged"):
+        Sliced(folder)
 
 
 def test_a_folder_is_replaced_whole_or_stays_as_it_was(folder, monkeypatch, tmp_path):

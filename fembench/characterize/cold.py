@@ -27,7 +27,7 @@ from fembench.ranks.comm import Comm
 from fembench.records.network import PairSamples
 from fembench.records.network_settings import Mode
 
-SIZES = (64, 1024, 8192, 65536, 1 << 18, 1 << 20, 1 << 22)  # bytes
+SIZES = (64, 1024, 8192, 65536, 1 << 18, 1 << 19, 1 << 20, 1 << 22)  # bytes
 SECONDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of computing
 LONGEST = 5e-3  # seconds of a message to which computing adds little
 CACHED, SWEPT = 8_000, 4 << 20  # numbers that computing uses: in the cache, and beyond it

@@ -67,6 +67,7 @@ def test_a_message_costs_more_the_longer_its_ranks_computed():
 def test_slow_messages_are_not_measured_after_computing():
     quick = [samples(8), samples(65536), msgspec.structs.replace(samples(1 << 20), rtt=(0.1,) * 5)]
     assert cold_sizes(quick) == [64, 1024, 8192, 65536]
+    assert cold_sizes([samples(65536), samples(1 << 20)]) == [65536, 1 << 18, 1 << 19, 1 << 20]
     assert cold_sizes([]) == []
 
 

@@ -8,6 +8,7 @@ import msgspec
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.bench.inputs import Inputs
+from fembench.records.answer import rounding_decides
 from fembench.records.case import Case, fields_of
 from fembench.records.record import Record, Reference
 from fembench.records.store import load
@@ -20,8 +21,13 @@ def question_of(case: Case) -> bytes:
     return msgspec.json.encode([case.flat()[name] for name in QUESTION])
 
 
-def reference_of(record: Record) -> Reference:
-    """The reference that other runs of the same question are compared with."""
+def reference_of(record: Record) -> Reference | None:
+    """The reference that other runs of the same question are compared with.
+
+    None if rounding decides the result.
+    """
+    if rounding_decides(record):
+        return None
     v = record.verification
     return Reference(
         source=record.id,
@@ -35,8 +41,8 @@ def reference_of(record: Record) -> Reference:
 def reference_beside(case: Case, runs: Path) -> Reference | None:
     """The reference for a case from the newest one-rank run of its question in a folder.
 
-    None if there is no such run, it is INVALID, or its mesh or problem file has changed
-    since. Records that cannot be read are skipped.
+    None if there is no such run, it is INVALID, rounding decides its result, or its mesh
+    or problem file has changed since. Records that cannot be read are skipped.
     """
     one_rank = sorted(runs.glob("[!.]*-p1-*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in one_rank:
@@ -46,8 +52,11 @@ def reference_beside(case: Case, runs: Path) -> Reference | None:
     return None
 
 
-def held_against(case: Case, path: Path | str) -> Reference:
-    """The reference for a case, from a file. Raises InputError if it answers another."""
+def held_against(case: Case, path: Path | str) -> Reference | None:
+    """The reference for a case, from a file; None if rounding decides its result.
+
+    Raises InputError if it answers another question.
+    """
     record, inputs = load(path), Inputs()
     where = f"reference {path}"
     if record.case.placement.ranks != 1 or record.verdict.status == "INVALID":

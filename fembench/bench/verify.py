@@ -38,10 +38,10 @@ from fembench.fem.problem import exact_solution
 from fembench.fem.residual import internal_force
 from fembench.fem.rigid import rigid_modes
 from fembench.fem.selection import selected
-from fembench.methods.lookup import names, preconds
 from fembench.ranks.comm import MAX, SUM, Comm
 from fembench.ranks.interface import Interface
 from fembench.ranks.subdomain import Subdomain
+from fembench.records.answer import has_twin
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseMethod
 from fembench.records.record import Reference, Verification
@@ -266,7 +266,7 @@ def solved_again(case: Case, prepared: Prepared) -> Reference | None:
 
 def other_method(method: CaseMethod) -> CaseMethod | None:
     """The method with another storage, and CG of fembench; None if there is none."""
-    if method.petsc_options or method.precond not in names(preconds("own")):
+    if not has_twin(method):
         return None
     storage = ASSEMBLED if method.storage == BY_ELEMENTS else BY_ELEMENTS
     variant = method.variant if method.solver == "own" else "standard"

@@ -9,7 +9,7 @@ import pytest
 from planted_records import FROZEN, on_ranks, wrong
 
 from fembench.base.errors import InputError
-from fembench.bench.one_rank_reference import held_against, reference_beside
+from fembench.bench.one_rank_reference import held_against, reference_beside, reference_of
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.box import box
@@ -30,12 +30,13 @@ def given(tmp_path, monkeypatch):
     write(box((2, 2, 3)), Path("other.vtu"))
     Path("p.toml").write_text("")
 
-    def plant(right=True, **changes):
+    def plant(right=True, compared=True, **changes):
         case = CASE.with_(**{"ranks": 1, **changes})
         record = on_ranks(load(FROZEN), case.placement.ranks)
         record = replace(
             record,
             case=case,
+            reference=record.reference if compared else None,
             sets=tuple(replace(s, iterations=case.stop.iterations or s.iterations) for s in record.sets),
             mesh=replace(record.mesh, hash=resolve(case.question.mesh).hash),
             problem=json.loads(msgspec.json.encode(resolved(load_problem(case.question.problem)))),
@@ -48,6 +49,24 @@ def given(tmp_path, monkeypatch):
 @pytest.mark.parametrize("changes", [{}, {"mesh": "same.vtu"}, {"storage": "csr"}, {"label": "x", "sets": 7}])
 def test_a_record_of_the_same_question_is_taken(given, changes):
     assert held_against(CASE, given(**changes)).energy == load(FROZEN).verification.energy
+
+
+@pytest.mark.parametrize(
+    ("changes", "taken"),
+    [
+        ({"iterations": 7}, False),
+        ({}, True),
+        ({"iterations": 7, "solver": "petsc", "storage": "aij", "precond": "gamg"}, True),  # nothing to find
+    ],
+)
+def test_fixed_work_that_rounding_decides_is_no_reference_wherever_it_comes_from(
+    given, tmp_path, changes, taken
+):
+    """A run that found so has no reference of its own; 26 iterations of the planted record count as 7."""
+    case = CASE.with_(**changes)
+    path = Path(given(compared=False, **changes)).rename(tmp_path / "box-sym-none-p1-0-r1.json")
+    found = [held_against(case, path), reference_beside(case, tmp_path), reference_of(load(path))]
+    assert [reference is not None for reference in found] == [taken] * 3
 
 
 @pytest.mark.parametrize(

@@ -103,13 +103,35 @@ def test_a_solution_of_zero_is_invalid_whether_the_load_underflows_or_lies_below
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("iterations", [0, 100])
-def test_a_run_without_a_reference_is_told_what_would_serve_as_one(record, ranks, iterations):
-    case = record.case.with_(ranks=ranks, iterations=iterations)
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (
+            {},
+            "needs a one-rank record of the same mesh, problem and work, in the results folder or from --ref",
+        ),
+        (
+            {"iterations": 100},
+            "rounding decides the result after so many iterations: ask for fewer or more -",
+        ),
+        ({"iterations": 100, "solver": "petsc", "storage": "aij", "precond": "gamg"}, "needs a one-rank rec"),
+    ],
+)
+def test_a_run_without_a_reference_is_told_what_would_serve_as_one(record, ranks, fields, told):
+    case = record.case.with_(ranks=ranks, **fields)
     (rule,) = (r for r in judge(replace(record, case=case, reference=None)).rules if r.id == "A4")
-    assert rule.note.startswith("needs a one-rank record of the same mesh, problem and work, in the")
-    assert "--reference" in rule.note
-    assert ("fewer --iterations" in rule.note) == bool(iterations)
+    assert rule.ok is None
+    assert rule.note.startswith(told)
+
+
+@pytest.mark.parametrize(("iterations", "remedy"), [(0, "a lower --tolerance"), (26, "fewer or more --iter")])
+def test_a_result_that_differs_from_its_reference_is_told_what_to_try(record, iterations, remedy):
+    case = record.case.with_(iterations=iterations)
+    wrong = replace(record.verification, fingerprint=(0.0,) * 16, energy=1.0)
+    found = judge(replace(record, case=case, verification=wrong)).reasons
+    told = [reason for reason in found if reason.startswith(("A4", "A5"))]
+    assert [f"; try {remedy}" in reason for reason in told] == [True, True]
+    assert "; try" not in "".join(rule.note for rule in judge(replace(record, case=case)).rules)
 
 
 def test_the_distance_of_fingerprints_is_relative_and_needs_equal_lengths():

@@ -18,13 +18,22 @@ SILENCE = 5.0  # seconds without a line, off a terminal; then twice as long, and
 LONGEST_SILENCE = 60.0
 _LOCK = threading.RLock()
 _shown = False  # whether a line stands on the terminal that is not to stay
-_told: list[Callable[[str], None] | None] = []  # who is told instead; None: nobody
+
+
+class _Told(threading.local):
+    """Who is told instead, the innermost last, by calls in this thread; None: nobody."""
+
+    def __init__(self) -> None:
+        self.by_calls: list[Callable[[str], None] | None] = []
+
+
+_told = _Told()
 
 
 def progress(text: str) -> None:
     """One line of progress, at once."""
-    if _told:
-        if tell := _told[-1]:
+    if _told.by_calls:
+        if tell := _told.by_calls[-1]:
             tell(text)
     elif sys.stderr:
         with _LOCK:
@@ -34,15 +43,18 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
-    """Send progress to this function or, with None, to nobody; `progress` changes nothing."""
+    """Send progress to this function or, with None, to nobody; `progress` changes nothing.
+
+    Of this thread alone: calls in other threads have their own.
+    """
     if tell is progress:
         yield
         return
-    _told.append(tell)
+    _told.by_calls.append(tell)
     try:
         yield
     finally:
-        _told.pop()
+        _told.by_calls.pop()
 
 
 class Doing:
@@ -67,7 +79,7 @@ def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> I
     Off a terminal, the lines stay, and come ever more seldom.
     """
     work = Doing(text)
-    if _told or not sys.stderr:
+    if _told.by_calls or not sys.stderr:
         yield work
         return
     ended = threading.Event()

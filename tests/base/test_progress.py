@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 import time
 
 import pytest
@@ -100,4 +101,25 @@ def test_a_caller_in_python_is_told_instead_or_nobody(capsys):
             progress("two")
     assert told == ["one"]
     progress("three")
+    assert capsys.readouterr() == ("", "three\n")
+
+
+def test_each_thread_is_told_of_its_own_calls(capsys):
+    ours, theirs, begun, ended = [], [], threading.Event(), threading.Event()
+
+    def other():
+        with telling(theirs.append):
+            begun.set()
+            ended.wait()
+            progress("two")
+
+    thread = threading.Thread(target=other)
+    with telling(ours.append):
+        thread.start()
+        begun.wait()
+        progress("one")
+    ended.set()
+    thread.join()
+    progress("three")
+    assert (ours, theirs) == (["one"], ["two"])
     assert capsys.readouterr() == ("", "three\n")

@@ -34,7 +34,7 @@ from fembench.workflows.sweep_source import campaign_of, folder_of, source_of
 def sweep(
     campaign: Path | str | None = None,
     *,
-    cases: Sequence[Mapping[str, Any]] = (),
+    cases: Sequence[Mapping[str, Any]] | None = None,
     name: str = "python",
     repetitions: int = 1,
     results: Path | str | None = None,
@@ -68,12 +68,14 @@ def sweep(
     """
     begin = time.monotonic()
     check_least(0, minutes=minutes)
-    if campaign and cases:
+    if campaign and cases is not None:
         raise InputError("sweep: a campaign file and cases: expected one of them")
+    if campaign == "":
+        raise InputError("sweep: campaign = '': expected a file")
     limit = Minutes(minutes, begin, report)
     with telling(tell):
         there = campaign_hosts(hostfile, str(machine), str(weights or ""))
-        asked = campaign_of(name, repetitions, cases) if cases else campaign
+        asked = campaign if cases is None else campaign_of(name, repetitions, cases)
         source = source_of(asked, there, minutes, results)
         use_settings(
             {each: (settings or {}).get(each) or getattr(source.campaign, each) for each in SETTINGS}

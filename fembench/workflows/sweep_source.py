@@ -91,6 +91,8 @@ def source_of(
 
 def campaign_of(name: str, repetitions: int, cases: Sequence[Mapping[str, Any]]) -> Campaign:
     """The campaign of these cases. Raises InputError."""
+    if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
+        raise InputError(f"sweep: cases = {cases!r}: expected a list of at least one case")
     tables = [dict(case) if isinstance(case, Mapping) else case for case in cases]
     return convert({"name": name, "repetitions": repetitions, "cases": tables}, Campaign, where="sweep")
 

@@ -73,6 +73,12 @@ def test_what_fuzzing_found_is_refused_in_one_line(tmp_path, reader, name, text)
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("reader", [load, problem, read_campaign, lambda path: host_slots(str(path))])
+def test_a_device_is_refused_for_reading_it_may_never_end(reader):
+    with pytest.raises(InputError, match="cannot read /dev/null: a device; expected a file"):
+        reader(Path("/dev/null"))
+
+
 def test_shares_of_more_ranks_than_there_are_anywhere_are_refused():
     with pytest.raises(InputError, match="1 to 1000000"):
         parse_shares("", 2**41)

@@ -29,8 +29,13 @@ _AT = r"(?: - at `\$\.?(.*)`)?"  # where a message says that a value is
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a file. Raises InputError, naming it, if it cannot be read."""
+    """The text of a file. Raises InputError, naming it, if it cannot be read.
+
+    A device is refused: some, as /dev/zero, have no end.
+    """
     try:
+        if Path(path).is_char_device():
+            raise InputError(f"cannot read {path}: a device; expected a file")
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"

@@ -44,9 +44,9 @@ def run(options: argparse.Namespace) -> int:
     found = call(workflow.tune, options, **given, tell=progress)
     if not options.json:
         print(found.as_text())
-        print(f"\nweights: {found.output}\nrecords: {found.runs}")
+        print(f"\nweights: {found.where}\nrecords: {found.runs}")
         return 0
     print(json_text(found.as_tree()))
     if found.proof.disturbed:
-        progress(f"tune: {found.proof.disturbed}")
+        progress(f"tune: {found.proof.disturbed}\ntune: weights: {found.where}")
     return 0

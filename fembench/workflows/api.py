@@ -1,11 +1,13 @@
 """Functions of `import fembench` beside the workflows: verb, shares, page."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.interpreter import interpreter
-from fembench.records.weights import Weights, save_weights
+from fembench.base.progress import progress, telling
+from fembench.records.weights import Weights, loud_notes, save_weights
 from fembench.weights.make import by_time
 from fembench.workflows.notebook import Runs
 
@@ -44,15 +46,21 @@ def _folder(runs: Runs | Path | str) -> Path:
     return folder
 
 
-def shares(runs: Runs, *, path: Path | str | None = None) -> Weights:
+def shares(
+    runs: Runs, *, path: Path | str | None = None, tell: Callable[[str], None] | None = None
+) -> Weights:
     """The shares of the ranks by measured time.
 
     runs: all on one number of ranks
     path: a file to write them to, for `run` and `sweep`
+    tell: told if other work disturbed the runs or they are PROVISIONAL, as notes of the shares say too
 
-    Raises InputError, also for runs that other work disturbed.
+    Raises InputError, also for INVALID runs.
     """
     found = by_time(list(runs))
+    with telling(tell):
+        for note in loud_notes(found):
+            progress(f"note: {note}")
     if path:
         save_weights(found, path)
     return found

@@ -58,6 +58,12 @@ class Tuned:
         """Shares, times, gain, imbalance, the slowest host or rank, and the verdict."""
         return proof_text.as_text(self.proof, self.weights)
 
+    @property
+    def where(self) -> str:
+        """The file of the weights; whether it is not to be used, and why."""
+        disturbed = self.proof.advice.kind == "disturbed"
+        return f"{self.output}" + (" (do not use: every pair of runs was DISTURBED)" if disturbed else "")
+
     def as_tree(self) -> dict[str, Any]:
         """The same for JSON."""
         return proof_text.as_tree(self.proof, self.weights)
@@ -171,7 +177,13 @@ def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Tra
 
 
 def proven(weights: Weights, proof: Proof) -> Weights:
-    """The weights; if they proved their gain, no run is warned of those that they are from."""
+    """The weights; if they proved their gain, no run is warned of those that they are from.
+
+    If foreign work disturbed every pair, each run by these weights is warned of it.
+    """
+    if proof.advice.kind == "disturbed":
+        others = [note for note in weights.notes if not note.startswith("DISTURBED")]
+        return replace(weights, notes=(proof.disturbed, *others))
     if proof.advice.kind != "use":
         return weights
     notes = [

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from planted_environment import on_hosts_with
 from planted_machine import planted_network
 from planted_profile import planted_profile
+from planted_records import planted
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
@@ -19,8 +21,11 @@ from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import save_profile
+from fembench.records.record import Verdict
 from fembench.records.store import load as load_record
+from fembench.records.weights import load_weights, loud_notes
 from fembench.workflows.cases import case_asked
+from fembench.workflows.notebook import Runs
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +72,18 @@ def test_shares_of_a_sweep_are_those_of_a_run(folder):
     again = fembench.run("s", ranks=2, iterations=10, sets=1, emulate="1,0.5", dilate=4, weights="w.json")
     cells = again[0].partition.cells
     assert cells[0] / sum(cells) == pytest.approx(found.ranks[0].share, abs=0.02)
+
+
+@pytest.mark.parametrize("loud", [True, False])
+def test_shares_of_disturbed_runs_say_so_to_the_caller_and_in_the_file(tmp_path, loud):
+    made = replace(planted([1.0, 0.5]), verdict=Verdict("VALID", (), ()))
+    facts = {"others_percent": 80.6, "others_resolution": 0.8} if loud else {}
+    told = []
+    fembench.shares(Runs([on_hosts_with(made, **facts)]), path=tmp_path / "w.json", tell=told.append)
+    assert [line.partition(" of the")[0] for line in told] == [
+        "note: DISTURBED: others used up to 80.6 %"
+    ] * loud
+    assert [f"note: {note}" for note in loud_notes(load_weights(tmp_path / "w.json"))] == told
 
 
 def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_solver(folder):

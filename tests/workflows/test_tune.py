@@ -12,13 +12,13 @@ from planted_tuning import FROZEN, planted
 from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
 from fembench.records.record import Verdict
-from fembench.records.weights import shares_of
+from fembench.records.weights import loud_notes, shares_of
 from fembench.weights.advice import advise
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_text, as_tree
 from fembench.weights.stale import disturbance, first_costs, warning
-from fembench.workflows.tune import close_the_loop, proven
+from fembench.workflows.tune import Tuned, close_the_loop, proven
 
 
 def looped(run, ranks=2, **options):
@@ -221,6 +221,22 @@ def test_nothing_follows_from_runs_beside_foreign_work_and_the_verdict_says_so()
     assert "verdict: none: DISTURBED: others used up to 80.6 % of the CPU time on node8, node00: " in text
     assert "slowest host in the equal runs: not available: others used up to 80.6 %" in text
     assert proof.speeds.slow == []
+
+
+@pytest.mark.parametrize(("loud", "doubted"), [("all", True), ([], False)])
+def test_weights_that_nothing_follows_from_are_marked_as_not_to_be_used(tmp_path, loud, doubted):
+    """In the line of their file, and in the file, also if the runs that they are from were quiet."""
+    trail = loud_in(loud)
+    proof = prove(trail)
+    quiet = loud_in([]).weights
+    weights = proven(quiet, proof)
+    assert [note for note in loud_notes(weights) if note == proof.disturbed] == [proof.disturbed] * doubted
+    assert proven(weights, proof).notes == weights.notes
+    found = Tuned(weights, proof, tmp_path / "w.json", tmp_path)
+    assert found.where == f"{tmp_path / 'w.json'}" + WARNED * doubted
+
+
+WARNED = " (do not use: every pair of runs was DISTURBED)"
 
 
 def test_turns_beside_foreign_work_are_left_out_of_the_comparison():

@@ -126,6 +126,7 @@ class CaseStop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "whether the tolerance is absolute, in newtons, or relative to the load (default: relative; "
             "absolute for the problem corner-load, as in the study that it comes from)",
             varied=True,
+            short="{} tolerance",
         ),
     ] = ""  # resolved when a case is made: see Case
     max_iterations: Annotated[

@@ -25,6 +25,7 @@ MOST_SHARES = 4  # shown in full
 # the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
+ALWAYS = ("precond", "variant")  # named even if all results share it, unless it is the default
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
 # other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
@@ -208,7 +209,7 @@ def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
-    """Values of the case fields that differ among the siblings, except defaults."""
-    varying = (f for f in fields if len({p.case.flat()[f] for p in siblings}) > 1)
+    """Values of the case fields that differ among the siblings or are ALWAYS named, except defaults."""
+    varying = (f for f in fields if f in ALWAYS or len({p.case.flat()[f] for p in siblings}) > 1)
     said = pool.case.said()
     return [FIELDS[f].shown(said[f]) for f in varying if f in said]

@@ -134,6 +134,17 @@ def test_results_are_named_by_what_differs_and_defaults_go_without_saying():
     assert names == {("csr", "2"), ("csr", "2 · rcb"), ("csr", "2 · 7:1"), ("csr · jacobi", "2")}
 
 
+def test_a_lone_result_is_named_by_its_method_unless_that_is_the_default():
+    own = {"precond": "multigrid", "variant": "pipelined", "tolerance_kind": "relative", "iterations": 7}
+    assert [r.variant for r in results([make_record(**own)])] == ["csr · multigrid · pipelined"]
+    assert [r.variant for r in results([make_record()])] == ["csr"]
+
+
+def test_the_kind_of_a_tolerance_reads_as_words():
+    records = [make_record(tolerance_kind=kind) for kind in ("absolute", "relative")]
+    assert {r.variant for r in results(records)} == {"csr", "csr · relative tolerance"}
+
+
 def test_results_of_different_kinds_carry_a_letter_that_a_table_explains():
     other = make_record(run=1)
     other = replace(other, clock=replace(other.clock, name="perf_counter_ns"))

@@ -64,11 +64,8 @@ def held_against(tmp_path, machine_file):
     ("change", "message"),
     [
         ({"case": {"storage": "csr"}}, "storage is 'csr', predicted was 'sym'"),
-        ({"case": {"variant": "pipelined"}}, "variant is 'pipelined', predicted was 'standard'"),
-        ({"case": {"precond": "jacobi"}}, "precond is 'jacobi', predicted was 'none'"),
         ({"case": {"shares": "3:1"}}, "shares is '0.75:0.25', predicted was '0.5:0.5'"),
         ({"case": {"seed": 1}}, "seed is '1', predicted was '0'"),
-        ({"case": {"overlap": False}}, "overlap is 'False', predicted was 'True'"),
         ({"case": {"emulate": "1,0.5"}}, "emulate is '1,0.5', predicted was ''"),
         ({"case": {"balance": "amortised"}}, "balance is 'amortised', predicted was ''"),
         ({"case": {"ranks": 1}}, "ranks is '1', predicted was '2'"),

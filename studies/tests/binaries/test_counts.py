@@ -6,7 +6,6 @@ import pytest
 from mpi_program import BEGIN, END, FARM, compiled
 
 from fembench.base.errors import InputError
-from fembench_studies.binaries import rehearsal
 from fembench_studies.binaries.counts import RankCounts, counts_of, deciding, distributions, uncounted
 from fembench_studies.binaries.executable import called, load
 from fembench_studies.binaries.expected import Expected
@@ -19,12 +18,6 @@ ONE = dict.fromkeys(COSTS, 1e-9)
 LINK = Link(1e-6, 5e9)
 LEVELS = ("-O0", "-O2")  # other tests compile at -O1
 PLAIN = "-fno-tree-vectorize"
-
-
-@pytest.fixture(autouse=True)
-def once(monkeypatch):
-    """Two repetitions are enough."""
-    monkeypatch.setattr(rehearsal, "ENOUGH", 0.0)
 
 
 def counted(path, ranks, *arguments):

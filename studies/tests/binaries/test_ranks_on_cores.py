@@ -102,10 +102,7 @@ FARM = """
 
 
 @pytest.mark.parametrize(("cores", "least", "most"), [(4, 15, 25), (2, 26, 34)])
-def test_a_worker_that_shares_its_core_with_another_one_gets_fewer_tasks(
-    tmp_path, monkeypatch, cores, least, most
-):
-    monkeypatch.setattr(rehearsal, "ENOUGH", 0.0)
+def test_a_worker_that_shares_its_core_with_another_one_gets_fewer_tasks(tmp_path, cores, least, most):
     path = compiled(tmp_path, BEGIN + FARM + END)
     rows = rehearse(path, (), 4, Link(1e-6, 5e9), cores)[0].rows  # ranks 2 and 3 share a core, if any
     tasks = [int((one["kind"] == rehearsal.SEND).sum()) for one in rows[1:]]

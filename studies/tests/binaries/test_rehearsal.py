@@ -6,7 +6,6 @@ from mpi_program import BEGIN, END, compiled
 
 from fembench.base.errors import InputError
 from fembench.model.graph import Receive, Send, flat
-from fembench_studies.binaries import rehearsal
 from fembench_studies.binaries.expected import WIDE, Expected, summary
 from fembench_studies.binaries.given import Given
 from fembench_studies.binaries.links import Link
@@ -19,12 +18,6 @@ RECEIVE = 1
 def rehearsed(folder, source, ranks, *arguments):
     """The first repetition of a program."""
     return rehearse(compiled(folder, source), arguments, ranks, LINK)[0]
-
-
-@pytest.fixture(autouse=True)
-def once(monkeypatch):
-    """Two repetitions are enough."""
-    monkeypatch.setattr(rehearsal, "ENOUGH", 0.0)
 
 
 CHECKED = """

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.stats.compare import compare_paired, fieller, moments, noise_of_series
-from fembench.stats.student import by_run, log_ends, welch_ends
-from fembench.stats.summary import drift, order_statistics
+from fembench.stats.student import log_ends, range_level, welch_ends
+from fembench.stats.summary import LEVEL, drift, order_statistics
 
 TRIALS, SESSIONS = 2000, 500  # of intervals, of verdicts
 NS = (3, 4, 5, 6, 8, 12, 20, 50)
@@ -61,9 +61,9 @@ def generator(*name):
     return np.random.default_rng(zlib.crc32(repr(name).encode()))
 
 
-def median_ends(x):
+def median_ends(x, level=LEVEL):
     """As median_interval, along the last axis."""
-    k = order_statistics(x.shape[-1])[0]
+    k = order_statistics(x.shape[-1], level)[0]
     x = np.sort(x, axis=-1)
     return x[..., k - 1], x[..., x.shape[-1] - k]
 
@@ -200,29 +200,41 @@ def alarms_of_pairs(name, n):
 
 
 def called_different(a, b):
+    low, high = median_ends(a / b)
+    if low <= 1 <= high:
+        return False
     noise = max(noise_of_series(a), noise_of_series(b))
     return compare_paired(a, b, noise=noise).verdict in ("faster", "slower")
 
 
 def alarms_of_measuring_on(name, n):
     """The same, measured on by n turns until the interval is within 1.5 %, ten times n at most."""
-    return np.mean(
-        [called_different(*until_narrow(a, b, n)) for a, b in zip(*disturbed_pairs(name, 10 * n, SESSIONS))]
-    )
+    a, b = disturbed_pairs(name, 10 * n, SESSIONS)
+    turns = turns_until_narrow(a / b, n)
+    return np.mean([called_different(a[k, :end], b[k, :end]) for k, end in enumerate(turns)])
 
 
-def until_narrow(a, b, n):
-    for end in range(n, len(a), n):
-        if compare_paired(a[:end], b[:end]).half_width <= 0.015:
-            return a[:end], b[:end]
-    return a, b
+def turns_until_narrow(ratios, n):
+    """(sessions,) turns after which Comparison.half_width is at most 1.5 %."""
+    turns = np.full(len(ratios), ratios.shape[1])
+    for end in range(ratios.shape[1] - n, 0, -n):
+        low, high = median_ends(ratios[:, :end])
+        width = (high - low) / np.exp(np.median(np.log(ratios[:, :end]), axis=1))
+        turns[width <= 2 * 0.015] = end
+    return turns
 
 
 def alarms_of_runs(between, n):
     """n runs of ten sets that are called apart; runs differ `between` times as much as sets."""
     rng = generator("apart", n)
     runs = between * rng.standard_normal((SESSIONS, n, 1)) + rng.standard_normal((SESSIONS, n, 10))
-    return np.mean([by_run(np.exp(0.02 * sets)).apart for sets in runs])
+    return apart(np.exp(0.02 * runs)).mean()
+
+
+def apart(runs):
+    """As ByRun.apart, of (…, runs, sets)."""
+    low, high = median_ends(runs, range_level(runs.shape[-2]))
+    return low.max(axis=-1) > high.min(axis=-1)
 
 
 def alarms_of_drift(spread, n):

@@ -8,7 +8,9 @@ import pytest
 from simulated_rates import (
     ALARMS,
     INTERVALS,
+    apart,
     as_markdown,
+    clustered,
     generator,
     median_ends,
     normal,
@@ -16,6 +18,7 @@ from simulated_rates import (
     typical_ends,
 )
 
+from fembench.stats.compare import compare_paired
 from fembench.stats.student import (
     by_run,
     log_interval,
@@ -81,6 +84,9 @@ def test_rows_are_simulated_as_single_samples_are_judged(n):
         assert typical_interval(x[k])[:2] == pytest.approx((low[k], high[k]))
     if n >= 6:
         assert median_interval(x[0])[:2] == tuple(e[0] for e in median_ends(x))
+        assert compare_paired(*x).interval[:2] == tuple(median_ends(x[0] / x[1]))
+    runs = clustered(generator("rows"), (40, n))
+    assert apart(runs).tolist() == [by_run(sets).apart for sets in runs]
 
 
 def test_students_interval_is_that_of_the_textbook():

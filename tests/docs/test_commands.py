@@ -45,15 +45,20 @@ def test_a_block_that_is_not_run_gives_a_reason(block):
     assert block.run or len(" ".join(block.marked("not run")).split()) > 1
 
 
+@pytest.fixture(scope="module")
+def parser():
+    return build_parser()
+
+
 @pytest.mark.parametrize("block", SHELL, ids=lambda b: b.place)
-def test_every_fembench_command_of_a_page_is_one_that_exists(block):
+def test_every_fembench_command_of_a_page_is_one_that_exists(block, parser):
     if block.place.split(":")[0] in OF_STUDIES and not names("verbs"):
         pytest.skip("fembench-studies is not installed")
     for command in block.commands:
         words = doc_pages.verb_words(command)
         if words and not words[0].startswith("-") and "." not in words[0]:
             try:
-                build_parser().parse_args(words)
+                parser.parse_args(words)
             except InputError as error:
                 pytest.fail(f"{command}: {error}")
 

@@ -172,6 +172,20 @@ def unrendered(monkeypatch):
 
 
 @pytest.fixture
+def not_laid_out(monkeypatch):
+    """Figures are rendered, without arranging their panels first."""
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def hurried(self, *args, **more):
+        self.set_layout_engine("none")
+        save(self, *args, **more)
+
+    monkeypatch.setattr(Figure, "savefig", hurried)
+
+
+@pytest.fixture
 def output(capsys):
     """A function: what a command prints; its exit status is 0."""
     return lambda *words: _told(capsys, words, 0).out

@@ -36,15 +36,3 @@ def undrawn():
         for kind in ("grouped", "curves", "stacked"):
             patch.setattr(charts, kind, lambda name, title, caption, *_, **__: Plot(name, title, caption, ""))
         yield
-
-
-@pytest.fixture
-def not_laid_out(monkeypatch):
-    """Figures are rendered, without arranging their panels first."""
-    save = Figure.savefig
-
-    def hurried(self, *args, **more):
-        self.set_layout_engine("none")
-        save(self, *args, **more)
-
-    monkeypatch.setattr(Figure, "savefig", hurried)

@@ -1,5 +1,6 @@
 """Policies on the virtual clock: oracle gains, adaptivity, no harm, hundreds of ranks."""
 
+import functools
 from dataclasses import replace
 
 import msgspec
@@ -21,6 +22,12 @@ from fembench.records.ledger import accounts, bill
 def run(scenario, policy="amortised", gamma=1, alpha=2, band=0.1, **more):
     tuning = Tuning(band=band, hysteresis=more.pop("hysteresis", 0.0))
     return simulate(scenario, Settings(policy=policy, gamma=gamma, alpha=alpha, tuning=tuning), **more)
+
+
+@functools.cache
+def at_defaults(name, policy):
+    """A known scenario."""
+    return simulate(read_scenario(name), Settings(policy=policy))
 
 
 def gain(scenario, policy, **more):
@@ -154,8 +161,7 @@ def test_the_bill_of_a_run_adds_up_to_its_gain():
 
 @pytest.mark.parametrize("name", [n for n in known() if n != "noise"])
 def test_the_bill_from_the_measurements_of_a_run_says_what_a_run_without_moves_says(name):
-    scenario = read_scenario(name)
-    result, still = (simulate(scenario, Settings(policy=p)) for p in ("amortised", "none"))
+    result, still = (at_defaults(name, policy) for policy in ("amortised", "none"))
     exact = against_no_moves(result, still).net
     assert bill(result.ledger).net == pytest.approx(exact, rel=0.1)
 
@@ -182,9 +188,8 @@ def test_a_move_that_cannot_pay_any_more_is_not_made():
 @pytest.mark.row("002:nat", "002:7.7-8")
 @pytest.mark.parametrize("name", known())
 def test_the_recommended_policy_is_within_5_percent_of_the_best_in_every_scenario_at_the_defaults(name):
-    scenario = read_scenario(name)
-    slow = ("metis-shares", "migbsp++-scan", "random") if scenario.n_ranks > 20 else ()
-    took = {p: simulate(scenario, Settings(policy=p)).seconds for p in POLICIES if p not in slow}
+    slow = ("metis-shares", "migbsp++-scan", "random") if name == "many-ranks" else ()
+    took = {policy: at_defaults(name, policy).seconds for policy in POLICIES if policy not in slow}
     assert took[Settings().policy] <= 1.05 * min(took.values())
 
 

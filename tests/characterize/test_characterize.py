@@ -94,7 +94,7 @@ def test_a_network_is_added_to_a_profile_and_used_without_a_link(
 ):
     monkeypatch.chdir(tmp_path)
     speeds = load_profile(known).speeds
-    short = ("--sizes", "8,4K,64K", "--repetitions", "3")
+    short = ("--sizes", "8,16,32", "--repetitions", "3")  # too small to be measured after computing
     assert main(["characterize", "--add-to", str(known), "--quick", *short]) == 0
     told = capsys.readouterr()
     assert "network: messages, same host (1 of 1): ranks 0 and 1" in told.err

@@ -108,18 +108,16 @@ def test_two_runs_at_once_leave_two_records(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("verb", "place"),
+    ("verb", "place", "number"),
     [
-        (("run", *TINY, "--seconds", "100"), "runs"),
-        (("tune", *TINY, "--ranks", "2", "--seconds", "100"), "runs"),
-        (("characterize", "-o", "machine.json"), "."),
-        (("nodes", "--rounds", "500"), "."),
+        (("run", *TINY, "--seconds", "100"), "runs", signal.SIGTERM),
+        (("tune", *TINY, "--ranks", "2", "--seconds", "100"), "runs", signal.SIGINT),
+        (("characterize", "-o", "machine.json"), ".", signal.SIGINT),
+        (("nodes", "--rounds", "500"), ".", signal.SIGTERM),
     ],
 )
-@pytest.mark.parametrize(
-    ("number", "told"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")]
-)
-def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place, number, told):
+def test_a_job_that_is_asked_to_end_leaves_nothing(tmp_path, verb, place, number):
+    told = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
     results = [] if verb[0] == "characterize" else ["--results", "."]
     line = [sys.executable, "-m", "fembench", *verb, *results]
     process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)

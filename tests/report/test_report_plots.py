@@ -38,7 +38,7 @@ def colours_named(caption):
 
 
 @pytest.mark.slow
-def test_a_campaign_gives_every_plot_with_text_as_text():
+def test_a_campaign_gives_every_plot_with_text_as_text(not_laid_out):
     found = gallery(results(campaign()))
     names = [p.name for p in found]
     of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "ranks"]
@@ -158,7 +158,7 @@ def test_a_rank_that_never_waits_is_a_bar_without_red():
     assert bars.rank_by_rank(results([replace(record, sets=sets)])) is not None
 
 
-def test_labels_with_markup_and_dollars_stay_text():
+def test_labels_with_markup_and_dollars_stay_text(not_laid_out):
     nasty = "<b>$x$</b> & co"
     records = [make_record(ranks=2, label=nasty), make_record(ranks=2), make_record()]
     found = gallery(results(records))

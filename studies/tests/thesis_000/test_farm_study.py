@@ -12,7 +12,6 @@ from fembench.report.table import to_json
 from fembench_studies import charts
 from fembench_studies.page import publish
 from fembench_studies.pamela import interval_score
-from fembench_studies.pamela.park import experiment
 from fembench_studies.programs.cases import case_of
 from fembench_studies.thesis_000 import farm_gates, farm_printed, farm_study, farm_tables
 from fembench_studies.thesis_000.farm_live import QUICK, settings_of
@@ -21,9 +20,8 @@ DATA = Path(__file__).parents[3] / "tests" / "data"
 
 
 @pytest.fixture(scope="module")
-def results():
-    pi = experiment("pi")
-    return dict.fromkeys([*farm_printed.KINDS, *farm_printed.BEYOND], pi)
+def results(park):
+    return dict.fromkeys([*farm_printed.KINDS, *farm_printed.BEYOND], park["pi"])
 
 
 @pytest.fixture(scope="module")

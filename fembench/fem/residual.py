@@ -34,16 +34,6 @@ def internal_force(x: F64, cells: Cells, element: str, lam: Modulus, mu: Modulus
     return f
 
 
-def strain_energy(x: F64, cells: Cells, element: str, lam: Modulus, mu: Modulus, u: F64) -> float:
-    """Half the integral of sigma : epsilon over these cells, J."""
-    energy = 0.0
-    for chunk in chunks(len(cells), CHUNK):
-        nodes = cells[chunk]
-        U, lame = _gathered(u, nodes), (part_of(lam, chunk), part_of(mu, chunk))
-        energy += 0.5 * float(np.vdot(U, _cell_forces(_gathered(x, nodes), U, element, *lame)))
-    return energy
-
-
 def _points(element: str) -> list[tuple[F64, float]]:
     """(dN/dxi (npc, 3), weight) of each quadrature point."""
     reference = element_named(element)

@@ -3,7 +3,7 @@
 A record is read only if its arrays fit its ranks, phases and hosts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,11 @@ def record_paths(folder: Path | str) -> list[Path]:
 
 
 def load_all(folder: Path | str) -> list[Record]:
-    """Every record of a campaign. Raises InputError if there is none."""
+    """Every record of a campaign, each once. Raises InputError if there is none."""
     if not Path(folder).is_dir():
         found = "a file" if Path(folder).exists() else "no such folder"
         raise InputError(f"{folder}: {found}; expected a folder of a campaign's results")
-    records = [load(path) for path in record_paths(folder)]
+    records = distinct(load(path) for path in record_paths(folder))
     if not records:
         below = [str(p) for p in sorted(Path(folder).iterdir()) if (p / "runs").is_dir() and record_paths(p)]
         there = f"; there are records in {few(below, 3)}" if below else ""
@@ -73,8 +73,12 @@ def load_all(folder: Path | str) -> list[Record]:
 
 def load_each(paths: Sequence[Path | str]) -> list[Record]:
     """The records in these files and folders, each once. Raises InputError as `load` does."""
-    found = [r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)])]
-    return list({(r.id, r.created): r for r in found}.values())
+    return distinct(r for p in map(Path, paths) for r in (load_all(p) if p.is_dir() else [load(p)]))
+
+
+def distinct(records: Iterable[Record]) -> list[Record]:
+    """Each run once: a copy of its file is no second run."""
+    return list({(r.id, r.created): r for r in records}.values())
 
 
 def failures(folder: Path | str) -> Iterator[Failure]:

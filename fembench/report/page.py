@@ -123,7 +123,7 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
     found_peers = peers_file or (inside if inside.is_file() else None)
     peers = load_peers(found_peers) if found_peers else None
     lenient = failures or (peers and not peers_file)
-    records = [store.load(p) for p in _runs(folder)] if lenient else store.load_all(folder)
+    records = store.distinct(map(store.load, _runs(folder))) if lenient else store.load_all(folder)
     found = {r.id: fields_path(folder, r.id) for r in records}
     description = folder / "campaign.toml"
     return CampaignResults(

@@ -14,6 +14,7 @@ from fembench.cli.main import main
 from fembench.records import store
 from fembench.records.nodes import save_nodes
 from fembench.records.record import SCHEMA
+from fembench.report.page import read_campaign
 
 
 def test_a_record_is_written_and_read_back_unchanged(tmp_path):
@@ -35,6 +36,15 @@ def test_an_id_that_is_no_file_name_is_refused_for_exports_are_named_by_it(tmp_p
         store.load(spoiled(FROZEN.read_text(), tmp_path / "r.json", "id", id))
     with pytest.raises(ValueError, match="expected a file name"):
         msgspec.structs.replace(store.load(FROZEN), id=id)
+
+
+def test_a_copy_of_a_record_is_no_second_run(tmp_path):
+    record = store.load(FROZEN)
+    again = msgspec.structs.replace(record, created="2026-01-01T00:00:00+00:00")
+    for name, one in (("a", record), ("copy", record), ("again", again)):
+        (tmp_path / f"{name}.json").write_bytes(store.save(one, tmp_path / name).read_bytes())
+    assert len(store.load_all(tmp_path)) == 2
+    assert len(read_campaign(tmp_path).records) == 2
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "not json"])

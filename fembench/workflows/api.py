@@ -53,7 +53,8 @@ def shares(
 
     runs: all on one number of ranks
     path: a file to write them to, for `run` and `sweep`
-    tell: told if other work disturbed the runs or they are PROVISIONAL, as notes of the shares say too
+    tell: told if other work disturbed the runs or they are PROVISIONAL, as notes of the
+    shares say too
 
     Raises InputError, also for INVALID runs.
     """

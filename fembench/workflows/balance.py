@@ -21,7 +21,8 @@ def compared(
 ) -> Iterator[tuple[Scenario, list[VirtualRun]]]:
     """Each scenario with its runs: without moves, then by each policy.
 
-    scenarios: names or files; policies: (): all; settings: fields of a case; drain: 'RANK@N', takes all work
+    scenarios: names or files; policies: (): all; settings: fields of a case; drain:
+    'RANK@N', takes all work
     from a rank
 
     Raises InputError.

@@ -4,7 +4,7 @@ A mesh is a preset (m1 m2 m3 s m l xl), box:13x9x13[:hex8], box:100000[:hex8] (t
 whose number of equations is closest), a file in any format that meshio reads, or a
 folder that `convert` wrote.
 
-A name that ends with / is written as a folder of slices: the ranks of a run read,
+A name that ends with a slash is written as a folder of slices: the ranks of a run read,
 partition and distribute it together, and none ever holds the mesh. Boxes are written to
 it without being held either.
 
@@ -13,8 +13,8 @@ Examples:
   fembench mesh box 40x20x40 --element hex8 -o brick.vtu
   fembench mesh box 100000 --lengths 2 1 1 -o bar.msh
   fembench mesh convert wing.msh wing.vtu
-  fembench mesh convert wing.msh wing.mesh/
-  fembench mesh box 3000000 -o brick.mesh/
+  fembench mesh convert wing.msh wing.slices/
+  fembench mesh box 3000000 -o brick.slices/
 """
 
 import argparse

@@ -34,7 +34,7 @@ record [RECORD]: record of this verb, or folder whose newest record is analysed 
 --hostfile FILE: a host file of any launcher (default: the batch system's allocation, or
     this machine)
 {LAUNCHER}--ranks-per-node N: cores to measure on each node (default: one per slot)
---rounds N: samples of each quantity (default: 8)
+--rounds N: samples of each quantity, 6 to 1000 (default: 8)
 --results DIR: folder for records; all nodes must see it (default: results/nodes)
 --without FILE: write a host file without the slow nodes
 --json: print the findings as JSON instead of tables

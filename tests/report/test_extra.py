@@ -1,5 +1,6 @@
 """Without the packages of the extra `report` tables are printed, and a line says what the page lacks."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,20 @@ def fembench(*words, cwd):
     return subprocess.run([sys.executable, "-c", BLOCKED, *words], capture_output=True, text=True, cwd=cwd)
 
 
-def test_without_the_extra_the_page_is_refused_in_one_line_that_says_how_to_get_it(tmp_path):
+def test_without_the_extra_tables_are_printed_and_the_page_alone_is_refused_in_one_line(tmp_path):
     shutil.copytree(REFERENCE / "runs", tmp_path / "runs")
     done = fembench("report", str(tmp_path), cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     how = f"{sys.executable} -m pip install matplotlib jinja2"
     assert done.stderr == f"fembench: jinja2 is not installed; install it with: {how}\n"
+    *_, last = done.stdout.splitlines()
+    assert last == "report: the page is not written"
+    assert "| m3   | sym     | 2     |" in done.stdout
+    told = fembench("report", str(tmp_path), "--json", cwd=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
+    tree = json.loads(told.stdout)
+    assert tree["report"] is None
+    assert len(tree["tables"]["overview"]) == 8
     assert not (tmp_path / "report").exists()
 
 

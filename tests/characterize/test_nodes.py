@@ -24,11 +24,11 @@ from fembench.records.record import HostFacts
 from fembench.synthetic.speeds import NodeSpeed
 from fembench.weights.host_speed import host_speeds
 
-EMULATED = "1,1,1,1,1,0.85,1:0.7,1:1:0.3"
+EMULATED = "1,1,1,1,1,0.5,1:0.5,1:1:0.5"  # slow also where the machine is faster while they are alone
 CAUSES = {
     "node6": "all cores slow (clock or quota)",
     "node7": "memory slow, cores normal",
-    "node8": "another load: no processor for 30 % of the time",
+    "node8": "another load: no processor for 50 % of the time",
 }
 SLOW = {2: Planted(cores=0.8)}
 

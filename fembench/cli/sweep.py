@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
         status = int(bool(sweep.failed or found.invalid))
 
     given = {"report": not options.no_report, "settings": vars(options), "command": typed_command()}
+    given |= {"campaign": options.campaign or None}  # without one, the default campaign
     given |= {"planned": planned} if options.dry_run else {"ended": ended}
     call(workflow.sweep, options, **given, tell=progress)
     return status

@@ -17,8 +17,11 @@ def verb(*words: str) -> str:
 
     words: the verb, then its options, as in "timers", "--json"
 
-    Raises RunFailedError, with what it said last, if its exit status is not 0.
+    Raises RunFailedError, with what it said last, if its exit status is not 0, and
+    InputError without a verb.
     """
+    if not words:
+        raise InputError("verb: expected the name of a verb")
     line = [*interpreter(), "-m", "fembench", *words]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:

@@ -141,6 +141,7 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
         (lambda: fembench.machine(2, method="trips"), InputError, "method = 'trips': expected one of trains"),
         (lambda: fembench.machine(2, pairs="some"), InputError, "pairs = 'some': expected one of all"),
+        (lambda: fembench.verb(), InputError, "expected the name of a verb"),
         (lambda: fembench.machine(1), InputError, "network of 1 rank"),
         (lambda: fembench.predict("m.json", "m1", method="graph"), InputError, "one of simulation, analytic"),
     ],

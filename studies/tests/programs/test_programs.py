@@ -90,7 +90,7 @@ def test_a_record_comes_back(tmp_path):
     save_app(record, tmp_path / "a.json")
     assert load_app(tmp_path / "a.json") == record
     (tmp_path / "b.json").write_bytes(msgspec.json.encode({"schema": 1}))
-    with pytest.raises(InputError, match="not a record of fembench study app"):
+    with pytest.raises(InputError, match="not a record of a program; expected a file of fembench study app"):
         load_app(tmp_path / "b.json")
 
 

@@ -15,7 +15,7 @@ from fembench_studies.attempts import Attempts
 from fembench_studies.page import publish
 from fembench_studies.programs import kept
 from fembench_studies.programs.cases import case_of, predicted
-from fembench_studies.programs.compared_messages import ComparedTime
+from fembench_studies.programs.compared_messages import ComparedTime, Refused
 from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.programs.record import save_app
 from fembench_studies.scheduling.execute import makespan
@@ -268,7 +268,7 @@ def test_messages_are_right_if_nine_in_ten_runs_are_and_few_are_disturbed():
     assert verdict(disturbed, disturbed, disturbed) == (
         "INVALID: 30 % of the runs test nothing; most often: others used 9 %"
     )
-    short = real(0.5, "refused: a message takes 1 µs")
+    short = real(0.5, Refused("refused: a message takes 1 µs"))
     assert verdict(*[short] * 8) == "yes"  # short messages are not promised
     assert verdict(*[short] * 10).startswith("INVALID: 100 % of the runs test nothing")
     assert grid_real.claims([]) == []

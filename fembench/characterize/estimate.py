@@ -292,10 +292,10 @@ def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
 
 
 def overheads(s: PairSamples, *, both: bool) -> tuple[F64, F64]:
-    """(repetitions,) Os and Or of each round trip: of its first message or, for `both`, means of its two.
+    """(repetitions,) Os and Or of round trips: of the first message or, if `both`, means.
 
-    One of two cores may be slower for the whole measurement. A median of the messages of both
-    directions is then anywhere between the two, and Os + L + Or is not half of a round trip.
+    One of two cores may be slower for the whole measurement. A median of the messages
+    of both directions is then anywhere between, and Os + L + Or no half of a trip.
     """
     send, receive = np.array(s.os_measure), np.array(s.or_mirror)
     if both:

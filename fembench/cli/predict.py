@@ -1,12 +1,12 @@
 """Predict the time of a run before it starts.
 
 Prints the time of a CG iteration with an interval (t_min to t_max) meant to contain
-nine runs out of ten, its parts by phase, and what limits it. The mesh is partitioned
-as in the run. Computing times follow from the speeds in a machine profile, at the size of each rank
-and with the other ranks of its host running; message times from the profile's network,
-or from --link. Runs already made on the machine (--learn) correct the prediction. With
---method analytic, the answer is a closed form: T = max(…) as an expression, an
-interval, and the load on each resource.
+nine runs out of ten, its parts by phase, and what limits it. The mesh is partitioned as
+in the run. Computing times follow from the speeds in a machine profile, at the size of
+each rank and with the other ranks of its host running; message times from the profile's
+network, or from --link. Runs already made on the machine (--learn) correct the
+prediction. With --method analytic, the answer is a closed form: T = max(…) as an
+expression, an interval, and the load on each resource.
 
 Examples:
   fembench predict m3 --machine machine.json --ranks 1,2,4,8

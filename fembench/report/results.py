@@ -209,7 +209,10 @@ def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
-    """Values of the case fields that differ among the siblings or are ALWAYS named, except defaults."""
+    """Values of the case fields that differ among the siblings or are ALWAYS named.
+
+    Defaults are left out.
+    """
     varying = (f for f in fields if f in ALWAYS or len({p.case.flat()[f] for p in siblings}) > 1)
     said = pool.case.said()
     return [FIELDS[f].shown(said[f]) for f in varying if f in said]

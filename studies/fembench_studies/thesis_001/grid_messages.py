@@ -49,10 +49,12 @@ def _floats(row: Row, *names: str) -> list[float]:
     return [float(row[name]) for name in names]
 
 
-def measure_network(folder: Path, cores: int, tell: Tell, *, only_kept: bool = False) -> Profile | None:
-    """The profile of the network between the ranks here. It is kept; if others disturbed it, it is measured
-    again. Raises RunFailedError."""
-    path = folder / "machine.json"
+def measure_network(
+    folder: Path, cores: int, tell: Tell, number: int = 1, *, only_kept: bool = False
+) -> Profile | None:
+    """The profile of the network between the ranks here, in the pass of this number. It is kept; if others
+    disturbed it, it is measured again. Raises RunFailedError."""
+    path = folder / ("machine.json" if number == 1 else f"machine-{number}.json")
     profile = load_profile(path) if path.exists() else None
     if only_kept:
         return profile

@@ -2,14 +2,15 @@
 from the network measured here.
 
 All runs are measured in several passes, one after the other, so that the passes of a run are
-minutes apart: a machine may be slower or faster for seconds on end (docs/decisions/0014). A run is
-judged by the median error of the passes that test its prediction.
+minutes apart: a machine may be slower or faster for seconds on end (docs/decisions/0014). Each
+begins with a profile of its own. A run is judged by the median error of the passes that test its
+prediction.
 """
 
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fembench.launch.scratch import writable
@@ -82,6 +83,9 @@ OFF = 10.0  # per cent of the runs that may miss
 UNTESTED = 20.0  # per cent of the runs that may be INVALID
 
 
+Made = tuple[AppRecord, Profile]  # a run, and the profile by which it was predicted
+
+
 @dataclass(frozen=True)
 class RealRun:
     """A run with its scores in each pass."""
@@ -97,26 +101,38 @@ class RealRun:
 
 
 def measure(
-    runs: ProgramRuns, profile: Profile, attempts: Attempts, effort: ProgramEffort, only: Sequence[str] = ()
+    runs: ProgramRuns,
+    networks: Iterable[Profile],
+    attempts: Attempts,
+    effort: ProgramEffort,
+    only: Sequence[str] = (),
 ) -> list[RealRun]:
-    """The requested applications, each calibrated, predicted and run in every pass. If no pass can
-    test a prediction, there is one."""
+    """The requested applications, each calibrated, predicted and run once in every pass, which begins with
+    a profile of the network. What no pass can test is run in the first one only."""
     writable(runs.folder)
-    found: dict[Real, list[AppRecord]] = {real: [] for real in RUNS if wanted(real.kind, only)}
-    for number in range(1, effort.passes + 1):
+    found: dict[Real, list[Made]] = {real: [] for real in RUNS if wanted(real.kind, only)}
+    for number, profile in enumerate(networks, 1):
         todo = [
             (real.name, functools.partial(_one, real, number, profile, runs, effort, attempts.tell))
-            for real, records in found.items()
-            if not (records and lasting(records[0]))
+            for real, made in found.items()
+            if not _for_good(made)
         ]
         attempts.tell(f"rings, forks and joins: pass {number} of {effort.passes}")
         for real, record in attempts.each(todo, _line):
-            found[real].append(record)
-    return [_run(real, records, profile) for real, records in found.items() if records]
+            found[real].append((record, profile))
+        if all(map(_for_good, found.values())):
+            break
+    return [_run(real, made) for real, made in found.items() if made]
 
 
-def _run(real: Real, records: Sequence[AppRecord], profile: Profile) -> RealRun:
-    return RealRun(real, tuple(records), tuple(zip(*(compared(one, profile) for one in records))))
+def _for_good(made: Sequence[Made]) -> bool:
+    """Whether no later pass can test the prediction."""
+    return bool(made) and bool(lasting(made[0][0]))
+
+
+def _run(real: Real, made: Sequence[Made]) -> RealRun:
+    scores = tuple(zip(*(compared(record, profile) for record, profile in made)))
+    return RealRun(real, tuple(record for record, _ in made), scores)
 
 
 def _line(made: tuple[Real, AppRecord]) -> str:

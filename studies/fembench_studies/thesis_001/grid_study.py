@@ -1,7 +1,8 @@
 """Mendes (2004) repeated: HLogP with rings, fork and join,
 and schedules of task graphs."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -114,20 +115,30 @@ def measure(request: StudyRequest, attempts: Attempts) -> StudyOutcome | None:
 def _real_messages(
     request: StudyRequest, runs: ProgramRuns, effort: ProgramEffort, attempts: Attempts
 ) -> tuple[Profile | None, list[RealRun]]:
-    """The profile of the network here and the runs predicted from it,
-    if an experiment needs them."""
+    """The first profile of the network here and the runs predicted, if an experiment needs them."""
     if request.only and not {*REAL, "messages"} & set(request.only):
         return None, []
-    try:
-        profile = grid_messages.measure_network(
-            request.folder, request.cores, attempts.tell, only_kept=request.only_kept
-        )
-    except RunFailedError as error:
-        attempts.fail(str(error))
-        return None, []
+    networks = _networks(request, effort.passes, attempts)
+    profile = next(networks, None)
     if profile is None:
         return None, []
-    return profile, grid_real.measure(runs, profile, attempts, effort, request.only)
+    passes = itertools.chain([profile], networks)
+    return profile, grid_real.measure(runs, passes, attempts, effort, request.only)
+
+
+def _networks(request: StudyRequest, passes: int, attempts: Attempts) -> Iterator[Profile]:
+    """The profile of the network here, measured anew for every pass."""
+    for number in range(1, passes + 1):
+        try:
+            profile = grid_messages.measure_network(
+                request.folder, request.cores, attempts.tell, number, only_kept=request.only_kept
+            )
+        except RunFailedError as error:
+            attempts.fail(str(error))
+            return
+        if profile is None:
+            return
+        yield profile
 
 
 def outcome(

@@ -434,18 +434,18 @@ def test_the_verb_calibrates_predicts_runs_and_judges(longer, status, planted_la
 def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch, tmp_path):
     asked = planted_launch.asked
     attempts, runs = Attempts(lambda line: None), ProgramRuns(tmp_path / "runs")
-    found = grid_real.measure(runs, profile(), attempts, EFFORT)
+    found = grid_real.measure(runs, [profile()] * 3, attempts, EFFORT)
     assert [f.real for f in found] == list(grid_real.RUNS)
     invalid = [f for f in found if any(one.verdict.startswith("INVALID") for one in f.medians)]
     assert {f.real.kind for f in invalid} == {"fork"}  # in planted runs of one size
     assert asked == [True, False] * (EFFORT.passes * len(found))
-    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), profile(), attempts, EFFORT)
+    again = grid_real.measure(ProgramRuns(tmp_path / "runs", True), [profile()] * 3, attempts, EFFORT)
     assert [f.records for f in again] == [f.records for f in found]
     asked.clear()
-    assert grid_real.measure(runs, profile(), attempts, EFFORT, ("ring",))
+    assert grid_real.measure(runs, [profile()] * 3, attempts, EFFORT, ("ring",))
     assert asked == []
     later = msgspec.structs.replace(profile(), created="9999-01-01T00:00:00+00:00")  # than the predictions
-    assert grid_real.measure(runs, later, attempts, EFFORT, ("ring",))
+    assert grid_real.measure(runs, [later] * 3, attempts, EFFORT, ("ring",))
     assert asked
     (thesis,) = (f.real for f in found if f.real.name == "real-fork-4194304-send")
     assert thesis.thesis_error == pytest.approx(0.008, abs=0.001)
@@ -458,7 +458,7 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     tested = [f for f in found if not f.medians[1].reason]
     assert [one.verdict for one in grid_real.claims(tested)] == ["yes", "yes"]
     planted_launch.longer = 2.0
-    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), profile(), attempts, EFFORT)
+    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), [profile()] * 3, attempts, EFFORT)
     assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.medians[1].reason])]
     none = [f for f in found if f.medians[1].reason] or found[:0]
     assert not none or "test nothing" in grid_real.claims(none)[0].verdict
@@ -492,7 +492,7 @@ def test_runs_are_measured_in_passes_and_judged_by_the_median_of_those_that_test
     coming, made = planted_passes
     good, long, changed = (1.0, 1.0, 1 << 20), (1.1, 1.0, 1 << 20), (1.0, 1.3, 1 << 20)
     coming[:] = [(0.8, 1.0, 1 << 20), changed, long, long, good, changed]
-    both = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), EFFORT)
+    both = grid_real.measure(ProgramRuns(tmp_path), [profile()] * 3, Attempts(lambda line: None), EFFORT)
     names = [f"real-ring-65536-{calls}-{number}" for number in (1, 2, 3) for calls in ("isend", "send")]
     assert (coming, made) == ([], names)
     errors = [row[5:9] for row in grid_real.real_table(both).rows if row[0].endswith("messages")]
@@ -500,10 +500,20 @@ def test_runs_are_measured_in_passes_and_judged_by_the_median_of_those_that_test
     assert errors[1] == pytest.approx((1, -9.09, -9.09, -9.09), abs=0.01)
 
 
+def test_every_pass_is_predicted_from_a_profile_of_its_own(planted_passes, tmp_path):
+    coming, _ = planted_passes
+    coming[:] = [(1.0, 1.0, 1 << 20)] * 4
+    networks = [profile(), profile(latency=1.1 * LATENCY)]
+    both = grid_real.measure(ProgramRuns(tmp_path), networks, Attempts(lambda line: None), EFFORT)
+    first, second = (score.written for score in both[0].scores[1])
+    assert second > first
+    assert [one.reason for one in both[0].scores[1]] == ["", ""]
+
+
 def test_messages_that_no_pass_can_test_are_run_once(planted_passes, tmp_path):
     coming, made = planted_passes
     coming[:] = [(1.0, 1.0, 1 << 15), (1.0, 1.0, 1 << 15)]
-    both = grid_real.measure(ProgramRuns(tmp_path), profile(), Attempts(lambda line: None), EFFORT)
+    both = grid_real.measure(ProgramRuns(tmp_path), [profile()] * 3, Attempts(lambda line: None), EFFORT)
     assert len(made) == 2
     assert all("does not fit in an L2 cache" in one.reason for run in both for one in run.medians)
     assert grid_real.real_table(both).rows[0][5:9][0] == 0
@@ -537,13 +547,13 @@ def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three
         taken = (HostTaken(others_percent=0.0, others_resolution=0.1, steal_percent=stolen),)
         return msgspec.structs.replace(made, network=msgspec.structs.replace(made.network, taken=taken))
 
-    def measured(*stolen, only_kept=False):
+    def measured(*stolen, number=1, only_kept=False):
         """(steal of the profile, what was told) if the host loses these per cent of its time in turn."""
         coming, told = list(stolen), []
         monkeypatch.setattr(
             fembench, "verb", lambda *words: save_profile(planted(coming.pop(0)), Path(words[-1]))
         )
-        found = grid_messages.measure_network(tmp_path, 2, told.append, only_kept=only_kept)
+        found = grid_messages.measure_network(tmp_path, 2, told.append, number, only_kept=only_kept)
         return found.network.taken[0].steal_percent, told
 
     steal, told = measured(9.0, 0.0)
@@ -553,3 +563,5 @@ def test_a_disturbed_profile_is_measured_again_with_the_reason_and_at_most_three
     save_profile(planted(8.0), tmp_path / "machine.json")
     assert measured(only_kept=True) == (8.0, [])
     assert measured(7.0, 6.0, 5.0)[0] == 5.0
+    assert measured(1.0, number=2)[0] == 1.0
+    assert (tmp_path / "machine-2.json").exists()

@@ -127,7 +127,7 @@ def _real_messages(
 
 
 def _networks(request: StudyRequest, passes: int, attempts: Attempts) -> Iterator[Profile]:
-    """The profile of the network here, measured anew for every pass."""
+    """The profile of the network here: one for every pass, measured as it begins."""
     for number in range(1, passes + 1):
         try:
             profile = grid_messages.measure_network(

@@ -20,7 +20,7 @@ class ProgramEffort:
     scale: float = 1.0  # of the work
     dilate: float = 1.0  # SYNTHETIC: smallest factor by which all ranks are slowed down
     real_repetitions: int = 0  # of runs with real messages
-    passes: int = 1  # over all runs with real messages
+    passes: int = 1  # at most, over runs with real messages
 
 
 class Attempts:

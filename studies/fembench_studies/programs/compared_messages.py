@@ -88,10 +88,8 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     `profile`: that of the prediction.
     The limit of the makespan is that of its two parts."""
     terms, state = _terms(record), state_of(record)
-    busy = np.array(record.busy)
-    alone = busy.sum(axis=0) if record.case.program == "ring" else busy[0]
+    alone, makespan = _alone(record), np.array(record.seconds)
     wrong = _unlike(record, profile) or lasting(record) or _changed(record)
-    makespan = np.array(record.seconds)
     due = makespan - alone
     share = 100 * float(np.median(due) / np.median(makespan))
     few = "" if SHARE[0] <= share <= SHARE[1] else f"they take {share:.2g} % of the run: {_EXPECTED}"
@@ -103,6 +101,12 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
         _compared("makespan", terms["makespan"][0], whole, makespan, wrong, limit),
         _compared("messages", terms["messages"][0], sent, due, wrong or few, MESSAGES),
     ]
+
+
+def _alone(record: AppRecord) -> np.ndarray:
+    """[repetition] seconds of the makespan in which a rank computes and all others wait for it."""
+    busy = np.array(record.busy)
+    return busy.sum(axis=0) if record.case.program == "ring" else busy[0]
 
 
 def judged(passes: Sequence[ComparedTime]) -> ComparedTime:
@@ -172,7 +176,20 @@ def _changed(record: AppRecord) -> str:
                 f"refused: {name} took {middle:.2f} times as long as expected: the machine is not as it "
                 "was; repeat `characterize --network`"
             )
-    return ""
+    return _other_speed(record)
+
+
+def _other_speed(record: AppRecord) -> str:
+    """Why tasks say that cores had another speed in a run than just before and just after it; "" if not."""
+    around = state_of(record).computing
+    meanwhile = float(np.median(_alone(record))) / _terms(record)["computing"][0]
+    every = (*around, meanwhile)
+    if max(every) - min(every) <= MESSAGES / 100 * float(np.mean(every)):
+        return ""
+    return Refused(
+        f"refused: computing took {meanwhile:.2f} times as long as expected during the run, "
+        f"{around[0]:.2f} times before it, {around[1]:.2f} times after it: the machine changed meanwhile"
+    )
 
 
 class State(NamedTuple):

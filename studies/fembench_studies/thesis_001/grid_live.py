@@ -27,7 +27,7 @@ from fembench_studies.thesis_001.grid_plan import GRAPHS, LOCAL, METHODS, REMOTE
 LEAST = 60.0  # smallest dilation: with less, ranks that compute at the same time would share a core
 BYTES = 65536  # real size of a message; its cost is emulated
 QUICK = ProgramEffort(5, 6, scale=1.2, real_repetitions=100)  # scale: units of work per second of the source
-FULL = ProgramEffort(15, 12, scale=5.0, real_repetitions=300, passes=3)
+FULL = ProgramEffort(15, 12, scale=5.0, real_repetitions=300, passes=7)
 
 
 @dataclass(frozen=True)

@@ -84,17 +84,20 @@ def around(case, trips, rounds):
     }  # fmt: skip
 
 
-def ran(case, before, messages, noise=0.001, repetitions=20, trips=(1.0, 1.0), rounds=(1.0, 1.0)):
+def ran(
+    case, before, messages, noise=0.001, repetitions=20, trips=(1.0, 1.0), rounds=(1.0, 1.0), tasks=None
+):
     """A run whose last task ends `messages` seconds after computing, with a little noise;
-    `trips`, `rounds`: as in `around`."""
+    `trips`, `rounds`: as in `around`; `tasks`: as many times as long as expected, None: as around the run."""
+    each = case.size * UNIT * (sum(rounds) / 2 if tasks is None else tasks)
     own = sum(case.host[t] == 0 for t in range(case.tasks) if t not in case.idle)
     all_ = sum(t not in case.idle for t in range(case.tasks))
-    work = case.size * UNIT * (all_ if case.program == "ring" else own)
+    work = each * (all_ if case.program == "ring" else own)
     factors = [1 + noise * ((k % 5) - 2) for k in range(repetitions)]
     record = planted_calibration(case, {}, {})
     busy = [[0.0] * repetitions for _ in range(case.ranks)]
     for t in (t for t in range(case.tasks) if t not in case.idle):
-        busy[case.host[t]] = [b + case.size * UNIT * f for b, f in zip(busy[case.host[t]], factors)]
+        busy[case.host[t]] = [b + each * f for b, f in zip(busy[case.host[t]], factors)]
     return msgspec.structs.replace(
         record,
         id="run",
@@ -356,6 +359,15 @@ def test_a_prediction_is_brought_to_the_state_of_the_machine_around_its_run_or_r
         assert bool(one.reason) == bool(reason)
 
 
+@pytest.mark.parametrize(("tasks", "refused"), [(0.87, False), (0.83, True), (1.14, False), (1.2, True)])
+def test_a_run_whose_cores_had_another_speed_than_around_it_is_refused(tasks, refused):
+    case = msgspec.structs.replace(sized_case("join", 3, "send"), size=5)
+    before = promise(case, calibration(case), profile(), "machine.json")
+    for one in compared(ran(case, before, before.terms["messages"][0], tasks=tasks)):
+        assert one.reason.startswith(f"refused: computing took {tasks:.2f} times as long") == refused
+        assert bool(one.reason) == refused
+
+
 @pytest.mark.parametrize(("spread", "refused"), [(0.14, False), (0.16, True)])
 def test_messages_that_depend_on_the_place_of_their_buffers_are_refused(spread, refused):
     case = msgspec.structs.replace(sized_case("ring", 3, "isend"), size=1)
@@ -498,6 +510,16 @@ def test_runs_are_measured_in_passes_and_judged_by_the_median_of_those_that_test
     errors = [row[5:9] for row in grid_real.real_table(both).rows if row[0].endswith("messages")]
     assert errors[0] == pytest.approx((3, 0.0, -9.09, 25.0), abs=0.01)
     assert errors[1] == pytest.approx((1, -9.09, -9.09, -9.09), abs=0.01)
+
+
+def test_passes_end_when_three_have_tested_each_run(planted_passes, tmp_path):
+    coming, made = planted_passes
+    good, changed = (1.0, 1.0, 1 << 20), (1.0, 1.3, 1 << 20)
+    coming[:] = [good, changed, good, good, good, changed, good, good]
+    networks = iter([profile()] * 7)
+    grid_real.measure(ProgramRuns(tmp_path), networks, Attempts(lambda line: None), EFFORT)
+    assert (coming, len(list(networks))) == ([], 2)
+    assert made[-2:] == ["real-ring-65536-send-4", "real-ring-65536-send-5"]
 
 
 def test_every_pass_is_predicted_from_a_profile_of_its_own(planted_passes, tmp_path):

@@ -110,9 +110,10 @@ class Meter:
         name = (probe.phase, probe.storage, probe.level)
         for _ in range(calls):
             used = self._timed(probe, 1)[1] - self._glance
-            self._least[name] = min(max(used, 1e-9), self._least.get(name, math.inf))
+            if used > 0:  # else the clock of the thread stood still
+                self._least[name] = min(used, self._least.get(name, math.inf))
             os.sched_yield()  # to a rank that shares this core and its caches
-        return self._least[name]
+        return self._least.get(name, 1e-9)
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """(elapsed seconds, seconds of processor time) of a batch.

@@ -6,7 +6,7 @@ is badly conditioned, or the tolerance is at rounding.
 """
 
 from collections.abc import Iterator
-from math import isfinite, sqrt
+from math import hypot, isfinite, nan, sqrt
 
 import numpy as np
 
@@ -155,7 +155,7 @@ def fingerprint_difference(a: tuple[float, ...], b: tuple[float, ...], norm: flo
     """|u_a - u_b|_2 / |u|_2, estimated as the rms of seeded random projections."""
     if len(a) != len(b):
         return float("nan")
-    difference = np.asarray(a) - np.asarray(b)
-    return (
-        float(np.sqrt(np.mean(difference**2)) / norm) if norm else float(np.abs(difference).max(initial=0.0))
-    )
+    differences = [x - y for x, y in zip(a, b)]
+    if not norm:
+        return max(map(abs, differences), default=0.0)
+    return hypot(*differences) / (sqrt(len(differences)) * norm) if differences else nan

@@ -86,6 +86,12 @@ def test_what_comes_before_a_call_is_not_timed(way):
     assert calls[:4] == ["before", "call"] * 2
 
 
+def test_a_call_during_which_the_clock_of_the_thread_stood_still_is_not_the_least(monkeypatch):
+    one, used = Meter(make_tracer(), "stretched", batch=6e-5), iter((2e-4, 0.0, 1e-4))
+    monkeypatch.setattr(one, "_timed", lambda probe, calls: (1e-4, next(used) + one._glance))
+    assert one.visit(probe_of(lambda: None), 1e-4, 1.0) == pytest.approx(1000 / 1e-4)
+
+
 def test_a_stretched_visit_times_calls_one_by_one_and_goes_by_the_least_of_the_host():
     tracer, first = make_tracer(), iter((3 * USED, 2 * USED))
     one = Meter(tracer, "stretched", 2.0, batch=USED)

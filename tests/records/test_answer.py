@@ -137,4 +137,5 @@ def test_a_result_that_differs_from_its_reference_is_told_what_to_try(record, it
 def test_the_distance_of_fingerprints_is_relative_and_needs_equal_lengths():
     assert fingerprint_difference((1.0, 2.0), (1.0, 2.0), 5.0) == 0.0
     assert fingerprint_difference((3.0, -3.0), (0.0, 0.0), 3.0) == pytest.approx(1.0)
+    assert fingerprint_difference((1e308, 1.0), (-1e308, 1.0), 1e3) > 1e300
     assert fingerprint_difference((1.0,), (1.0, 2.0), 1.0) != fingerprint_difference((1.0,), (1.0,), 1.0)

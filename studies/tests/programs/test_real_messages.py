@@ -84,9 +84,7 @@ def around(case, trips, rounds):
     }  # fmt: skip
 
 
-def ran(
-    case, before, messages, noise=0.001, repetitions=20, trips=(1.0, 1.0), rounds=(1.0, 1.0), tasks=None
-):
+def ran(case, before, messages, noise=0.001, repetitions=20, trips=(1.0, 1.0), rounds=(1.0, 1.0), tasks=None):
     """A run whose last task ends `messages` seconds after computing, with a little noise;
     `trips`, `rounds`: as in `around`; `tasks`: as many times as long as expected, None: as around the run."""
     each = case.size * UNIT * (sum(rounds) / 2 if tasks is None else tasks)

@@ -4,7 +4,7 @@
 
 Both loops call the same compiled kernels and the same MPI functions in the same order (their solutions are
 bit-identical, which is checked); the difference in time is the cost of the loop, with and without the
-tracer's stamps. The other variants are measured, too. All configurations take turns in one process per rank;
+tracer's stamps. The other recurrences are measured, too. Configurations take turns in one process per rank;
 times are medians over the turns, differences are medians of the differences within a turn.
 """
 
@@ -149,8 +149,8 @@ class Setup:
 
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Every configuration as a call that solves; all are bound to one matrix."""
-        from fembench.methods.lookup import names, variants
-        from fembench.solve.from_names import variant_class
+        from fembench.methods.lookup import names, recurrences
+        from fembench.solve.from_names import recurrence_class
         from fembench.solve.operators import build_operator
         from fembench.solve.precond import make_preconditioner
         from fembench.timing.tracer import NullTracer
@@ -158,14 +158,14 @@ class Setup:
         p = self.prepared
         A = build_operator(self.case.method.storage, p.sub, *p.lame)
         M = make_preconditioner(self.case.method.precond, A, p.interface, p.sub, self.tracer)
-        silent = variant_class("standard")(A, p.interface, M, NullTracer())
+        silent = recurrence_class("standard")(A, p.interface, M, NullTracer())
         solvers = {"Python, silent": silent}
-        for name in names(variants("own")):
-            solvers[f"Python, {name}"] = variant_class(name)(A, p.interface, M, self.tracer)
+        for name in names(recurrences("own")):
+            solvers[f"Python, {name}"] = recurrence_class(name)(A, p.interface, M, self.tracer)
         calls = {name: functools.partial(s.solve, p.rhs, self.control) for name, s in solvers.items()}
         if not M.identity or shutil.which(COMPILER) is None:  # the loop in C knows no other M
             return calls
-        in_c = LoopInC(variant_class("standard")(A, p.interface, M, NullTracer()), p)
+        in_c = LoopInC(recurrence_class("standard")(A, p.interface, M, NullTracer()), p)
         return {"C": functools.partial(in_c.solve, p.rhs, self.control.fixed)} | calls
 
 

@@ -60,7 +60,7 @@ used=$(cd "$work/overlay" && under_sanitizers "$VENV/bin/python" -c \
 
 # A finding ends its session, not those of the other folders.
 (($# > 0)) || set -- tests/kernels tests/timing tests/ranks tests/solve/test_edges.py \
-    tests/solve/test_variants.py::test_a_case_chooses_its_variant_and_its_work_is_counted
+    tests/solve/test_solve_recurrences.py::test_a_case_chooses_its_recurrence_and_its_work_is_counted
 failed=0
 for tests in "$@"; do
     printf '\n== %s\n' "$tests"

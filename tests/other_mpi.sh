@@ -40,7 +40,7 @@ if (($# == 0)); then
         jobs+=("tests/launch/test_slurm.py::test_a_$name")
     done
     # other tests compute what they do with Open MPI: their messages are those of these rooms
-    two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_variants.py studies/tests)
+    two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_solve_recurrences.py studies/tests)
     three=(tests/ranks) # what other rooms send, they send through it
 fi
 session "serial tests" python -W error -m pytest -q --no-header "${AGAIN[@]}" -m "not mpi" "${jobs[@]}"

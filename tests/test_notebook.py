@@ -51,7 +51,7 @@ def test_the_speedup_of_a_quantity_that_was_not_timed_is_refused_with_those_that
 def test_weights_of_each_case_add_up_to_one_and_favour_the_rank_that_needs_less_time_per_cell(runs):
     found = runs.weights()
     cases: dict[tuple, list[int]] = {}
-    for k, key in enumerate(zip(found["mesh"], found["variant"], found["ranks"])):
+    for k, key in enumerate(zip(found["mesh"], found["method"], found["ranks"])):
         cases.setdefault(key, []).append(k)
     assert len(cases) == 4
     for rows in cases.values():

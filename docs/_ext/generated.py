@@ -22,7 +22,7 @@ import msgspec
 import fembench
 from fembench.cli.parser import WIDE, sections, usage
 from fembench.cli.verbs import NOTES, groups, listing, verb_parser, verbs
-from fembench.methods.lookup import Combination, preconds, storages, variants
+from fembench.methods.lookup import Combination, preconds, recurrences, storages
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.recipe import recipe
 from fembench.records.case import FIELDS
@@ -268,7 +268,7 @@ def case_options() -> str:
 
 
 def methods() -> str:
-    """Storages, preconditioners and variants with their declared cost."""
+    """Storages, preconditioners and recurrences with their declared cost."""
     has = {p.name: [s for s in ("own", "petsc") if s in p.solvers] for p in preconds()}
     return "\n".join(
         (
@@ -293,13 +293,13 @@ def methods() -> str:
                     for p in preconds()
                 ],
             ),
-            "## Variants\n",
+            "## Recurrences\n",
             table(
                 ("name", "meaning", "vectors", "all-reduces"),
                 [
                     (code(v.name), plain(v.help), f"{one.updates.vectors:g}", str(len(one.reductions)))
-                    for v in variants()
-                    for one in [recipe(Combination(variant=v.name))]
+                    for v in recurrences()
+                    for one in [recipe(Combination(recurrence=v.name))]
                 ],
             ),
         )
@@ -307,7 +307,7 @@ def methods() -> str:
 
 
 def _cost(precond: PreconditionerMethod) -> tuple[str, str]:
-    """(vectors, products) of an iteration of the standard variant, beyond those without a preconditioner."""
+    """(vectors, products) per iteration of the standard recurrence, beyond those without preconditioner."""
     if precond.application is None:
         return "unknown", "unknown"
     one, none = recipe(Combination(precond=precond.name)), recipe(Combination())

@@ -5,7 +5,7 @@ verbs            the verb    a module: docstring (its help), `arguments(parser)`
 options          the verb    a module: options that need the package, as the verb's module says
 storages         its name    a StorageMethod
 preconditioners  its name    a PreconditionerMethod
-variants         its name    a VariantMethod
+recurrences      its name    a RecurrenceMethod
 policies         its name    a Policy of `--balance`
 
 Looking takes some 0.01 s, which ranks spend only on names that are not ours.
@@ -18,7 +18,7 @@ from fembench.base.errors import InputError
 
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
 STUDIES_PATH = "PATH-OF-THE-CLONE/studies"  # what pip installs: no index has it
-Kind: TypeAlias = Literal["verbs", "options", "storages", "preconditioners", "variants", "policies"]
+Kind: TypeAlias = Literal["verbs", "options", "storages", "preconditioners", "recurrences", "policies"]
 
 
 @functools.cache

@@ -27,7 +27,7 @@ from fembench.bench.campaign_words import HOST_KEYS, PlacedCase, placed_case, si
 from fembench.bench.fastest import settled
 from fembench.launch.allocation import HostsError
 from fembench.partition.shares import parse_shares
-from fembench.records.case import Case, fields_of
+from fembench.records.case import FIELDS, Case, fields_of
 from fembench.records.option import LARGEST
 
 MOST_RUNS = 100_000  # runs of a campaign; more are a typing error
@@ -172,6 +172,7 @@ def _lists(table: dict[str, Any], where: str, there: CampaignHosts) -> dict[str,
 def run_id(case: Case, repetition: int) -> str:
     """A file name that describes the run and is unique to its case across campaigns."""
     mesh = re.sub(r"[^A-Za-z0-9]+", "-", case.question.mesh.rstrip("/").split("/")[-1]).strip("-")[:120]
-    digest = hashlib.sha256(msgspec.json.encode(case.flat(), order="sorted")).hexdigest()[:8]
+    stored = {FIELDS[name].stored: value for name, value in case.flat().items()}
+    digest = hashlib.sha256(msgspec.json.encode(stored, order="sorted")).hexdigest()[:8]
     method = f"{case.method.storage}-{case.method.precond}"
     return f"{mesh}-{method}-p{case.placement.ranks}-{digest}-r{repetition}"

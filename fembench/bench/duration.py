@@ -33,7 +33,7 @@ LAUNCH = 1.0  # from the launcher's start to the first line of the program, and 
 PATIENCE = 0.5  # of the time between --seconds and --max-seconds, until the median is precise
 VECTORS = 10  # read or written per iteration, where the cost of a method is not known
 STATED = f"at {RATE / 1e9:g} GB/s per rank, {RATE * FASTER / 1e9:g} from caches"
-METHOD = ("solver", "storage", "precond", "variant")
+METHOD = ("solver", "storage", "precond", "recurrence")
 
 
 @dataclass(frozen=True)

@@ -269,11 +269,11 @@ def other_method(method: CaseMethod) -> CaseMethod | None:
     if not has_twin(method):
         return None
     storage = ASSEMBLED if method.storage == BY_ELEMENTS else BY_ELEMENTS
-    variant = method.variant if method.solver == "own" else "standard"
+    recurrence = method.recurrence if method.solver == "own" else "standard"
     return CaseMethod(
         storage=storage,
         precond=method.precond,
-        variant=variant,
+        recurrence=recurrence,
         overlap=method.overlap,
         exchange=method.exchange,
     )

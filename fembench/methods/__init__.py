@@ -1,1 +1,1 @@
-"""Storages, preconditioners and variants of CG: what each is and costs."""
+"""Storages, preconditioners and recurrences of CG: what each is and costs."""

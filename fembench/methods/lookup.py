@@ -15,10 +15,10 @@ from fembench.base.errors import InputError
 from fembench.base.plugins import Kind, plugin
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
-from fembench.methods.variants import VARIANTS, VariantMethod
+from fembench.methods.recurrences import RECURRENCES, RecurrenceMethod
 
 AUTO = "auto"  # as a preconditioner: the one that is expected to reach the solution first
-Method: TypeAlias = StorageMethod | PreconditionerMethod | VariantMethod
+Method: TypeAlias = StorageMethod | PreconditionerMethod | RecurrenceMethod
 
 
 class MethodChoice(Protocol):
@@ -31,7 +31,7 @@ class MethodChoice(Protocol):
     @property
     def precond(self) -> str: ...
     @property
-    def variant(self) -> str: ...
+    def recurrence(self) -> str: ...
 
 
 class Combination(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Combination(Struct, frozen=True):
     solver: Solver = "own"
     storage: str = "sym"
     precond: str = "none"
-    variant: str = "standard"
+    recurrence: str = "standard"
 
 
 def storages(solver: Solver | None = None) -> tuple[StorageMethod, ...]:
@@ -53,9 +53,9 @@ def preconds(solver: Solver | None = None) -> tuple[PreconditionerMethod, ...]:
     return tuple(p for p in PRECONDITIONERS if solver is None or solver in p.solvers)
 
 
-def variants(solver: Solver = "own") -> tuple[VariantMethod, ...]:
+def recurrences(solver: Solver = "own") -> tuple[RecurrenceMethod, ...]:
     """Those of a solver."""
-    return tuple(v for v in VARIANTS if v.solver == solver)
+    return tuple(r for r in RECURRENCES if r.solver == solver)
 
 
 def storage_of(name: str, solver: Solver | None = None) -> StorageMethod:
@@ -68,9 +68,9 @@ def precond_of(name: str, solver: Solver | None = None) -> PreconditionerMethod:
     return _named("preconditioners", name, preconds(solver), lambda p: solver is None or solver in p.solvers)
 
 
-def variant_of(name: str, solver: Solver = "own") -> VariantMethod:
-    """The variant of that name. Raises InputError."""
-    return _named("variants", name, variants(solver), lambda v: v.solver == solver)
+def recurrence_of(name: str, solver: Solver = "own") -> RecurrenceMethod:
+    """The recurrence of that name. Raises InputError."""
+    return _named("recurrences", name, recurrences(solver), lambda r: r.solver == solver)
 
 
 def _named(kind: Kind, name: str, known: Sequence[Method], fits: Callable[[Any], bool]) -> Any:
@@ -116,8 +116,9 @@ def mismatch_device(choice: MethodChoice) -> str:
         return f"solver {choice.solver}: expected solver own"
     if not storage_of(choice.storage).on_device:
         return f"storage '{choice.storage}': expected {one_of(names(s for s in storages() if s.on_device))}"
-    if not variant_of(choice.variant).on_device:
-        return f"variant '{choice.variant}': expected {one_of(names(v for v in variants() if v.on_device))}"
+    if not recurrence_of(choice.recurrence).on_device:
+        known = one_of(names(r for r in recurrences() if r.on_device))
+        return f"recurrence '{choice.recurrence}': expected {known}"
     if choice.precond != AUTO and not precond_of(choice.precond).on_device:
         return f"precond '{choice.precond}': expected {one_of(names(p for p in preconds() if p.on_device))}"
     return ""
@@ -130,7 +131,7 @@ def load(reference: str) -> Any:
 
 
 def mismatch(choice: MethodChoice) -> str:
-    """Whether the solver has the storage, the preconditioner and the variant."""
+    """Whether the solver has the storage, the preconditioner and the recurrence."""
     solver = choice.solver
     try:
         storage, precond = (
@@ -144,28 +145,28 @@ def mismatch(choice: MethodChoice) -> str:
     if solver not in precond.solvers or (choice.precond == AUTO and solver != "own"):
         return f"precond '{choice.precond}': solver {solver} has {', '.join(names(preconds(solver)))}"
     try:
-        variant_of(choice.variant, solver)
+        recurrence_of(choice.recurrence, solver)
     except InputError:
         hint = "; choose others by petsc_options, as in '-ksp_type pipecg'" if solver == "petsc" else ""
-        has = ", ".join(names(variants(solver)))
-        return f"variant '{choice.variant}': solver {solver} has {has}{hint}"
+        has = ", ".join(names(recurrences(solver)))
+        return f"recurrence '{choice.recurrence}': solver {solver} has {has}{hint}"
     return ""
 
 
 def mismatch_blocking(choice: MethodChoice) -> str:
     """Whether blocking messages can serve the choice."""
-    if choice.solver == "own" and variant_of(choice.variant).waits:
+    if choice.solver == "own" and recurrence_of(choice.recurrence).waits:
         return ""
-    waiting = one_of(names(v for v in variants() if v.waits))
-    return f"solver {choice.solver}, variant '{choice.variant}': expected solver own, variant {waiting}"
+    expected = f"expected solver own, recurrence {one_of(names(r for r in recurrences() if r.waits))}"
+    return f"solver {choice.solver}, recurrence '{choice.recurrence}': {expected}"
 
 
 def mismatch_balance(choice: MethodChoice) -> str:
     """Whether blocks of cells can move while the choice iterates."""
-    balanced = names(v for v in variants() if v.balances)
-    if choice.solver != "own" or choice.variant not in balanced:
-        expected = f"expected solver own, variant {one_of(balanced)}"
-        return f"solver {choice.solver}, variant '{choice.variant}': {expected}"
+    balanced = names(r for r in recurrences() if r.balances)
+    if choice.solver != "own" or choice.recurrence not in balanced:
+        expected = f"expected solver own, recurrence {one_of(balanced)}"
+        return f"solver {choice.solver}, recurrence '{choice.recurrence}': {expected}"
     if choice.precond != AUTO and not precond_of(choice.precond).balances:
         known = one_of(names(p for p in preconds() if p.balances))
         return f"precond '{choice.precond}': expected {known}"

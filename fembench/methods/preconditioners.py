@@ -52,7 +52,7 @@ class PreconditionerMethod(Struct, frozen=True):
     """One preconditioner M.
 
     Where `inverse` stores numbers, M^-1 is folded into the passes over vectors by every
-    variant that can, and costs no step of its own there.
+    recurrence that can, and costs no step of its own there.
     """
 
     name: str

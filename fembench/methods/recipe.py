@@ -1,4 +1,4 @@
-"""What one iteration of a combination of storage, preconditioner and variant consists of.
+"""What one iteration of a combination of storage, preconditioner and recurrence consists of.
 
 The solver counts its work from it, and the model prices it: both
 read the same declarations.
@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from fembench.base.errors import InputError
-from fembench.methods.lookup import Combination, MethodChoice, precond_of, storage_of, variant_of
+from fembench.methods.lookup import Combination, MethodChoice, precond_of, recurrence_of, storage_of
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
-from fembench.methods.variants import VariantMethod
+from fembench.methods.recurrences import RecurrenceMethod
 from fembench.methods.work import DOUBLE, NO_WORK, Work
 
 
 class Recipe(Struct, frozen=True, dict=True):
     """One iteration, step by step. Works are per entry of a vector."""
 
-    variant: VariantMethod
+    recurrence: RecurrenceMethod
     precond: PreconditionerMethod
     steps: tuple[Step, ...]  # Multiplication.dot is a pass, or flops alone
 
@@ -53,12 +53,12 @@ class Recipe(Struct, frozen=True, dict=True):
         """Of M, residual replacements included."""
         if Application() not in self.steps:
             return 0.0
-        return 1.0 + self._replaced(self.variant.replace_applications)
+        return 1.0 + self._replaced(self.recurrence.replace_applications)
 
     @property
     def products(self) -> float:
         """Outside of M, residual replacements included."""
-        return 1.0 + self._replaced(self.variant.replace_products)
+        return 1.0 + self._replaced(self.recurrence.replace_products)
 
     @property
     def precond_products(self) -> int:
@@ -107,21 +107,21 @@ class Recipe(Struct, frozen=True, dict=True):
         return sum(map(self.cost, passes), Work())
 
     def _replaced(self, times: int) -> float:
-        return times / self.variant.replace if self.variant.replace else 0.0
+        return times / self.recurrence.replace if self.recurrence.replace else 0.0
 
 
 def recipe(choice: MethodChoice) -> Recipe:
     """The recipe of a choice. Raises InputError for an unknown method or cost."""
     storage, precond = storage_of(choice.storage), precond_of(choice.precond)
-    variant = variant_of(choice.variant, choice.solver)
+    recurrence = recurrence_of(choice.recurrence, choice.solver)
     if precond.application is None:
         raise InputError(f"precond {precond.name}: the cost of an application is not known")
     if precond.identity:
-        steps = variant.plain
+        steps = recurrence.plain
     else:
-        steps = variant.folded if precond.folds and variant.folded else variant.applied
+        steps = recurrence.folded if precond.folds and recurrence.folded else recurrence.applied
     resolved = (r for s in steps for r in _with_dot(s, storage.fused))
-    return Recipe(variant, precond, tuple(resolved))
+    return Recipe(recurrence, precond, tuple(resolved))
 
 
 def _with_dot(step: Step, fused: bool) -> tuple[Step, ...]:

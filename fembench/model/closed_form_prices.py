@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.errors import InputError
-from fembench.methods.lookup import names, one_of, product_name, variant_of, variants
+from fembench.methods.lookup import names, one_of, product_name, recurrence_of, recurrences
 from fembench.methods.steps import Application, Multiplication
 from fembench.model.cg import Price, prices
 from fembench.model.closed_form import Activity, CgSet, ClosedForm, Phase, closed_form
@@ -182,12 +182,12 @@ def phases_of(
 
 
 def _check(case: Case) -> None:
-    waits = variant_of(case.method.variant, case.method.solver).waits
+    waits = recurrence_of(case.method.recurrence, case.method.solver).waits
     if case.method.solver != "own" or not waits:
-        waiting = [v for v in variants("own") if v.waits]
+        waiting = [v for v in recurrences("own") if v.waits]
         raise InputError(
-            f"no closed form for solver {case.method.solver}, variant {case.method.variant}; "
-            f"expected solver own, variant {one_of(names(waiting))}; --method simulation covers the others"
+            f"no closed form for solver {case.method.solver}, recurrence {case.method.recurrence}; "
+            f"expected solver own, recurrence {one_of(names(waiting))}; --method simulation covers the others"
         )
 
 

@@ -21,7 +21,7 @@ from msgspec import structs
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.methods.lookup import variant_of
+from fembench.methods.lookup import recurrence_of
 from fembench.methods.steps import Reduction
 from fembench.model.collectives import stages
 from fembench.model.engine import simulate
@@ -59,9 +59,10 @@ def graph_of_record(record: Record) -> ExecutionGraph:
     Raises InputError if the record has no traced iterations.
     """
     spans = _spans(record)
-    if not variant_of(record.case.method.variant, record.case.method.solver).waits:
+    if not recurrence_of(record.case.method.recurrence, record.case.method.solver).waits:
         raise InputError(
-            f"record {record.id}: variant {record.case.method.variant}; expected one that waits for its sums"
+            f"record {record.id}: recurrence {record.case.method.recurrence}; "
+            "expected one that waits for its sums"
         )
     if record.case.method.exchange == "blocking":
         raise InputError(f"record {record.id}: exchange blocking has no graph; expected nonblocking")
@@ -159,8 +160,8 @@ def _events(record: Record, rank: int, phase: int, seconds: float) -> Program:
 
 def _scalars(record: Record) -> int:
     """Numbers in an all-reduce; its cost hardly depends on this."""
-    variant = variant_of(record.case.method.variant, record.case.method.solver)
-    return next(s.numbers for s in variant.plain if isinstance(s, Reduction))
+    recurrence = recurrence_of(record.case.method.recurrence, record.case.method.solver)
+    return next(s.numbers for s in recurrence.plain if isinstance(s, Reduction))
 
 
 def message_of(record: Record) -> RecordedMessages:

@@ -104,6 +104,7 @@ class CaseField(msgspec.Struct, frozen=True):
     """The declaration of a field."""
 
     name: str
+    stored: str  # its name in records
     group: str  # attribute of a case
     title: str  # of the group
     type: Any  # bool, int, float, str, or a Literal
@@ -146,7 +147,7 @@ def _declared(struct: type[msgspec.Struct]) -> list[tuple[msgspec.structs.FieldI
 
 _GROUPS = [CaseGroup(f.name, kind, said.title, said.role) for f, kind, said in _declared(Case)]
 FIELDS = {  # by name, in the order of their declaration
-    f.name: CaseField(f.name, g.name, g.title, kind, f.default, said, said.role or g.role)
+    f.name: CaseField(f.name, f.encode_name, g.name, g.title, kind, f.default, said, said.role or g.role)
     for g in _GROUPS
     for f, kind, said in _declared(g.type)
 }
@@ -188,7 +189,11 @@ def new_case(values: Mapping[str, Any], where: str) -> Case:
     except InputError:
         _check_values(values, where)  # says more
         raise
-    return convert(_grouped(values), Case, where=where)
+    stored = {
+        group: {FIELDS[name].stored: value for name, value in given.items()}
+        for group, given in _grouped(values).items()
+    }
+    return convert(stored, Case, where=where)
 
 
 def _check_values(values: Mapping[str, Any], where: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fembench.methods.devices import CPU
-from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, storages, variants
+from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, recurrences, storages
 from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
 from fembench.records.option import LARGEST, Option
@@ -63,16 +63,16 @@ class CaseMethod(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             more="preconditioners",
         ),
     ] = "none"
-    variant: Annotated[
+    recurrence: Annotated[
         str,
         Option(
-            f"variant of the conjugate gradient recurrence: {described(variants())}",
+            f"recurrence of conjugate gradients: {described(recurrences())}",
             varied=True,
             short="{}",
-            choices=names(variants()),
-            more="variants",
+            choices=names(recurrences()),
+            more="recurrences",
         ),
-    ] = "standard"
+    ] = msgspec.field(default="standard", name="variant")  # as older records have it
     device: Annotated[
         str,
         Option(

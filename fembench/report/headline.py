@@ -133,7 +133,7 @@ def _merit(full: Result) -> HeadlineRow:
     took, work = full.times[_rated(full)], _work(full) / 1e6
     done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
     where = ", ".join(
-        [f"{full.mesh} · {full.variant}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])]
+        [f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])]
     )
     ends = (work / took.median, work / took.high, work / took.low)
     return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
@@ -211,7 +211,7 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     whole = _rated(p.result) != CG
     size = f"{units.count(per_rank(p.result))} equations per rank"
     timed = SOLVE if whole else "iteration of cg"
-    ends = f"{timed}, {p.result.variant}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
+    ends = f"{timed}, {p.result.method}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
     remark = "; ".join([ends, *_flaws(p.base, p.result)])
     return _percent(what, remark, p.result, p.efficiency[SOLVE if whole else ITERATION])
 

@@ -22,14 +22,14 @@ SAME_SIZE = 1.1  # numbers of cells per rank that differ by a smaller factor cou
 class SpeedupLaw:
     """One law fitted to the speedups of one series."""
 
-    series: tuple[str, str]  # mesh, or cells per rank; variant
+    series: tuple[str, str]  # mesh, or cells per rank; method
     processors: tuple[float, ...]  # P, or P_eq
     speedups: tuple[float, ...]
     fit: ScalingFit
 
 
 def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list[SpeedupLaw]:
-    """Amdahl's law for each mesh and variant."""
+    """Amdahl's law for each mesh and method."""
     points = [(s.result.series, float(s.result.ranks), s.ratio) for s in speedups if _counts(s)]
     points += [
         (u.result.series, u.equivalent, u.fastest[0])
@@ -40,14 +40,14 @@ def amdahl_laws(speedups: Sequence[Speedup], unequal: Sequence[Unequal]) -> list
 
 
 def gustafson_laws(speedups: Sequence[Speedup]) -> list[SpeedupLaw]:
-    """Gustafson's law by variant and cells per rank, from meshes that grow with P."""
+    """Gustafson's law by method and cells per rank, from meshes that grow with P."""
     points: list[tuple[tuple[str, str], float, float]] = []
     size = 0.0
     counted = [s for s in speedups if _counts(s)]
-    for s in sorted(counted, key=lambda s: (s.result.variant, _cells_a_rank(s))):
-        new = not points or points[-1][0][1] != s.result.variant or _cells_a_rank(s) > SAME_SIZE * size
+    for s in sorted(counted, key=lambda s: (s.result.method, _cells_a_rank(s))):
+        new = not points or points[-1][0][1] != s.result.method or _cells_a_rank(s) > SAME_SIZE * size
         size = _cells_a_rank(s) if new else size
-        points.append(((f"{size:.0f}", s.result.variant), float(s.result.ranks), s.ratio))
+        points.append(((f"{size:.0f}", s.result.method), float(s.result.ranks), s.ratio))
     return [SpeedupLaw(series, p, s, fit_gustafson(p, s)) for series, p, s in _series(points)]
 
 
@@ -90,7 +90,7 @@ def _series(
     "same speedup at the largest P. 'Fit error' is the largest relative error of the fit. A fit needs three "
     "different P, including one rank. If speedups are super-linear or below 1, no law holds and no fraction "
     "is given.",
-    "law; mesh; variant; points; largest_p: largest P",
+    "law; mesh; method; points; largest_p: largest P",
     "sequential: f or g | .4f; off_fraction: fit error; amdahl_f: Amdahl's f | .6f",
     "amdahl_limit: limit 1/f | .3g; remarks",
 )
@@ -98,7 +98,7 @@ def laws_table(amdahl: Sequence[SpeedupLaw], gustafson: Sequence[SpeedupLaw]) ->
     """One row per law and series: the sequential fraction, and how well it fits."""
     for name, laws in (("Amdahl", amdahl), ("Gustafson", gustafson)):
         for law in laws:
-            first, variant = law.series
+            first, method = law.series
             grown, largest = name == "Gustafson", max(law.processors)
             where = f"{first} cells per rank" if grown else first
             fraction, off = np.nan, np.nan
@@ -106,6 +106,6 @@ def laws_table(amdahl: Sequence[SpeedupLaw], gustafson: Sequence[SpeedupLaw]) ->
                 fraction, off = max(law.fit.fraction, 0.0), law.fit.worst
             f = amdahl_fraction(fraction, largest) if grown else fraction
             yield (
-                (name, where, variant, len({1.0, *law.processors}), largest, fraction, off)
+                (name, where, method, len({1.0, *law.processors}), largest, fraction, off)
                 + (f, 1 / f if f > 0 else np.nan, law.fit.fails)
             )

@@ -1,8 +1,8 @@
 """The results of a campaign: pools of repeated runs, with times and short names.
 
-A result is named by `mesh`, `variant` (what is computed and how: storage,
+A result is named by `mesh`, `method` (what is computed and how: storage,
 preconditioner, …) and `setting` (ranks and how they share the mesh). Results of one
-mesh and variant form a series.
+mesh and method form a series.
 """
 
 import dataclasses
@@ -25,12 +25,12 @@ MOST_SHARES = 4  # shown in full
 # the mesh
 METHOD = tuple(n for n in fields_of("question", "method", varied=True) if n not in ("mesh", "storage"))
 SHARING = tuple(n for n in fields_of("placement", varied=True) if n not in ("ranks", "shares"))
-ALWAYS = ("precond", "variant")  # named even if all results share it, unless it is the default
+ALWAYS = ("precond", "recurrence")  # named even if all results share it, unless it is the default
 MAIN = ("mesh", "storage", *METHOD, "ranks", "shares", *SHARING)
 # other fields: used only if two results would otherwise have the same name
 METHOD_TOO = fields_of("question", "method", "effort", "synthetic", varied=False)
 SHARING_TOO = fields_of("placement", "text", varied=False)
-CASE = "mesh; variant; ranks setting: ranks | {1}"  # the columns that name a result
+CASE = "mesh; method; ranks setting: ranks | {1}"  # the columns that name a result
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Result:
 
     pool: Pool
     mesh: str
-    variant: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
+    method: str  # "csr", "sym · jacobi", "csr · kind B", "csr · SYNTHETIC"
     placement: str  # how the ranks share the mesh, if not by default: "7:1", "rcb", ""
     runs: tuple[Times, ...]  # one per record of the pool
     times: dict[str, Time]
@@ -72,11 +72,11 @@ class Result:
     @property
     def series(self) -> tuple[str, str]:
         """The key of results that differ only in ranks and in how these share the mesh."""
-        return self.mesh, self.variant
+        return self.mesh, self.method
 
 
 def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list[Result]:
-    """One result per pool of `records`, sorted by size of mesh, variant, ranks and setting.
+    """One result per pool of `records`, sorted by size of mesh, method, ranks and setting.
 
     `nodes`: what `fembench nodes` found on the same hosts.
     """
@@ -91,19 +91,19 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
             Result(
                 pool=pool,
                 mesh=meshes[pool.case.question.mesh, pool.first.mesh.hash],
-                variant=_variant(pool, siblings, kinds),
+                method=_method(pool, siblings, kinds),
                 placement=_placement(pool, siblings),
                 runs=runs,
                 times=times(runs, pool.first),
                 speeds=speeds,
             )
         )
-    return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.variant, r.ranks, r.placement))
+    return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.method, r.ranks, r.placement))
 
 
 def case_of(result: Result) -> tuple[object, ...]:
     """Values of the columns CASE."""
-    return result.mesh, result.variant, (result.ranks, result.setting)
+    return result.mesh, result.method, (result.ranks, result.setting)
 
 
 def by_mesh(found: Iterable[Result]) -> dict[str, list[Result]]:
@@ -112,13 +112,13 @@ def by_mesh(found: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def by_series(found: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
-    """(mesh, variant) -> its results, in their order."""
+    """(mesh, method) -> its results, in their order."""
     return {key: list(group) for key, group in itertools.groupby(found, key=lambda r: r.series)}
 
 
-def variants(found: Iterable[Result]) -> list[str]:
-    """Names of all variants, in their order."""
-    return list(dict.fromkeys(r.variant for r in found))
+def methods(found: Iterable[Result]) -> list[str]:
+    """Names of all methods, in their order."""
+    return list(dict.fromkeys(r.method for r in found))
 
 
 def kinds_of(records: Iterable[Record]) -> list[Record]:
@@ -158,7 +158,7 @@ def _short(mesh: str) -> str:
     return mesh.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or mesh
 
 
-def _variant(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
+def _method(pool: Pool, siblings: Sequence[Pool], kinds: Sequence[Record]) -> str:
     words = [pool.case.method.storage, *_words(pool, siblings, METHOD)]
     words += _words(pool, _twins(pool, siblings), METHOD_TOO)
     if len(kinds) > 1:

@@ -85,7 +85,7 @@ def reasons(results: Sequence[Result]) -> Rows:
     for r in results:
         for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
             broken.setdefault(_alike(rule), []).append(rule)
-            cases.setdefault(_alike(rule), {})[f"{r.mesh} · {r.variant} · ranks {r.setting}"] = None
+            cases.setdefault(_alike(rule), {})[f"{r.mesh} · {r.method} · ranks {r.setting}"] = None
     for key in sorted(cases):
         rule = max(broken[key], key=_badness)
         values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])

@@ -31,7 +31,7 @@ QUANTITIES = (ASSEMBLY, PRODUCT, VECTORS, ITERATION, CG, SOLVE)
 class WeakPoint:
     """One result of a series, compared with its base."""
 
-    series: str  # variant and equations per rank, from the fewest to the most
+    series: str  # method and equations per rank, from the fewest to the most
     result: Result
     base: Result
     times: dict[str, Time]  # by quantity; of an iteration where BY_ITERATION says so
@@ -62,7 +62,7 @@ def weak_series(found: Sequence[Result]) -> list[list[Result]]:
         else:
             home.append(r)
     series = [_one_mesh(s) for s in made if len({r.ranks for r in s}) > 1]
-    return sorted(series, key=lambda s: (s[0].variant, per_rank(s[0])))
+    return sorted(series, key=lambda s: (s[0].method, per_rank(s[0])))
 
 
 def _one_mesh(series: Sequence[Result]) -> list[Result]:
@@ -98,7 +98,7 @@ def _point(result: Result, base: Result, series: Sequence[Result], everyone: Seq
     withheld = unequal_ranks(result.record, everyone)
     e = {q: _efficiency(alone[q], mine[q], result, base) for q in QUANTITIES if q in mine and q in alone}
     return WeakPoint(
-        series=f"{series[0].variant}, {_sizes(series)} equations per rank",
+        series=f"{series[0].method}, {_sizes(series)} equations per rank",
         result=result,
         base=base,
         times=mine,
@@ -155,7 +155,7 @@ NOTE = (
     "system in the same time. "
 )
 PLACE = (
-    "variant; equations_per_rank equations series: equations / rank | >{0:count}; "
+    "method; equations_per_rank equations series: equations / rank | >{0:count}; "
     "ranks setting: ranks | {1}; hosts; mesh"
 )
 
@@ -201,7 +201,7 @@ def weak_phases(found: Sequence[WeakPoint]) -> Rows:
 def _place(p: WeakPoint) -> tuple[object, ...]:
     r = p.result
     size = per_rank(r), r.record.mesh.n_equations, p.series
-    return r.variant, size, (r.ranks, r.setting), r.hosts, r.mesh
+    return r.method, size, (r.ranks, r.setting), r.hosts, r.mesh
 
 
 def _shown(p: WeakPoint, name: str) -> tuple[float, tuple[float, ...]]:

@@ -24,7 +24,7 @@ def partitions(results: Iterable[Result]) -> list[Result]:
     "The part of the mesh that each rank received. Target and share are fractions of the cells. Dofs "
     "are the free unknowns of the part; shared dofs also belong to other parts ('all' includes "
     "restrained ones). CPUs are those that the rank was allowed to use.",
-    "mesh; method; parts; rank; host; target_fraction; share_fraction; cells; dofs; blocks; shared_dofs",
+    "mesh; partitioner; parts; rank; host; target_fraction; share_fraction; cells; dofs; blocks; shared_dofs",
     "shared_dofs_all: shared, all; neighbours; cpus: CPUs",
 )
 def parts(results: Iterable[Result]) -> Rows:
@@ -48,7 +48,7 @@ def parts(results: Iterable[Result]) -> Rows:
     "targets for cells and matrix blocks, and is the mean for shared dofs. 'Off target' is the largest "
     "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
     "B4).",
-    "mesh; method; ranks setting: parts | {1}; imbalance_cells: cells | .3f",
+    "mesh; partitioner; ranks setting: parts | {1}; imbalance_cells: cells | .3f",
     "imbalance_blocks: blocks | .3f; imbalance_shared_dofs: shared dofs | .3f; miss_fraction: off target",
     "cut: cut facets; shared_dofs_sum: shared dofs, sum; neighbour_pairs",
 )
@@ -71,7 +71,7 @@ def balance(results: Iterable[Result]) -> Rows:
     "The number of iterations may depend on the number of ranks only through rounding (by up to 2 "
     "iterations or 2 %), unless the preconditioner is built from the parts. Without a preconditioner "
     "it grows roughly as the cube root of the number of equations.",
-    "mesh; variant; element; equations; preconditioner; goal",
+    "mesh; method; element; equations; preconditioner; goal",
     "iterations_min iterations_max: iterations; ranks: on ranks",
 )
 def iterations(results: Sequence[Result]) -> Rows:
@@ -79,14 +79,14 @@ def iterations(results: Sequence[Result]) -> Rows:
     groups: dict[tuple[str, str], list[Record]] = {}
     for r in results:
         groups.setdefault(r.series, []).extend(r.pool.records)
-    for (mesh, variant), records in groups.items():
+    for (mesh, method), records in groups.items():
         found = [r.solve.iterations for r in records]
         ranks = sorted({r.case.placement.ranks for r in records})
         goal = _goal(records[0])
         yield (
             (
                 mesh,
-                variant,
+                method,
                 records[0].mesh.element,
                 records[0].mesh.n_equations,
                 records[0].case.method.precond,

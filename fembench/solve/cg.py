@@ -3,7 +3,7 @@
 The loop is Python; each line that touches n numbers is one call of a bound kernel. The
 loop knows neither MPI nor a matrix format: it needs a product, a neighbour sum, an
 all-reduce, vector updates and a preconditioner. solve/iterate.py drives this loop and
-its variants.
+its recurrences.
 
 Symbols
     x  solution            r = f - A x   residual       d  direction

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fembench.methods.lookup import load, precond_of, storage_of, variant_of
+from fembench.methods.lookup import load, precond_of, recurrence_of, storage_of
 from fembench.methods.recipe import recipe
 from fembench.methods.work import Work
 from fembench.solve.operators import build_operator
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fembench.timing.tracer import TracerLike
 
 
-def variant_class(name: str) -> Callable[..., Solver]:
-    """The class of one of fembench's own variants. Raises InputError for an unknown name."""
-    return load(variant_of(name).build)
+def recurrence_class(name: str) -> Callable[..., Solver]:
+    """The class of one of fembench's own recurrences. Raises InputError for an unknown name."""
+    return load(recurrence_of(name).build)
 
 
 def load_builders(choice: MethodChoice) -> None:
@@ -37,7 +37,7 @@ def load_builders(choice: MethodChoice) -> None:
         storage.build,
         storage.product,
         precond.build,
-        variant_of(choice.variant, choice.solver).build,
+        recurrence_of(choice.recurrence, choice.solver).build,
     )
     for reference in builders:
         if reference:
@@ -60,7 +60,7 @@ def build_solver(
     `options` are PETSc's own; `device` holds matrix and vectors, if one is given.
     Raises InputError for an unknown name.
     """
-    make = load(variant_of(choice.variant, choice.solver).build)
+    make = load(recurrence_of(choice.recurrence, choice.solver).build)
     if choice.solver == "petsc":
         names = {"storage": choice.storage, "precond": choice.precond, "options": options}
         return make(sub, interface, lame, tracer, **names)

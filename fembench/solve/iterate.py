@@ -1,6 +1,6 @@
-"""What all variants share: stopping rule, result, driver, and the distributed product.
+"""What all recurrences share: stopping rule, result, driver, and the distributed product.
 
-A variant (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it
+A recurrence (`Recurrence`) is a generator that yields <r, r>; `iterate` draws from it
 until the residual is small enough. It reads like its paper, and every name is bound
 before the loop: looking up attributes would cost half a microsecond per iteration.
 """
@@ -85,7 +85,7 @@ class Solver(Protocol):
 
 
 class Recurrence(Protocol):
-    """One variant of the conjugate-gradient iteration."""
+    """One recurrence of the conjugate-gradient iteration."""
 
     x: F64
     outside: I64  # (n_phases,) spans that belong to no iteration

@@ -16,7 +16,7 @@ and 14 |r| with 150 k; |r| never reaches 1e-11 |f|. The remedy is residual repla
 (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose, SIAM J. Matrix Anal. Appl.
 39 (2018) 426-450), here at fixed intervals: every REPLACE iterations, four products
 recompute r w s z from x and p, which is 8 % more products. Then |f - A x| = |r|, and
-1e-11 |f| takes one iteration more than the standard variant.
+1e-11 |f| takes one iteration more than the standard recurrence.
 
 Phases as in cg.py; starting the all-reduce is cg.send, waiting for it cg.allreduce.
 """
@@ -29,7 +29,7 @@ import numpy as np
 
 from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
-from fembench.methods.lookup import variant_of
+from fembench.methods.lookup import recurrence_of
 from fembench.methods.work import NO_WORK, Work
 from fembench.ranks.interface import Interface, PendingAllReduce
 from fembench.records.phases import AXPY, PRECOND
@@ -38,7 +38,7 @@ from fembench.solve.operators import Operator
 from fembench.solve.recurrences import Lengths, staggered
 from fembench.timing.tracer import TracerLike
 
-REPLACE = variant_of("pipelined").replace  # iterations between two residual replacements
+REPLACE = recurrence_of("pipelined").replace  # iterations between two residual replacements
 
 
 class PipelinedCG:

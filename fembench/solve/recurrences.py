@@ -1,4 +1,4 @@
-"""For variants with one all-reduce per iteration: step lengths, placement of vectors."""
+"""For recurrences with one all-reduce per iteration: step lengths, placement of vectors."""
 
 from math import inf
 

@@ -2,7 +2,7 @@
 
 Source: A. T. Chronopoulos, C. W. Gear, s-step iterative methods for symmetric linear
 systems, J. Comput. Appl. Math. 25 (1989) 153-168. It is as insensitive to rounding as
-the standard variant.
+the standard recurrence.
 
 Symbols (x r alpha beta gamma as in cg.py)
     u = M^-1 r             p  direction                 delta = <w, u>

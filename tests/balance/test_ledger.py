@@ -217,7 +217,7 @@ def test_a_case_knows_every_policy():
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
-        ({"balance": "amortised", "variant": "pipelined"}, "standard"),
+        ({"balance": "amortised", "recurrence": "pipelined"}, "standard"),
         ({"balance": "amortised", "precond": "chebyshev"}, "jacobi"),
         ({"balance": "amortised", "solver": "petsc", "storage": "aij"}, "own"),
         ({"balance": "amortised", "blocks_per_rank": 0}, "at least 1"),

@@ -45,7 +45,7 @@ def test_a_verb_of_another_package_has_help_a_line_in_the_list_and_runs(installe
     [
         (["--storage", "rows"], "rows"),
         (["--precond", "half"], "half"),
-        (["--variant", "plain"], "plain"),
+        (["--recurrence", "plain"], "plain"),
         (["--ranks", "2", "--balance", "patient"], "patient"),
     ],
 )

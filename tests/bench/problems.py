@@ -6,7 +6,7 @@ from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
 from fembench.bench.verify import Solved, verify
 from fembench.records.case import Case
-from fembench.solve.from_names import variant_class
+from fembench.solve.from_names import recurrence_class
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 from fembench.timing.tracer import NullTracer, make_tracer
@@ -25,7 +25,7 @@ def solved_on(p, case, tracer):
     """(Solved, CGResult) of what was prepared."""
     A = build_operator(case.method.storage, p.sub, *p.lame)
     M = make_preconditioner(case.method.precond, A, p.interface, p.sub)
-    cg = variant_class(case.method.variant)(A, p.interface, M, tracer, overlap=case.method.overlap)
+    cg = recurrence_class(case.method.recurrence)(A, p.interface, M, tracer, overlap=case.method.overlap)
     result = cg.solve(p.rhs, control_of(case, p.mesh.n_equations))
     return Solved(p, A, result.x), result
 

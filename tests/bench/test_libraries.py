@@ -50,7 +50,7 @@ def imported(**case):
     "case",
     [
         {"mesh": "m1", "problem": "manufactured", "storage": "ebe", "precond": "two-level"},
-        {"mesh": "m1", "precond": "multigrid", "variant": "pipelined"},
+        {"mesh": "m1", "precond": "multigrid", "recurrence": "pipelined"},
         {"mesh": "box:4x3x2:hex8", "partitioner": "blocks", "storage": "csr"},
     ],
     ids=lambda case: " ".join(case.values()),

@@ -63,7 +63,7 @@ def test_a_campaign_finds_its_runs_of_an_earlier_schema_whatever_they_were_named
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"overlap": False, "variant": "pipelined"}, {"overlap": False, "balance": "rcb"}]
+    "fields", [{}, {"overlap": False, "recurrence": "pipelined"}, {"overlap": False, "balance": "rcb"}]
 )
 def test_blocking_exchange_is_refused_beside_what_overlaps(fields):
     with pytest.raises(InputError, match="exchange 'blocking'"):

@@ -36,8 +36,8 @@ def verified(comm, case, p):
         {},
         {"iterations": 30},
         {"storage": "csr", "precond": "jacobi", "iterations": 20},
-        {"storage": "ebe", "variant": "pipelined"},
-        {"precond": "two-level", "variant": "single-reduction"},
+        {"storage": "ebe", "recurrence": "pipelined"},
+        {"precond": "two-level", "recurrence": "single-reduction"},
         {"precond": "multigrid", "storage": "ebe"},
         {"exchange": "blocking", "overlap": False, "iterations": 10},
         {"emulate": "", "dilate": 2.0},
@@ -91,7 +91,7 @@ def test_a_solve_that_does_not_converge_or_that_rounding_decides_is_no_reference
     [
         ({}, ("ebe", "none", "standard")),
         ({"storage": "dense", "precond": "jacobi"}, ("ebe", "jacobi", "standard")),
-        ({"storage": "ebe", "variant": "pipelined"}, ("sym", "none", "pipelined")),
+        ({"storage": "ebe", "recurrence": "pipelined"}, ("sym", "none", "pipelined")),
         ({"solver": "petsc", "storage": "aij", "precond": "jacobi"}, ("ebe", "jacobi", "standard")),
         ({"solver": "petsc", "storage": "baij", "precond": "gamg"}, None),
         ({"solver": "petsc", "storage": "baij", "petsc_options": "-ksp_type pipecg"}, None),
@@ -99,7 +99,7 @@ def test_a_solve_that_does_not_converge_or_that_rounding_decides_is_no_reference
 )
 def test_the_other_storage_is_none_at_all_or_the_default(fields, found):
     method = other_method(Case.of(**fields).method)
-    assert (method and (method.storage, method.precond, method.variant)) == found
+    assert (method and (method.storage, method.precond, method.recurrence)) == found
     assert method is None or method.solver == "own"
 
 

@@ -50,8 +50,8 @@ def test_sets_and_the_time_between_them_leave_no_gap(comm):
 
 
 @pytest.mark.mpi(1, 2)
-@pytest.mark.parametrize("variant", ["standard", "pipelined"])
-def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, variant):
+@pytest.mark.parametrize("recurrence", ["standard", "pipelined"])
+def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, recurrence):
     """What it has not met would be timed once, cold, on each rank for itself: assembly took 16 % longer on
     one rank than on another."""
 
@@ -63,7 +63,7 @@ def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, variant):
             self.met = frozenset(self._least)
 
     slowness = Emulated(2.0, wait_until=lambda moment: None)
-    fields = {"sets": 2, "iterations": 3, "variant": variant}
+    fields = {"sets": 2, "iterations": 3, "recurrence": recurrence}
     case = Case.of(mesh="box:4x4x4", ranks=comm.size, partitioner="rcb", **fields)
     tracer = make_tracer("perf_counter_ns", 8)
     measure(comm, case, prepare(comm, case, tracer), tracer, slowness)
@@ -74,11 +74,11 @@ def test_a_rehearsal_meets_all_the_work_of_the_sets(comm, variant):
 @pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("warmups", [0, 1])
 @pytest.mark.parametrize(
-    ("precond", "variant"),
+    ("precond", "recurrence"),
     [("none", "pipelined"), ("chebyshev", "standard"), ("two-level", "single-reduction")],
 )
-def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, variant, warmups):
-    fields = {"precond": precond, "variant": variant, "warmups": warmups, "sets": 1}
+def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, recurrence, warmups):
+    fields = {"precond": precond, "recurrence": recurrence, "warmups": warmups, "sets": 1}
     _, tracer, _ = measured(comm, trace_iterations=12, iterations=20, **fields)
     assert tracer.dropped == 0
     spans = Counter(tracer.events()["iteration"].tolist())

@@ -55,7 +55,7 @@ def test_other_words_are_refused(text):
             {"device": "gpu", "precond": "multigrid"},
             "precond 'multigrid': expected none, jacobi or block-jac",
         ),
-        ({"device": "gpu", "variant": "pipelined"}, "variant 'pipelined': expected standard"),
+        ({"device": "gpu", "recurrence": "pipelined"}, "recurrence 'pipelined': expected standard"),
         ({"device": "gpu", "solver": "petsc", "storage": "baij"}, "solver petsc: expected solver own"),
         ({"device": "gpu,cpu", "ranks": 2, "balance": "amortised"}, "expected no balance"),
     ],

@@ -13,7 +13,7 @@ import generated
 
 import fembench
 from fembench.cli.verbs import verbs
-from fembench.methods.lookup import preconds, storages, variants
+from fembench.methods.lookup import preconds, recurrences, storages
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 
@@ -58,7 +58,7 @@ def test_a_pair_of_different_types_shows_both():
 
 def test_every_declared_method_is_on_the_page_of_methods_with_its_cost():
     page = generated.methods()
-    assert all(f"| `{m.name}` | " in page for m in (*storages(), *preconds(), *variants()))
+    assert all(f"| `{m.name}` | " in page for m in (*storages(), *preconds(), *recurrences()))
     assert "| inverse 3x3 diagonal blocks | 4 | 0 |" in page  # read in both passes, two vectors' worth each
     assert (
         "| `pipelined` | one all-reduce per iteration, hidden behind product and preconditioner | 13 | 1 |"

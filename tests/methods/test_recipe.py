@@ -8,12 +8,12 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.kernels.backend import kernels
-from fembench.methods.lookup import Combination, names, precond_of, variant_of, variants
+from fembench.methods.lookup import Combination, names, precond_of, recurrence_of, recurrences
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS, Grids
 from fembench.methods.recipe import PLAIN, recipe
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction
 from fembench.methods.storages import STORAGES
-from fembench.methods.variants import VARIANTS
+from fembench.methods.recurrences import RECURRENCES
 from fembench.methods.work import Work
 
 N = 12
@@ -57,8 +57,8 @@ def declared(step):
     return set(step.reads.split()) - {"M"}, set(step.writes.split())
 
 
-def updates(variant, form):
-    return [s for s in getattr(variant_of(variant), form) if isinstance(s, Pass) and s.writes]
+def updates(recurrence, form):
+    return [s for s in getattr(recurrence_of(recurrence), form) if isinstance(s, Pass) and s.writes]
 
 
 def cg(v, inverse=None, z="z"):
@@ -79,7 +79,7 @@ def test_inner_products_of_their_own_touch_two_vectors():
     letters = "x r d q z"
     assert touched(lambda v: cg(v).dot_dq, letters) == ({"d", "q"}, set())
     assert touched(lambda v: cg(v).dot_rz, letters) == ({"r", "z"}, set())
-    dots = [s for s in variant_of("standard").applied if isinstance(s, Pass) and not s.writes]
+    dots = [s for s in recurrence_of("standard").applied if isinstance(s, Pass) and not s.writes]
     assert [declared(s) for s in dots] == [({"r", "z"}, set())]
 
 
@@ -138,18 +138,18 @@ COUNTS = {  # vectors read and written per iteration: none, jacobi, block-jacobi
 }
 
 
-@pytest.mark.parametrize(("variant", "storage"), COUNTS)
-def test_vectors_per_iteration_are_those_counted_by_hand(variant, storage):
+@pytest.mark.parametrize(("recurrence", "storage"), COUNTS)
+def test_vectors_per_iteration_are_those_counted_by_hand(recurrence, storage):
     names = ("none", "jacobi", "block-jacobi", "chebyshev")
     assert (PLAIN.updates, PLAIN.dots.vectors) == (Work(8, 72), 0)  # those of a profile
-    for precond, count in zip(names, COUNTS[variant, storage]):
-        found = recipe(Combination(storage=storage, precond=precond, variant=variant))
+    for precond, count in zip(names, COUNTS[recurrence, storage]):
+        found = recipe(Combination(storage=storage, precond=precond, recurrence=recurrence))
         assert found.updates.vectors + found.dots.vectors == count, precond
 
 
 OWN = [
-    Combination(storage=s.name, precond=p.name, variant=v)
-    for s, p, v in itertools.product(STORAGES, PRECONDITIONERS, names(variants("own")))
+    Combination(storage=s.name, precond=p.name, recurrence=v)
+    for s, p, v in itertools.product(STORAGES, PRECONDITIONERS, names(recurrences("own")))
     if s.solver == "own" and "own" in p.solvers
 ]
 
@@ -168,13 +168,14 @@ def test_what_the_solver_counts_and_what_the_model_prices_are_the_same_vectors()
 
 
 def test_residual_replacement_adds_four_products_in_fifty_iterations():
-    found = recipe(Combination(variant="pipelined", precond="chebyshev"))
+    found = recipe(Combination(recurrence="pipelined", precond="chebyshev"))
     assert found.products == pytest.approx(1.08)
     assert found.applications == pytest.approx(1.04)
 
 
-def test_each_variant_has_the_all_reduces_of_its_paper():
-    found = {v: recipe(Combination(variant=v, precond="jacobi")).reductions for v in names(variants("own"))}
+def test_each_recurrence_has_the_all_reduces_of_its_paper():
+    own = names(recurrences("own"))
+    found = {r: recipe(Combination(recurrence=r, precond="jacobi")).reductions for r in own}
     assert found == {"standard": (1, 2), "single-reduction": (3,), "pipelined": (3,)}
 
 
@@ -192,27 +193,27 @@ def test_petsc_needs_a_norm_more_where_it_preconditions():
 def test_every_declaration_is_complete_and_named_once():
     assert len({s.name for s in STORAGES}) == len(STORAGES)
     assert len({p.name for p in PRECONDITIONERS}) == len(PRECONDITIONERS)
-    assert len({(v.solver, v.name) for v in VARIANTS}) == len(VARIANTS)
-    for method in (*STORAGES, *PRECONDITIONERS, *VARIANTS):
+    assert len({(v.solver, v.name) for v in RECURRENCES}) == len(RECURRENCES)
+    for method in (*STORAGES, *PRECONDITIONERS, *RECURRENCES):
         assert method.help
         assert method.help[0] != " "
         assert not method.help.endswith(".")
-    for variant in VARIANTS:
-        forms = [variant.plain, variant.applied, *([variant.folded] if variant.folded else [])]
+    for recurrence in RECURRENCES:
+        forms = [recurrence.plain, recurrence.applied, *([recurrence.folded] if recurrence.folded else [])]
         assert all(sum(isinstance(s, Multiplication) for s in form) == 1 for form in forms)
         assert [any(isinstance(s, Reduction) for s in form) for form in forms] == [True] * len(forms)
-        assert Application() in variant.applied
-        assert Application() not in variant.plain
+        assert Application() in recurrence.applied
+        assert Application() not in recurrence.plain
 
 
-@pytest.mark.parametrize(("find", "word"), [(precond_of, "ilu"), (variant_of, "bicg")])
+@pytest.mark.parametrize(("find", "word"), [(precond_of, "ilu"), (recurrence_of, "bicg")])
 def test_an_unknown_name_is_refused_with_those_that_are_known(find, word):
     with pytest.raises(InputError, match=f"'{word}': expected one of [a-z, -]+"):
         find(word)
 
 
 @pytest.mark.parametrize(
-    ("variant", "precond", "flops"),
+    ("recurrence", "precond", "flops"),
     [
         # per entry: d = r + beta d; <d, q>; x, r; <r, r>
         ("standard", "none", 2 + 2 + 4 + 2),
@@ -229,9 +230,9 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(find, word):
         ("pipelined", "none", 6 * 2 + 2 * 2),
     ],
 )
-def test_flops_are_those_counted_by_hand(variant, precond, flops):
+def test_flops_are_those_counted_by_hand(recurrence, precond, flops):
     for storage in ("sym", "csr"):  # wherever an inner product is taken
-        choice = Combination(storage=storage, precond=precond, variant=variant)
+        choice = Combination(storage=storage, precond=precond, recurrence=recurrence)
         assert recipe(choice).counted(N).flops == N * flops
 
 

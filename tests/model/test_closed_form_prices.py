@@ -35,12 +35,12 @@ def test_one_rank_takes_what_its_product_and_updates_take():
         )
 
 
-@pytest.mark.parametrize("variant", ["standard", "single-reduction"])
+@pytest.mark.parametrize("recurrence", ["standard", "single-reduction"])
 @pytest.mark.parametrize("precond", ["chebyshev", "two-level", "multigrid"])
-def test_preconditioners_take_what_the_simulation_says(precond, variant):
+def test_preconditioners_take_what_the_simulation_says(precond, recurrence):
     alone, two = study([1.0], ("a",), noise=0.0), study([1.0, 1.0], ("a", "b"), noise=0.0)
     for of, ranks, rel in ((alone, 1, 1e-6), (two, 2, 0.05)):
-        case = Case.of(mesh="s", ranks=ranks, precond=precond, variant=variant)
+        case = Case.of(mesh="s", ranks=ranks, precond=precond, recurrence=recurrence)
         found, simulated = bounded_case(of, case, 10), of.predict(case)
         assert found.expected.iteration == pytest.approx(simulated.iteration, rel=rel)
         assert ("max[p](small_grids[p])" in found.expression) == (precond == "multigrid")

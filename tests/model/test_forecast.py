@@ -276,10 +276,10 @@ def test_runs_teach_what_the_profile_does_not_know():
     assert again.low <= measured(runs[2]).iteration <= again.high
 
 
-@pytest.mark.parametrize("variant", ["standard", "single-reduction"])
-def test_runs_teach_what_all_reduces_take_in_them(variant):
+@pytest.mark.parametrize("recurrence", ["standard", "single-reduction"])
+def test_runs_teach_what_all_reduces_take_in_them(recurrence):
     s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
-    case = Case.of(mesh="m2", ranks=2, variant=variant)
+    case = Case.of(mesh="m2", ranks=2, recurrence=recurrence)
     record, result = run_of(s, case, collective=2.5)
     found = learn([record], s.rates, s.place)
     assert found.reduce.at(1, 1) == pytest.approx(2.5, rel=0.02)
@@ -471,12 +471,12 @@ def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out(a_run):
     assert found.note.endswith("5 spans dropped, last traced iteration left out")
 
 
-def test_overlap_and_variants_shape_the_graph():
+def test_overlap_and_recurrences_shape_the_graph():
     work = workload(Case.of(mesh="m1", ranks=2))
     kinds = [type(e).__name__ for e in cg_graph(work, even_prices(2), 5).programs[0][-1].body]
     assert kinds.index("Wait") > kinds.index("Send") + 1  # computing between
     turned = dataclasses.replace(
-        work, case=Case.of(mesh="m1", ranks=2, overlap=False, variant="single-reduction")
+        work, case=Case.of(mesh="m1", ranks=2, overlap=False, recurrence="single-reduction")
     )
     kinds = [type(e).__name__ for e in cg_graph(turned, even_prices(2), 5).programs[0][-1].body]
     assert kinds.index("Wait") == kinds.index("Send") + 1

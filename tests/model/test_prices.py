@@ -1,4 +1,4 @@
-"""What an iteration of each variant and preconditioner consists of, and what that costs."""
+"""What an iteration of each recurrence and preconditioner consists of, and what that costs."""
 
 import dataclasses
 
@@ -100,16 +100,16 @@ def test_a_begun_sum_is_the_same_messages_in_two_parts(ranks):
         assert not any(isinstance(e, Wait) for e in begun)
 
 
-def iteration(variant, latency):
+def iteration(recurrence, latency):
     """Seconds on two ranks without neighbours, all of whose time is product, updates and sums."""
-    work = workload(Case.of(mesh="m1", ranks=2, variant=variant))
+    work = workload(Case.of(mesh="m1", ranks=2, recurrence=recurrence))
     nobody = msgspec.structs.replace(work.parts, neighbours=((), ()), message_bytes=((), ()))
     graph = cg_graph(dataclasses.replace(work, parts=nobody), even_prices(2), 50)
     machine = even_machine(2, latency=latency, per_byte=0.0, overhead=0.0)
     return simulate(make_plan(graph, machine)).makespan / 50
 
 
-def test_each_variant_waits_for_as_many_sums_as_it_has():
+def test_each_recurrence_waits_for_as_many_sums_as_it_has():
     product, updates, latency = 1e-3, 2e-4, 5e-4
     assert iteration("standard", latency) == pytest.approx(product + updates + 2 * latency)
     assert iteration("single-reduction", latency) == pytest.approx(product + updates + latency)
@@ -118,11 +118,11 @@ def test_each_variant_waits_for_as_many_sums_as_it_has():
 
 
 @pytest.mark.parametrize("name", ["chebyshev", "two-level", "multigrid"])
-@pytest.mark.parametrize("variant", ["standard", "single-reduction", "pipelined"])
-def test_preconditioners_have_a_price_and_cost_more_than_none(name, variant):
+@pytest.mark.parametrize("recurrence", ["standard", "single-reduction", "pipelined"])
+def test_preconditioners_have_a_price_and_cost_more_than_none(name, recurrence):
     s = study_of(planted_machine([1.0, 1.0, 0.5]))
     plain, found = (
-        s.predict(Case.of(mesh="m2", ranks=3, precond=p, variant=variant)) for p in ("none", name)
+        s.predict(Case.of(mesh="m2", ranks=3, precond=p, recurrence=recurrence)) for p in ("none", name)
     )
     assert found.iteration > (3 if name == "chebyshev" else 1) * plain.iteration
     assert found.low <= found.iteration <= found.high

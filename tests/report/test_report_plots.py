@@ -53,7 +53,7 @@ def test_a_campaign_gives_every_plot_with_text_as_text(not_laid_out):
     assert "wait (dark orange)" in found[0].caption
 
 
-def test_phases_have_one_panel_a_mesh_and_one_figure_a_variant():
+def test_phases_have_one_panel_a_mesh_and_one_figure_a_method():
     records = campaign() + campaign(storage="dense", meshes=("m1",))
     first, second = bars.phases(results(records))
     sizes = {"m1": "630 equations", "m2": "2 592 equations", "m3": "5 460 equations"}

@@ -130,26 +130,26 @@ def test_results_are_named_by_what_differs_and_defaults_go_without_saying():
         make_record(ranks=2, **c)
         for c in ({}, {"partitioner": "rcb"}, {"shares": "7:1"}, {"precond": "jacobi"})
     ]
-    names = {(r.variant, r.setting) for r in results(records)}
+    names = {(r.method, r.setting) for r in results(records)}
     assert names == {("csr", "2"), ("csr", "2 · rcb"), ("csr", "2 · 7:1"), ("csr · jacobi", "2")}
 
 
 def test_a_lone_result_is_named_by_its_method_unless_that_is_the_default():
-    own = {"precond": "multigrid", "variant": "pipelined", "tolerance_kind": "relative", "iterations": 7}
-    assert [r.variant for r in results([make_record(**own)])] == ["csr · multigrid · pipelined"]
-    assert [r.variant for r in results([make_record()])] == ["csr"]
+    own = {"precond": "multigrid", "recurrence": "pipelined", "tolerance_kind": "relative", "iterations": 7}
+    assert [r.method for r in results([make_record(**own)])] == ["csr · multigrid · pipelined"]
+    assert [r.method for r in results([make_record()])] == ["csr"]
 
 
 def test_the_kind_of_a_tolerance_reads_as_words():
     records = [make_record(tolerance_kind=kind) for kind in ("absolute", "relative")]
-    assert {r.variant for r in results(records)} == {"csr", "csr · relative tolerance"}
+    assert {r.method for r in results(records)} == {"csr", "csr · relative tolerance"}
 
 
 def test_results_of_different_kinds_carry_a_letter_that_a_table_explains():
     other = make_record(run=1)
     other = replace(other, clock=replace(other.clock, name="perf_counter_ns"))
     records = [make_record(), other]
-    assert [r.variant for r in results(records)] == ["csr · kind A", "csr · kind B"]
+    assert [r.method for r in results(records)] == ["csr · kind A", "csr · kind B"]
     assert [(r["kind"], r["differs_in"]) for r in rows_of(records, "kinds")] == [
         ("A", ""),
         ("B", "clock"),
@@ -171,8 +171,8 @@ def test_a_mesh_file_that_changed_is_two_meshes():
 def test_synthetic_runs_are_labelled_in_every_table_of_results():
     records = [make_record(ranks=2, environment=environment(2, synthetic="rank 1 slowed twice"))]
     for table in tables.every_table(records):
-        if "variant" in table.names:
-            assert all("SYNTHETIC" in row["variant"] for row in to_json(table)), table.name
+        if "method" in table.names:
+            assert all("SYNTHETIC" in row["method"] for row in to_json(table)), table.name
     assert "SYNTHETIC" in summary_line(records[0])
 
 

@@ -1,11 +1,11 @@
-"""A prepared case that every storage, preconditioner and variant can solve; on any number of ranks."""
+"""A prepared case that every storage, preconditioner and recurrence can solve; on any number of ranks."""
 
 import numpy as np
 
 from fembench.bench.prepare import prepare
 from fembench.methods.lookup import names, preconds
 from fembench.records.case import Case
-from fembench.solve.from_names import variant_class
+from fembench.solve.from_names import recurrence_class
 from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
@@ -31,13 +31,13 @@ class System:
         """A preconditioner; one that is traced is applied inside a solve."""
         return make_preconditioner(precond, self.A, self.interface, self.sub, tracer)
 
-    def solver(self, variant, **choices):
-        return variant_class(variant)(self.A, self.interface, self.M, self.tracer, **choices)
+    def solver(self, recurrence, **choices):
+        return recurrence_class(recurrence)(self.A, self.interface, self.M, self.tracer, **choices)
 
-    def solve(self, variant="standard", control=PRECISE, **choices):
+    def solve(self, recurrence="standard", control=PRECISE, **choices):
         """(CGResult, spans by phase)."""
         self.tracer.reset()
-        result = self.solver(variant, **choices).solve(self.rhs, control)
+        result = self.solver(recurrence, **choices).solve(self.rhs, control)
         return result, self.tracer.counts()
 
     def vector(self, seed):

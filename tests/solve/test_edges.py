@@ -13,10 +13,10 @@ from fembench.fem.material import Material
 from fembench.fem.problem import BAR, CANTILEVER, PATCH, STEEL, Constraint, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box
-from fembench.methods.lookup import names, variants
+from fembench.methods.lookup import names, recurrences
 from fembench.partition.partition import Partition
 from fembench.records.case import Case
-from fembench.solve.from_names import variant_class
+from fembench.solve.from_names import recurrence_class
 from fembench.solve.iterate import StoppingCriterion, exhausted
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
@@ -44,25 +44,25 @@ def prepared(comm, spec, element, cells):
     return prepare_parts(comm, Case.of(ranks=comm.size), spec, mesh, parts, NullTracer())
 
 
-def solved(p, storage, precond, variant, control):
+def solved(p, storage, precond, recurrence, control):
     A = build_operator(storage, p.sub, *p.lame)
     M = make_preconditioner(precond, A, p.interface, p.sub)
-    result = variant_class(variant)(A, p.interface, M, NullTracer()).solve(p.rhs, control)
+    result = recurrence_class(recurrence)(A, p.interface, M, NullTracer()).solve(p.rhs, control)
     return result, Solved(p, A, result.x)
 
 
 @pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("edge", EDGES)
-def test_every_storage_preconditioner_and_variant_solves_a_problem_at_the_edge(comm, edge):
+def test_every_storage_preconditioner_and_recurrence_solves_a_problem_at_the_edge(comm, edge):
     p = prepared(comm, *EDGES[edge])
     if edge == "a rank without a free dof" and comm.rank > 0:
         assert p.sub.n_active == 0
     control = StoppingCriterion(tolerance=1e-10, relative=True)
     pairs = product(STORAGES, PRECONDITIONERS)
-    for (storage, precond), variant in zip(pairs, cycle(names(variants("own")))):  # every pair of choices
-        result, answer = solved(p, storage, precond, variant, control)
+    for (storage, precond), recurrence in zip(pairs, cycle(names(recurrences("own")))):  # every pair
+        result, answer = solved(p, storage, precond, recurrence, control)
         facts = verify(answer)
-        assert result.converged, (storage, precond, variant)
+        assert result.converged, (storage, precond, recurrence)
         assert facts.true_residual <= 1e-9 * facts.rhs_norm
         assert facts.rigid_body <= 1e-12
         assert facts.positive > 0
@@ -83,12 +83,12 @@ def test_material_and_load_at_the_ends_of_their_ranges_are_solved_as_any_other(c
 
 
 @pytest.mark.mpi(1, 3)
-@pytest.mark.parametrize("variant", names(variants("own")))
+@pytest.mark.parametrize("recurrence", names(recurrences("own")))
 @pytest.mark.parametrize("precond", PRECONDITIONERS)
-def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, variant):
+def test_fixed_work_past_the_solution_ends_early_and_is_no_error(comm, precond, recurrence):
     for edge in ("no load", "six tetrahedra"):
         p = prepared(comm, *EDGES[edge])
-        result, _ = solved(p, "sym", precond, variant, StoppingCriterion(fixed=300))
+        result, _ = solved(p, "sym", precond, recurrence, StoppingCriterion(fixed=300))
         assert result.iterations == len(result.residuals) - 1
         assert result.iterations == 300 or exhausted(result.residuals)
 

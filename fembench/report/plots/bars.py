@@ -13,7 +13,7 @@ from fembench.report.measures import CG, by_name, mean_times, over_runs
 from fembench.report.plots import canvas, charts
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.charts import Bars
-from fembench.report.results import Result, by_mesh, variants
+from fembench.report.results import Result, by_mesh, methods
 from fembench.report.unequal import Unequal
 
 
@@ -66,12 +66,12 @@ def _shown(series: Mapping[str, list[Result]]) -> tuple[dict[str, list[Result]],
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:
-    """Phases against ranks, one figure per variant, one panel per mesh."""
-    found = {v: by_mesh(r for r in results if r.variant == v and CG in r.times) for v in variants(results)}
-    return [_phases(i, variant, meshes) for i, (variant, meshes) in enumerate(found.items()) if meshes]
+    """Phases against ranks, one figure per method, one panel per mesh."""
+    found = {v: by_mesh(r for r in results if r.method == v and CG in r.times) for v in methods(results)}
+    return [_phases(i, method, meshes) for i, (method, meshes) in enumerate(found.items()) if meshes]
 
 
-def _phases(number: int, variant: str, meshes: dict[str, list[Result]]) -> Plot:
+def _phases(number: int, method: str, meshes: dict[str, list[Result]]) -> Plot:
     shown, left_out = _shown(meshes)
     panels = [
         Bars(
@@ -91,7 +91,7 @@ def _phases(number: int, variant: str, meshes: dict[str, list[Result]]) -> Plot:
         f"{labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting for a neighbour."
     )
     name = f"phases-{number + 1}" if number else "phases"
-    title = f"Phases against ranks, {variant}"
+    title = f"Phases against ranks, {method}"
     return charts.bars(name, title, caption + left_out, panels, COLOURS, stacked=True, written=True)
 
 
@@ -104,7 +104,7 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     medians = {name: over_runs(found) for name, found in by_name(result.runs).items()}
     nothing = np.zeros(result.ranks)
     series = {label: _means(sum((medians.get(n, nothing) for n in of), nothing)) for label, of, _ in SOLVE}
-    title = f"{result.mesh} · {result.variant} · ranks {result.setting}"
+    title = f"{result.mesh} · {result.method} · ranks {result.setting}"
     panel = Bars(title, list(map(str, _firsts(result.ranks))), series, x="rank")
     slowest = result.times[CG]
     caption = (

@@ -63,7 +63,7 @@ def _chart(result: Result) -> Plot:
         return canvas.plot(
             drawn,
             f"time_line-{result.ranks}",
-            f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.variant}",
+            f"Time line of {plural(result.ranks, 'rank')}: {result.mesh} · {result.method}",
             "One row per rank; time runs to the right. Above: set-up and assembly. Below: the first "
             "iterations of CG, with the start of each numbered. A rank computes in "
             f"{labelled(*works)}; it waits for a neighbour in {labelled('wait')}, and for all "

@@ -22,7 +22,7 @@ PANELS = 4  # of factors, in one figure
 
 
 def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Colour by mesh, marker and dashes by variant, so that a reader can follow either."""
+    """Colour by mesh, marker and dashes by method, so that a reader can follow either."""
     meshes = list(dict.fromkeys(mesh for mesh, _ in names))
     others = list(dict.fromkeys(other for _, other in names))
     dashes = ("-", "--", ":", "-.")
@@ -38,10 +38,10 @@ def curve_looks(names: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def _styled(found: Sequence[tuple[Result, T]]) -> list[tuple[dict[str, Any], list[T]]]:
-    """(look, items) by mesh, variant and placement of their results."""
+    """(look, items) by mesh, method and placement of their results."""
     groups: dict[tuple[str, str], list[T]] = {}
     for result, item in found:
-        rest = " · ".join(w for w in (result.variant, result.placement) if w)
+        rest = " · ".join(w for w in (result.method, result.placement) if w)
         groups.setdefault((result.mesh, rest), []).append(item)
     return list(zip(curve_looks(list(groups)), groups.values()))[:CURVES]
 
@@ -191,7 +191,7 @@ def _factor(group: Sequence[EfficiencyFactors], label: str, line: tuple[str, dic
 
 
 def residuals(results: Sequence[Result]) -> Plot | None:
-    """|r_k| against k for every mesh and variant, on the fewest and on the most ranks."""
+    """|r_k| against k for every mesh and method, on the fewest and on the most ranks."""
     groups = {k: g for k, g in by_series(results).items() if len(g[0].record.solve.residuals) > 1}
     if not groups:
         return None

@@ -18,7 +18,7 @@ def iterations(results: Sequence[Any]) -> Plot | None:
         return None
     curves: dict[tuple[str, str], set[tuple[int, int]]] = {}
     for r in solved:
-        points = curves.setdefault((r.record.mesh.element, r.variant), set())
+        points = curves.setdefault((r.record.mesh.element, r.method), set())
         points |= {(p.mesh.n_equations, p.solve.iterations) for p in r.pool.records}
     everything = np.array(sorted(set().union(*curves.values())), dtype=float)
     with canvas.figure(1, height=4.0) as (drawn, (axes,)):

@@ -1,4 +1,4 @@
-"""Every variant of conjugate gradients, with the steps of one iteration in their order.
+"""Every recurrence of conjugate gradients, with the steps of one iteration in their order.
 
 An iteration is declared for each way in which M^-1 can enter: not at all, folded into
 the passes over vectors, or applied as a step of its own. Letters as in the docstrings
@@ -11,8 +11,8 @@ from fembench.methods.steps import Application, Multiplication, Pass, Reduction,
 from fembench.methods.storages import Solver
 
 
-class VariantMethod(Struct, frozen=True):
-    """One variant."""
+class RecurrenceMethod(Struct, frozen=True):
+    """One recurrence."""
 
     name: str
     help: str
@@ -36,8 +36,8 @@ class VariantMethod(Struct, frozen=True):
 _MULTIPLY = (Multiplication(dot=True), Reduction(1))
 _PIPELINED = (Reduction(3, "begin"), Multiplication(), Reduction(3, "end"))
 
-VARIANTS = (
-    VariantMethod(
+RECURRENCES = (
+    RecurrenceMethod(
         name="standard",
         help="two all-reduces per iteration",
         build="fembench.solve.cg:ConjugateGradients",
@@ -64,7 +64,7 @@ VARIANTS = (
         balances=True,
         on_device=True,
     ),
-    VariantMethod(
+    RecurrenceMethod(
         name="single-reduction",
         help="one all-reduce per iteration",
         build="fembench.solve.single_reduction:SingleReductionCG",
@@ -78,7 +78,7 @@ VARIANTS = (
             Reduction(3),
         ),
     ),
-    VariantMethod(
+    RecurrenceMethod(
         name="pipelined",
         help="one all-reduce per iteration, hidden behind product and preconditioner",
         build="fembench.solve.pipelined:PipelinedCG",
@@ -95,7 +95,7 @@ VARIANTS = (
         replace_products=4,
         replace_applications=2,
     ),
-    VariantMethod(
+    RecurrenceMethod(
         name="standard",
         help="two or three all-reduces per iteration",
         solver="petsc",

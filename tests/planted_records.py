@@ -13,11 +13,11 @@ from fembench.records.record import (
     PartitionFacts,
     Record,
     SetTimes,
-    Verdict,
 )
 from fembench.records.store import load
 from fembench.records.times import Times
 from fembench.records.validity import judge
+from fembench.records.verdict import Verdict
 
 FROZEN = Path(__file__).parent / "data" / "record.json"  # of a run of an earlier version
 BASE = load(FROZEN)

@@ -53,11 +53,11 @@ from fembench.records.record import (
     Reference,
     SetTimes,
     SolveFacts,
-    Verdict,
     Verification,
     now_utc,
 )
 from fembench.records.validity import judge
+from fembench.records.verdict import Verdict
 from fembench.solve.from_names import load_builders
 from fembench.synthetic.slowness import Slowness, slowness_of, turn_of
 from fembench.synthetic.speeds import Change, parse_changes, parse_speeds

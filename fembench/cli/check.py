@@ -73,10 +73,9 @@ def _readable(paths):
 def _show_all(record, verdict) -> None:
     """Every rule."""
     from fembench.base.tables import table
-    from fembench.records.record import STATES
 
     rules = sorted(verdict.rules, key=lambda rule: rule.id)
-    rows = [(rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note) for rule in rules]
+    rows = [(rule.name, rule.state, rule.value, rule.threshold, rule.note) for rule in rules]
     print(_head(record, verdict))
     print(table(("rule", "result", "value", "threshold", "note"), rows))
     print()

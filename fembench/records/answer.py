@@ -13,7 +13,8 @@ import numpy as np
 from fembench.methods.lookup import names, precond_of, preconds
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseMethod
-from fembench.records.record import Record, Reference, Rule
+from fembench.records.record import Record, Reference
+from fembench.records.verdict import Rule
 
 EPS = float(np.finfo(float).eps)
 GROWTH = 1e3  # largest residual of fixed work, over the load (docs/decisions/0013)
@@ -27,7 +28,7 @@ DIVERGED = "the solve diverged: is every part of the mesh restrained?"
 
 
 def at_most(id: str, name: str, value: float, limit: float, note: str = "", remedy: str = "") -> Rule:
-    """A rule with an upper limit; nan fails it. The remedy is named only if it fails."""
+    """A rule with an upper limit, which nan does not meet; the remedy is for one that is not met."""
     ok = bool(isfinite(value) and value <= limit)
     note = note if ok else "; ".join(filter(None, [note, remedy]))
     return Rule(id=id, ok=ok, value=f"{name} = {value:.3g}", threshold=f"<= {limit:.3g}", note=note)

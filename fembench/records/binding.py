@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from fembench.base.units import few, plural
 from fembench.records.quiet import narrow_quotas
-from fembench.records.record import Environment, HostFacts, Record, Rule
+from fembench.records.record import Environment, HostFacts, Record
+from fembench.records.verdict import Rule
 
 CROWDED = "OVERSUBSCRIBED: functional only"
 MOST_SHOWN = 3  # hosts named in a line

@@ -9,7 +9,8 @@ Whether the hosts were quiet: rules D6, and D3 for hypervisors. Quotas are no no
 from collections.abc import Iterator
 
 from fembench.base.units import few, plural
-from fembench.records.record import Environment, HostFacts, Record, Rule, reason
+from fembench.records.record import Environment, HostFacts, Record
+from fembench.records.verdict import Rule, reason
 
 LAB_GROUP = "fembench."  # prefix of the names of a lab's control groups and namespaces
 WITHHELD = 2.0  # percent of CPU time

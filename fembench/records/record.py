@@ -12,6 +12,7 @@ import msgspec
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.records.packed import Packed
+from fembench.records.verdict import Verdict
 
 SCHEMA = 3
 NOT_RECORDED = "not recorded"
@@ -243,46 +244,6 @@ class ClockOffset(Frozen, frozen=True):
     after: float
     uncertainty: float  # half the shortest round trip, the larger of before and after; 0: the same clock
     drift: float  # of the offset, seconds per second
-
-
-STATES = {True: "met", False: "NOT MET", None: "not evaluated"}  # Rule.ok in words
-
-
-class Rule(Frozen, frozen=True):
-    """One rule of docs/validity.md, applied to a run."""
-
-    id: str  # "A1"
-    ok: bool | None  # None: cannot be evaluated
-    value: str
-    threshold: str
-    note: str = ""
-
-
-class Verdict(Frozen, frozen=True):
-    status: str  # VALID, PROVISIONAL, INVALID
-    reasons: tuple[str, ...]  # one per rule that is not met
-    rules: tuple[Rule, ...]
-    version: int = 0  # of the rules; 0: not recorded
-
-    @property
-    def reason(self) -> str:
-        """The first rule that decides the status, with its value; "" for a VALID run."""
-        deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
-        return next(deciding, *self.reasons[:1] or ("",))
-
-
-def reason(rule: Rule) -> str:
-    """The text of a rule that is not met."""
-    verb = "fails" if rule.ok is False else "cannot be evaluated"
-    note = f"; {rule.note}" if rule.note else ""
-    return f"{rule.id} {verb}: {rule.value}, expected {rule.threshold}{note}"
-
-
-def leads_to(rule: Rule) -> str:
-    """The verdict that a rule alone would lead to."""
-    if rule.ok:
-        return "VALID"
-    return "INVALID" if rule.ok is False and rule.id[0] in "ABC" else "PROVISIONAL"
 
 
 class Record(Frozen, frozen=True):

@@ -8,8 +8,9 @@ import numpy as np
 from fembench.base import units
 from fembench.records.phases import CG, CG_PARTS
 from fembench.records.quiet import stretch
-from fembench.records.record import Record, Rule
+from fembench.records.record import Record
 from fembench.records.times import times_of
+from fembench.records.verdict import Rule
 
 UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
 STRETCHING = 10  # factor on LOOP if ranks are emulated

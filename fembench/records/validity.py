@@ -1,7 +1,7 @@
 """The verdict on a record: every rule of docs/validity.md, its value and its threshold.
 
-A failed rule of A–C makes a run INVALID. A failed rule of D or E, or one that cannot be
-evaluated, makes it PROVISIONAL. All rules are pure functions of the record, so
+A rule of A–C that is not met makes a run INVALID. One of D or E that is not met, or any that
+is not evaluated, makes it PROVISIONAL. All rules are pure functions of the record, so
 `fembench check` reproduces the run's verdict.
 """
 
@@ -24,9 +24,10 @@ from fembench.records.phases import (
     SPMV_INTERFACE,
 )
 from fembench.records.quiet import foreign, quiet
-from fembench.records.record import Environment, Record, Rule, Verdict, leads_to, reason
+from fembench.records.record import Environment, Record
 from fembench.records.times import times_of
 from fembench.records.traced import alignment, trace_rules
+from fembench.records.verdict import Rule, Verdict, leads_to, reason
 from fembench.stats.summary import drift, fewest_for, precision
 
 RULES = 3  # version of the rules, stored with every verdict; raised whenever a rule changes
@@ -34,7 +35,7 @@ SMALL_PART = 0.01  # of CG: C3
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
 MOST_SETS = 100_000  # that D1 proposes
-DISTURBED = "foreign work took CPU time, as D3 or D6 says: stop it or use idle hosts, then repeat"
+DISTURBED = "foreign work took CPU time (D3, D6): stop it or use idle hosts, then repeat"
 Check = Callable[[Record], Iterator[Rule]]
 
 

@@ -16,6 +16,7 @@ from fembench.records.binding import oversubscribed
 from fembench.records.case import fields_of
 from fembench.records.compare import host_names
 from fembench.records.record import Environment
+from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
 from fembench.report.results import Result
@@ -103,7 +104,7 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     worst = next(s for s in ("INVALID", "PROVISIONAL", "VALID") if s in statuses)
     verdicts = (record.verdict for r in found for record in r.pool.records)
     rules = sorted({rule.id for one in verdicts for rule in one.rules if not rule.ok})
-    why = f"; rules not met: {', '.join(rules)}" if rules else ""
+    why = f"; rules not met: {', '.join(map(named, rules))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
     cases, others = units.plural(len(found), "case"), foreign_work(_environments(found))
     disturbed = f"DISTURBED: {others}; " if others else ""

@@ -13,8 +13,9 @@ from fembench.base.units import few, plural
 from fembench.records import phases
 from fembench.records.binding import oversubscribed
 from fembench.records.case import FIELDS, Case
-from fembench.records.record import STATES, Failure, Record, Rule, leads_to
+from fembench.records.record import Failure, Record
 from fembench.records.times import times_of
+from fembench.records.verdict import Rule, leads_to
 from fembench.report.measures import CG, communication
 from fembench.report.results import CASE, Result, case_of, short_shares
 from fembench.report.table import Rows, declared
@@ -73,7 +74,7 @@ def _spread(result: Result) -> list[str]:
     "Why runs are not VALID",
     "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
     "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
-    "rule that cannot be evaluated): the numbers may be right but are not fit for comparison, for "
+    "rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
     "example because there were too few or unsteady repetitions, other processes on the same cores, "
     "time that the trace does not explain, or sources that cannot be restored.",
     "makes: verdict; rule; result; value; threshold: expected; note; cases; which: which cases",
@@ -90,7 +91,7 @@ def reasons(results: Sequence[Result]) -> Rows:
         rule = max(broken[key], key=_badness)
         values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])
         yield (
-            (*key[:3], few(list(values), 1), rule.threshold, rule.note)
+            (key[0], rule.name, rule.state, few(list(values), 1), rule.threshold, rule.note)
             + (len(cases[key]), few(list(cases[key]), 3))
         )
 
@@ -98,7 +99,7 @@ def reasons(results: Sequence[Result]) -> Rows:
 def _alike(rule: Rule) -> tuple[str, ...]:
     """The key of rules that share a row, without values and single runs' exceptions."""
     granted = rule.threshold.partition(", or ")[0]
-    return leads_to(rule), rule.id, STATES[rule.ok], granted, rule.note if rule.ok is None else ""
+    return leads_to(rule), rule.id, rule.state, granted, rule.note if rule.ok is None else ""
 
 
 def _badness(rule: Rule) -> list[float]:
@@ -117,7 +118,7 @@ def _badness(rule: Rule) -> list[float]:
 def rules(records: Iterable[Record]) -> Rows:
     """Every rule of every run, with value and threshold."""
     return [
-        (r.id, rule.id, STATES[rule.ok], rule.value, rule.threshold, rule.note)
+        (r.id, rule.name, rule.state, rule.value, rule.threshold, rule.note)
         for r in records
         for rule in sorted(r.verdict.rules, key=lambda rule: rule.id)
     ]
@@ -171,7 +172,7 @@ def summary_line(record: Record) -> str:
         if record.case.placement.ranks > 1:
             words.append(f"{communication([times]).share:.0%} communication")
     verdict = record.verdict
-    broken = [f"{r.id}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
+    broken = [f"{r.name}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
     reason = f" [{broken[0]}]" if broken else ""
     synthetic = "SYNTHETIC " if record.environment.synthetic else ""
     return f"{verdict.status:<11} {synthetic}{case_name(record.case)}: {', '.join(words)}{reason}"

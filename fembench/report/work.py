@@ -46,8 +46,8 @@ def parts(results: Iterable[Result]) -> Rows:
     "Partitions",
     "Imbalance is the largest part over its fair share; 1 is perfect. The fair share follows the "
     "targets for cells and matrix blocks, and is the mean for shared dofs. 'Off target' is the largest "
-    "relative difference between an achieved share and its target; above 5 % the run is INVALID (rule "
-    "B4).",
+    "relative difference between an achieved share and its target; above 5 % the run is INVALID: shares "
+    "as requested (B4).",
     "mesh; partitioner; ranks setting: parts | {1}; imbalance_cells: cells | .3f",
     "imbalance_blocks: blocks | .3f; imbalance_shared_dofs: shared dofs | .3f; miss_fraction: off target",
     "cut: cut facets; shared_dofs_sum: shared dofs, sum; neighbour_pairs",

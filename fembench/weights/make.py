@@ -229,7 +229,7 @@ def provisional(records: Sequence[Record]) -> tuple[str, ...]:
     found = [r for r in records if r.verdict.status == "PROVISIONAL"]
     reasons: dict[str, str] = {}
     for text in (reason for record in found for reason in record.verdict.reasons):
-        reasons.setdefault(text.split()[0], text)
+        reasons.setdefault(text.partition(": ")[0], text)
     of = f" ({len(found)} of {len(records)} records)" if len(records) > 1 else ""
     return (f"PROVISIONAL{of}: {'; '.join(reasons.values())}",) if found else ()
 

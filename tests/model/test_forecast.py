@@ -44,7 +44,7 @@ from fembench.records.network import Beside
 from fembench.records.phases import ALLREDUCE
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
-from fembench.records.record import Rule, Verdict
+from fembench.records.verdict import Rule, Verdict
 from fembench.records.store import load, load_all, save
 
 HOSTS = ("a", "a", "b", "b")
@@ -434,7 +434,7 @@ def test_a_graph_says_that_others_used_the_processors_of_its_run(a_run):
     busy = Rule(id="D6", ok=False, value="vm: others used 30 % of the CPU time", threshold="<= 2 %")
     loud = msgspec.structs.replace(record, verdict=Verdict("PROVISIONAL", (), (busy,)))
     line = graph_of_record(loud).note.splitlines()[-1]
-    assert line.startswith("PROVISIONAL: D6 fails: vm: others used 30 %")
+    assert line.startswith("PROVISIONAL: no other programs on the cores (D6) not met: vm: others used 30 %")
     assert "others cause part of the waiting and interruptions" in line
     quiet = msgspec.structs.replace(record, verdict=Verdict("VALID", (), ()))
     assert "D6" not in graph_of_record(quiet).note
@@ -442,9 +442,9 @@ def test_a_graph_says_that_others_used_the_processors_of_its_run(a_run):
 
 def test_simulation_without_a_machine_says_what_is_in_the_cost_of_messages(tmp_path, output, a_run):
     path = tmp_path / "graph.json"
-    save_graph(msgspec.structs.replace(graph_of_record(a_run), note="PROVISIONAL: D6 fails"), path)
+    save_graph(msgspec.structs.replace(graph_of_record(a_run), note="PROVISIONAL: D6 not met"), path)
     said = [output("simulate", str(path), *options) for options in ((), ("--link", "2e-5,1e9"))]
-    assert all("PROVISIONAL: D6 fails\n" in text for text in said)
+    assert all("PROVISIONAL: D6 not met\n" in text for text in said)
     assert ["include waiting and interruptions" in text for text in said] == [True, False]
 
 

@@ -72,3 +72,13 @@ def test_the_kind_of_tolerance_suits_the_problem_and_is_written_resolved(fields,
 def test_a_field_that_is_wrong_is_named(fields, message):
     with pytest.raises(InputError, match=message):
         new_case(fields, "here")
+
+
+def test_a_recurrence_is_kept_under_the_name_that_older_records_have():
+    made = new_case({"recurrence": "pipelined"}, "here")
+    assert made == Case.of(recurrence="pipelined")
+    stored = msgspec.json.decode(msgspec.json.encode(made))
+    assert stored["method"]["variant"] == "pipelined"
+    assert msgspec.convert(stored, Case) == made
+    with pytest.raises(InputError, match="unknown key 'variant'"):
+        new_case({"variant": "pipelined"}, "here")

@@ -19,9 +19,8 @@ from fembench.records.record import (
     HostFacts,
     MeshFacts,
     PartitionFacts,
-    Rule,
-    Verdict,
 )
+from fembench.records.verdict import Rule, Verdict
 from fembench.report import tables
 from fembench.report.table import to_json
 

@@ -13,7 +13,8 @@ from report_sample import HOST, campaign, environment, make_failure, make_record
 from fembench.cli import check
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
-from fembench.records.record import LevelTimes, Rule, Verdict
+from fembench.records.record import LevelTimes
+from fembench.records.verdict import Rule, Verdict, named
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.runs import case_name, summary_line
@@ -225,7 +226,7 @@ def test_reasons_come_once_each_with_what_makes_invalid_first():
     records = [make_record(status="INVALID"), *(make_record("m2", p, status="PROVISIONAL") for p in (1, 2))]
     rows = rows_of(records, "reasons")
     assert [(r["makes"], r["rule"], r["cases"]) for r in rows] == [
-        ("INVALID", "A1", 1), ("PROVISIONAL", "A4", 2), ("PROVISIONAL", "D1", 2),
+        ("INVALID", named("A1"), 1), ("PROVISIONAL", named("A4"), 2), ("PROVISIONAL", named("D1"), 2),
     ]  # fmt: skip
 
 
@@ -388,11 +389,11 @@ def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_ch
     ]
     rows = rows_of([judged(0, *rules)], "rules")
     assert [(r["rule"], r["result"]) for r in rows] == [
-        ("A4", "NOT MET"), ("A5", "met"), ("D3", "not evaluated")
+        (named("A4"), "not met"), (named("A5"), "met"), (named("D3"), "not evaluated")
     ]  # fmt: skip
     check._show_all(judged(0, *rules), Verdict("PROVISIONAL", (), tuple(rules)))
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines()[3:6]]
-    assert [line[2].strip() for line in lines] == ["NOT MET", "met", "not evaluated"]
+    assert [line[2].strip() for line in lines] == ["not met", "met", "not evaluated"]
 
 
 def test_runs_that_chose_the_same_clock_for_the_same_reason_share_a_row():

@@ -7,7 +7,7 @@ from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from planted_records import planted
 
-from fembench.records.record import Verdict
+from fembench.records.verdict import Verdict
 from fembench.report.node_tables import headline
 from fembench.report.slow_hosts import host_advice
 from fembench.weights.host_speed import host_speeds

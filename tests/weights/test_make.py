@@ -5,7 +5,7 @@ import pytest
 from planted_records import CELLS, planted
 
 from fembench.base.errors import InputError
-from fembench.records.record import Verdict
+from fembench.records.verdict import Verdict
 from fembench.weights.make import (
     by_finish,
     by_tasks,
@@ -76,7 +76,7 @@ def test_the_comm_rule_takes_cells_from_the_rank_that_talks_longest():
         (by_time, [], "no records"),
         (by_time, [planted([1, 1], storage="csr"), planted([1, 1], id="other")], "from planted in storage"),
         (by_time, [planted([1, 1]), planted([1, 1], hosts=("a", "b"))], "in host set"),
-        (by_time, [planted([1, 1], verdict=Verdict("INVALID", ("A1 fails",), ()))], "INVALID: A1 fails"),
+        (by_time, [planted([1, 1], verdict=Verdict("INVALID", ("A1 not met",), ()))], "INVALID: A1 not met"),
     ],
 )
 def test_records_that_make_no_weights_are_refused(rule, records, message):

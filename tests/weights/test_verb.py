@@ -13,7 +13,7 @@ from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import save_profile
-from fembench.records.record import Verdict
+from fembench.records.verdict import Verdict
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 from fembench.weights.export import plain
@@ -136,7 +136,7 @@ def disturbed(record, folder, **facts):
 
 def test_weights_of_a_provisional_record_say_so_and_why(record, tmp_path, capsys, output):
     made, path = disturbed(record, tmp_path / "loud", steal_percent=41.6)
-    out, why = tmp_path / "w.json", "D3 fails: steal, % of CPU time = 41.6, expected <= 2"
+    out, why = tmp_path / "w.json", "(D3) not met: steal, % of CPU time = 41.6, expected <= 2"
     text = output("weights", path, "-o", str(out))
     (note,) = (note for note in load_weights(out).notes if note.startswith("PROVISIONAL: "))
     assert why in note

@@ -11,7 +11,7 @@ from planted_tuning import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
 from fembench.records.case import Case
-from fembench.records.record import Verdict
+from fembench.records.verdict import Verdict
 from fembench.records.weights import loud_notes, shares_of
 from fembench.weights.advice import advise
 from fembench.weights.host_speed import host_speeds
@@ -66,9 +66,9 @@ def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
 
 def test_no_run_is_warned_of_weights_that_proved_their_gain():
     trail, proof = tuned(1, 0.5)
-    doubtful = replace(trail.weights, notes=("PROVISIONAL: D1 fails", "DISTURBED: others"))
+    doubtful = replace(trail.weights, notes=("PROVISIONAL: D1 not met", "DISTURBED: others"))
     notes = proven(doubtful, proof).notes
-    assert notes == ("gain proven by pairs of runs; PROVISIONAL: D1 fails", "DISTURBED: others")
+    assert notes == ("gain proven by pairs of runs; PROVISIONAL: D1 not met", "DISTURBED: others")
     assert proven(doubtful, tuned(1, 1)[1]) is doubtful
 
 
@@ -351,7 +351,7 @@ def test_a_run_that_fails_ends_the_tuning():
 
 
 def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_slow():
-    why = ("D6 fails: others used 71.2 % of the CPU time",)
+    why = ("D6 not met: others used 71.2 % of the CPU time",)
     trail, _ = tuned(1, 0.5)
     for first, turns in ((1, trail.equal), (0, trail.weighted)):
         turns[first:] = [replace(one, verdict=Verdict("VALID", (), ())) for one in turns[first:]]

@@ -1,0 +1,78 @@
+"""Rules of validity by name, and the verdict that they lead to (docs/validity.md)."""
+
+import msgspec
+
+NAMES = {  # what is so if the rule is met
+    "A1": "residual within the tolerance",
+    "A2": "symmetric operator",
+    "A3": "positive operator",
+    "A4": "same energy as the reference",
+    "A5": "same solution on any number of ranks",
+    "B1": "stated work done",
+    "B2": "phases add up to the total",
+    "B3": "product not faster than memory",
+    "B4": "shares as requested",
+    "C1": "every rank timed every phase",
+    "C2": "trustworthy clock",
+    "C3": "phases long enough for the clock",
+    "C4": "a core for every rank",
+    "C5": "no core shared while others are free",
+    "D1": "enough sets and warm-ups",
+    "D3": "steady times and no steal",
+    "D4": "parts add up to CG",
+    "D5": "cheap time stamps",
+    "D6": "no other programs on the cores",
+    "E7": "known sources and build",
+    "E8": "emulation labelled",
+    "E9": "complete trace",
+}
+STATES = {True: "met", False: "not met", None: "not evaluated"}  # Rule.ok in words
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule of docs/validity.md, applied to a run."""
+
+    id: str  # "A1"
+    ok: bool | None  # None: not evaluated
+    value: str
+    threshold: str
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return named(self.id)
+
+    @property
+    def state(self) -> str:
+        return STATES[self.ok]
+
+
+class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    status: str  # VALID, PROVISIONAL, INVALID
+    reasons: tuple[str, ...]  # one per rule that is not met
+    rules: tuple[Rule, ...]
+    version: int = 0  # of the rules; 0: not recorded
+
+    @property
+    def reason(self) -> str:
+        """The first rule that decides the status, with its value; "" for a VALID run."""
+        deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
+        return next(deciding, *self.reasons[:1] or ("",))
+
+
+def named(id: str) -> str:
+    """'enough sets and warm-ups (D1)'; of a rule of another version, its number."""
+    return f"{NAMES[id]} ({id})" if id in NAMES else id
+
+
+def reason(rule: Rule) -> str:
+    """The text of a rule that is not met."""
+    note = f"; {rule.note}" if rule.note else ""
+    return f"{rule.name} {rule.state}: {rule.value}, expected {rule.threshold}{note}"
+
+
+def leads_to(rule: Rule) -> str:
+    """The verdict that a rule alone would lead to."""
+    if rule.ok:
+        return "VALID"
+    return "INVALID" if rule.ok is False and rule.id[0] in "ABC" else "PROVISIONAL"

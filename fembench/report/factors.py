@@ -196,19 +196,21 @@ def _for_the_work_of(result: Result, base: Result) -> float:
 
 
 NOTE = (
-    "The factors of the POP methodology (Wagner et al. 2019) for one set, assembly + CG; 1 is perfect, and "
-    "the smallest factor shows what to work on. Parallel efficiency is the share of all ranks' time spent "
-    "outside of messages: load balance x communication. A low load balance means that some ranks have less "
-    "to do. Communication is serialization x transfer: serialization counts waiting for ranks that are late "
-    "now and then, transfer counts messages themselves. A simulation of the traced iterations on a network "
-    "without cost separates the two. Scaling (computation scaling) is the computing time of all ranks of the "
-    "base over that of the run; above 1, smaller parts fit the caches better. If no run on fewer ranks has "
-    "the same mesh, the base is that of the weak scaling, for the same work. Scaling is not split into "
+    "Where the time of all ranks goes in one set, assembly + CG, by the factors of POP, a European centre "
+    "for Performance Optimisation and Productivity (Wagner et al. 2019). 1 is perfect, and the smallest "
+    "factor shows what to work on. Parallel efficiency is the share of all ranks' time spent outside of "
+    "messages: load balance x communication. A low load balance means that some ranks have less to do. "
+    "Communication is serialization x transfer: serialization counts waiting for ranks that are late now "
+    "and then, transfer counts messages themselves. A simulation of the traced iterations on a network "
+    "without cost separates the two. Scaling (computation scaling) is the computing time of all ranks of "
+    "the base over that of the run; above 1, smaller parts fit the caches better. If no run on fewer ranks "
+    "has the same mesh, the base is that of the weak scaling, for the same work. Scaling is not split into "
     "instructions, cycles and clock rate, because hardware counters are not read. Global efficiency is "
-    "parallel efficiency x scaling. The interval is that of the parallel efficiency over three or more runs. "
-    "Ranks that are unequal have E_het instead, which is weighted balance x communication: the weighted "
-    "balance is 1 if each rank has work in proportion to its speed. Their scaling is that of the ranks on "
-    "hosts like those of the base, and their global efficiency is E_het x scaling."
+    "parallel efficiency x scaling. The interval is that of the parallel efficiency over three or more "
+    "runs. Unequal ranks have E_het instead, their efficiency relative to their summed speed: weighted "
+    "balance x communication. The weighted balance is 1 if each rank has work in proportion to its speed. "
+    "Their scaling is that of the ranks on hosts like those of the base, and their global efficiency is "
+    "E_het x scaling."
 )
 
 
@@ -221,7 +223,7 @@ NOTE = (
     "parallel_low parallel_high: 95 % interval | .3f; load_balance | .3f",
     "communication_efficiency: communication | .3f; serialization_efficiency: serialization | .3f",
     "transfer_efficiency: transfer | .3f; computation_scaling: scaling | .3f",
-    "base_ranks: base | {0:on_ranks}; ?e_het: E_het | .3f; ?weighted_balance | .3f; remarks",
+    "base_ranks: base | {0:on_ranks}; ?e_het: efficiency (E_het) | .3f; ?weighted_balance | .3f; remarks",
 )
 def factors_table(found: Sequence[EfficiencyFactors]) -> Rows:
     """One row per result."""

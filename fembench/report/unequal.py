@@ -204,16 +204,17 @@ def against_alone(found: Sequence[Unequal]) -> Rows:
 @declared(
     "speedup_unequal",
     "Unequal hosts: efficiency relative to their summed speed",
-    "E_het is the time that the work would take if all ranks computed from beginning to end, over the "
-    "time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. Speeds are "
-    "cells per second of computing in the run with equal shares on the same ranks, named under 'speeds "
-    "from'. (Shares chosen from that very run are tested on the data they were fitted to.) The three "
-    "bounds are upper limits of the speedup over the fastest host alone (Ferreira 2006, Eqs 3.7 to "
+    "The efficiency E_het is the time that the work would take if all ranks computed from beginning to "
+    "end, over the time that it took; 1 is perfect. P_eq is the number of ranks in units of the fastest. "
+    "Speeds are cells per second of computing in the run with equal shares on the same ranks, named under "
+    "'speeds from'. (Shares chosen from that very run are tested on the data they were fitted to.) The "
+    "three bounds are upper limits of the speedup over the fastest host alone (Ferreira 2006, Eqs 3.7 to "
     "3.9): the time of that host alone over the largest time of any rank. The first counts computing; "
     "the second also waiting and messages; the third also work that a single rank would not do. A bound "
     "well below the one before it shows what costs time.",
     CASE,
-    "run_s; equivalent_ranks: P_eq; e_het: E_het | .3f; e_het_low e_het_high: 95 % interval | .3f",
+    "run_s; equivalent_ranks: fast ranks (P_eq); e_het: efficiency (E_het) | .3f",
+    "e_het_low e_het_high: 95 % interval | .3f",
     "fastest_alone; speedup",
     BOUNDS,
     "speeds_from; remarks",

@@ -64,8 +64,8 @@ def _times(proof: Proof) -> str:
             _captured(g) if known else UNKNOWN,
             "; ".join(filter(None, [_interval(g, c.n), "at the speeds of each run"])),
         ],
-        ["E_het, equal", f"{proof.e_het[0]:.3f}", ""],
-        ["E_het, weighted", f"{proof.e_het[1]:.3f}", ""],
+        ["efficiency, equal", f"{proof.e_het[0]:.3f}", "E_het: of the summed speed of all ranks"],
+        ["efficiency, weighted", f"{proof.e_het[1]:.3f}", ""],
         ["imbalance, equal", _percent(proof.imbalance[0]), "of computing time: max / mean - 1"],
         ["imbalance, weighted", _percent(proof.imbalance[1]), ""],
     ]

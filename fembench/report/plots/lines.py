@@ -174,10 +174,11 @@ def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
     return charts.curves(
         "speedup_factors",
         "Efficiency factors against ranks",
-        "The factors of the POP methodology; 1 is perfect, and the lowest line shows where efficiency is "
-        "lost. Global (black) is parallel x computation scaling; parallel (blue) is load balance x "
-        "serialization x transfer. Lines of serialization and transfer are missing where a run was not "
-        "traced, and that of computation scaling where ranks are unequal.",
+        "The factors of POP, a European centre for Performance Optimisation and Productivity; 1 is perfect, "
+        "and the lowest line shows where efficiency is lost. Global (black) is parallel x computation "
+        "scaling; parallel (blue) is load balance x serialization x transfer. Lines of serialization and "
+        "transfer are missing where a run was not traced, and that of computation scaling where ranks are "
+        "unequal.",
         panels,
         columns=3,
         height=3.6,

@@ -8,7 +8,7 @@ In the pages, comments before a fenced block say what the test does with it:
     <!-- shown: 1-4, 9-12 -->       the lines of the output that the page shows, one comment per command;
                                     "only 1-4, 9" has one ellipsis, at the end; "none" shows no output
 
-Several comments may share a line.
+Several comments may share a line. README.md has none: what they would say of its blocks is in readme.toml.
 
 `python tests/docs/doc_pages.py FOLDER PAGE ...` runs the commands of console blocks in FOLDER and writes what
 they print into the pages. Outputs are kept in FOLDER/printed; delete them to measure again.
@@ -23,7 +23,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from fembench.base.config import tomllib
+
 ROOT = Path(__file__).parents[2]
+OF_README = tomllib.loads(Path(__file__).with_name("readme.toml").read_text(encoding="utf-8"))
 SHELL = ("console", "sh")
 PASSING = re.compile(r" … \d+:\d\d$")  # what takes long: a terminal erases these lines
 COMMENT = re.compile(r"<!-- ([a-z ]+?): (.*?) -->")
@@ -61,6 +64,11 @@ class Block:
         return [line for line in joined.split("\n") if line.strip() and not line.lstrip().startswith("#")]
 
     @property
+    def name(self):
+        """Its first command, without the comment behind it."""
+        return re.sub(r" +# .*", "", next(iter(self.commands), ""))
+
+    @property
     def run(self):
         """What a test runs."""
         return [] if self.marked("not run") else self.marked("tested as") or self.commands
@@ -88,6 +96,9 @@ def blocks(page):
             marks += comments
         elif line.strip():
             marks = []
+    for block in found if page == ROOT / "README.md" else ():
+        said = OF_README.get(block.name, {})
+        block.marks += [(key, value) for key, values in said.items() for value in values]
     return found
 
 

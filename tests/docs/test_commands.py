@@ -37,6 +37,11 @@ def test_the_pages_have_commands():
     assert "README.md" in RUN
 
 
+def test_readme_has_no_comments_and_each_of_its_notes_is_of_a_block():
+    assert "<!--" not in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(doc_pages.OF_README) <= {b.name for b in ALL["README.md"]}
+
+
 OF_STUDIES = ("docs/howto/binary.md", "docs/howto/farm.md")  # pages about what that package brings
 
 

@@ -25,7 +25,7 @@ def test_without_the_extra_tables_are_printed_and_the_page_alone_is_refused_in_o
     assert done.stderr == f"fembench: jinja2 is not installed; install it with: {how}\n"
     *_, last = done.stdout.splitlines()
     assert last == "report: the page is not written"
-    assert "| m3   | sym     | 2     |" in done.stdout
+    assert "| m3   | sym    | 2     |" in done.stdout
     told = fembench("report", str(tmp_path), "--json", cwd=tmp_path)
     assert (told.returncode, told.stderr) == (0, "")
     tree = json.loads(told.stdout)

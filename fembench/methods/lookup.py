@@ -14,8 +14,8 @@ from msgspec import Struct
 from fembench.base.errors import InputError
 from fembench.base.plugins import Kind, plugin
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
-from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 from fembench.methods.recurrences import RECURRENCES, RecurrenceMethod
+from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
 
 AUTO = "auto"  # as a preconditioner: the one that is expected to reach the solution first
 Method: TypeAlias = StorageMethod | PreconditionerMethod | RecurrenceMethod

@@ -12,8 +12,8 @@ from msgspec import Struct
 from fembench.base.errors import InputError
 from fembench.methods.lookup import Combination, MethodChoice, precond_of, recurrence_of, storage_of
 from fembench.methods.preconditioners import PreconditionerMethod
-from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
 from fembench.methods.recurrences import RecurrenceMethod
+from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
 from fembench.methods.work import DOUBLE, NO_WORK, Work
 
 

@@ -133,9 +133,7 @@ def _flaws(*used: Result) -> list[str]:
 def _merit(full: Result) -> HeadlineRow:
     took, work = full.times[_rated(full)], _work(full) / 1e6
     done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
-    where = ", ".join(
-        [f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])]
-    )
+    where = ", ".join([f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])])
     ends = (work / took.median, work / took.high, work / took.low)
     return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
 

@@ -172,7 +172,9 @@ def summary_line(record: Record) -> str:
         if record.case.placement.ranks > 1:
             words.append(f"{communication([times]).share:.0%} communication")
     verdict = record.verdict
-    broken = [f"{r.name}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"]
+    broken = [
+        f"{r.name}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"
+    ]
     reason = f" [{broken[0]}]" if broken else ""
     synthetic = "SYNTHETIC " if record.environment.synthetic else ""
     return f"{verdict.status:<11} {synthetic}{case_name(record.case)}: {', '.join(words)}{reason}"

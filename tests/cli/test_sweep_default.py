@@ -21,8 +21,8 @@ from fembench.fem.problem import load_problem, resolved
 from fembench.launch.allocation import allocation, layout
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes
-from fembench.records.verdict import Verdict
 from fembench.records.store import load, record_paths
+from fembench.records.verdict import Verdict
 from fembench.workflows import sweep_first
 from fembench.workflows.sweep_runs import Minutes
 

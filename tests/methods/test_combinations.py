@@ -14,8 +14,8 @@ from fembench.methods.lookup import (
     names,
     one_of,
     preconds,
-    storages,
     recurrences,
+    storages,
 )
 
 

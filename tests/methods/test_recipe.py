@@ -11,9 +11,9 @@ from fembench.kernels.backend import kernels
 from fembench.methods.lookup import Combination, names, precond_of, recurrence_of, recurrences
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS, Grids
 from fembench.methods.recipe import PLAIN, recipe
+from fembench.methods.recurrences import RECURRENCES
 from fembench.methods.steps import Application, Multiplication, Pass, Reduction
 from fembench.methods.storages import STORAGES
-from fembench.methods.recurrences import RECURRENCES
 from fembench.methods.work import Work
 
 N = 12

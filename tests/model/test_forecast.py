@@ -44,8 +44,8 @@ from fembench.records.network import Beside
 from fembench.records.phases import ALLREDUCE
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
-from fembench.records.verdict import Rule, Verdict
 from fembench.records.store import load, load_all, save
+from fembench.records.verdict import Rule, Verdict
 
 HOSTS = ("a", "a", "b", "b")
 

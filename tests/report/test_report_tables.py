@@ -14,7 +14,8 @@ from fembench.cli import check
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import LevelTimes
-from fembench.records.verdict import Rule, Verdict, named
+from fembench.records.verdict import Rule, Verdict
+from fembench.records.verdict import named as rule
 from fembench.report import tables
 from fembench.report.results import results
 from fembench.report.runs import case_name, summary_line
@@ -226,7 +227,7 @@ def test_reasons_come_once_each_with_what_makes_invalid_first():
     records = [make_record(status="INVALID"), *(make_record("m2", p, status="PROVISIONAL") for p in (1, 2))]
     rows = rows_of(records, "reasons")
     assert [(r["makes"], r["rule"], r["cases"]) for r in rows] == [
-        ("INVALID", named("A1"), 1), ("PROVISIONAL", named("A4"), 2), ("PROVISIONAL", named("D1"), 2),
+        ("INVALID", rule("A1"), 1), ("PROVISIONAL", rule("A4"), 2), ("PROVISIONAL", rule("D1"), 2),
     ]  # fmt: skip
 
 
@@ -297,7 +298,7 @@ def test_a_summary_line_of_a_bad_run_says_what_is_wrong():
     line = summary_line(bad)
     assert "INVALID" in line
     assert "without convergence" in line
-    assert "A1: |f - A u|" in line
+    assert "(A1): |f - A u|" in line
 
 
 def test_hosts_show_what_others_used_in_the_run_where_it_was_most():
@@ -389,7 +390,7 @@ def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_ch
     ]
     rows = rows_of([judged(0, *rules)], "rules")
     assert [(r["rule"], r["result"]) for r in rows] == [
-        (named("A4"), "not met"), (named("A5"), "met"), (named("D3"), "not evaluated")
+        (rule("A4"), "not met"), (rule("A5"), "met"), (rule("D3"), "not evaluated")
     ]  # fmt: skip
     check._show_all(judged(0, *rules), Verdict("PROVISIONAL", (), tuple(rules)))
     lines = [line.split("|") for line in capsys.readouterr().out.splitlines()[3:6]]

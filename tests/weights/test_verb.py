@@ -13,8 +13,8 @@ from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import save_profile
-from fembench.records.verdict import Verdict
 from fembench.records.store import load, save
+from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights
 from fembench.weights.export import plain
 from fembench.weights.make import by_time

@@ -21,8 +21,8 @@ from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
 from fembench.records.profile import save_profile
-from fembench.records.verdict import Verdict
 from fembench.records.store import load as load_record
+from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights, loud_notes
 from fembench.workflows.cases import case_asked
 from fembench.workflows.notebook import Runs

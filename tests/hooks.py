@@ -64,10 +64,29 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def start_clock(item):
+    """From now on, the test has its time limit; an earlier one is forgotten."""
+    faulthandler.dump_traceback_later(LIMIT, exit=True, file=item.config.stash[STDERR])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """A test that is run again has all its time, and the fixtures of its module are made anew.
+
+    So it starts in a fresh folder, and judges another measurement.
+    """
+    if getattr(item, "execution_count", 1) > 1:  # pytest-rerunfailures counts
+        start_clock(item)
+        for definitions in item._fixtureinfo.name2fixturedefs.values():
+            for definition in definitions:
+                if definition.scope == "module":
+                    definition.finish(item._request)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs, also inside MPI, ends the session with the place where it hangs."""
-    faulthandler.dump_traceback_later(LIMIT, exit=True, file=item.config.stash[STDERR])
+    start_clock(item)
     try:
         return (yield)
     finally:

@@ -48,3 +48,13 @@ def count(n: float) -> str:
 def plural(n: int, noun: str) -> str:
     """'1 warm-up', '2 warm-ups'."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def fixed(value: float, decimals: int = 2) -> str:
+    """'0.85'; a number smaller than its last decimal shows has two significant digits."""
+    return f"{value:.2g}" if 0 < abs(value) < 10.0**-decimals else f"{value:.{decimals}f}"
+
+
+def percent(fraction: float, decimals: int = 1) -> str:
+    """'23.2 %', as all output spells it."""
+    return f"{fixed(100 * fraction, decimals)} %"

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.arrays import F64
-from fembench.base.units import seconds, size
+from fembench.base.units import percent, seconds, size
 from fembench.characterize.fit import Curve, find_switch, fit_jointly
 from fembench.records.hlogp import kielmann, message_cost, ping_pong_latency
 from fembench.records.network import (
@@ -285,10 +285,8 @@ def _ways_of_sending(samples: Sequence[PairSamples]) -> list[str]:
     ]
     if not pairs:
         return []
-    apart = float(np.median([abs(send / isend - 1) for isend, send in pairs]))
-    return [
-        f"MPI_Send and MPI_Isend: round trips of {LARGE >> 10} KiB and more differ by {apart:.1%} (median)"
-    ]
+    apart = percent(float(np.median([abs(send / isend - 1) for isend, send in pairs])))
+    return [f"MPI_Send and MPI_Isend: round trips of {LARGE >> 10} KiB and more differ by {apart} (median)"]
 
 
 def overheads(s: PairSamples, *, both: bool) -> tuple[F64, F64]:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.arrays import F64
+from fembench.base.units import percent
 from fembench.records.record import Record, StateReading
 from fembench.records.triads import triad_bytes
 from fembench.stats.student import FEWEST, next_interval, ratio_unpaired
@@ -61,7 +62,7 @@ class StateChange(NamedTuple):
         2.0 %)'."""
         named = NAMES[self.what].format(ranks=f"{self.ranks} ranks")
         way, spread = "below" if self.ratio < 1 else "above", math.sqrt(self.high / self.low) - 1
-        change = f"{abs(self.ratio - 1):.1%} {way} that of the training (spread {spread:.1%})"
+        change = f"{percent(abs(self.ratio - 1))} {way} that of the training (spread {percent(spread)})"
         return f"{named} on {self.host} is {change}"
 
 

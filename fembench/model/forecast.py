@@ -18,7 +18,7 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.base.units import plural, seconds
+from fembench.base.units import percent, plural, seconds
 from fembench.methods.lookup import product_name
 from fembench.model.cg import Correction, Price, cg_graph, prices
 from fembench.model.engine import SimulationOutcome, simulate
@@ -266,12 +266,13 @@ def outcome_text(prediction: Prediction, record: str) -> str:
     seen = next(o for o in prediction.observed if o.record == record)
     before = prediction.predicted
     said, took, low, high = map(seconds, (before.iteration, seen.iteration, before.low, before.high))
-    lines = [f"predicted {said} per iteration, measured {took}: error {seen.error:+.1%}"]
+    lines = [f"predicted {said} per iteration, measured {took}: error {100 * seen.error:+.1f} %"]
     lines.append(
         f"the run is {'inside' if seen.inside else 'OUTSIDE'} the predicted interval, {low} to {high}"
     )
     phases = sorted(seen.phases.items(), key=lambda item: -abs(item[1]))
-    return "\n".join([*lines, *(f"  {name:20s} {error:+.1%} of the iteration" for name, error in phases)])
+    lines += [f"  {name:20s} {100 * error:+.1f} % of the iteration" for name, error in phases]
+    return "\n".join(lines)
 
 
 def _runs(found: Sequence[Forecast], iterations: int) -> str:
@@ -296,4 +297,4 @@ def _runs(found: Sequence[Forecast], iterations: int) -> str:
 def _phases(one: Forecast) -> str:
     whole = sum(one.phases.values())
     parts = sorted(one.phases.items(), key=lambda item: -item[1])
-    return table(["phase", "time", "part"], [[n, seconds(t), f"{t / whole:.1%}"] for n, t in parts])
+    return table(["phase", "time", "part"], [[n, seconds(t), percent(t / whole)] for n, t in parts])

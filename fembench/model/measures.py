@@ -7,7 +7,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
-from fembench.base.units import plural, seconds, size
+from fembench.base.units import percent, plural, seconds, size
 from fembench.model.engine import SimulationOutcome
 from fembench.model.graph import ExecutionGraph
 from fembench.model.path import by_phase, by_rank, critical_path
@@ -58,7 +58,7 @@ def residual_text(graph: ExecutionGraph) -> str:
 def rank_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
     """Busy, wait, overhead, finish and messages of each rank."""
     rows = [
-        [r, *map(seconds, (busy, wait, over, finish)), f"{busy / finish:.1%}" if finish else None, n, size(b)]
+        [r, *map(seconds, (busy, wait, over, finish)), percent(busy / finish) if finish else None, n, size(b)]
         for r, (busy, wait, over, finish, n, b) in enumerate(
             zip(
                 result.busy.sum(axis=1).tolist(),
@@ -87,10 +87,10 @@ def phase_table(plan: SimulationPlan, result: SimulationOutcome) -> str:
             rows.append(
                 [name, seconds(float(spent.mean())), seconds(float(spent.max())), most, seconds(path)]
             )
-            rows[-1].append(f"{path / result.makespan:.1%}" if result.makespan else None)
+            rows[-1].append(percent(path / result.makespan) if result.makespan else None)
     if "network" in on_path:
         path = on_path["network"]
-        rows.append(["network", None, None, None, seconds(path), f"{path / result.makespan:.1%}"])
+        rows.append(["network", None, None, None, seconds(path), percent(path / result.makespan)])
     return table(["phase", "mean", "most", "on rank", "critical path", "part"], rows, align="lrrrrr")
 
 
@@ -100,14 +100,15 @@ def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence
         return ["the graph takes no time"]
     path = critical_path(plan, result)
     found = [
-        f"{name}: {spent / result.makespan:.0%} of the critical path"
+        f"{name}: {percent(spent / result.makespan, 0)} of the critical path"
         for name, spent in list(by_phase(path).items())[:3]
     ]
     ranks = by_rank(path)
     if ranks:
         rank, spent = next(iter(ranks.items()))
         where = f" on {hosts[rank]}" if hosts else ""
-        found.append(f"rank {rank}{where} computes {spent / result.makespan:.0%} of the critical path")
+        part = percent(spent / result.makespan, 0)
+        found.append(f"rank {rank}{where} computes {part} of the critical path")
     busy = result.busy.sum(axis=1)
     if busy.mean():
         found.append(f"imbalance: the busiest rank computes {busy.max() / busy.mean():.2f} times the mean")

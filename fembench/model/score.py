@@ -14,6 +14,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.tables import table
+from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.prediction import SIMULATION
 
@@ -121,7 +122,8 @@ def check_held_out(
     ranks with the training cells."""
     total = len(training) + len(held_out)
     if len(held_out) < HELD_OUT * total:
-        raise InputError(f"{len(held_out)} of {total} cells held out; expected at least {HELD_OUT:.0%}")
+        least = percent(HELD_OUT, 0)
+        raise InputError(f"{len(held_out)} of {total} cells held out; expected at least {least}")
     ranks = {_ranks(c) for c in training} & {_ranks(c) for c in held_out}
     shared = set(meshes) & {c.question.mesh if isinstance(c, Case) else c.mesh for c in held_out}
     if ranks or shared:
@@ -156,8 +158,8 @@ def score_table(scores: dict[str, PredictionScore]) -> str:
     """One row per model."""
     rows = [
         [name, s.cells, s.left_out]
-        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1%"), _percent(s.half_width)]
-        + [None if math.isnan(s.outside) else f"{s.coverage:.0%}", _percent(s.outside)]
+        + [_percent(s.median), _percent(s.p90), _percent(s.bias, "+.1f"), _percent(s.half_width)]
+        + [None if math.isnan(s.outside) else percent(s.coverage, 0), _percent(s.outside)]
         + [None if math.isnan(s.tau) else f"{s.tau:.2f}"]
         for name, s in scores.items()
     ]
@@ -165,15 +167,15 @@ def score_table(scores: dict[str, PredictionScore]) -> str:
     return table([*heads, "outside by", "tau"], rows, align="lrrrrrrrrr")
 
 
-def _percent(value: float, form: str = ".1%") -> str | None:
-    return None if math.isnan(value) else format(value, form)
+def _percent(value: float, form: str = ".1f") -> str | None:
+    return None if math.isnan(value) else f"{100 * value:{form}} %"
 
 
 def cell_table(cells: Sequence[ScoredConfiguration]) -> str:
     """One row per configuration."""
     rows = [
         [c.mesh, c.ranks, c.shares or "equal", c.method, c.predicted, c.low, c.high, c.measured]
-        + [f"{c.error:+.1%}", f"{c.variation:.1%}"]
+        + [f"{100 * c.error:+.1f} %", percent(c.variation)]
         for c in cells
     ]
     heads = ["run", "ranks", "shares", "method", "predicted", "low", "high", "measured", "error", "variation"]

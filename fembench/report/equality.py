@@ -13,7 +13,7 @@ from math import nan
 import numpy as np
 
 from fembench.base.arrays import F64
-from fembench.base.units import few, plural
+from fembench.base.units import few, percent, plural
 from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.quiet import narrow_quotas
@@ -53,7 +53,7 @@ class Equality:
             return ""
         if self.judged == "unequal":
             what, where = ("speed", self.stated) if self.stated else ("triad", plural(self.runs, "run"))
-            return f"unequal ranks ({what} differs by {self.ratio - 1:.0%} in {where}): no efficiency"
+            return f"unequal ranks ({what} differs by {percent(self.ratio - 1, 0)} in {where}): no efficiency"
         if self.stated and not self.fastest:
             return f"ranks not yet shown to be equal: {self.stated}"
         if self.stated:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import seconds, size
+from fembench.base.units import percent, seconds, size
 from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
 
 SHOWN = (8, 1024, 16384, 262144, 1048576)  # bytes
@@ -144,7 +144,7 @@ def progress_lines(network: Network) -> list[str]:
     lines = []
     if network.overlap_left is not None:
         does = "travels" if network.overlap else "does not travel"
-        measured = f"{network.overlap_left:.0%}"
+        measured = percent(network.overlap_left, 0)
         left = f"{measured} of its time remains afterwards"
         if network.overlap_left > 1:
             left = f"all of its time remains afterwards (measured: {measured}; more is a disturbance)"

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import plural, size
+from fembench.base.units import percent, plural, size
 from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
 from fembench.report.table import Rows, declared, text
 
@@ -82,7 +82,7 @@ def speeds_table(profile: Profile, relative: Sequence[float] = ()) -> str:
 def _with_interval(value: float, part: float) -> str | None:
     if math.isnan(value):
         return None
-    return f"{value:.4g}" if math.isnan(part) else f"{value:.4g} ±{part:.1%}"
+    return f"{value:.4g}" if math.isnan(part) else f"{value:.4g} ±{percent(part)}"
 
 
 def sizes_table(profile: Profile, host: int) -> str:
@@ -119,8 +119,8 @@ def warnings(profile: Profile) -> list[str]:
     held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
     if held:
         part, rank = max(held)
-        who = f"rank {rank} on {e.host_of_rank[rank]}"
-        lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {who} most: {part:.0%} of its time")
+        most = f"rank {rank} on {e.host_of_rank[rank]} most: {percent(part, 0)} of its time"
+        lines.append(f"{plural(len(held), 'rank')} kept off their CPU, {most}")
     lines += [line for host in range(len(e.hosts)) if (line := _still_cached(profile, host))]
     lines += speeds_disturbed(profile)
     for h in e.hosts:

@@ -102,8 +102,11 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
 
 
 def case_of(result: Result) -> tuple[object, ...]:
-    """Values of the columns CASE."""
-    return result.mesh, result.method, (result.ranks, result.setting)
+    """Values of the columns CASE; an INVALID case says so wherever its numbers are shown."""
+    status, method = result.pool.status, result.method
+    if status == "INVALID" and not method.endswith(status):
+        method = f"{method} · {status}"
+    return result.mesh, method, (result.ranks, result.setting)
 
 
 def by_mesh(found: Iterable[Result]) -> dict[str, list[Result]]:

@@ -9,7 +9,7 @@ from math import inf, isnan
 import numpy as np
 
 from fembench.base import units
-from fembench.base.units import few, plural
+from fembench.base.units import few, percent, plural
 from fembench.records import phases
 from fembench.records.binding import oversubscribed
 from fembench.records.case import FIELDS, Case
@@ -170,7 +170,7 @@ def summary_line(record: Record) -> str:
     if cg.any():
         words.append(f"cg {units.seconds(float(np.median(cg)))} ({units.plural(len(cg), 'set')})")
         if record.case.placement.ranks > 1:
-            words.append(f"{communication([times]).share:.0%} communication")
+            words.append(f"{percent(communication([times]).share, 0)} communication")
     verdict = record.verdict
     broken = [
         f"{r.name}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"

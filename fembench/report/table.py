@@ -7,6 +7,7 @@ keys    names in CSV and JSON, separated by blanks; the value of several keys is
 head    the key in words, if left out
 form    how values are shown: '.3f', or a template such as 'rank {0} on {1}', aligned right if it begins
         with '>'. If left out, the unit says it; numbers without a unit have two decimals, and counts none.
+        A number below its last decimal has two significant digits.
         Two numbers are the ends of an interval, three a number with its interval
 """
 
@@ -15,6 +16,7 @@ import dataclasses
 import functools
 import io
 import math
+import re
 import string
 from collections.abc import Callable, Iterable
 from html import escape
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Rows = Iterable[tuple[object, ...]]
 LONG = 24  # rows; a longer table is folded on the page
+FIXED = re.compile(r"\.(\d)f")
 UNITS: dict[str, Callable[[Any], str]] = {
     "s": units.seconds,
     "bytes": units.size,
-    "fraction": lambda v: f"{v:.1%}",
+    "fraction": units.percent,
 }
 FORMS = {
     **UNITS,
@@ -51,9 +54,17 @@ class _Templates(string.Formatter):
     """Templates such as '{0:s} on {1:on_ranks}'."""
 
     def format_field(self, value: Any, form: str) -> str:
-        if isinstance(value, str):
-            return value
-        return FORMS[form](value) if form in FORMS else format(value, form)
+        return _formatted(value, form)
+
+
+def _formatted(value: Any, form: str) -> str:
+    """A value in a form; text stays as it is."""
+    if isinstance(value, str):
+        return value
+    decimals = FIXED.fullmatch(form)
+    if decimals:
+        return units.fixed(value, int(decimals[1]))
+    return FORMS[form](value) if form in FORMS else format(value, form)
 
 
 _TEMPLATES = _Templates()
@@ -100,8 +111,8 @@ class Column:
 
     def _text(self, part: Any) -> str:
         if isinstance(part, str) or self.form:
-            return format(part, self.form)
-        plain = units.count if isinstance(part, int) else "{:.2f}".format
+            return _formatted(part, self.form)
+        plain = units.count if isinstance(part, int) else units.fixed
         return UNITS.get(self.key.rpartition("_")[2], plain)(part)
 
     def number(self, values: Iterable[object]) -> bool:

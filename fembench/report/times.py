@@ -130,7 +130,7 @@ def mean_phases(results: Iterable[Result]) -> Rows:
     "counts as communication, so a wide range indicates uneven load, a narrow one the network.",
     CASE,
     "cg_mean_s: cg, mean; communication_mean_s: communication, mean; share_fraction",
-    "share_min share_max: over ranks | .1%",
+    "share_min share_max: over ranks | fraction",
 )
 def communication(results: Iterable[Result]) -> Rows:
     """Communication inside CG, and its share of the time."""

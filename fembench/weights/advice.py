@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fembench.base.errors import InputError
-from fembench.base.units import plural
+from fembench.base.units import percent, plural
 from fembench.stats.compare import FEWEST_NOISE, Comparison, compare_paired, compare_unpaired, noise_of_series
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
@@ -86,7 +86,7 @@ def advise(
         return Advice("leave out", _leave_out(order, measured), comparison, order)
     if comparison.verdict == "slower":
         saved = 1 - 1 / comparison.ratio
-        words = [f"use these weights: {saved:.1%} less time", *_doubts(measured)]
+        words = [f"use these weights: {percent(saved)} less time", *_doubts(measured)]
         return Advice("use", "; ".join(words), comparison)
     if comparison.noise == math.inf:
         unknown = f"noise unknown (needs at least {FEWEST_NOISE} pairs)"
@@ -99,28 +99,29 @@ def advise(
 
 
 def _seen(comparison: Comparison, captured: float = math.nan) -> str:
-    """'weighted was faster in 4 of 4 turns (51.2% less time, captured gain 0.94)'."""
+    """'weighted was faster in 4 of 4 turns (51.2 % less time, captured gain 0.94)'."""
     saved = 1 - 1 / comparison.ratio
-    words = [f"{abs(saved):.1%} {'less' if saved >= 0 else 'more'} time"]
+    words = [f"{percent(abs(saved))} {'less' if saved >= 0 else 'more'} time"]
     words += [f"captured gain {captured:.2f}"] if saved > 0 and captured > 0 else []
     turns = f"{comparison.in_favour} of {plural(comparison.n, 'turn')}"
     return f"weighted was faster in {turns} ({', '.join(words)})"
 
 
 def _missing(c: Comparison) -> str:
-    few = f"{plural(c.n, 'turn')} cannot prove it at {LEVEL:.0%}"
+    few = f"{plural(c.n, 'turn')} cannot prove it at {percent(LEVEL, 0)}"
     repeat = f"repeat with --pairs {fewest_for(LEVEL)}"
     if not abs(1 - 1 / c.ratio) <= c.noise:
         return f"{few}: {repeat}"
-    more = f"more turns alone may not, with an A/A noise of {c.noise:.1%}"
+    more = f"more turns alone may not, with an A/A noise of {percent(c.noise)}"
     return f"{few}, and {more}: {repeat} on quieter hosts or with longer runs (--seconds)"
 
 
 def _why_none(comparison: Comparison, interval: Interval) -> str:
     if comparison.verdict == "faster":
-        return f"equal shares take {1 - comparison.ratio:.1%} less time, n = {comparison.n}"
+        return f"equal shares take {percent(1 - comparison.ratio)} less time, n = {comparison.n}"
     low, high = (1 - 1 / end for end in interval[:2])
-    seen = f"{_seen(comparison)}, {LEVEL:.0%}: {low:.1%} to {high:.1%}, A/A noise {comparison.noise:.1%}"
+    ends = f"{percent(LEVEL, 0)}: {percent(low)} to {percent(high)}"
+    seen = f"{_seen(comparison)}, {ends}, A/A noise {percent(comparison.noise)}"
     if comparison.ratio - 1 > comparison.noise:
         return f"{seen}; run more --pairs to decide"
     return seen
@@ -131,7 +132,8 @@ def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, st
     with_all = median(weighted)
     changes = {owner: median(times) / with_all - 1 for owner, times in without.items()}
     return {
-        owner: f"without {owner} {abs(change):.1%} {'more' if change > 0 else 'less'} time than with these"
+        owner: f"without {owner} {percent(abs(change))} {'more' if change > 0 else 'less'} time"
+        " than with these"
         for owner, change in changes.items()
     }
 

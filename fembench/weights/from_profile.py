@@ -18,7 +18,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.base.units import plural
+from fembench.base.units import percent, plural
 from fembench.partition.shares import normalise
 from fembench.records.profile import Profile, Speed, together
 from fembench.records.record import now_utc
@@ -52,7 +52,7 @@ def by_profile(
     sizes = [s.cells for row in chosen for s in row]
     size = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
-    mix = ", ".join(f"{name} {part:.0%}" for name, part in parts)
+    mix = ", ".join(f"{name} {percent(part, 0)}" for name, part in parts)
     return Weights(
         schema=WEIGHTS_SCHEMA,
         rule="rate",

@@ -35,7 +35,8 @@ def as_text(proof: Proof, weights: Weights) -> str:
 
 def _shares(proof: Proof, weights: Weights) -> str:
     rows = [
-        [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}", f"{got / r.share - 1:+.2%}"]
+        [rank, r.host, f"{r.share:.4f}", _range(r.low, r.high), f"{got:.4f}"]
+        + [f"{100 * (got / r.share - 1):+.2f} %"]
         for rank, (r, got) in enumerate(zip(weights.ranks, proof.achieved))
     ]
     heads = ["rank", "host", "target share", "95 % interval", "achieved", "off target"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.base.units import few
+from fembench.base.units import few, percent
 from fembench.records.phases import COMPUTING
 from fembench.records.quiet import foreign
 from fembench.records.record import Environment, Record
@@ -43,7 +43,7 @@ def warning(weights: Weights, record: Record) -> str:
     if not stale:
         return ""
     changed = ", ".join(stale)
-    return f"the weights are stale: {changed} changed by more than {CHANGED:.0%}; tune again"
+    return f"the weights are stale: {changed} changed by more than {percent(CHANGED, 0)}; tune again"
 
 
 def first_costs(record: Record) -> dict[str, float]:
@@ -77,9 +77,9 @@ def foreign_work(environments: Sequence[Environment]) -> str:
     """'others used up to 57 % of the CPU time on n1', or "" if there was no foreign work."""
     worst: dict[str, dict[str, float]] = {}
     for host in (host for environment in environments for host in environment.hosts):
-        for who, percent in foreign(host).items():
+        for who, used in foreign(host).items():
             hosts = worst.setdefault(who, {})
-            hosts[host.name] = max(percent, hosts.get(host.name, 0.0))
+            hosts[host.name] = max(used, hosts.get(host.name, 0.0))
     return ", ".join(f"{who} up to {_on(hosts)}" for who, hosts in worst.items())
 
 

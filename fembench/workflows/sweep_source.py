@@ -13,7 +13,7 @@ from typing import Any
 from fembench.base.config import convert, from_toml, read_text
 from fembench.base.errors import InputError
 from fembench.base.progress import progress
-from fembench.base.units import few
+from fembench.base.units import few, percent
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
@@ -144,5 +144,5 @@ def speeds_from(
 
 def say_unequal(found: LearnedSpeeds) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
-    slow = [f"{name} ({speed:.0%} of the fastest)" for name, speed in found.hosts.slow().items()]
+    slow = [f"{name} ({percent(speed, 0)} of the fastest)" for name, speed in found.hosts.slow().items()]
     progress(f"slow hosts, by {NODES}: {few(slow, 3)}; adding runs with shares by speed, and without them")

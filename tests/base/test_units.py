@@ -67,3 +67,18 @@ def test_nobody_else_forms_plurals():
     package = Path(fembench.__file__).parent
     found = [path for path in package.rglob("*.py") if OWN_PLURAL.search(path.read_text())]
     assert [path.relative_to(package).as_posix() for path in found] == ["base/units.py"]
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [(0.846, 2, "0.85"), (0.0042, 2, "0.0042"), (0.0, 2, "0.00"), (-0.00031, 3, "-0.00031"), (0.3, 0, "0.3")],
+)
+def test_a_number_below_its_decimals_keeps_significant_digits(value, decimals, text):
+    assert units.fixed(value, decimals) == text
+
+
+def test_percentages_have_one_spelling_everywhere():
+    assert (units.percent(0.2318), units.percent(0.95, 0)) == ("23.2 %", "95 %")
+    assert units.percent(4e-5) == "0.004 %"
+    for path in Path(fembench.__file__).parent.rglob("*.py"):
+        assert "%}" not in path.read_text(encoding="utf-8"), f"{path}: use units.percent"

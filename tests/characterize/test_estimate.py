@@ -113,7 +113,7 @@ def test_large_messages_take_as_long_with_either_call_but_over_the_internet(numb
         class_names=("same host", "a"), samples=samples,
     )  # fmt: skip
     note = estimated(network, (0, 1)).notes[0]
-    apart = float(re.search(r"differ by ([0-9.]+)%", note)[1]) / 100
+    apart = float(re.search(r"differ by ([0-9.]+) %", note)[1]) / 100
     assert least <= apart <= most
 
 

@@ -134,7 +134,7 @@ def test_a_slow_node_is_measured_alone_named_with_its_cause_and_runs_weighted_an
     assert 'hosts = "n[1,3]"' in Path("results/default/campaign.toml").read_text()
     said = capsys.readouterr()
     assert f"nodes: 1 of 3 nodes slow: {CAUSE}" in said.err
-    assert "slow hosts, by fembench nodes: n2 (25% of the fastest)" in said.err
+    assert "slow hosts, by fembench nodes: n2 (25 % of the fastest)" in said.err
     assert "DISTURBED" not in said.err  # its own quota is the finding, no disturbance
     tree = json.loads(said.out)
     assert tree["records"] == "results/default/runs"

@@ -585,7 +585,7 @@ def test_the_baseline_is_work_over_the_sum_of_speeds():
 def test_held_out_cells_are_other_ranks_and_meshes_and_many():
     train = [grid(1, 1, 1.0), grid(2, 1, 1.0)]
     check_held_out(train, [cell(1, 1, ranks=4), cell(1, 1, ranks=3)], ["m1"])
-    with pytest.raises(InputError, match="expected at least 40%"):
+    with pytest.raises(InputError, match="expected at least 40 %"):
         check_held_out(train, [cell(1, 1, ranks=4)], ["m1"])
     with pytest.raises(InputError, match="ranks \\[2\\]"):
         check_held_out(train, [cell(1, 1, ranks=2)] * 2, ["m1"])

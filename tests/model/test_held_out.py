@@ -191,7 +191,7 @@ def test_runs_of_another_case_are_not_judged_by_a_prediction(tmp_path, capsys, m
 @pytest.mark.parametrize(
     ("meshes", "ranks", "message"),
     [
-        ('["m2", "m3"]', "4", "2 of 6 cells held out; expected at least 40%"),
+        ('["m2", "m3"]', "4", "2 of 6 cells held out; expected at least 40 %"),
         ('["m1", "m2", "m3"]', "4", "meshes m1"),
         ('["m2", "m3"]', "[2, 4]", "ranks [2]"),
     ],

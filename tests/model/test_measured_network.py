@@ -337,7 +337,7 @@ def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_pa
     for part in ("SYNTHETIC: a lab", "a > b", "Kielmann", "between", "1.50", "travels", "keep their core"):
         assert part in text
     slow = msgspec.structs.replace(measured, overlap=False, overlap_left=0.97, polling=1.01)
-    assert "does not travel while ranks compute: 97%" in as_text(slow)
+    assert "does not travel while ranks compute: 97 %" in as_text(slow)
     assert "leave their core" in as_text(slow)
     waits = as_text(msgspec.structs.replace(slow, overlap_left=1.26))
-    assert "all of its time remains afterwards (measured: 126%; more is a disturbance)" in waits
+    assert "all of its time remains afterwards (measured: 126 %; more is a disturbance)" in waits

@@ -57,7 +57,7 @@ def test_a_rank_of_half_speed_is_found_in_six_runs_and_five_are_too_few():
     speeds = [(8e9, 4e9)] * 6
     six, five = judged(runs_of(speeds)), judged(runs_of(speeds[:5]))
     assert (six.judged, six.fastest, six.slowest, six.ratio) == ("unequal", "rank 0", "rank 1", 2.0)
-    assert "triad differs by 100% in 6 runs" in unequal_ranks(make_record(ranks=2), results(runs_of(speeds)))
+    assert "triad differs by 100 % in 6 runs" in unequal_ranks(make_record(ranks=2), results(runs_of(speeds)))
     assert (five.judged, five.remark) == (
         "not known",
         "ranks not yet shown to be equal: 5 of the 6 runs needed",
@@ -124,7 +124,7 @@ def test_hosts_are_compared_by_the_speed_that_other_tables_state_whatever_their_
     why = unequal_ranks(records[-1], results(records, nodes))
     if speed < 1:
         assert (row["slowest"], slowest["value"]) == ("n3", pytest.approx(100 * slow[0]))
-        assert re.match(r"unequal ranks \(speed differs by 23\d% in fembench nodes\): no efficiency", why)
+        assert re.match(r"unequal ranks \(speed differs by 23\d % in fembench nodes\): no efficiency", why)
     else:
         assert why == ""
 

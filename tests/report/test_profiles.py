@@ -47,7 +47,7 @@ def test_a_quiet_machine_has_no_warnings():
 
 def test_what_disturbs_is_named():
     profile = planted_profile([1.0, 1.0])
-    assert "rank 1 on node8 most: 30%" in warnings(replace(profile, held_back=(0.1, 0.3)))[0]
+    assert "rank 1 on node8 most: 30 %" in warnings(replace(profile, held_back=(0.1, 0.3)))[0]
     (line,) = warnings(on_hosts_with(profile, steal_percent=7.0))
     assert line == "the hypervisor took 7.0 % of the CPU time of node8 while speeds were measured"
     (line,) = warnings(on_hosts_with(profile, others_percent=7.0, others_resolution=0.1))

@@ -238,6 +238,13 @@ def test_oversubscribed_runs_say_so_in_the_overview():
     assert row["remarks"] == "OVERSUBSCRIBED: functional only"
 
 
+def test_times_of_an_invalid_case_are_marked_in_every_table_that_shows_them():
+    records = [make_record(ranks=2, status="INVALID"), make_record("m2", 2)]
+    made = {t.name: t for t in tables.every_table(records)}
+    for name in ("overview", "summary", "phases", "mean_phases", "communication", "send_receive", "rates"):
+        assert set(made[name]["method"]) == {"csr · INVALID", "csr"}, name
+
+
 def test_csv_holds_raw_values_and_nothing_where_there_is_none():
     (row,) = csv.DictReader(io.StringIO(to_csv(named([make_record(sets=1, noise=0)], "summary"))))
     assert float(row["cg_s"]) == pytest.approx(211 * (1.2 * 630 * 25e-9 + 1.5e-6))
@@ -255,11 +262,16 @@ def test_intervals_share_a_unit_where_they_can():
     ("said", "value", "shown", "number"),
     [
         ("cg_s", 0.0123, "12.3 ms", True),
-        ("of_roof_fraction", 0.415, "41.5%", True),
+        ("of_roof_fraction", 0.415, "41.5 %", True),
+        ("of_roof_fraction", 0.00031, "0.031 %", True),
+        ("share_min share_max: over ranks | fraction", (0.058, 0.476), "5.8–47.6 %", True),
         ("matrix_bytes: matrix", 2048, "2 KiB", True),
         ("equations", 12345, "12 345", True),
         ("iterations_min iterations_max: iterations", (211, 211), "211", True),
         ("e_het | .3f", 0.6666, "0.667", True),
+        ("e_het | .3f", 0.00042, "0.00042", True),
+        ("imbalance", 0.0042, "0.0042", True),
+        ("imbalance", 0.0, "0.00", True),
         ("speed speed_low speed_high: speed", (0.85, 0.8, 0.9), "0.85 (0.80–0.90)", True),
         ("ranks setting: ranks | {1}", (4, "4 · rcb"), "4 · rcb", False),
         ("base_s base_ranks: base | {0:s} on {1:on_ranks}", (0.5, 1), "500 ms on one rank", False),

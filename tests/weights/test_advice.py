@@ -44,8 +44,8 @@ def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
     found = advise(equal, weighted, (1, 0.5), ("a", "b"), captured=0.944)
     assert found.kind == "not proven"
     assert found.text == (
-        "not proven: weighted was faster in 4 of 4 turns (50.0% less time, captured gain 0.94); "
-        "4 turns cannot prove it at 95%: repeat with --pairs 6"
+        "not proven: weighted was faster in 4 of 4 turns (50.0 % less time, captured gain 0.94); "
+        "4 turns cannot prove it at 95 %: repeat with --pairs 6"
     )
     one = advise([10.0], [12.5], (1, 0.5), ("a", "b"), captured=-0.5)
     assert one.kind == "none"
@@ -54,12 +54,12 @@ def test_too_few_turns_say_what_was_seen_and_how_many_would_prove_it():
 
 def test_a_loss_at_the_speeds_of_each_run_is_not_named_beside_a_gain():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.01, captured=-0.26)
-    assert "in 2 of 2 turns (10.0% less time); 2 turns" in found.text
+    assert "in 2 of 2 turns (10.0 % less time); 2 turns" in found.text
 
 
 def test_where_the_noise_exceeds_the_gain_more_turns_alone_are_not_the_advice():
     found = advise([10.0, 10.0], [9.0, 9.0], (1, 0.5), ("a", "b"), noise=0.193)
-    assert "noise of 19.3%: repeat with --pairs 6 on quieter hosts" in found.text
+    assert "noise of 19.3 %: repeat with --pairs 6 on quieter hosts" in found.text
 
 
 def test_a_gain_that_one_of_six_turns_denies_says_so_and_asks_for_more():
@@ -67,7 +67,7 @@ def test_a_gain_that_one_of_six_turns_denies_says_so_and_asks_for_more():
     assert advise(equal, [1.0] * 6, (1, 0.5), ("a", "b")).kind == "use"  # as many as were asked for
     found = advise(equal, [1.0, 1.0, 1.0, 1.0, 1.0, 2.5], (1, 0.5), ("a", "b"))
     assert found.kind == "no gain"
-    assert "weighted was faster in 5 of 6 turns (50.0% less time), 95%: -24.4% to 50.2%" in found.text
+    assert "weighted was faster in 5 of 6 turns (50.0 % less time), 95 %: -24.4 % to 50.2 %" in found.text
     assert found.text.endswith("run more --pairs to decide)")
 
 
@@ -137,6 +137,6 @@ def test_too_few_turns_still_name_the_rank_without_which_it_was_faster():
     equal, weighted = [10.5, 10.4, 10.6], [10.3, 10.5, 10.6]
     found = advise(equal, weighted, shares, owners, without=fast)
     assert found.kind == "not proven"
-    assert "without rank 1 93.6% less time than with these" in found.text
+    assert "without rank 1 93.6 % less time than with these" in found.text
     assert "to decide whether to leave rank 1 out, run more --pairs" in found.text
     assert "leave rank 1 out" not in advise(equal, weighted, shares, owners, without=slow).text

@@ -10,6 +10,7 @@ from planted_records import lasting
 from planted_tuning import FROZEN, planted
 
 from fembench.base.errors import RunFailedError
+from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.verdict import Verdict
 from fembench.records.weights import loud_notes, shares_of
@@ -77,7 +78,7 @@ def test_equal_ranks_have_no_detectable_gain():
     assert proof.advice.kind == "no gain"
     assert proof.speeds.slow == []
     worse = advise([1.0] * 8, [1.25] * 8, (0.6, 0.4), proof.owners)
-    assert worse.text == "no detectable gain (equal shares take 20.0% less time, n = 8)"
+    assert worse.text == "no detectable gain (equal shares take 20.0 % less time, n = 8)"
 
 
 @pytest.mark.parametrize(("pairs", "speeds"), [(1, (1, 1)), (3, (1, 1)), (7, (1, 1)), (1, (1, 0.6))])
@@ -113,7 +114,7 @@ def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
     assert proof.advice.kind == "use"
     assert proof.without / proof.weighted == pytest.approx(1.25, rel=0.01)
-    assert f"without node00 {proof.without / proof.weighted - 1:.1%} more" in proof.advice.text
+    assert f"without node00 {percent(proof.without / proof.weighted - 1)} more" in proof.advice.text
     assert "weighted, without node00" in as_text(proof, trail.weights)
     assert as_tree(proof, trail.weights)["without_seconds"] == proof.without
 
@@ -300,7 +301,7 @@ def test_a_slow_host_is_named_with_the_interval_and_the_cause_that_every_table_p
             ["gain", "33.1 %", "median over pairs, interval unknown (needs at least 6 pairs)"],
             ["noise, A/A", "0.5 %", "n = 2 pairs"],
             ["1.00", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
-            "not proven: weighted was faster in 2 of 2 turns (33.1% less time, captured gain 1.00); 2",
+            "not proven: weighted was faster in 2 of 2 turns (33.1 % less time, captured gain 1.00); 2",
         ),
     ],
 )

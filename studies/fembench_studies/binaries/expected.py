@@ -172,9 +172,8 @@ class Expected:
             busy = self.computing(contended=True).sum(axis=1) / min(self.ranks, self.cores)
             waiting = float(np.median(1 - busy / end))
             if waiting > WIDE:
-                return (
-                    f"cores wait for messages for {waiting:.0%} of the time, whose costs after computing vary"
-                )
+                part = f"{100 * waiting:.0f} % of the time"
+                return f"cores wait for messages for {part}, whose costs after computing vary"
         shared = ", and so do the ranks that share a core" if self.ranks > self.cores else ""
         return f"repetitions of the rehearsal differ: others may use the machine{shared}"
 
@@ -217,14 +216,13 @@ def summary(expected: Expected, source: str) -> str:
     if not expected.repetitions:
         lines.append("NOT TIMED: nothing was run")
     elif wide:
-        lines.append(f"NOT PREDICTED to {WIDE:.0%}: {wide}")
+        lines.append(f"NOT PREDICTED to {100 * WIDE:.0f} %: {wide}")
     lines.append(f"{source} on {plural(expected.ranks, 'rank')}: {what} {seconds(found.value)},")
     lines[-1] += f" interval {seconds(found.low)} to {seconds(found.high)}"
     if expected.repetitions:
         parts = ["alone and beside others", *(["messages warm and cold"] if expected.link else [])]
-        lines.append(
-            f"interval: {plural(len(expected.repetitions), 'rehearsal')}, {', '.join(parts)}, {REHEARSED:.0%}"
-        )
+        parts += [f"{100 * REHEARSED:.0f} %"]
+        lines.append(f"interval: {plural(len(expected.repetitions), 'rehearsal')}, {', '.join(parts)}")
     else:
         counts = f"nine of ten of {len(expected.walks)} draws" if expected.drawn else "every count is stated"
         lines.append(f"interval: {counts}; an eighth to twice the sum over instructions, which may overlap")

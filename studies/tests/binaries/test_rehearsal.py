@@ -167,7 +167,7 @@ def test_an_interval_that_is_wide_says_first_why():
     assert planted([1.0] * 3, cores=4).wide() == ""
     torn = planted([1.0, 1.0, 3.0, 3.0, 3.0], cores=4)
     assert torn.time.half > WIDE
-    assert summary(torn, "a").startswith("NOT PREDICTED to 20%: repetitions of the rehearsal differ")
+    assert summary(torn, "a").startswith("NOT PREDICTED to 20 %: repetitions of the rehearsal differ")
     rows = [rows_of(*[(1e-5, 3, 0, 1 << 16)] * 50)] * 4  # all-reductions
     chatty = Expected(None, Given(), [], [Repetition(rows, 1.0)] * 3, [], LINK, 4)
     assert "cores wait for messages" in chatty.wide()

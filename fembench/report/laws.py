@@ -83,13 +83,13 @@ def _series(
     "speedup_laws",
     "Speedup by the laws of Amdahl and Gustafson",
     "Amdahl: S = 1 / (f + (1 - f) / P), fitted to the best speedup of each mesh for each P, from the times "
-    "of assembly + CG; f is the sequential fraction of the one-rank time, and 1/f the limit of the speedup. "
-    "On unequal ranks, P is their number in units of the fastest rank (P_eq). Gustafson: S = g + (1 - g) P, "
-    "fitted to speedups of meshes that grow with the number of ranks (cells per rank within 10 %), each over "
-    "one rank on the same mesh; g is the sequential fraction of the parallel time, and Amdahl's f gives the "
-    "same speedup at the largest P. 'Fit error' is the largest relative error of the fit. A fit needs three "
-    "different P, including one rank. If speedups are super-linear or below 1, no law holds and no fraction "
-    "is given.",
+    "of assembly + CG. Here f is the sequential fraction of the one-rank time, and 1/f the limit of the "
+    "speedup. On unequal ranks, P is their number in units of the fastest rank (P_eq). Gustafson: "
+    "S = g + (1 - g) P, fitted to speedups of meshes that grow with the number of ranks (cells per rank "
+    "within 10 %), each over one rank on the same mesh; g is the sequential fraction of the parallel time, "
+    "and Amdahl's f gives the same speedup at the largest P. 'Fit error' is the largest relative error of "
+    "the fit. A fit needs three different P, including one rank. If speedups are super-linear or below 1, no "
+    "law holds and no fraction is given.",
     "law; mesh; method; points; largest_p: largest P",
     "sequential: f or g | .4f; off_fraction: fit error; amdahl_f: Amdahl's f | .6f",
     "amdahl_limit: limit 1/f | .3g; remarks",

@@ -7,10 +7,12 @@ always complete. The page loads nothing from a network.
 import contextlib
 import dataclasses
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 import markupsafe
@@ -19,7 +21,7 @@ from fembench.base.errors import InputError
 from fembench.report import exports, table
 from fembench.report.contents import CampaignResults, read_campaign, tables_of
 from fembench.report.exports import read_fields
-from fembench.report.plots.canvas import Plot
+from fembench.report.plots.canvas import Plot, themed
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import Table
@@ -27,11 +29,15 @@ from fembench.report.tables import Against
 
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
+BRIEF = 190  # characters of a note that fit in two lines; the rest is folded
+SHORT, LONG = 24, 48  # characters of the longest text of a column that is not broken; of one that is wide
+# plots beside the headline: the first two of these that there are
+LEADING = ("speedup", "phases", "weak", "roofline", "residuals")
 # heading; beginnings of the names of its plots; beginnings of the names of its tables
 SECTIONS = (
-    ("Verdict", (), ("headline", "overview", "reasons", "failures", "left_out", "unavailable", "kinds")),
-    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "software")),
-    ("Times", ("phases",), ("runs_apart", "summary", "phases", "mean_phases")),
+    ("Summary", (), ("headline",)),
+    ("Verdict", (), ("overview", "reasons", "failures", "left_out", "unavailable", "kinds")),
+    ("Times", ("phases", "set_up"), ("runs_apart", "summary", "phases", "mean_phases")),
     ("Speedup", ("speedup",), ("speedup",)),
     ("Weak scaling", ("weak",), ("weak",)),
     ("Peers", (), ("peers",)),
@@ -43,6 +49,7 @@ SECTIONS = (
     ("Solver", ("residuals",), ("iterations", "levels")),
     ("Partition", (), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
+    ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "software")),
 )
 
 
@@ -85,11 +92,15 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
 
 
 def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
-    """Plots and tables by section; empty sections are left out."""
+    """Plots and tables by section, in the order of the page; empty sections are left out."""
+    by_name = {p.name: p for p in plots}
+    leading = [by_name[name] for name in LEADING if name in by_name][:2]
+    rest = [p for p in plots if p not in leading]
     made = [
-        Section(title, [p for p in plots if _starts(p, first)], [t for t in tables if _starts(t, second)])
+        Section(title, [p for p in rest if _starts(p, first)], [t for t in tables if _starts(t, second)])
         for title, first, second in SECTIONS
     ]
+    made[0].plots.extend(leading)
     return [s for s in made if s.plots or s.tables]
 
 
@@ -117,8 +128,13 @@ def render(
     sections: Sequence[Section],
     files: Sequence[str],
     synthetic: Sequence[str] | None = None,
+    said: Sequence[str] = (),
 ) -> str:
-    """A page from a template. `synthetic`: the emulation; None: that of the records."""
+    """A page from a template.
+
+    synthetic: the emulation; None: that of the records
+    said: conclusions, in sentences
+    """
     here, html = jinja2.FileSystemLoader(Path(__file__).parent), template.endswith(".html.j2")
     environment = jinja2.Environment(
         loader=here,
@@ -133,6 +149,7 @@ def render(
         campaign=campaign,
         sections=sections,
         files=files,
+        said=said,
         counts={s: statuses.count(s) for s in ("VALID", "PROVISIONAL", "INVALID") if s in statuses},
         synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""})
         if synthetic is None
@@ -140,9 +157,48 @@ def render(
         newest=max(_dates(campaign), default="never"),
         text=table.text,
         most=MOST_ROWS,
-        raw=markupsafe.Markup,
+        brief=brief,
+        cells=cells,
+        drawn=lambda svg: markupsafe.Markup(themed(svg)),
         mark=markupsafe.Markup(MARK),
     )
+
+
+def brief(note: str) -> tuple[str, str]:
+    """The first sentences, as far as they fit in two lines, and the others."""
+    sentences = re.split(r"(?<=\.) (?=[A-Z'(])", note)
+    n = 1
+    while n < len(sentences) and len(" ".join(sentences[: n + 1])) <= BRIEF:
+        n += 1
+    return " ".join(sentences[:n]), " ".join(sentences[n:])
+
+
+class Cell(NamedTuple):
+    """One value of a table on the page."""
+
+    text: str
+    look: str  # the class of its column: number, wrap (a longer text), text (one of sentences) or ""
+    order: float | str | None  # by which numbers are sorted, "" if missing; None: sorted by the text
+
+
+def cells(made: Table) -> list[list[Cell]]:
+    """The rows of a table on the page."""
+    shown = made.shown(MOST_ROWS)
+    longest = [max(map(len, column), default=0) for column in zip(*shown)]
+    looks = ["text" if n > LONG else "wrap" if n > SHORT else "" for n in longest]
+    numbers = made.numbers
+    return [
+        [
+            Cell(text, "number", _order(value)) if number else Cell(text, look, None)
+            for text, value, number, look in zip(texts, row, numbers, looks)
+        ]
+        for texts, row in zip(shown, made.rows)
+    ]
+
+
+def _order(value: object) -> float | str:
+    first = value[0] if isinstance(value, tuple) else value
+    return first if isinstance(first, (int, float)) and not table.missing(first) else ""
 
 
 def _dates(campaign: CampaignResults) -> list[str]:

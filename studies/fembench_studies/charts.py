@@ -1,12 +1,13 @@
 """Charts of the studies in several panels: grouped bars, stacked bars, lines."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
+from fembench_studies.layout import figure_of
 
 OURS, THESIS = canvas.BLUE, canvas.PALE
 Series = Mapping[str, Sequence[float]]
@@ -42,7 +43,8 @@ def grouped(
             width = 0.84 / len(panel.series)
             for k, (label, heights) in enumerate(panel.series.items()):
                 x = np.arange(len(panel.names)) + width * (k - (len(panel.series) - 1) / 2)
-                axes.bar(x, np.asarray(heights, float), 0.92 * width, color=colours[k], label=label)
+                values = np.asarray(heights, float)
+                _tips(axes.bar(x, values, 0.92 * width, color=colours[k], label=label), panel, label)
             if line is not None:
                 axes.axhline(line, color=canvas.BLACK, linestyle="--", linewidth=1.1)
             if top is not None:
@@ -66,10 +68,9 @@ def stacked(
         for axes, panel in zip(axes_of, panels):
             bottom = np.zeros(len(panel.names))
             for colour, (label, heights) in zip(colours, panel.series.items()):
-                axes.bar(
-                    range(len(panel.names)), np.asarray(heights), 0.72, bottom, color=colour, label=label
-                )
-                bottom = bottom + np.nan_to_num(np.asarray(heights, float))
+                values, at = np.asarray(heights, float), range(len(panel.names))
+                _tips(axes.bar(at, values, 0.72, bottom, color=colour, label=label), panel, label)
+                bottom = bottom + np.nan_to_num(values)
             _finish(axes, panel)
         canvas.legend_below(drawn, axes_of[0])
         return canvas.plot(drawn, name, title, caption)
@@ -97,11 +98,23 @@ def curves(
                     linestyle="--" if dashed in label else "-",
                     label=label,
                 )
+                for x, height in enumerate(heights):
+                    canvas.point_tip(axes, x, height, _value(panel, label, x))
             if log:
                 axes.set_yscale("log")
             _finish(axes, panel)
         canvas.legend_below(drawn, axes_of[0])
         return canvas.plot(drawn, name, title, caption)
+
+
+def _tips(bars: Iterable[Any], panel: Panel, label: str) -> None:
+    """The value of each bar under the pointer."""
+    for k, bar in enumerate(bars):
+        canvas.tip(bar, _value(panel, label, k))
+
+
+def _value(panel: Panel, label: str, k: int) -> str:
+    return f"{label}, {panel.x} {panel.names[k]}: {figure_of(panel.series[label][k])}".removeprefix(", ")
 
 
 def _finish(axes: canvas.Axes, panel: Panel) -> None:

@@ -4,6 +4,7 @@ import csv
 import html.parser
 import io
 import json
+import math
 import re
 
 import msgspec
@@ -19,7 +20,10 @@ from fembench.records.contest import save_peers
 from fembench.records.phases import ALLREDUCE, CG, SEND
 from fembench.records.record import Event
 from fembench.records.store import save
-from fembench.report import exports, page
+from fembench.report import exports, page, tables
+from fembench.report.plots.gallery import gallery
+from fembench.report.results import results
+from fembench.report.table import declared
 
 replace = msgspec.structs.replace
 ONE, TWO = make_record(), make_record(ranks=2)
@@ -104,10 +108,49 @@ def test_a_campaign_becomes_one_page_that_fetches_nothing(built):
     assert 'src="http' not in text
     order = [
         found.words.index(w)
-        for w in ("Verdict", "Provenance", "Times", "Speedup", "Communication", "Every rule")
+        for w in ("Summary", "Verdict", "Times", "Speedup", "Communication", "Every rule", "Provenance")
     ]
     assert order == sorted(order)
     assert text.count("<svg ") == len(list(built.with_name("plots").iterdir()))
+
+
+def test_the_first_screen_is_the_headline_and_two_plots(built):
+    text = built.read_text()
+    first = text[text.index('<section id="summary">') : text.index('<section id="verdict">')]
+    assert re.findall("<h3>(.*?)</h3>", first) == [
+        "Headline",
+        "Speedup and efficiency of cg against ranks",
+        "A set of assembly and CG against ranks, csr",
+    ]
+    assert first.index("<table>") < first.index("<figure>")
+    assert text.count("A set of assembly and CG against ranks, csr</h3>") == 1
+
+
+def test_of_a_long_note_two_lines_are_shown_and_the_rest_is_folded():
+    sentence = "A sentence of fifty characters, which is not long."
+    assert page.brief(" ".join([sentence] * 5)) == (" ".join([sentence] * 3), " ".join([sentence] * 2))
+    assert page.brief(sentence) == (sentence, "")
+    long = f"{'x' * 300}."
+    assert page.brief(f"{long} {sentence}") == (long, sentence)
+
+
+def test_every_note_of_the_page_begins_with_a_sentence_that_fits_two_lines(unrendered):
+    made = tables.every_table(campaign(), [make_failure()], peers_record())
+    notes = {t.name: t.note for t in made} | {p.name: p.caption for p in gallery(results(campaign()))}
+    shown = {name: page.brief(note)[0] for name, note in notes.items()}
+    assert {name: text for name, text in shown.items() if len(text) > page.BRIEF} == {}
+
+
+def test_numbers_are_sorted_by_their_values_and_texts_by_themselves():
+    @declared("t", "T", "", "name; cg_s; low_s high_s: interval")
+    def made():
+        return [("a", 0.0123, (1.0, 2.0)), ("b" * 30, None, (math.nan, 1.0))]
+
+    first, second = page.cells(made())
+    assert [(c.text, c.look, c.order) for c in first] == [
+        ("a", "wrap", None), ("12.3 ms", "number", 0.0123), ("1–2 s", "number", 1.0),
+    ]  # fmt: skip
+    assert [c.order for c in second] == [None, "", ""]
 
 
 def test_every_link_of_the_page_leads_to_a_file(built):

@@ -9,7 +9,7 @@ import pytest
 from planted_records import nested
 from report_sample import HOST, campaign, environment, make_record
 
-from fembench.base.units import digits
+from fembench.base.units import digits, seconds
 from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
 from fembench.records.times import Times
@@ -41,13 +41,15 @@ def colours_named(caption):
 def test_a_campaign_gives_every_plot_with_text_as_text(not_laid_out):
     found = gallery(results(campaign()))
     names = [p.name for p in found]
-    of_times = ["phases", "speedup", "speedup_factors", "weak", "communication", "ranks"]
+    of_times = ["phases", "set_up", "speedup", "speedup_factors", "weak", "communication", "ranks"]
     of_times += ["roofline", "time_line-2", "time_line-4"]
     assert names == [*of_times, "residuals"]
     for plot in found:
         assert words(plot), plot.name
         assert plot.svg.startswith("<svg role=")
         assert plot.caption.endswith(".")
+        assert re.search(r"\d.*\.$", plot.finding), plot.name
+        assert "<title>" in plot.svg, plot.name
         assert [c for c in colours_named(plot.caption) if c not in plot.svg.lower()] == [], plot.name
     assert any("ms" in words(p) for p in found)
     assert "wait (dark orange)" in found[0].caption
@@ -55,20 +57,25 @@ def test_a_campaign_gives_every_plot_with_text_as_text(not_laid_out):
 
 def test_phases_have_one_panel_a_mesh_and_one_figure_a_method():
     records = campaign() + campaign(storage="dense", meshes=("m1",))
-    first, second = bars.phases(results(records))
+    first, before, second, _ = bars.phases(results(records))
     sizes = {"m1": "630 equations", "m2": "2 592 equations", "m3": "5 460 equations"}
     found = [w for w in words(first) if "equations" in w or w in sizes]
     assert found == [word for panel in sizes.items() for word in panel]
     assert [w for w in words(second) if "equations" in w] == ["630 equations"]
-    assert (first.name, second.name) == ("phases", "phases-2")
+    assert (first.name, before.name, second.name) == ("phases", "set_up", "phases-2")
+    assert {"assembly", "product"} <= set(words(first))
+    assert {"partition", "distribute"} <= set(words(before)) - set(words(first))
 
 
 def test_the_number_on_top_of_a_stack_is_the_sum_of_its_bands():
     record = make_record("m1", 2, noise=0.0)
-    (plot,) = bars.phases(results([record]))
+    found = bars.phases(results([record]))
     one = mean_times([Times(record)])
-    whole = sum(one.get(name, 0.0) for _, names, _ in (*bars.SET_UP, *bars.SOLVE) for name in names)
-    assert digits(1e3 * whole) in words(plot)
+    for plot, bands in zip(found, ((*bars.ASSEMBLY, *bars.SOLVE), bars.SET_UP)):
+        whole = sum(one.get(name, 0.0) for _, names, _ in bands for name in names)
+        assert digits(1e3 * whole) in words(plot)
+        assert f"ranks 2\nsum: {digits(1e3 * whole)} ms\n" in plot.svg  # under the pointer
+        assert f" {seconds(whole)} on 2 ranks; " in plot.finding
 
 
 def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_named():
@@ -78,7 +85,7 @@ def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_n
     sets = [replace(s, seconds=nested(s.seconds + longer)) for s in record.sets]
     cycle = replace(record, sets=tuple(sets), case=record.case.with_(precond="multigrid"))
     for one, named in ((record, False), (cycle, True)):
-        for plot in (*bars.phases(results([one])), bars.rank_by_rank(results([one]))):
+        for plot in (bars.phases(results([one]))[0], bars.rank_by_rank(results([one]))):
             assert ("preconditioner" in words(plot)) is named
             assert (canvas.BROWN.lower() in plot.svg.lower()) is named
     assert "vectors (light blue), preconditioner (brown)" in bars.phases(results([cycle]))[0].caption
@@ -87,6 +94,7 @@ def test_a_preconditioner_with_a_phase_of_its_own_has_a_band_of_its_own_and_is_n
 def test_one_record_gives_only_what_one_rank_can_show():
     assert [p.name for p in gallery(results([make_record()]))] == [
         "phases",
+        "set_up",
         "roofline",
         "residuals",
     ]
@@ -101,6 +109,33 @@ def test_one_record_gives_only_what_one_rank_can_show():
 )
 def test_what_there_are_no_numbers_for_is_not_drawn(draw, records):
     assert not draw(results(records()))
+
+
+def test_the_sentence_of_a_plot_names_the_extreme_that_was_measured(unrendered):
+    found = {p.name: p.finding for p in gallery(results(campaign(noise=0.0)))}
+    largest = r"The largest speedup is 2\.\d\d, of m3 · csr on 4 ranks, an efficiency of 0\.\d\d\."
+    assert re.fullmatch(largest, found["speedup"])
+    ends = r"Communication takes \S+ % \(m\d · csr on 2 ranks\) to \S+ % \(m1 · csr on 4 ranks\) of CG\."
+    assert re.fullmatch(ends, found["communication"])
+    assert found["ranks"].startswith("Rank 3 computes longest: ")
+    assert " Rank 0 waits longest: " in found["ranks"]
+    assert found["residuals"] == "m3 takes 428 iterations on one rank and 428 on 4 ranks."
+
+
+def test_a_page_may_replace_the_colours_of_axes_and_text_and_a_file_keeps_them():
+    (plot, _) = bars.phases(results([make_record()]))
+    assert "var(" not in plot.svg
+    page = canvas.themed(plot.svg)
+    assert set(re.findall(r"var\(--(\w+), #[0-9a-f]{6}\)", page)) >= {"ink", "paper", "grid", "axis"}
+    assert re.sub(r"var\(--\w+, (#\w+)\)", r"\1", page) == plot.svg
+
+
+def test_a_text_under_the_pointer_may_hold_any_character():
+    with canvas.figure(1) as (drawn, (axes,)):
+        canvas.column_tip(axes, 0.5, 0.2, 'a < b & "c"')
+        svg = canvas.plot(drawn, "one", "title", "caption").svg
+    titles = [t.text for t in xml.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")]
+    assert titles == ["a < b & 'c'"]
 
 
 def test_a_speedup_plot_says_what_its_base_is():

@@ -10,7 +10,7 @@ from fembench.base.arrays import F64
 from fembench.records import phases as ph
 from fembench.report import measures
 from fembench.report.measures import CG, by_name, mean_times, over_runs
-from fembench.report.plots import canvas, charts
+from fembench.report.plots import canvas, charts, findings
 from fembench.report.plots.canvas import Plot
 from fembench.report.plots.charts import Bars
 from fembench.report.results import Result, by_mesh, methods
@@ -26,18 +26,18 @@ def names(*phases: int) -> tuple[str, ...]:
 SET_UP = (
     ("partition", names(ph.PARTITION), canvas.GREY),
     ("distribute", names(ph.DISTRIBUTE, ph.INTERFACE), canvas.PALE),
-    ("assembly", names(ph.ASSEMBLY), canvas.GREEN),
 )
+ASSEMBLY = (("assembly", names(ph.ASSEMBLY), canvas.GREEN),)
 SOLVE = (
     ("product", names(*ph.PRODUCT_PARTS), canvas.BLUE),
     ("vectors", names(ph.DOT, ph.AXPY), canvas.SKY),
     ("preconditioner", names(ph.PRECOND), canvas.BROWN),
-    ("loop", (measures.LOOP,), canvas.BLACK),
+    ("loop", (measures.LOOP,), canvas.GREY),
     ("send + unpack", names(*ph.OWN_MESSAGES), canvas.ORANGE),
     ("wait", names(ph.WAIT), canvas.VERMILION),
     ("all-reduce", names(ph.ALLREDUCE), canvas.PINK),
 )
-COLOURS = {label: colour for label, _, colour in (*SET_UP, *SOLVE)}
+COLOURS = {label: colour for label, _, colour in (*SET_UP, *ASSEMBLY, *SOLVE)}
 PANELS = 6  # in one figure
 BARS = 200  # in one panel
 RUNS = 16  # on unequal hosts, in one panel
@@ -66,33 +66,60 @@ def _shown(series: Mapping[str, list[Result]]) -> tuple[dict[str, list[Result]],
 
 
 def phases(results: Sequence[Result]) -> list[Plot]:
-    """Phases against ranks, one figure per method, one panel per mesh."""
+    """A set, and the set-up before it, against ranks: two figures per method, one panel per mesh."""
     found = {v: by_mesh(r for r in results if r.method == v and CG in r.times) for v in methods(results)}
-    return [_phases(i, method, meshes) for i, (method, meshes) in enumerate(found.items()) if meshes]
+    made: list[Plot] = []
+    for k, (method, meshes) in enumerate((item for item in found.items() if item[1]), start=1):
+        end = f"-{k}" if k > 1 else ""
+        made += [_set(f"phases{end}", method, meshes), _set_up(f"set_up{end}", method, meshes)]
+    return made
 
 
-def _phases(number: int, method: str, meshes: dict[str, list[Result]]) -> Plot:
+def _set(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
     shown, left_out = _shown(meshes)
-    panels = [
-        Bars(
-            f"{mesh}\n{units.count(group[0].record.mesh.n_equations)} equations",
-            [r.setting for r in group],
-            _bands([mean_times(r.runs) for r in group], (*SET_UP, *SOLVE)),
-        )
-        for mesh, group in shown.items()
-    ]
+    panels = _panels(shown, (*ASSEMBLY, *SOLVE))
     seen = {label for panel in panels for label, seconds in panel.series.items() if np.any(seconds)}
     work = [label for label in ("assembly", "product", "vectors", "preconditioner", "loop") if label in seen]
     caption = (
-        "One set of assembly and CG, and the partitioning before it; the run proceeds from bottom to top. "
-        "Each band is a mean over ranks and the number on top is the sum. (Times on the slowest rank are in "
-        "the table; they would not add up.) Work should shrink as ranks are added: "
-        f"{labelled(*work)}. Communication, also that of the preconditioner, is "
-        f"{labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting for a neighbour."
+        "One set of assembly and CG, from bottom to top; the number on top is the sum of the bands. Each "
+        "band is a mean over ranks. (Times on the slowest rank are in the table; they would not add up.) "
+        f"Work should shrink as ranks are added: {labelled(*work)}. Communication, also that of the "
+        f"preconditioner, is {labelled('send + unpack', 'wait', 'all-reduce')}; 'wait' is time spent waiting "
+        "for a neighbour."
     )
-    name = f"phases-{number + 1}" if number else "phases"
-    title = f"Phases against ranks, {method}"
-    return charts.bars(name, title, caption + left_out, panels, COLOURS, stacked=True, written=True)
+    said = findings.of_stacks("a set takes", list(shown.values())[-1], panels[-1].series)
+    title = f"A set of assembly and CG against ranks, {method}"
+    return _stacks(name, title, caption + left_out, panels, said)
+
+
+def _set_up(name: str, method: str, meshes: dict[str, list[Result]]) -> Plot:
+    shown, left_out = _shown(meshes)
+    panels = _panels(shown, SET_UP)
+    caption = (
+        "What a run does once, before its sets: it cuts the mesh into parts and sends each rank its own. "
+        "Each band is a mean over ranks, and the number on top is the sum. It usually grows with the ranks; "
+        "a program that solves many times on one mesh pays for it once."
+    )
+    said = findings.of_stacks("the set-up takes", list(shown.values())[-1], panels[-1].series)
+    return _stacks(name, f"Set-up against ranks, {method}", caption + left_out, panels, said)
+
+
+def _panels(
+    meshes: Mapping[str, list[Result]], bands: Iterable[tuple[str, tuple[str, ...], str]]
+) -> list[Bars]:
+    """The bands of each result, one panel per mesh."""
+    return [
+        Bars(
+            f"{mesh}\n{units.count(group[0].record.mesh.n_equations)} equations",
+            [r.setting for r in group],
+            _bands([mean_times(r.runs) for r in group], bands),
+        )
+        for mesh, group in meshes.items()
+    ]
+
+
+def _stacks(name: str, title: str, caption: str, panels: Sequence[Bars], said: str) -> Plot:
+    return charts.bars(name, title, caption, panels, COLOURS, finding=said, stacked=True, written=True)
 
 
 def rank_by_rank(results: Sequence[Result]) -> Plot | None:
@@ -115,7 +142,9 @@ def rank_by_rank(results: Sequence[Result]) -> Plot | None:
     each = _firsts(result.ranks).step
     if each > 1:
         caption += f" Each bar is the mean of {each} consecutive ranks."
-    return charts.bars("ranks", "CG, rank by rank", caption, [panel], COLOURS, stacked=True, height=3.8)
+    said = findings.of_ranks(result)
+    title = "CG, rank by rank"
+    return charts.bars("ranks", title, caption, [panel], COLOURS, finding=said, stacked=True, height=3.8)
 
 
 def _firsts(ranks: int) -> range:
@@ -139,7 +168,7 @@ EFFICIENCY = (
     f"E_het ({canvas.NAMED[canvas.BLUE]}) is the time that the work would take at the summed speed of all "
     "ranks, over the time of the run; 1 (dashed) means that all ranks computed from beginning to end. "
     f"Speedup / ranks ({canvas.NAMED[canvas.ORANGE]}) is the speedup over the fastest host alone, divided by "
-    "the number of ranks. It cannot reach 1 on unequal ranks; the black lines show its largest possible "
+    "the number of ranks. It cannot reach 1 on unequal ranks; the short lines show its largest possible "
     "value, P_eq / P."
 )
 
@@ -162,12 +191,15 @@ def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
         most = {"speedup / ranks": [u.equivalent / u.result.ranks for u in runs]}
         if np.isfinite(each["E_het"]).any():
             efficiency.append(Bars(title, labels, each, "efficiency", marks=most))
+    over, best = findings.of_alone(found), findings.of_use(found)
     used = {"E_het": canvas.BLUE, "speedup / ranks": canvas.ORANGE}
     return [
-        charts.bars(name, title, text, panels, looks, written=True, line=1.0, columns=2, height=3.8)
-        for name, title, text, panels, looks in (
-            ("speedup_alone", "Unequal hosts: speedup over each host alone", AGAINST, against, colours),
-            ("speedup_unequal", "Unequal hosts: how well they are used", EFFICIENCY, efficiency, used),
+        charts.bars(
+            name, title, text, panels, looks, finding=said, written=True, line=1.0, columns=2, height=3.8
+        )
+        for name, title, text, panels, looks, said in (
+            ("speedup_alone", "Unequal hosts: speedup over each host alone", AGAINST, against, colours, over),
+            ("speedup_unequal", "Unequal hosts: how well they are used", EFFICIENCY, efficiency, used, best),
         )
         if panels
     ]

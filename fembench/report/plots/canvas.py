@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -31,8 +32,11 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
     "#222222", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 GREY, PALE, SAND, LILAC, BROWN = "#8A8A8A", "#CFCFCF", "#D8BE94", "#E8D3E6", "#7A4F2A"
+PAPER, GRID, AXIS = "#FFFFFF", "#E2E2E2", "#666666"
+# colours that a page may replace, by variables of its style sheet of these names
+THEME = {BLACK: "ink", PAPER: "paper", GRID: "grid", AXIS: "axis", BLUE: "blue", BROWN: "brown"}
+TIP = "tip: "  # begins the identifier of what has a text under the pointer
 NAMED = {  # colour: its name in captions, which a reader understands without a legend
-    BLACK: "black",
     ORANGE: "orange",
     SKY: "light blue",
     GREEN: "green",
@@ -40,16 +44,19 @@ NAMED = {  # colour: its name in captions, which a reader understands without a 
     BLUE: "blue",
     VERMILION: "dark orange",
     PINK: "pink",
+    GREY: "grey",
     PALE: "light grey",
     BROWN: "brown",
 }
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY, BLACK, "#B5A800")
 MARKERS = "osD^vP*X"
 WIDTH = 9.0  # inches of a whole figure
+LONGEST = 24  # characters of a name under an axis
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
-    "axes.edgecolor": "#666666",
+    "axes.edgecolor": AXIS,
     "axes.grid": True,
+    "axes.labelcolor": BLACK,
     "axes.labelsize": 11,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -58,14 +65,17 @@ STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
     "font.size": 11,
-    "grid.color": "#E2E2E2",
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
     "legend.fontsize": 10.5,
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "lines.markersize": 6.5,
     "svg.fonttype": "none",
+    "text.color": BLACK,
+    "xtick.color": BLACK,
     "xtick.labelsize": 10.5,
+    "ytick.color": BLACK,
     "ytick.labelsize": 10.5,
 }
 
@@ -78,6 +88,7 @@ class Plot:
     title: str
     caption: str  # what it shows and how to read it
     svg: str
+    finding: str = ""  # what these results show in it, in a sentence
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -103,20 +114,49 @@ def figure(
         yield drawn, list(axes[:n])
 
 
-def plot(drawn: Figure, name: str, title: str, caption: str) -> Plot:
+def plot(drawn: Figure, name: str, title: str, caption: str, finding: str = "") -> Plot:
     """The figure as a Plot. Call inside the `with figure(…)` that made it."""
     stream = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
-    return Plot(name, title, caption, _embeddable(stream.getvalue(), title))
+    return Plot(name, title, caption, _embeddable(stream.getvalue(), title), finding)
 
 
 def _embeddable(svg: str, title: str) -> str:
     """The svg element alone, with a label for screen readers."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(f'<g id="{TIP}([^"]*)">', r'<g class="tip" pointer-events="all"><title>\1</title>', body)
     label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
     return body.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def themed(svg: str) -> str:
+    """The picture with the colours of THEME as variables of the page around it."""
+    names = {colour.lower(): name for colour, name in THEME.items()}
+    alike = re.compile("|".join(names))
+    return alike.sub(lambda found: f"var(--{names[found[0]]}, {found[0]})", svg)
+
+
+def tip(artist: Artist, text: str) -> None:
+    """Show a text while the pointer is on something drawn."""
+    artist.set_gid(TIP + text.replace('"', "'").replace(r"\$", "$"))
+
+
+def column_tip(axes: Axes, x: float, width: float, text: str) -> None:
+    """Show a text while the pointer is above or below a bar."""
+    tip(axes.axvspan(x - 0.5 * width, x + 0.5 * width, facecolor="none", linewidth=0), text)
+
+
+def row_tip(axes: Axes, y: float, height: float, text: str) -> None:
+    """Show a text while the pointer is in a row of a chart."""
+    tip(axes.axhspan(y - 0.5 * height, y + 0.5 * height, facecolor="none", linewidth=0), text)
+
+
+def point_tip(axes: Axes, x: float, y: float, text: str) -> None:
+    """Show a text while the pointer is near a point."""
+    (area,) = axes.plot([x], [y], color="none", marker="o", markersize=14, markeredgewidth=0, linestyle="")
+    tip(area, text)
 
 
 def curve_with_bars(
@@ -182,7 +222,8 @@ def _round_numbers(values: np.ndarray) -> list[float]:
 
 
 def categories(axes: Axes, names: Sequence[str], label: str) -> None:
-    """Ticks with names; turned if they are long, thinned if there are many."""
+    """Ticks with names; cut and turned if they are long, thinned if there are many."""
+    names = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names]
     grid = axes.get_subplotspec()
     inches = axes.figure.bbox.width / axes.figure.dpi
     room = 10 * inches / (grid.get_gridspec().ncols if grid else 1)  # characters beside each other

@@ -32,6 +32,7 @@ def bars(
     panels: Sequence[Bars],
     colours: Mapping[str, str],
     *,
+    finding: str = "",
     stacked: bool = False,
     written: bool = False,
     line: float | None = None,
@@ -48,9 +49,11 @@ def bars(
             factor, unit = (1.0, "") if panel.y else canvas.seconds_scale(float(np.nanmax(whole)))
             scaled = panel._replace(series=dict(zip(panel.series, factor * heights)))
             (_stack if stacked else _group)(axes, scaled, colours, written)
+            _tips(axes, panel, unit, heights * factor, stacked)
             if line is not None:
                 axes.axhline(line, color=canvas.GREY, linestyle="--", linewidth=1.2)
-            axes.set_ylim(0, 1.12 * max(factor * float(np.nanmax(whole)), axes.dataLim.y1, line or 0))
+            highest = max(factor * float(np.nanmax(whole)), axes.dataLim.y1, line or 0)
+            axes.set_ylim(0, 1.12 * highest or 1.0)
             axes.set_title(canvas.escaped(panel.title))
             axes.set_ylabel(panel.y or unit)
             canvas.categories(axes, panel.names, panel.x)
@@ -58,7 +61,20 @@ def bars(
         labels = dict.fromkeys(label for label, values in series if np.any(values))
         if labels:
             canvas.colour_legend(drawn, {label: colours[label] for label in labels})
-        return canvas.plot(drawn, name, title, caption)
+        return canvas.plot(drawn, name, title, caption, finding)
+
+
+def _tips(axes: Axes, panel: Bars, unit: str, heights: F64, stacked: bool) -> None:
+    """The values of each bar under the pointer: of a stack, all that are not zero, the highest first."""
+    for k, name in enumerate(panel.names):
+        lines = [
+            f"{label}: {units.digits(height)} {unit}".rstrip()
+            for label, height in zip(panel.series, heights[:, k])
+            if height > 0
+        ]
+        whole = [f"sum: {units.digits(float(np.nansum(heights[:, k])))} {unit}"] if stacked else []
+        text = "\n".join([f"{panel.x} {name}", *whole, *(reversed(lines) if stacked else lines)])
+        canvas.column_tip(axes, k, 0.9, text)
 
 
 def _group(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -> None:
@@ -123,6 +139,7 @@ def curves(
     *,
     columns: int = 2,
     height: float = 4.4,
+    finding: str = "",
     adjust: Callable[[Sequence[Axes]], None] = lambda axes: None,
 ) -> Plot:
     """Curves with a common legend. `adjust`: what is particular to the axes of this plot."""
@@ -132,10 +149,21 @@ def curves(
                 axes.axhline(panel.line, color=canvas.GREY, linestyle="--", linewidth=1.2)
             for c in panel.curves:
                 canvas.curve_with_bars(axes, c.x, *c.ends, **c.look)
+                _point_tips(axes, c)
             canvas.rank_axis(axes, [x for c in panel.curves for x in c.x])
             axes.set_ylim(0, panel.top or 1.15 * axes.dataLim.y1)
             axes.set_title(canvas.escaped(panel.title))
             axes.set_ylabel(panel.y)
         adjust(axes_of)
         canvas.legend_below(drawn, axes_of[0])
-        return canvas.plot(drawn, name, title, caption)
+        return canvas.plot(drawn, name, title, caption, finding)
+
+
+def _point_tips(axes: Axes, series: Series) -> None:
+    """The values of each point under the pointer, with the ends of its bar."""
+    for ranks, (value, low, high) in zip(series.x, series.ends.T.tolist()):
+        if np.isfinite(value):
+            known = np.isfinite([low, high]).all() and low < high
+            ends = f" ({units.digits(low)}–{units.digits(high)})" if known else ""
+            text = f"{series.look['label']}\n{units.plural(ranks, 'rank')}: {units.digits(value)}{ends}"
+            canvas.point_tip(axes, ranks, value, text)

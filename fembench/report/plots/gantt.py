@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from fembench.base.units import plural
+from fembench.base.units import plural, seconds
 from fembench.records import phases as ph
 from fembench.records.record import Event
 from fembench.records.traced import alignment
-from fembench.report.plots import canvas
-from fembench.report.plots.bars import SET_UP, SOLVE, labelled
+from fembench.report.plots import canvas, findings
+from fembench.report.plots.bars import ASSEMBLY, SET_UP, SOLVE, labelled
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.results import Result
 
@@ -19,7 +19,7 @@ CHARTS = 3
 
 _COLOURS = {
     ph.NAMES.index(name): (label, colour)
-    for label, names, colour in (*SET_UP, *SOLVE)
+    for label, names, colour in (*SET_UP, *ASSEMBLY, *SOLVE)
     for name in names
     if name in ph.NAMES
 }
@@ -70,6 +70,7 @@ def _chart(result: Result) -> Plot:
             f"ranks in {labelled('all-reduce')}. If a wait of one rank ends where the product of another "
             "ends, the first was waiting for the second. White is time outside every span: the loop itself "
             f"or the operating system. Time: {alignment(record)}." + dropped + left_out,
+            findings.of_time_line(inside, len(shown)),
         )
 
 
@@ -101,6 +102,8 @@ def _draw(axes: Axes, events: Sequence[Event], shown: Sequence[int]) -> None:
         right = factor * (np.array([e.end for e in mine]) - start)
         middle = np.array([row[e.rank] for e in mine], dtype=float)
         canvas.rectangles(axes, left, right, middle - 0.4, middle + 0.4, _COLOURS[phase][1])
+    for rank in shown:
+        canvas.row_tip(axes, row[rank], 0.9, _sums(rank, [e for e in events if e.rank == rank]))
     step = -(-len(shown) // 16)
     axes.set_yticks(range(0, len(shown), step), [str(p) for p in shown[::step]])
     axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -108,6 +111,16 @@ def _draw(axes: Axes, events: Sequence[Event], shown: Sequence[int]) -> None:
     axes.set_xlabel(unit)
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.01)
+
+
+def _sums(rank: int, events: Sequence[Event]) -> str:
+    """The time of each phase of a rank, the longest first."""
+    spent: dict[str, float] = {}
+    for e in events:
+        label = _COLOURS[e.phase][0]
+        spent[label] = spent.get(label, 0.0) + e.end - e.begin
+    lines = [f"{label}: {seconds(t)}" for label, t in sorted(spent.items(), key=lambda item: -item[1])]
+    return "\n".join([f"rank {rank}", *lines])
 
 
 def _mark_iterations(axes: Axes, events: Sequence[Event]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fembench.report import measures
 from fembench.report.factors import EfficiencyFactors
-from fembench.report.plots import canvas, charts
+from fembench.report.plots import canvas, charts, findings
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.plots.charts import Curves, Series
 from fembench.report.results import Result, by_series
@@ -18,6 +18,7 @@ from fembench.report.weak import ITERATION, WeakPoint
 T = TypeVar("T")
 CURVES = 16  # in one figure
 POINTS = 500  # of a residual curve
+TIPS = 24  # of a residual curve
 PANELS = 4  # of factors, in one figure
 
 
@@ -68,6 +69,7 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
             Curves("", f"speedup of CG, {definition}", [left for left, _ in drawn]),
             Curves("", "efficiency, speedup / P", [right for _, right in drawn], top, line=1.0),
         ],
+        finding=findings.of_speedups(found),
         adjust=_ideal,
     )
 
@@ -98,11 +100,13 @@ def communication(results: Sequence[Result]) -> Plot | None:
     timed = [(r, r) for r in results if measures.CG in r.times and r.ranks > 1]
     if not timed:
         return None
-    made = []
+    made: list[Series] = []
+    shares: list[tuple[Result, float]] = []
     for look, group in _styled(timed):
         found = [measures.communication(r.runs) for r in group]
-        shares = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
-        made.append(Series([r.ranks for r in group], 100 * shares.T, look))
+        ends = np.array([(c.share, c.by_rank.min(), c.by_rank.max()) for c in found])
+        made.append(Series([r.ranks for r in group], 100 * ends.T, look))
+        shares += [(r, c.share) for r, c in zip(group, found)]
     return charts.curves(
         "communication",
         "Share of communication in CG",
@@ -112,6 +116,7 @@ def communication(results: Sequence[Result]) -> Plot | None:
         "fast ranks wait.",
         [Curves("", "communication / CG, %", made, top=100)],
         height=4.0,
+        finding=findings.of_communication(shares),
     )
 
 
@@ -145,6 +150,7 @@ def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
             Curves("", f"iteration of cg, {unit}", left),
             Curves("", "efficiency", right, top=max(1.1, 1.05 * min(highest, 2.0)), line=1.0),
         ],
+        finding=findings.of_weak(shown[-1][1]),
     )
 
 
@@ -175,13 +181,14 @@ def factors(found: Sequence[EfficiencyFactors]) -> Plot | None:
         "speedup_factors",
         "Efficiency factors against ranks",
         "The factors of POP, a European centre for Performance Optimisation and Productivity; 1 is perfect, "
-        "and the lowest line shows where efficiency is lost. Global (black) is parallel x computation "
-        "scaling; parallel (blue) is load balance x serialization x transfer. Lines of serialization and "
-        "transfer are missing where a run was not traced, and that of computation scaling where ranks are "
-        "unequal.",
+        "and the lowest line shows where efficiency is lost. Global (the thick line) is parallel x "
+        "computation scaling; parallel (blue) is load balance x serialization x transfer. Lines of "
+        "serialization and transfer are missing where a run was not traced, and that of computation scaling "
+        "where ranks are unequal.",
         panels,
         columns=3,
         height=3.6,
+        finding=findings.of_factors(shown[-1][1]),
     )
 
 
@@ -198,7 +205,7 @@ def residuals(results: Sequence[Result]) -> Plot | None:
         return None
     with canvas.figure(1, height=4.2) as (drawn, (axes,)):
         for look, group in zip(curve_looks(list(groups)), list(groups.values())[:CURVES]):
-            few, many = min(group, key=lambda r: r.ranks), max(group, key=lambda r: r.ranks)
+            few, many = _ends(group)
             _history(axes, few, {**look, "marker": ""})
             if many is not few:
                 _history(axes, many, {"color": look["color"], "marker": "o", "linestyle": ""}, sparse=True)
@@ -216,7 +223,13 @@ def residuals(results: Sequence[Result]) -> Plot | None:
             "The residual of CG (from its recurrence) at each iteration: lines for the fewest ranks, dots "
             "for the most. Dots on the line show that the parallel run computes the same iterates. The "
             "dashed line is the residual at which CG stops.",
+            findings.of_residuals(*_ends(list(groups.values())[-1])),
         )
+
+
+def _ends(group: Sequence[Result]) -> tuple[Result, Result]:
+    """The results on the fewest and on the most ranks."""
+    return min(group, key=lambda r: r.ranks), max(group, key=lambda r: r.ranks)
 
 
 def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool = False) -> None:
@@ -225,3 +238,7 @@ def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool =
     k = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
     positive = k[values[k] > 0]
     axes.plot(positive, values[positive], **look)
+    if not sparse:
+        for i in positive[:: -(-len(positive) // TIPS)]:
+            text = f"{look['label']}\niteration {i}: {values[i]:.3g} N"
+            canvas.point_tip(axes, i, values[i], text)

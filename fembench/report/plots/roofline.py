@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from fembench.base.units import plural
+from fembench.base.units import percent, plural
 from fembench.report.measures import PRODUCT, VECTORS
-from fembench.report.plots import canvas
+from fembench.report.plots import canvas, findings
 from fembench.report.plots.canvas import Axes, Plot
 from fembench.report.roofline import ITERATION, RooflinePoint
 
@@ -37,7 +37,8 @@ def roofline(found: Sequence[RooflinePoint]) -> Plot | None:
             axes.set_title(canvas.escaped(name))
             _panel(axes, points, colours, np.array([low, high]))
         canvas.key_below(drawn, _key(colours, everything))
-        return canvas.plot(drawn, "roofline", "Roofline of the phases", CAPTION)
+        said = findings.of_roofline(everything)
+        return canvas.plot(drawn, "roofline", "Roofline of the phases", CAPTION, said)
 
 
 CAPTION = (
@@ -70,6 +71,7 @@ def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str],
             linestyle="",
             markersize=8,
         )
+        canvas.point_tip(axes, p.intensity, p.flop_rate / 1e9, _said(p))
     rates = [p.flop_rate / 1e9 for p in points] + [
         roof / 1e9 * end for roof in roofs.values() for end in ends
     ]
@@ -78,6 +80,12 @@ def _panel(axes: Axes, points: Sequence[RooflinePoint], colours: dict[str, str],
     axes.set_xlim(*ends)
     axes.set_xlabel("flops per byte")
     axes.set_ylabel("Gflop/s, all ranks")
+
+
+def _said(p: RooflinePoint) -> str:
+    """A point in words, for the pointer."""
+    rates = f"{p.flop_rate / 1e9:.3g} Gflop/s at {p.intensity:.3g} flops per byte"
+    return f"{NAMES[p.phase]}, ranks {p.result.setting}\n{rates}: {percent(p.of_roof, 0)} of the roof"
 
 
 def _key(colours: dict[str, str], points: Sequence[RooflinePoint]) -> dict[str, dict[str, Any]]:

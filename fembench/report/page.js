@@ -1,0 +1,63 @@
+"use strict";
+// Sorting and searching of tables, and a hint where something is wider than its box. The page can be read without.
+
+const value = cell => "v" in cell.dataset ? (cell.dataset.v === "" ? null : Number(cell.dataset.v)) : cell.textContent.trim();
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b), undefined, { numeric: true });
+}
+
+function sort(table, column) {
+  const heads = [...table.tHead.rows[0].cells];
+  const down = heads[column].getAttribute("aria-sort") === "ascending";
+  for (const head of heads) head.removeAttribute("aria-sort");
+  heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+  const rows = [...table.tBodies[0].rows].map(row => [value(row.cells[column]), row]);
+  const missing = one => one[0] === null || one[0] === "–" ? 1 : 0; // last in either direction
+  rows.sort((a, b) => missing(a) - missing(b) || (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
+  table.tBodies[0].append(...rows.map(([, row]) => row));
+}
+
+function searchable(table) {
+  const box = document.createElement("input"), told = document.createElement("span");
+  Object.assign(box, { type: "search", placeholder: "search these rows" });
+  box.setAttribute("aria-label", "search the rows of this table");
+  told.className = "dim";
+  told.setAttribute("role", "status");
+  const rows = [...table.tBodies[0].rows];
+  box.oninput = () => {
+    const words = box.value.toLowerCase().split(/\s+/);
+    for (const row of rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
+    told.textContent = box.value ? `${rows.filter(row => !row.hidden).length} of ${rows.length} rows` : "";
+    hint();
+  };
+  table.parentElement.before(box, told);
+}
+
+function hint() {
+  const boxes = [...document.querySelectorAll(".scroll")];
+  const wider = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
+  boxes.forEach((box, i) => {
+    box.classList.toggle("more", wider[i]);
+    if (wider[i]) box.tabIndex = 0; // so that the arrow keys scroll it
+    else box.removeAttribute("tabindex");
+  });
+}
+
+for (const table of document.querySelectorAll("main table")) {
+  if (table.tBodies[0].rows.length < 2) continue;
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.title = "sort by this column";
+    button.append(...head.childNodes);
+    button.onclick = () => sort(table, column);
+    head.append(button);
+  });
+  if (table.tBodies[0].rows.length > 8) searchable(table);
+}
+hint();
+addEventListener("resize", hint);
+document.addEventListener("toggle", hint, true);
+addEventListener("beforeprint", () => document.querySelectorAll("details:not(.huge)").forEach(d => { d.open = true; }));

@@ -1,0 +1,87 @@
+"""The page of a report in a headless browser: at three widths, in both colour schemes, and of many runs."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from report_sample import campaign, make_failure, make_record
+
+from fembench.records.store import save
+from fembench.report import page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+QUIET = ["headless", "no-sandbox", "no-first-run", "hide-scrollbars"]
+QUIET += [f"disable-{name}" for name in ("gpu", "quic", "sync", "background-networking", "component-update")]
+HEAD = "<script>const errors = []; console.error = onerror = text => { errors.push(text); };</script>"
+FRAME = """<!DOCTYPE html><iframe width="{width}" height="1900" style="border: 0" src="{name}"></iframe>
+<script>onload = () => document.body.append(frames[0].document.querySelector("#found"));</script>"""
+LOOK = (Path(__file__).parent / "look.js").read_text(encoding="utf-8")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="no chromium: apt-get install chromium"),
+]
+
+
+def looked_at(index, width, *, dark=False):
+    """What look.js finds in a page that is `width` pixels wide."""
+    text = index.read_text(encoding="utf-8")
+    copy, frame = (index.with_name(f"{name}-{width}-{dark}.html") for name in ("look", "frame"))
+    text = text.replace("<head>", f"<head>{HEAD}", 1).replace("</body>", f"<script>{LOOK}</script></body>")
+    copy.write_text(text, encoding="utf-8")
+    frame.write_text(FRAME.format(width=width, name=copy.name), encoding="utf-8")  # a window has 500 or more
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    command = [BROWSER, *(f"--{name}" for name in QUIET), f"--user-data-dir={index.parents[1]}/browser"]
+    command += [scheme, "--allow-file-access-from-files", "--window-size=1500,2000", "--dump-dom"]
+    command.append(f"file://{frame}")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    copy.unlink()
+    frame.unlink()
+    return json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)[1]))
+
+
+def built(folder, *items):
+    (folder / "runs").mkdir(parents=True)
+    for item in items:
+        save(item, folder / "runs")
+    return page.build(folder)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    """A report with every kind of verdict, a failure, long names, and tables that are folded."""
+    worse = [make_record("m1", 4, status="PROVISIONAL", run=1), make_record("m2", 2, status="INVALID", run=2)]
+    named = make_record("m1", 2, run=3, label="a label of a user who has a great deal to say about this run")
+    return built(tmp_path_factory.mktemp("sample"), *campaign(), *worse, named, make_failure())
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 1024, 390])
+def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
+    found = looked_at(sample, width, dark=dark)
+    assert (found["width"], found["dark"]) == (width, dark)
+    assert found["errors"] == []
+    assert (found["clipped"], found["outside"], found["unmarked"]) == ([], [], [])
+    assert found["faint"] == {}
+    assert found["lost"] == []
+    files = [to for to in found["links"] if not to.startswith("#")]
+    assert len(files) > 20
+    assert [to for to in files if not (sample.parent / to).is_file()] == []
+    assert (found["scrolled"] > 5) is (width == 390)  # which is what the other columns are for
+
+
+@pytest.mark.alone
+def test_the_page_of_200_runs_opens_in_two_seconds(tmp_path):
+    ranks = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+    runs = [
+        record
+        for storage in ("csr", "sym")
+        for run in range(4)
+        for record in campaign(ranks, storage=storage, run=run, sets=3)
+    ]
+    assert looked_at(built(tmp_path, *runs[:200]), 1400)["milliseconds"] < 2000

@@ -5,38 +5,51 @@ set -uo pipefail
 help() {
     cat <<'TEXT'
 usage: ./run_bench.sh [CAMPAIGN.toml] [options of 'fembench sweep']
-       ./run_bench.sh VERB ...        any verb of fembench: doctor, mesh, run, report, ...
+       ./run_bench.sh VERB ...     any verb of fembench: doctor, mesh, run, ...
 
-Installs fembench on the first start (two to three minutes, into .venv), then hands its arguments to it.
-Without a verb, it runs a campaign: './run_bench.sh FILE' is short for './run_bench.sh sweep FILE'. Each case of
-the campaign runs on real MPI ranks and is verified; the tables and the path of the report are printed. Without
-a CAMPAIGN.toml, it runs the default campaign, made for the hosts of the job: about two minutes on two cores.
-You can stop it at any time (Ctrl-C): the same command continues where it stopped.
+Installs fembench on the first start (two to three minutes, into .venv), then
+hands its arguments to it. Without a verb, it runs a campaign: './run_bench.sh
+FILE' is short for './run_bench.sh sweep FILE'. Each case of the campaign runs
+on real MPI ranks and is verified; the tables and the path of the report are
+printed. Without a CAMPAIGN.toml, it runs the default campaign, made for the
+hosts of the job: about two minutes on two cores. You can stop it at any time
+(Ctrl-C): the same command continues where it stopped.
 
-  CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see docs/howto/campaign.md
-  --minutes MINUTES  end after this time: repeat the cases as often as it allows, or leave the last ones out
+  CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see
+                     docs/howto/campaign.md
+  --minutes MINUTES  end after this time: repeat the cases as often as it
+                     allows, or leave the last ones out
   --dry-run          list the runs, their hosts and how long they take, and stop
   --results DIR      folder for records and report (default: results/NAME)
-  --hostfile FILE    run on the hosts of this host file. Inside a job of Slurm, PBS, LSF, Flux, OAR or Grid Engine
-                     it is not needed: fembench uses the hosts of the job. Install on a login node first.
+  --hostfile FILE    run on the hosts of this host file. Inside a job of Slurm,
+                     PBS, LSF, Flux, OAR or Grid Engine it is not needed:
+                     fembench uses the hosts of the job. Install on a login
+                     node first.
 
 first steps:
-  ./run_bench.sh                        the default campaign
-  ./run_bench.sh --minutes 10           the same, as often as ten minutes allow
-  ./run_bench.sh doctor                 what this machine has, and what is missing
-  ./run_bench.sh run m1 --ranks 2       one case: 630 equations on two ranks
-  ./run_bench.sh sweep --help           every option of a campaign
+  ./run_bench.sh                    the default campaign
+  ./run_bench.sh --minutes 10       the same, as often as ten minutes allow
+  ./run_bench.sh doctor             what this machine has, and what is missing
+  ./run_bench.sh run m1 --ranks 2   one case: 630 equations on two ranks
+  ./run_bench.sh sweep --help       every option of a campaign
 
-requirements: Python >= 3.10 with venv; a C compiler and Python.h for the kernels (Debian, Ubuntu: apt-get
-  install python3-venv python3-dev build-essential); network access on the first start. The mpiexec on PATH is
-  used if there is one, else Open MPI is installed from PyPI. Without a compiler, nothing is measured, and a line
-  names the missing package. Hosts that share the installation need none of these.
-settings: FEMBENCH_VENV=DIR     put the environment somewhere other than .venv
-  FEMBENCH_PYTHON=PYTHON        create it with this Python
-  FEMBENCH_WITH_OPENCL=1        also install pyopencl and pocl, OpenCL on processors
-  FEMBENCH_WITH_PETSC=1         also compile and install PETSc, for comparison (once, 10 minutes)
-  FEMBENCH_MPI=wheel | path     change the MPI of the installation: Open MPI from PyPI, or the mpiexec on PATH
-exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input, 3 the installation failed
+requirements: Python >= 3.10 with venv; a C compiler and Python.h for the
+  kernels (Debian, Ubuntu: apt-get install python3-venv python3-dev
+  build-essential); network access on the first start. The mpiexec on PATH is
+  used if there is one, else Open MPI is installed from PyPI. Without a
+  compiler, nothing is measured, and a line names the missing package. Hosts
+  that share the installation need none of these.
+settings:
+  FEMBENCH_VENV=DIR           put the environment somewhere other than .venv
+  FEMBENCH_PYTHON=PYTHON      create it with this Python
+  FEMBENCH_WITH_OPENCL=1      also install pyopencl and pocl, OpenCL on
+                              processors
+  FEMBENCH_WITH_PETSC=1       also compile and install PETSc, for comparison
+                              (once, 10 minutes)
+  FEMBENCH_MPI=wheel | path   change the MPI of the installation: Open MPI from
+                              PyPI, or the mpiexec on PATH
+exit status: 0 good, 1 measured but invalid or failed, 2 an error in your input,
+  3 the installation failed
 TEXT
 }
 

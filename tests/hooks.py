@@ -18,6 +18,7 @@ from ranks import Ranks, launched_by_mpi
 import fembench.base.progress
 
 LIMIT = float(os.environ.get("FEMBENCH_TEST_LIMIT", "180"))  # seconds that one test may take
+os.environ.pop("COLUMNS", None)  # what is printed is not fitted to a terminal, where no test asks for it
 STDERR = pytest.StashKey()
 
 

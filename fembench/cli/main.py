@@ -3,6 +3,7 @@
 Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input.
 """
 
+import contextlib
 import errno
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import TypeVar
 from fembench.base.ending import EndedError, signals_raised
 from fembench.base.errors import CopyError, FembenchError, InputError, RunFailedError, shown
 from fembench.base.plugins import needed
+from fembench.base.terminal import fitting
 from fembench.cli.parser import columns
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
@@ -30,7 +32,8 @@ EXTRAS = {  # optional package -> what to install with it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run the verb, and turn errors into one line and an exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return _told(_written_out, _told(_run, words))
+    with fitting(sys.stderr, contextlib.redirect_stderr):
+        return _told(_written_out, _told(_run, words))
 
 
 def _told(function: Callable[[T], int], given: T) -> int:
@@ -123,7 +126,8 @@ def _run(words: list[str]) -> int:
     from fembench.workflows.command import use_settings
 
     use_settings(vars(options))
-    with signals_raised():
+    stdout = None if getattr(options, "json", False) else sys.stdout  # JSON stays as it is
+    with signals_raised(), fitting(stdout, contextlib.redirect_stdout):
         return int(options.run(options))
 
 

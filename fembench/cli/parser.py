@@ -146,7 +146,26 @@ def page(parser: argparse.ArgumentParser, width: int) -> str:
     """The help page of a verb."""
     parts = [fill(parser.description or "", width), usage(parser)]
     parts += [section_text(section, width) for section in sections(parser)]
-    return "\n\n".join(part for part in (*parts, parser.epilog) if part) + "\n"
+    examples = [part for line in (parser.epilog or "").split("\n") for part in example(line, width)]
+    return "\n\n".join(part for part in (*parts, "\n".join(examples)) if part) + "\n"
+
+
+def example(line: str, width: int) -> list[str]:
+    """A line of the examples; if it is too long, its comment stands above, and it goes on below."""
+    if len(line) <= width:
+        return [line]
+    typed, _, comment = line.partition("  # ")
+    indent = " " * (len(line) - len(line.lstrip()))
+    above = textwrap.wrap(comment, width, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+    *others, last = textwrap.wrap(
+        typed.strip(),
+        width - 2,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*above, *(f"{part} \\" for part in others), last]
 
 
 def section_text(section: OptionList, width: int) -> str:

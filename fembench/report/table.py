@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from fembench.base import tables, units
 from fembench.base.errors import InputError
+from fembench.base.terminal import as_on_terminal
 from fembench.records.compare import ranks_in_words
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Table:
         return [c.number(row[k] for row in self.rows) for k, c in enumerate(self.columns)]
 
     def __repr__(self) -> str:
-        return f"{self.title}\n\n{text(self)}"
+        return as_on_terminal(f"{self.title}\n\n{text(self)}")
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: title, values as text, note."""

@@ -11,7 +11,7 @@ import pytest
 
 from fembench.base.plugins import plugin
 from fembench.cli.main import _spelled_out, main
-from fembench.cli.parser import page
+from fembench.cli.parser import example, page
 from fembench.cli.shared import case_from
 from fembench.cli.verbs import GROUPS, listing, one_line, own_verbs, verb_parser, verbs
 from fembench.host.provenance import version_of
@@ -52,10 +52,11 @@ def test_a_verb_says_what_it_does_in_the_imperative(verb):
 
 @pytest.mark.parametrize("verb", verbs())
 @pytest.mark.parametrize("width", [78, 100])
-def test_a_page_begins_with_what_the_verb_does_and_lists_every_option_once(verb, width):
+def test_a_page_fits_begins_with_what_the_verb_does_and_lists_every_option_once(verb, width):
     parser = verb_parser(verb)
     text = page(parser, width)
     assert text.startswith(one_line(verb))
+    assert max(map(len, text.splitlines())) <= width + 2
     assert text.index("usage: ") < text.index("options:\n")
     own = [option for action in parser._actions for option in action.option_strings]
     for option in own:
@@ -132,3 +133,10 @@ def test_help_before_a_verb_is_help_after_it(capsys):
         assert ended.value.code == 0
     first, second = capsys.readouterr().out.split("Measure what")[1:]
     assert first == second
+
+
+def test_an_example_that_is_too_long_has_its_comment_above_and_goes_on_in_the_next_line():
+    line = "  fembench run m --ranks 2 --results somewhere     # one case"
+    assert example(line, 62) == [line]
+    assert example(line, 50) == ["  # one case", "  fembench run m --ranks 2 --results somewhere"]
+    assert example(line, 34)[1:] == ["  fembench run m --ranks 2 \\", "      --results somewhere"]

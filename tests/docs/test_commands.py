@@ -91,6 +91,9 @@ def samples(tmp_path_factory):
     return folder
 
 
+WIDTH = 80  # of the reader's terminal
+
+
 @pytest.fixture
 def shell(samples, tmp_path, monkeypatch):
     """A reader's shell in a folder of its own, where ranks may share cores."""
@@ -101,6 +104,7 @@ def shell(samples, tmp_path, monkeypatch):
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "FEMBENCH_VENV": sys.prefix,
         "SAMPLES": str(samples),
+        "COLUMNS": str(WIDTH),
         "OMP_NUM_THREADS": "1",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -135,7 +139,9 @@ def typed(command, capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
-def test_the_commands_of_a_page_run(name, shell, tmp_path, capfd, unrendered):
+def test_the_commands_of_a_page_run_and_print_no_line_wider_than_a_terminal(
+    name, shell, tmp_path, capfd, unrendered
+):
     (tmp_path / "run_bench.sh").symlink_to(ROOT / "run_bench.sh")
     (tmp_path / "meshes").symlink_to(ROOT / "meshes")
     shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
@@ -149,3 +155,5 @@ def test_the_commands_of_a_page_run(name, shell, tmp_path, capfd, unrendered):
             accepted = status == 0 or (invalid and (status == 1 or (busy and status == 2)))
             assert accepted, f"{block.place}: {command}\n{printed}"
             busy = busy or (invalid and status == 1)
+            wide = [line for line in printed.splitlines() if len(line) > WIDTH and " " in line.strip()]
+            assert not wide, f"{block.place}: {command}\n{wide[0]}"

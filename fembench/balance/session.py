@@ -26,9 +26,11 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.bench.case_run import program
+from fembench.bench.how_far import silent
 from fembench.bench.measure import Measurement, Timed, measure
 from fembench.bench.prepare import Prepared
 from fembench.fem.materials import lame
+from fembench.launch.job import Tell
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.recipe import recipe
 from fembench.methods.work import Work
@@ -57,14 +59,16 @@ def fold_in(solver: BlockSolver, operators: dict[int, Operator], inverse: Callab
     solver.precondition(lambda b: inverse(full[b.id]))
 
 
-def start_balanced(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
+def start_balanced(
+    comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, tell: Tell = silent
+) -> Timed:
     """Cut the blocks; a function like bench.measure, with blocks that move. Collective."""
     with span(tracer, INTERFACE):
         session = Session(comm, case, prepared)
 
     def timed(tracer: TracerLike, slowness: Slowness) -> Measurement:
         session.slowness = slowness
-        measured = measure(comm, case, prepared, tracer, slowness, session.solver)
+        measured = measure(comm, case, prepared, tracer, slowness, session.solver, tell)
         return structs.replace(measured, balance=session.facts())
 
     return timed

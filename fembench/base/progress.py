@@ -2,6 +2,7 @@
 
 with working("tune: equal shares") as now:      # a terminal shows it after two seconds, with its time
     progress("[1/40] m1: 2.1 s")                # a line that stays, on a terminal or in a file
+    now.tell("set 3 of about 12")               # shown after the time, until something else is told
     now.text = "tune: weighted shares"
 """
 
@@ -11,6 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+
+from fembench.base.units import clock
 
 PATIENCE = 2.0  # seconds of work before its line is shown
 EVERY = 1.0  # seconds between two looks at the clock
@@ -58,10 +61,14 @@ def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
 
 
 class Doing:
-    """The current activity; a new text restarts its clock."""
+    """The current activity; a new text restarts its clock and ends its stage."""
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+    def tell(self, stage: str) -> None:
+        """Say how far it is."""
+        self._stage = stage
 
     @property
     def text(self) -> str:
@@ -69,7 +76,13 @@ class Doing:
 
     @text.setter
     def text(self, text: str) -> None:
-        self._text, self.began = text, time.monotonic()
+        self._text, self._stage, self.began = text, "", time.monotonic()
+
+    def line(self, width: int | None = None) -> str:
+        """'run: m on 2 ranks … 0:05, set 3 of about 12'; at this width, with less of the text."""
+        passed = clock(int(time.monotonic() - self.began))
+        rest = f" … {passed}, {self._stage}" if self._stage else f" … {passed}"
+        return (self.text[: max(0, width - len(rest))] + rest)[:width] if width else self.text + rest
 
 
 @contextlib.contextmanager
@@ -99,7 +112,7 @@ def _tick(work: Doing, ended: threading.Event, every: float, patience: float) ->
     while not ended.wait(every):
         if time.monotonic() - work.began >= patience:
             with _LOCK:
-                _show(_with_time(work))
+                _show(work)
 
 
 def _log(work: Doing, ended: threading.Event, every: float) -> None:
@@ -108,21 +121,15 @@ def _log(work: Doing, ended: threading.Event, every: float) -> None:
         if work.began != began:
             began, due = work.began, SILENCE
         if time.monotonic() - began >= due:
-            progress(_with_time(work))
+            progress(work.line())
             due += min(due, LONGEST_SILENCE)
 
 
-def _with_time(work: Doing) -> str:
-    """'run: m on 2 ranks … 0:05'."""
-    passed = int(time.monotonic() - work.began)
-    return f"{work.text} … {passed // 60}:{passed % 60:02d}"
-
-
-def _show(text: str) -> None:
+def _show(work: Doing) -> None:
     global _shown
     import shutil  # slow to import, and ranks have no terminal
 
-    sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
+    sys.stderr.write(f"\r{work.line(shutil.get_terminal_size().columns - 1)}\x1b[K")
     sys.stderr.flush()
     _shown = True
 

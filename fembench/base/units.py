@@ -58,3 +58,10 @@ def fixed(value: float, decimals: int = 2) -> str:
 def percent(fraction: float, decimals: int = 1) -> str:
     """'23.2 %', as all output spells it."""
     return f"{fixed(100 * fraction, decimals)} %"
+
+
+def clock(value: float) -> str:
+    """'0:05', '12:30' or '1:02:03'."""
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

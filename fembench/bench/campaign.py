@@ -14,7 +14,7 @@ from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs
 from fembench.bench.one_rank_reference import question_of, reference_of
 from fembench.launch.case_job import launch
-from fembench.launch.job import UNSHARED
+from fembench.launch.job import UNSHARED, Tell
 from fembench.launch.run_job import REVOKED, JobEnd
 from fembench.records.case import Case
 from fembench.records.record import NO_TIME, Record, Reference
@@ -51,12 +51,13 @@ def execute(
     cores: Sequence[tuple[int, ...]] = (),
     limit: Callable[[], float] = lambda: math.inf,
     again: bool = False,
+    tell: Tell | None = None,
 ) -> Iterator[Done]:
     """Run everything without a record, one after another; yields each run when done.
 
     The next run is drawn from `runs` after that. `again`: repeat runs whose
     record is INVALID. `limit`: seconds after which a run is ended at the
-    latest; that is no failure.
+    latest; that is no failure. `tell` gets lines on how far a run is.
     Raises AllocationLostError if the batch system takes the hosts away, UnsharedError
     if a host cannot read the folder.
     """
@@ -78,6 +79,7 @@ def execute(
                 fields_path=(folder.runs / f"{run.id}.fields.npz").resolve()
                 if run.case.output.fields
                 else None,
+                tell=tell,
             )
             if outcome.kind == REVOKED:
                 raise AllocationLostError(

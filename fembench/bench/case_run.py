@@ -23,6 +23,7 @@ from fembench.base.arrays import F64, I64
 from fembench.base.files import atomic_path
 from fembench.bench.describe import environment_of
 from fembench.bench.devices import device_of, stamped
+from fembench.bench.how_far import silent
 from fembench.bench.iteration_work import roofs_before, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
@@ -33,7 +34,7 @@ from fembench.fem.stress import cell_stress, von_mises
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.where import host_key, host_names
 from fembench.launch.begun import BEGIN
-from fembench.launch.job import Job, RankProgram
+from fembench.launch.job import Job, RankProgram, Tell
 from fembench.mesh.adjacency import load_graphs
 from fembench.mesh.io import load_meshio
 from fembench.mesh.presets import box_named
@@ -91,13 +92,16 @@ class Told(NamedTuple):
     reference: Reference | None
 
 
-Start = Callable[[Comm, Case, Prepared, TracerLike], Timed]
+Start = Callable[[Comm, Case, Prepared, TracerLike, Tell], Timed]
 
 
-def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> Record | None:
+def run_case(
+    comm: Comm, job: Job, begin: float, start: Start = start_plain, tell: Tell = silent
+) -> Record | None:
     """Run, verify and describe one case: its record on rank 0, else None. Collective.
 
-    `start` sets up what this measurement needs beyond the case itself.
+    `start` sets up what this measurement needs beyond the case itself. `tell` gets lines
+    of progress.
     """
     case = job.case
     if job.cores:
@@ -113,7 +117,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     with span(tracer, SYNC):
         before = sights(comm, tracer, leaders)
     prepared = msgspec.structs.replace(prepare(comm, case, tracer), device=device)
-    timed = start(comm, case, prepared, tracer)
+    timed = start(comm, case, prepared, tracer, tell)
     with span(tracer, SYNC):  # ranks wait for each other here
         slowness = _slowness(comm, job, host.cores, on_device=device is not None)
     with span(tracer, VERIFY):
@@ -124,6 +128,7 @@ def run_case(comm: Comm, job: Job, begin: float, start: Start = start_plain) -> 
     with span(tracer, SYNC):
         after = sights(comm, tracer, leaders)
     with span(tracer, VERIFY):
+        tell("verifying")
         memory = comm.gather(peak_memory())
         solved = Solved(prepared, measured.operator, measured.result.x)
         verification = verify(solved)
@@ -324,7 +329,7 @@ def program(start: Start) -> RankProgram[Job]:
     return RankProgram(
         Job,
         lambda job: job.case.placement.ranks,
-        lambda comm, job, tell: run_case(comm, job, BEGIN, start),
+        lambda comm, job, tell: run_case(comm, job, BEGIN, start, tell),
     )
 
 

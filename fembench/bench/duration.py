@@ -5,14 +5,17 @@ an iteration moves per rank, by iterations and by sets. The number of iterations
 tolerance grows with the equations as the preconditioner declares. Times are in seconds.
 """
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.units import clock
 from fembench.mesh.presets import box_named
 from fembench.methods.lookup import precond_of, storage_of
 from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
@@ -22,6 +25,7 @@ from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort, CaseMethod
 from fembench.records.phases import CG
 from fembench.records.record import Record
+from fembench.records.store import written
 from fembench.records.times import times_of
 
 RATE = 8e9  # bytes per second of a rank,
@@ -31,6 +35,8 @@ SETUP = 1e-5  # once, per equation of a rank
 START = 2.0  # once: Python and its imports, bandwidth of memory, verification
 LAUNCH = 1.0  # from the launcher's start to the first line of the program, and from its end
 PATIENCE = 0.5  # of the time between --seconds and --max-seconds, until the median is precise
+NEWEST = 5  # records of a folder that tell how long another run takes,
+ALIKE = 8.0  # if equations and ranks differ by less than this factor
 VECTORS = 10  # read or written per iteration, where the cost of a method is not known
 STATED = f"at {RATE / 1e9:g} GB/s per rank, {RATE * FASTER / 1e9:g} from caches"
 METHOD = ("solver", "storage", "precond", "recurrence")
@@ -63,7 +69,12 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
     n = equations_of(case, records)
     if n is None:
         return None
-    near = min((r for r in records if _usable(r)), key=lambda r: _distance(case, n, r), default=None)
+    near = min(filter(_usable, records), key=lambda r: _distance(case, n, r), default=None)
+    return _seconds(case, n, near, cores)
+
+
+def _seconds(case: Case, n: int, near: Record | None, cores: int) -> float:
+    """Of a run with n equations, by the record nearest to it, or else by the stated rates."""
     pace = _pace(case, n, near) if near else _stated(case, n)
     turns = max(1.0, case.placement.ranks / cores) if cores else 1.0
     slower = turns * case.synthetic.dilate
@@ -72,6 +83,25 @@ def expected_seconds(case: Case, records: Sequence[Record] = (), *, cores: int =
     timed = least + (_needed(near) if near else PATIENCE) * (most - least)
     sets = max(case.effort.sets, math.ceil(timed / cg) if cg > 0 else 0) + case.effort.warmups
     return LAUNCH + pace.once * turns + sets * (cg + pace.per_set * slower)
+
+
+def about(case: Case, folder: Path, cores: int = 0) -> str:
+    """'about 0:40 in all', from runs like it in a folder, or stated rates; "" if not known."""
+    records = list(_newest(folder))
+    n = equations_of(case, records)
+    alike = [record for record in records if n and _distance(case, n, record)[1] < math.log(ALIKE)]
+    seconds = expected_seconds(case, alike, cores=cores)
+    return "" if seconds is None else f"about {clock(seconds)} in all"
+
+
+def _newest(folder: Path) -> Iterator[Record]:
+    """The usable ones of the newest records of a folder."""
+    paths = [path for path in folder.glob("[!.]*.json") if not path.name.endswith(".failed.json")]
+    for path in sorted(paths, key=lambda path: path.stat().st_mtime)[-NEWEST:]:
+        with contextlib.suppress(InputError):  # damaged files are reported elsewhere
+            record = written(path)
+            if _usable(record):
+                yield record
 
 
 def _measuring(effort: CaseEffort, cg: float) -> tuple[float, float]:
@@ -88,26 +118,37 @@ def _needed(near: Record) -> float:
 
 
 class Expectations:
-    """Seconds of cases, from records; computed again only if there are more of these."""
+    """Seconds of cases, from records; each record is looked at once."""
 
     def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
         """`cores` as for `expected_seconds`; `timeout`: longest run in seconds, 0: none."""
         self._records, self._cores, self._timeout = records, cores, timeout
         self._known: dict[Case, float | None] = {}
-        self._seen = -1
+        self._seen = 0
+        self._usable: list[Record] = []  # of those seen
+        self._near: dict[Case, tuple[int, Record | None]] = {}  # the nearest of the first so many
 
     def __call__(self, cases: Sequence[Case]) -> list[float | None]:
         """Of each case; None if its mesh is a file not yet run."""
         if self._seen != len(self._records):
+            self._usable += filter(_usable, self._records[self._seen :])
             self._known, self._seen = {}, len(self._records)
         return [self._of(case) for case in cases]
 
     def _of(self, case: Case) -> float | None:
         if case not in self._known:
-            seconds = expected_seconds(case, self._records, cores=self._cores)
+            n = equations_of(case, self._records)
+            seconds = None if n is None else _seconds(case, n, self._nearest(case, n), self._cores)
             known = seconds is not None and bool(self._timeout)
             self._known[case] = min(seconds or 0.0, self._timeout) if known else seconds
         return self._known[case]
+
+    def _nearest(self, case: Case, n: int) -> Record | None:
+        seen, near = self._near.get(case, (0, None))
+        others = [*filter(None, [near]), *self._usable[seen:]]
+        found = min(others, key=lambda r: _distance(case, n, r), default=None)
+        self._near[case] = len(self._usable), found
+        return found
 
 
 def _stated(case: Case, n: int) -> ExpectedPace:

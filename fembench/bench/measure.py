@@ -1,6 +1,7 @@
 """The timed part of a run: sets of assembly and CG, warm-ups first.
 
-Nothing is printed, gathered or verified between the first and the last set. Times are
+Nothing is gathered or verified between the first and the last set, and nothing written
+but a line of progress once a second, before the barrier at which a set begins. Times are
 kept as raw ticks and converted to seconds once the clock has its certificate.
 """
 
@@ -9,8 +10,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from fembench.base.arrays import I64
+from fembench.bench.how_far import MOST_ADDED, HowFar, silent
 from fembench.bench.prepare import Prepared
 from fembench.host.others import OthersShare, others_meter
+from fembench.launch.job import Tell
 from fembench.methods.work import Work
 from fembench.ranks.comm import MAX, Comm
 from fembench.records.case import Case
@@ -25,7 +28,6 @@ from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.timing.tracer import TracerLike, span
 
 ROOM = 64  # spans per iteration, plus eight per neighbour, before a warm-up counts them
-MOST_ADDED = 10_000  # timed sets, unless more are asked for by number: a record holds every set
 LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of a rehearsal
 
 
@@ -66,9 +68,9 @@ def control_of(case: Case, n_equations: int) -> StoppingCriterion:
     )
 
 
-def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike) -> Timed:
+def start_plain(comm: Comm, case: Case, prepared: Prepared, tracer: TracerLike, tell: Tell = silent) -> Timed:
     """A `start` that sets up nothing and measures."""
-    return lambda tracer, slowness: measure(comm, case, prepared, tracer, slowness)
+    return lambda tracer, slowness: measure(comm, case, prepared, tracer, slowness, tell=tell)
 
 
 def measure(
@@ -78,11 +80,12 @@ def measure(
     tracer: TracerLike,
     slowness: Slowness = FULL_SPEED,
     make: Make | None = None,
+    tell: Tell = silent,
 ) -> Measurement:
     """Run the warm-ups and the timed sets. Collective.
 
     `make` builds the solver of a set, synchronises emulated ranks, and replaces the
-    rehearsal.
+    rehearsal. `tell` gets lines of progress.
     """
     tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
@@ -91,6 +94,7 @@ def measure(
     make = make or _solver
     tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
+    how_far = HowFar(case.effort, tell)
     set_up = tracer.stored  # events of the set-up
     warmups, iterations = case.effort.warmups, min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
@@ -112,6 +116,7 @@ def measure(
         sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
             return Measurement(solver.operator, solver.work, result, learned + sets, others())
+        how_far.say(len(sets), spent, sets[-1].residual)
 
 
 def _set(

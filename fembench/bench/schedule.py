@@ -6,8 +6,7 @@ and only if it is expected to end in time. So the least important cases are left
 time is short, and all are repeated if there is plenty. How long a case takes is known
 from its own runs, or else expected from those of others (`duration.py`), corrected by
 how far off this was so far.
-
-The time that the rest of a campaign takes."""
+"""
 
 import math
 import time
@@ -23,24 +22,65 @@ Clock = Callable[[], float]
 Expected = Callable[[Sequence[Case]], list[float | None]]  # seconds of each case; None: not known
 
 
+class Durations:
+    """What runs took, and what others are expected to take."""
+
+    def __init__(self, expected: Expected, clock: Clock) -> None:
+        self._expected, self._clock = expected, clock
+        self._took: dict[Case, list[float]] = {}
+        self._begun = clock()
+
+    def begin(self) -> None:
+        """A run begins."""
+        self._begun = self._clock()
+
+    def end(self, case: Case) -> None:
+        """It was of this case, and has ended."""
+        self._took.setdefault(case, []).append(self._clock() - self._begun)
+
+    def count(self, case: Case) -> int:
+        """How often a case has run."""
+        return len(self._took.get(case, ()))
+
+    def of(self, cases: Sequence[Case]) -> list[float]:
+        """Seconds of a run of each case."""
+        return forecast(self._expected(cases), [self._took.get(case, []) for case in cases])
+
+    def known(self, cases: Sequence[Case]) -> bool:
+        """Whether something says how long each takes."""
+        return all(e is not None or self.count(case) for case, e in zip(cases, self._expected(cases)))
+
+    def of_one(self, case: Case, among: Sequence[Case]) -> float | None:
+        """Seconds of a run of this case, judged by those of others; None if nothing says it."""
+        return self.of([case, *among])[0] if self.known([case]) else None
+
+
 class InOrder:
     """Every run once, in the order given; has all that WithinTime has."""
 
-    def __init__(self, runs: Sequence[CampaignRun], kept: Sequence[CampaignRun]) -> None:
+    def __init__(
+        self,
+        runs: Sequence[CampaignRun],
+        kept: Sequence[CampaignRun],
+        expected: Expected,
+        clock: Clock = time.monotonic,
+    ) -> None:
         """`kept`: those that have a record and take no time."""
-        self._runs = list(runs)
-        self._clock = Timekeeper(len(runs) - len(kept))
+        self._runs, self._durations = list(runs), Durations(expected, clock)
+        self._to_do = {run: None for run in runs if run not in kept}
         self.limit, self.left_out = math.inf, list[Case]()
 
     def __iter__(self) -> Iterator[CampaignRun]:
         k = 0
         while k < len(self._runs):  # it may grow
+            self._durations.begin()
             yield self._runs[k]
             k += 1
 
     def ended(self, run: CampaignRun, *, ran: bool, recorded: bool, cut: bool = False) -> None:
+        self._to_do.pop(run, None)
         if ran:
-            self._clock.one_more()
+            self._durations.end(run.case)
 
     def planned(self) -> list[CampaignRun]:
         return self._runs
@@ -48,15 +88,24 @@ class InOrder:
     def renew(self, runs: Sequence[CampaignRun]) -> None:
         new = [run for run in runs if run not in self._runs]
         self._runs += new
-        self._clock.to_do += len(new)
+        self._to_do |= dict.fromkeys(new)
 
-    @property
-    def total(self) -> int:
-        return len(self._runs)
+    def place(self, k: int) -> str:
+        """'3/20': where the k-th run stands."""
+        return f"{k}/{len(self._runs)}"
+
+    def seconds_of(self, run: CampaignRun) -> float | None:
+        """What a run is expected to take; None if nothing says it."""
+        return self._durations.of_one(run.case, [other.case for other in self._runs])
 
     @property
     def seconds_left(self) -> float | None:
-        return self._clock.left
+        """Until all are done; 0: nothing is left to do; None: not known yet."""
+        cases = [run.case for run in self._runs]
+        if not self._durations.known([run.case for run in self._to_do]):
+            return None
+        each = zip(self._runs, self._durations.of(cases))
+        return sum(seconds for run, seconds in each if run in self._to_do)
 
 
 class WithinTime:
@@ -75,18 +124,17 @@ class WithinTime:
     ) -> None:
         """`runs`: one of each case; `kept`: all runs with a record; `seconds`: from now."""
         self._cases = [run.case for run in runs]
-        self._kept, self._expected, self._clock = list(kept), expected, clock
+        self._kept, self._clock = list(kept), clock
+        self._durations = Durations(expected, clock)
         self._given, self._begin = seconds, clock()
-        self._took: dict[Case, list[float]] = {}
         self._not_again: set[Case] = set()
         self._cut: set[Case] = set()  # without a record
-        self._started, self._made = self._begin, 0
 
     def __iter__(self) -> Iterator[CampaignRun]:
         yield from list(self._kept)
         while (k := self._next()) is not None:
             case = self._cases[k]
-            self._started = self._clock()
+            self._durations.begin()
             repetition = self._repetitions()[k] + 1
             yield CampaignRun(run_id(case, repetition), case, repetition)
 
@@ -98,8 +146,7 @@ class WithinTime:
         if not ran:
             self._kept += [run] if run not in self._kept else []
             return
-        self._made += 1
-        self._took.setdefault(run.case, []).append(self._clock() - self._started)
+        self._durations.end(run.case)
         if not recorded:
             self._not_again.add(run.case)
         if cut and run.repetition == 1:
@@ -125,11 +172,13 @@ class WithinTime:
             found.append(CampaignRun(run_id(self._cases[k], done[k]), self._cases[k], done[k]))
         return found
 
-    @property
-    def total(self) -> int:
-        """The number of runs, those that are to come included."""
-        coming = foreseen(self._seconds(), self._repetitions(), self._left)
-        return len(self._kept) + self._made + len(coming)
+    def place(self, k: int) -> str:
+        """'run 3': how many follow depends on how long they take."""
+        return f"run {k}"
+
+    def seconds_of(self, run: CampaignRun) -> float | None:
+        """What a run is expected to take; None if nothing says it."""
+        return self._durations.of_one(run.case, self._cases)
 
     @property
     def seconds_left(self) -> float | None:
@@ -151,12 +200,11 @@ class WithinTime:
         count = dict.fromkeys(self._cases, 0)
         for run in self._kept:
             count[run.case] = max(count.get(run.case, 0), run.repetition)
-        return [count[case] + len(self._took.get(case, ())) for case in self._cases]
+        return [count[case] + self._durations.count(case) for case in self._cases]
 
     def _seconds(self) -> list[float]:
         """What each case is expected to take; inf if it has failed or was cut."""
-        took = [self._took.get(case, []) for case in self._cases]
-        found = forecast(self._expected(self._cases), took)
+        found = self._durations.of(self._cases)
         return [math.inf if case in self._not_again else s for case, s in zip(self._cases, found)]
 
 
@@ -193,20 +241,3 @@ def foreseen(seconds: Sequence[float], done: Sequence[int], left: float) -> list
         count[k] += 1
         left -= max(seconds[k], QUICKEST)
     return found
-
-
-class Timekeeper:
-    """The time left: the mean time of the finished runs times the number of runs left."""
-
-    def __init__(self, to_do: int) -> None:
-        self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
-
-    def one_more(self) -> None:
-        self.done += 1
-
-    @property
-    def left(self) -> float | None:
-        """Seconds left; None before the first run is done."""
-        if not self.done:
-            return None
-        return (time.monotonic() - self._begin) / self.done * (self.to_do - self.done)

@@ -20,6 +20,7 @@ Examples:
 import argparse
 import json
 
+from fembench.base.progress import working
 from fembench.cli.options import call, declare_actions
 from fembench.cli.parser import children
 
@@ -53,11 +54,15 @@ def run(options: argparse.Namespace) -> int:
     from fembench.workflows import mesh
 
     if options.action == "box":
-        print(call(mesh.write_box, options))
+        with working(f"mesh: writing {options.output}"):
+            line = call(mesh.write_box, options)
+        print(line)
     elif options.action == "info":
-        facts = mesh.describe(options.mesh)
+        with working(f"mesh: reading {options.mesh}"):
+            facts = mesh.describe(options.mesh)
         print(json.dumps(facts, indent=1) if options.json else "\n".join(mesh.lines(facts)))
     else:
-        for line in call(mesh.convert, options):
-            print(line)
+        with working(f"mesh: converting {options.mesh}"):
+            found = list(call(mesh.convert, options))
+        print("\n".join(found))
     return 0

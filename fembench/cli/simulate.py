@@ -14,6 +14,7 @@ Examples:
 import argparse
 import json
 
+from fembench.base.progress import working
 from fembench.cli.options import call, declare, real
 
 OPTIONS = """
@@ -42,7 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows.simulate import result_tree, simulated, text_of, write_chrome
 
-    found = call(simulated, options, overlap=not options.no_overlap, period=not options.every_turn)
+    with working(f"simulate: {options.graph}"):
+        found = call(simulated, options, overlap=not options.no_overlap, period=not options.every_turn)
     if options.chrome:
         write_chrome(found, options.chrome)
     if options.json:

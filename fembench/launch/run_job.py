@@ -55,7 +55,7 @@ from fembench.launch.witness import Death, Witness
 SCRATCH = ".job-"  # folders of running jobs begin so
 TAIL = 30  # lines of output kept of a failed run
 REVOKED = "revoked"  # kind of a job whose hosts the batch system took away
-GLANCE, GLANCE_IF_QUIET = 0.2, 1.0  # seconds between looks at a job, and at a silent one
+GLANCE = 1.0  # seconds between looks at a job
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 R = TypeVar("R")
 
@@ -125,14 +125,13 @@ def run_job(
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
             watch = JobWatch(folder, hosts, witness, tell, warn)
-            glance = GLANCE if tell else GLANCE_IF_QUIET
             is_over = functools.partial(watch.is_over, variables)
             # if Intel's mpiexec is asked to end, its proxies spin for ever; a kill ends both, and
             # a guard what it leaves
             intel = line.launcher.name == "intelmpi"
             by = signal.SIGKILL if intel and not hosts else signal.SIGTERM
             guard = bool(hosts) or intel
-            ended = run_ranks(words, variables, timeout, is_over, glance, guard=guard, ends_by=by)
+            ended = run_ranks(words, variables, timeout, is_over, guard=guard, ends_by=by)
         unprinted = [words for words in witness.words if words not in ended.output]
         output = "\n".join([ended.output, *unprinted])
         ended = replace(ended, output=output, deaths=tuple(witness.deaths))
@@ -212,7 +211,7 @@ def run_ranks(
     variables: dict[str, str],
     timeout: float = 0.0,
     is_over: Callable[[], bool] = lambda: False,
-    glance: float = GLANCE_IF_QUIET,
+    glance: float = GLANCE,
     *,
     guard: bool = False,
     ends_by: signal.Signals = signal.SIGTERM,

@@ -42,7 +42,7 @@ class JobWatch:
         self.refusal = ""  # why the job cannot start, in one line
         self._folder, self._result, self._hosts = folder, folder / RESULT, hosts
         self._witness, self._tell = witness, tell
-        self._begin, self._told = time.monotonic(), 0
+        self._begin, self._told = time.monotonic(), 0  # bytes of progress
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
         self._warned, self._met = not warn, math.inf
@@ -83,10 +83,12 @@ class JobWatch:
         path = self._folder / PROGRESS
         if not self._tell or not path.exists():
             return
-        *lines, _ = path.read_text(encoding="utf-8").split("\n")
-        for line in lines[self._told :]:
+        with path.open("rb") as stream:
+            stream.seek(self._told)
+            new, end, _ = stream.read().rpartition(b"\n")
+        self._told += len(new + end)
+        for line in new.decode().splitlines():
             self._tell(line)
-        self._told = len(lines)
 
 
 def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mapping[str, str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Run one case under MPI, verify it, and keep its record."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from fembench.base.units import plural
 from fembench.bench.campaign_file import run_id
 from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts, check_memory
+from fembench.bench.duration import about
 from fembench.bench.fastest import reasons, settled
 from fembench.bench.one_rank_reference import held_against, reference_beside
 from fembench.launch.case_job import launch
@@ -57,8 +59,9 @@ def run(
         _say_what_comes(asked, case, hostfile)
         folder = Path(results) / "runs"
         stem = run_id(case, 1).rsplit("-r", 1)[0]
-        doing = working(f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}")
-        with occupied(folder, shared=True), reserved(folder, stem) as id, doing:
+        what = f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}"
+        with occupied(folder, shared=True), reserved(folder, stem) as id, working(what) as now:
+            now.tell(about(case, folder, _cores(case, hostfile)))
             outcome = launch(
                 case,
                 id=id,
@@ -68,6 +71,7 @@ def run(
                 timeout=timeout,
                 reference=held_against(case, reference) if reference else reference_beside(case, folder),
                 fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
+                tell=now.tell,
             )
             if outcome.result is None and outcome.kind not in (*REFUSED, REVOKED):
                 save(failure_of(id, case, outcome), folder)
@@ -88,3 +92,9 @@ def _say_what_comes(asked: Case, case: Case, hostfile: str) -> None:
         turns = f"{each} ranks per core take turns (OVERSUBSCRIBED: functional only)"
         progress(f"{plural(ranks, 'rank')} on this machine: {turns}; starting them may take minutes")
     check_memory(case, campaign_hosts(hostfile))
+
+
+def _cores(case: Case, hostfile: str) -> int:
+    """Cores that the ranks of a case share; 0: a core per rank."""
+    each = ranks_per_core(case.placement.ranks, hostfile)
+    return math.ceil(case.placement.ranks / each) if each > 1 else 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fembench.base.errors import InputError
-from fembench.base.progress import progress, working
-from fembench.base.units import plural, seconds
+from fembench.base.progress import Doing, progress, working
+from fembench.base.units import clock, plural
 from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_folder import Folder
@@ -82,31 +82,30 @@ class Sweep:
         """Order the runs, `first` seconds of something else before them. Raises InputError."""
         self.records = self.folder.records()
         runs, self.kept = self.runs()
-        self.order = InOrder(runs, self.kept)
+        expected = Expectations(self.records, cores_of(self.there), self.source.campaign.timeout)
+        self.order = InOrder(runs, self.kept, expected)
         if self.limit:
-            expected = Expectations(self.records, cores_of(self.there), self.source.campaign.timeout)
             self.order = WithinTime(runs, self.kept, expected, self.limit.left(first))
 
     def execute(self) -> None:
         """Run everything, with a line per run."""
-        if self.kept:
-            progress(f"{len(self.kept)} of {self.order.total} runs already have a record")
+        self._say_what_comes()
         equal = self.source.equal(self.there)
-        with working(f"sweep: run 1 of {self.order.total}") as now:
+        with working("sweep") as now:
             done_runs = execute(
                 self.source.campaign,
-                self.order,
+                self._coming(now),
                 self.folder,
                 command=self.command,
                 hostfile=self.there.hostfile,
                 limit=lambda: self.order.limit,
+                tell=now.tell,
             )
             for k, done in enumerate(done_runs, 1):
                 self.order.ended(
                     done.run, ran=done.outcome is not None, recorded=done.record is not None, cut=done.cut
                 )
                 self.measured += [done.record] if done.record else []
-                now.text = f"sweep: run {k + 1} of {self.order.total}"
                 if done.outcome is None:
                     continue
                 self.records += [done.record] if done.record else []
@@ -116,12 +115,30 @@ class Sweep:
                 self.failed += done.record is None and not done.cut
         self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.limit.minutes:g}")
 
+    def _say_what_comes(self) -> None:
+        """How many runs, and how long they take."""
+        kept, runs = len(self.kept), len(self.order.planned())
+        if kept:
+            of = plural(kept, "run") if self.limit else f"{kept} of {runs} runs"
+            progress(f"{of} already {'has' if of == '1 run' else 'have'} a record")
+        if self.order.seconds_left and not self.limit:
+            left = clock(self.order.seconds_left)
+            progress(f"sweep: {plural(runs - kept, 'run')} to come, about {left} minutes")
+
+    def _coming(self, now: Doing) -> Iterator[CampaignRun]:
+        """The runs, each announced when its turn comes."""
+        for k, run in enumerate(self.order, 1):
+            now.text = f"sweep: {self.order.place(k)}: {case_name(run.case)}"
+            expected = self.order.seconds_of(run)
+            now.tell(f"about {clock(expected)} in all" if expected else "")
+            yield run
+
     def _say(self, k: int, done: Done) -> None:
         time_left = self.order.seconds_left
-        left = f"{seconds(time_left)} left" if time_left else "done"
+        left = "" if time_left is None else f", {clock(time_left)} left" if time_left else ", done"
         why = done.outcome.message if done.outcome else ""
         failure = f"{done.run.id}: {LEFT_OUT if done.cut else 'FAILED'}: {why}"
-        progress(f"[{k}/{self.order.total}, {left}] {summary_line(done.record) if done.record else failure}")
+        progress(f"[{self.order.place(k)}{left}] {summary_line(done.record) if done.record else failure}")
 
     def _learn(self, equal: Record) -> None:
         """Make the default campaign again now that a run shows the speeds of the hosts."""

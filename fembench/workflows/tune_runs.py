@@ -6,6 +6,7 @@ from pathlib import Path
 from fembench.base.files import write_atomic
 from fembench.base.progress import progress, working
 from fembench.bench.campaign_file import run_id
+from fembench.bench.duration import about
 from fembench.launch.allocation import allocation, is_open
 from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, hostfile_text, same_host
@@ -31,7 +32,8 @@ class TuneRuns:
         word: labels the run in the line of progress.
         """
         stem = run_id(case, 1).rsplit("-r", 1)[0]
-        with working(f"tune: {word}"), reserved(self.folder, stem) as id:
+        with working(f"tune: {word}") as now, reserved(self.folder, stem) as id:
+            now.tell(about(case, self.folder))
             record = launch(
                 case,
                 id=id,
@@ -39,6 +41,7 @@ class TuneRuns:
                 scratch=self.folder,
                 hostfile=self._hosts_but(without) if without else self.hostfile,
                 timeout=self.timeout,
+                tell=now.tell,
             ).content()
             save(record, self.folder)
         progress(f"tune: {word}: {run_seconds([record])[0]:.4g} s per set")

@@ -123,3 +123,15 @@ def test_each_thread_is_told_of_its_own_calls(capsys):
     progress("three")
     assert (ours, theirs) == (["one"], ["two"])
     assert capsys.readouterr() == ("", "three\n")
+
+
+def test_a_line_says_how_far_the_work_is_and_its_text_gives_way_on_a_narrow_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "41")
+    with working("run: a mesh with a long name", patience=0, every=0.005) as now:
+        now.tell("set 3 of about 12")
+        until(lambda: "12" in sys.stderr.getvalue())
+        assert now.line() == "run: a mesh with a long name … 0:00, set 3 of about 12"
+        now.text = "more"
+        assert now.line() == "more … 0:00"
+    assert "\rrun: a mesh wi … 0:00, set 3 of about 12\x1b[K" in sys.stderr.getvalue()

@@ -60,6 +60,13 @@ def test_of_many_names_a_few_are_said_and_never_all_but_one(names, text):
     assert units.few(list(names), 2) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (750, "12:30"), (3723, "1:02:03")]
+)
+def test_a_duration_is_told_as_on_a_clock(value, text):
+    assert units.clock(value) == text
+
+
 OWN_PLURAL = re.compile(r"""['"]s['"] \* \(|else ['"]s['"]|placement\.ranks\} ranks""")
 
 

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from planted_records import planted
 
+from fembench.bench import duration
 from fembench.bench.duration import (
     ASSEMBLY,
     LAUNCH,
@@ -71,6 +72,19 @@ def test_expectations_are_computed_again_when_a_record_is_added():
     assert found([case, Case.of(mesh="part.vtu")]) == [pytest.approx(LAUNCH + 7.0), None]
     assert before != found([case])[0]
     assert Expectations(records, 0, 5.0)([case]) == [5.0]
+
+
+def test_expectations_look_at_each_record_once_and_agree_with_all_of_them(monkeypatch):
+    seen, cases = [], [Case.of(ranks=2, **FIXED | {"mesh": mesh}) for mesh in ("s", "m", "l")]
+    records = [record("m1", 1e-3)]
+    found = Expectations(records, 0, 0.0)
+    monkeypatch.setattr(duration, "_usable", lambda one: seen.append(one) or True)
+    for more in (record("m"), record("s", 0.7), record("m", 5.0, storage="csr")):
+        records.append(more)
+        assert len(found(cases)) == 3
+    assert seen == records
+    monkeypatch.undo()
+    assert found(cases) == [expected_seconds(case, records) for case in cases]
 
 
 def test_the_nearest_record_of_the_same_methods_is_scaled():

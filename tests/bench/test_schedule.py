@@ -104,7 +104,6 @@ def test_runs_with_a_record_are_given_first_and_take_no_time():
     order = Simulated([30.0] * 3, [30.0] * 3, 65.0, kept=kept).order
     again = CampaignRun(run_id(CASES[0], 2), CASES[0], 2)
     assert order.planned() == [*firsts(3), again]
-    assert order.total == 4
 
 
 def test_cases_that_come_to_be_known_during_the_runs_are_placed_by_their_importance():
@@ -119,7 +118,6 @@ def test_cases_that_come_to_be_known_during_the_runs_are_placed_by_their_importa
 def test_what_is_planned_is_what_runs_if_all_take_as_long_as_expected():
     sim = Simulated([20.0, 30.0, 5.0], [20.0, 30.0, 5.0], 130.0)
     planned = sim.order.planned()
-    assert sim.order.total == len(planned)
     assert sim.go().ran == planned
 
 
@@ -141,16 +139,44 @@ def test_the_next_case_is_that_which_ran_least_often_of_those_that_end_in_time()
 
 def test_without_a_limit_every_run_comes_once_and_those_added_meanwhile_at_the_end():
     runs, seen = firsts(3), []
-    order = InOrder(runs[:2], runs[:1])
-    assert (order.total, order.seconds_left, order.limit) == (2, None, math.inf)
+    order = InOrder(runs[:2], runs[:1], lambda cases: [10.0] * len(cases))
+    assert (order.place(1), order.seconds_left, order.limit) == ("1/2", 10.0, math.inf)
     for run in order:
         seen.append(run)
         order.ended(run, ran=run != runs[0], recorded=True)
         if len(seen) == 2:
             assert order.seconds_left == 0
             order.renew(runs)
-            assert order.total == 3
+            assert (order.place(3), order.seconds_left) == ("3/3", order.seconds_of(runs[2]))
     assert seen == runs
+
+
+def test_the_time_left_without_a_limit_follows_from_the_runs_so_far_and_from_what_was_expected():
+    """The first took twice as long as expected: so will the others."""
+    now, runs = [0.0], firsts(3)
+    order = InOrder(
+        runs, [], lambda cases: [float(10 * case.placement.ranks) for case in cases], lambda: now[0]
+    )
+    left = [order.seconds_left]
+    for run in order:
+        now[0] += 20.0 * run.case.placement.ranks
+        order.ended(run, ran=True, recorded=True)
+        left.append(order.seconds_left)
+    assert left == [70.0, 120.0, 80.0, 0.0]
+
+
+def test_no_time_is_told_while_nothing_says_how_long_a_run_takes():
+    runs = firsts(2)
+    order = InOrder(runs, [], lambda cases: [None] * len(cases))
+    assert (order.seconds_left, order.seconds_of(runs[0])) == (None, None)
+
+
+def test_within_a_limit_a_run_is_told_by_its_number_alone_as_the_others_depend_on_how_long_it_takes():
+    sim = Simulated([10.0, 12.0], [10.0, 12.0], 60.0)
+    told = []
+    sim.go(lambda run: told.append(sim.order.place(len(sim.ran))))
+    assert told == [f"run {k}" for k in range(1, len(sim.ran) + 1)]
+    assert sim.order.seconds_of(firsts(2)[1]) == 12.0
 
 
 def test_importance_is_the_order_of_the_cases_but_the_base_of_a_speedup_comes_first():

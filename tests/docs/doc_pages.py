@@ -28,7 +28,7 @@ from fembench.base.config import tomllib
 ROOT = Path(__file__).parents[2]
 OF_README = tomllib.loads(Path(__file__).with_name("readme.toml").read_text(encoding="utf-8"))
 SHELL = ("console", "sh")
-PASSING = re.compile(r" … \d+:\d\d$")  # what takes long: a terminal erases these lines
+PASSING = re.compile(r" … \d+:\d\d(, .*)?$")  # what takes long: a terminal erases these lines
 COMMENT = re.compile(r"<!-- ([a-z ]+?): (.*?) -->")
 
 

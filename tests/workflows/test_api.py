@@ -45,7 +45,7 @@ def runs(folder):
     told = []
     case = {"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3, "emulate": ""}
     found = fembench.sweep(cases=[case], name="two", tell=told.append)
-    assert [line.partition(",")[0] for line in told] == ["[1/2", "[2/2"]
+    assert [line.partition(",")[0] for line in told] == ["sweep: 2 runs to come", "[1/2", "[2/2"]
     return found
 
 

@@ -1,6 +1,7 @@
 """Ferreira (2006) repeated: phases of a parallel FEM program on fast and slow hosts, E0 to E14."""
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,8 @@ from typing import Any
 import fembench
 from fembench.base.config import read_json, read_toml
 from fembench.base.files import write_atomic
-from fembench.base.units import seconds
+from fembench.base.units import clock
 from fembench.bench.campaign import Done
-from fembench.bench.schedule import Timekeeper
 from fembench.records.store import failures
 from fembench.report.exports import fields_path, read_fields
 from fembench.report.page import Section
@@ -157,19 +157,34 @@ def machines_of(asked: HostsAsked, cores: int) -> Machines:
     return given(asked.fast, asked.slow)
 
 
+class Timekeeper:
+    """The time left: the mean time of the finished runs times the number of runs left."""
+
+    def __init__(self, to_do: int) -> None:
+        self.to_do, self.done, self._begin = to_do, 0, time.monotonic()
+
+    def one_more(self) -> None:
+        self.done += 1
+
+    @property
+    def left(self) -> float:
+        """Seconds left, once a run is done."""
+        return (time.monotonic() - self._begin) / self.done * max(0, self.to_do - self.done)
+
+
 def _run_missing(study: StudyFolder, request: StudyRequest, tell: Tell) -> None:
     """Run the cases known in advance, then both rounds of E13; report one line per run."""
     wants, rounds = study.plan.wants(request.only), weighted.ROUNDS if request.wants("E13") else ()
     later = len(weighted.KINDS) * len(rounds) * len(MESHES) * study.plan.effort.repetitions
-    clock = Timekeeper(study.missing(wants) + later)
+    keeper = Timekeeper(study.missing(wants) + later)
 
     def ended(done: Done) -> None:
         if done.outcome is None:
             return
-        clock.one_more()
+        keeper.one_more()
         text = summary_line(done.record) if done.record else f"{done.run.id}: FAILED: {done.outcome.message}"
         place = f" [{done.run.case.output.label}]" if done.run.case.output.label else ""
-        tell(f"[{clock.done}/{clock.to_do}, {seconds(max(clock.left or 0.0, 0.0))} left]{place} {text}")
+        tell(f"[{keeper.done}/{keeper.to_do}, {clock(keeper.left)} left]{place} {text}")
 
     study.measure(wants, ended, only_kept=request.only_kept)
     for round_ in rounds:

@@ -1,0 +1,60 @@
+"""How far a run is, as rank 0 tells it between sets."""
+
+import pytest
+from planted_records import planted
+
+from fembench.base.units import clock
+from fembench.bench import duration, how_far
+from fembench.bench.duration import about
+from fembench.bench.how_far import HowFar, expected_sets
+from fembench.records.case import Case
+from fembench.records.store import save
+
+
+@pytest.mark.parametrize(
+    ("effort", "spent", "n"),
+    [
+        ({"sets": 3}, [], 3),
+        ({"sets": 3}, [1.0] * 2, 3),
+        ({"sets": 3, "seconds": 10.0}, [], 3),  # not known before the first
+        ({"sets": 3, "seconds": 10.0}, [2.0, 2.0], 5),
+        ({"sets": 3, "seconds": 1e9}, [1.0], 10_000),
+        ({"sets": 6, "precision": 2.0}, [1.0] * 3, 6),  # too few for an interval
+        ({"sets": 6, "precision": 2.0}, [1.0] * 8, 6),
+        ({"sets": 6, "precision": 2.0}, [0.97, 1.0, 1.0, 1.0, 1.0, 1.03], 14),  # 1.5² · 6
+        ({"sets": 6, "precision": 2.0, "max_seconds": 10.5}, [0.97, 1.0, 1.0, 1.0, 1.0, 1.03], 11),
+    ],
+)
+def test_the_number_of_sets_follows_from_those_that_have_run(effort, spent, n):
+    assert expected_sets(Case.of(**effort).effort, spent) == n
+
+
+def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_left(monkeypatch):
+    now, told = [100.0], []
+    monkeypatch.setattr(how_far.time, "monotonic", lambda: now[0])
+    one = HowFar(Case.of(sets=10, warmups=2).effort, told.append)
+    for done in range(1, 5):
+        now[0] += 0.6
+        one.say(done, [0.5] * max(0, done - 2), 3.14e-9)
+    assert told == [
+        "set 3 of 12, residual 3.1e-09, 0:06 left",
+        "set 5 of 12, residual 3.1e-09, 0:05 left",
+    ]
+
+
+def test_before_the_first_set_a_run_is_expected_to_take_as_long_as_the_stated_rates_say(tmp_path):
+    assert about(Case.of(mesh="m1", ranks=1), tmp_path).startswith("about 0:0")
+    assert about(Case.of(mesh="unknown.vtu", ranks=1), tmp_path) == ""
+
+
+def test_a_run_like_one_in_the_folder_is_expected_to_take_as_long_and_others_do_not_count(tmp_path):
+    """A record of 630 equations says nothing about 200 thousand."""
+    record = planted((1.0, 1.0), sets=3)
+    (tmp_path / "damaged.json").write_text("{")
+    large = Case.of(mesh="m", ranks=2)
+    stated = about(large, tmp_path)
+    save(record, tmp_path)
+    assert about(large, tmp_path) == stated
+    seconds = duration.expected_seconds(record.case, [record])
+    assert about(record.case, tmp_path) == f"about {clock(seconds)} in all"
+    assert duration.expected_seconds(large, [record]) != duration.expected_seconds(large)

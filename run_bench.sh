@@ -30,7 +30,7 @@ first steps:
   ./run_bench.sh                    the default campaign
   ./run_bench.sh --minutes 10       the same, as often as ten minutes allow
   ./run_bench.sh doctor             what this machine has, and what is missing
-  ./run_bench.sh run m1 --ranks 2   one case: 630 equations on two ranks
+  ./run_bench.sh run m --ranks 2    one case: 200 000 equations on two ranks
   ./run_bench.sh sweep --help       every option of a campaign
 
 requirements: Python >= 3.10 with venv; a C compiler and Python.h for the

@@ -44,7 +44,7 @@ def planted(speeds, shares=None, *, hosts=None, sets=6, noise=0.002, seed=0, id=
         schema=SCHEMA,
         id=id,
         created="2026-01-02T03:04:05+00:00",
-        case=Case.of(mesh="m1", ranks=n, sets=sets, **case_fields),
+        case=Case.of(mesh="m1", ranks=n, **{"sets": sets, "warmups": 1, **case_fields}),
         environment=planted_environment(hosts),
         mesh=msgspec.structs.replace(BASE.mesh, n_nodes=300, n_cells=CELLS, n_equations=800, n_fixed=100),
         partition=PartitionFacts(

@@ -26,7 +26,7 @@ from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.cli.options import call, declare, typed_command, whole
-from fembench.cli.shared import LAUNCHER
+from fembench.cli.shared import ALL, LAUNCHER, say
 
 OPTIONS = f"""
 record [RECORD]: record of this verb, or folder whose newest record is analysed again
@@ -37,7 +37,7 @@ record [RECORD]: record of this verb, or folder whose newest record is analysed 
 --rounds N: samples of each quantity, 6 to 1000 (default: 8)
 --results DIR: folder for records; all nodes must see it (default: results/nodes)
 --without FILE: write a host file without the slow nodes
---json: print the findings as JSON instead of tables
+{ALL}--json: print the findings as JSON instead of tables
 
 [synthetic]
 --emulate NODES: measure emulated nodes on this machine, SPEED[:MEMORY[:LOAD]] each:
@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(found.verdicts))
     else:
-        print(found.as_text())
+        say(found.conclusions())
+        print(found.as_text(options.all))
         if found.path:
             print(f"record: {found.path}")
         if options.without:

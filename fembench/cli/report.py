@@ -16,14 +16,15 @@ import json
 from pathlib import Path
 
 from fembench.cli.options import declare
+from fembench.cli.shared import ALL, say
 
-OPTIONS = """
+OPTIONS = f"""
 folder DIR: results of a campaign: holds runs/*.json
 --out DIR: folder for the report (default: DIR/report)
 --base N: number of ranks that speedups refer to (default: the smallest)
 --peers FILE: result of `fembench peers` (default: DIR/peers.json)
 --against DIR: results of another campaign, whose headline is shown next to this one's
---json: print every table as JSON; report is null if no page is written
+{ALL}--json: print every table as JSON; report is null if no page is written
 """
 
 
@@ -40,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from fembench.report import contents, table, tables
 
     campaign = contents.read_campaign(options.folder, options.peers)
+    said = contents.conclusions_of(campaign)
     other = tables.other_campaign(options.against) if options.against else None
     index = missing = None
     try:
@@ -51,10 +53,11 @@ def run(options: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         missing = error
     if options.json:
-        path = index and str(index)
-        print(json.dumps({"report": path, "tables": {t.name: table.to_json(t) for t in made}}))
+        tree = {"report": index and str(index), "conclusions": said}
+        print(json.dumps(tree | {"tables": {t.name: table.to_json(t) for t in made}}))
         return 0
-    print(tables.selected(made), end="\n\n")
+    say(said)
+    print(tables.selected(made, options.all), end="\n\n")
     print(f"report: {index or 'the page is not written'}")
     if missing:
         raise missing

@@ -1,12 +1,15 @@
 """Options that several verbs share: those of a case, of its hosts, and of a job."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from fembench.cli.options import declare, real, whole
-from fembench.records.case import FIELDS, Case, CaseField
+from fembench.records.case import FIELDS, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES, MAP_BY
 
+ASKED = ("storage", "partitioner", "sets", "warmups", "precision", "seconds")  # defaults depend on others
+ALL = "--all: print all tables, not only those that support the conclusions\n"
 LAUNCHER = f"""
 --map-by {"|".join(MAP_BY)}: the next rank goes to the next core of a host (default), NUMA
     node, or host
@@ -45,9 +48,9 @@ def _option(field: CaseField) -> dict[str, Any]:
     text = said.help.replace("%", "%%")
     if field.type is bool:
         return {"action": argparse.BooleanOptionalAction, "default": field.default, "help": text}
-    if field.name in ("storage", "partitioner"):  # defaults depend on solver and mesh
-        return {"choices": field.choices, "default": None, "help": text}
-    found: dict[str, Any] = {"default": field.default, "help": text}
+    found: dict[str, Any] = {"default": None if field.name in ASKED else field.default, "help": text}
+    if field.name in ASKED and field.choices:
+        return found | {"choices": field.choices}
     if field.choices:
         return found | {"choices": [word for word in field.choices if word], "metavar": said.metavar or None}
     if field.type is int:
@@ -58,10 +61,13 @@ def _option(field: CaseField) -> dict[str, Any]:
     return found | {"metavar": said.metavar}
 
 
-def case_from(options: argparse.Namespace) -> Case:
-    """The case that the options describe. Raises InputError."""
-    from fembench.workflows.cases import case_of
-
-    values = {name: getattr(options, name) for name in FIELDS}
+def fields_from(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a case that the options describe: {field: value}, without some not given."""
+    values = {name: value for name in FIELDS if (value := getattr(options, name)) is not None}
     values["petsc_options"] = " ".join(filter(None, [options.petsc_options, *options.after]))
-    return case_of(values, "options")
+    return values
+
+
+def say(conclusions: Sequence[str]) -> None:
+    """Print sentences, a line each, and a blank line after the last."""
+    print("".join(f"{sentence}\n" for sentence in [*conclusions, ""] if conclusions), end="")

@@ -34,7 +34,7 @@ import json
 
 from fembench.base.progress import progress
 from fembench.cli.options import call, declare, real, typed_command
-from fembench.cli.shared import HOSTS
+from fembench.cli.shared import ALL, HOSTS, say
 
 OPTIONS = f"""
 campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campaign)
@@ -47,7 +47,7 @@ campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campa
     the campaign once)
 --dry-run: list the runs, their hosts and how long they take, and stop
 --no-report: do not build the report
---json: print JSON instead of tables
+{ALL}--json: print JSON instead of tables
 """
 
 
@@ -85,18 +85,14 @@ def _report(sweep, options: argparse.Namespace):
     found, folder, left_out = findings_of(sweep), sweep.folder.path, sweep.left_out
     tables, advice = every_table(sweep.measured, found.failures, nodes=found.nodes), found.advice
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": found.invalid}
-    tree |= {"disturbed": found.disturbed}
+    tree |= {"disturbed": found.disturbed, "conclusions": found.conclusions}
     tree |= {"left_out": left_out} if options.minutes else {}
     tree |= {"slow_hosts": {"do": advice.do, "why": advice.why}} if advice else {}
     if options.json:
         tree["tables"] = {table.name: to_json(table) for table in tables}
     else:
-        print(f"{found.disturbed}\n\n" if found.disturbed else "", end="")
-        print(selected(tables))
-        if advice:
-            print(f"slow hosts: {advice.do} ({advice.why})")
-        if found.without:
-            print(f"to run without them: {found.without}")
+        say(found.conclusions)
+        print(selected(tables, options.all))
         print(f"records: {folder / 'runs'}")
     if not options.no_report:
         tree["report"] = build_page(folder)

@@ -20,7 +20,7 @@ import argparse
 from fembench.base.config import json_text
 from fembench.base.progress import progress
 from fembench.cli.options import call, declare, typed_command
-from fembench.cli.shared import HOSTS, case_from, case_options
+from fembench.cli.shared import ALL, HOSTS, case_options, fields_from, say
 
 OPTIONS = f"""
 -o, --output FILE: file for the weights (default: DIR/weights.json)
@@ -28,7 +28,7 @@ OPTIONS = f"""
 --rounds N = 2: maximum number of rounds that derive weights
 --pairs N = 6: pairs of equal and weighted runs (default: 6, the fewest that can prove a gain)
 {HOSTS}--timeout SECONDS = 600: end a run after this time (default: 600)
---json: print the proof as JSON instead of tables
+{ALL}--json: print the proof as JSON instead of tables
 """
 
 
@@ -40,10 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows import tune as workflow
 
-    given = {"mesh": case_from(options), "path": options.output, "command": typed_command()}
+    given = fields_from(options) | {"path": options.output, "command": typed_command()}
     found = call(workflow.tune, options, **given, tell=progress)
     if not options.json:
-        print(found.as_text())
+        say(found.conclusions())
+        print(found.as_text(options.all))
         print(f"\nweights: {found.where}\nrecords: {found.runs}")
         return 0
     print(json_text(found.as_tree()))

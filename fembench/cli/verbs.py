@@ -31,7 +31,7 @@ NOTES = {
 DESCRIPTION = "Benchmark equal or unequal hosts with a parallel finite-element code."
 EPILOG = """examples:
   fembench doctor                   # what this machine has, and what is missing
-  fembench run m1 --ranks 2         # one case: 630 equations on two MPI ranks
+  fembench run m --ranks 2          # one case: 200 000 equations on two ranks
   fembench sweep campaign.toml      # many cases, interleaved, resumable
   fembench report results/scaling   # tables, plots and one HTML page
 

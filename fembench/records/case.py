@@ -51,7 +51,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def of(cls, **values: Any) -> "Case":
         """The case with these fields; all others have their defaults."""
-        grouped = _grouped(values)
+        grouped = _grouped(exactly(values))
         made: dict[str, Any] = {g.name: g.type(**grouped[g.name]) for g in _GROUPS if g.name in grouped}
         return cls(**made)
 
@@ -69,7 +69,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def said(self) -> dict[str, Any]:
         """{field: value} of the fields that differ from their defaults."""
-        usual = Case.of(problem=self.question.problem).flat() | {"problem": FIELDS["problem"].default}
+        deciding: dict[str, Any] = {"problem": self.question.problem}  # they decide defaults
+        if self.effort.sets != FIELDS["sets"].default:
+            deciding |= {"sets": self.effort.sets}
+        usual = Case.of(**deciding).flat() | {name: FIELDS[name].default for name in deciding}
         return {name: value for name, value in self.flat().items() if value != usual[name]}
 
     @property
@@ -179,8 +182,14 @@ def _grouped(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def exactly(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields given: a number of sets without a precision is exact."""
+    return {"precision": 0.0, **values} if "sets" in values else dict(values)
+
+
 def new_case(values: Mapping[str, Any], where: str) -> Case:
     """The case of {field: value}, else defaults. Raises InputError naming the field."""
+    values = exactly(values)
     if not values.get("partitioner"):  # a sliced mesh, a folder, need not be held by any rank
         sliced = os.path.isdir(str(values.get("mesh", "")))
         values = {**values, "partitioner": "rcb" if sliced else FIELDS["partitioner"].default}

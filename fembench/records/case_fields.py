@@ -260,10 +260,17 @@ class CaseBalancing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the run is measured."""
+    """How the run is measured; by default, so that it can be VALID (rule D1)."""
 
-    sets: Annotated[int, Option("timed repetitions of assembly and CG within the run", least=1)] = 3
-    warmups: Annotated[int, Option("untimed sets before them; they are recorded but not counted")] = 1
+    sets: Annotated[
+        int,
+        Option(
+            "timed repetitions of assembly and CG within the run (default: 10, and more until --precision is "
+            "reached; a number alone is exact)",
+            least=1,
+        ),
+    ] = 10
+    warmups: Annotated[int, Option("untimed sets before them, recorded but not counted (default: 2)")] = 2
     seconds: Annotated[
         float,
         Option(
@@ -276,11 +283,11 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         float,
         Option(
             "add sets until the 95 % interval of the median time of CG is within this percentage of the "
-            "median (VALID runs: 2), or --max-seconds are spent",
+            "median, or --max-seconds are spent (default: 2, as rule D1 demands; 0 with --sets alone)",
             metavar="PERCENT",
-            within=(0, 100),
+            most=100,
         ),
-    ] = 0.0
+    ] = 2.0
     max_seconds: Annotated[
         float,
         Option(

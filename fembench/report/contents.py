@@ -9,7 +9,9 @@ from fembench.records.contest import FILE as PEERS_FILE
 from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
+from fembench.report.conclusions import conclusions
 from fembench.report.exports import fields_path
+from fembench.report.results import results
 from fembench.report.table import Table
 from fembench.report.tables import Against, every_table
 
@@ -39,6 +41,11 @@ def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None 
     against: another campaign, whose headline is shown next to this one's
     """
     return every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
+
+
+def conclusions_of(campaign: CampaignResults) -> list[str]:
+    """What its runs show, in sentences."""
+    return conclusions(results(campaign.records, campaign.nodes), campaign.failed)
 
 
 def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:

@@ -18,10 +18,9 @@ from fembench.records.compare import host_names
 from fembench.records.record import Environment
 from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
-from fembench.report.measures import CG, PRODUCT, SOLVE, rank_times
+from fembench.report.measures import CG, SOLVE, part_of_cg
 from fembench.report.results import Result
-from fembench.report.roofline import ITERATION as WHOLE
-from fembench.report.roofline import held_in, partly_cached, roofline_points
+from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
 from fembench.report.table import Rows, Table, declared
@@ -58,34 +57,38 @@ def headline(
     """
     if not found:
         return []
-    usable = [r for r in found if r.pool.status != "INVALID" and CG in r.times and r.record.solve.iterations]
-    rows = [_verdict(found, left_out)]
-    if not usable:
+    used, rows = usable(found), [_verdict(found, left_out)]
+    if not used:
         return rows
-    full = max(usable, key=lambda r: (not _crowded(r), *_scale(r), merit(r)))
+    full = max(used, key=lambda r: (not crowded(r), *scale(r), merit(r)))
     return [
         *rows,
         _merit(full),
         *_limits(full),
-        *([_strong(full, speedups[_rated(full)]), _weak(weak)] if len(found) > 1 else []),
+        *([_strong(full, speedups[rated(full)]), _weak(weak)] if len(found) > 1 else []),
         *_of_unequal(full, unequal),
         _slowest(speeds),
-        *_gain(usable, unequal),
-        *_advice(usable, speeds),
+        *_gain(used, unequal),
+        *_advice(used, speeds),
     ]
+
+
+def usable(found: Sequence[Result]) -> list[Result]:
+    """Those whose times count: of runs of CG that are not INVALID."""
+    return [r for r in found if r.pool.status != "INVALID" and CG in r.times and r.record.solve.iterations]
 
 
 def merit(result: Result) -> float:
     """Figure of merit: equations x iterations / s of CG; by multigrid, equations / s."""
-    return _work(result) / result.times[_rated(result)].median
+    return _work(result) / result.times[rated(result)].median
 
 
 def _work(result: Result) -> float:
-    iterations = result.record.solve.iterations if _rated(result) == CG else 1
+    iterations = result.record.solve.iterations if rated(result) == CG else 1
     return float(result.record.mesh.n_equations * iterations)
 
 
-def _rated(result: Result) -> str:
+def rated(result: Result) -> str:
     """The time by which a result is rated: of iterations; by multigrid, of a solution."""
     return SOLVE if result.solved and result.record.solve.levels else CG
 
@@ -106,16 +109,16 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     rules = sorted({rule.id for one in verdicts for rule in one.rules if not rule.ok})
     why = f"; rules not met: {', '.join(map(named, rules))}" if rules else ""
     why += f"; left out (no time): {units.plural(left_out, 'case')}" if left_out else ""
-    cases, others = units.plural(len(found), "case"), foreign_work(_environments(found))
-    disturbed = f"DISTURBED: {others}; " if others else ""
-    return HeadlineRow("verdict", worst, remark=f"{disturbed}{cases}: {', '.join(counts)}{why}")
+    cases = units.plural(len(found), "case")
+    return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
 
 
-def _environments(used: Sequence[Result]) -> list[Environment]:
+def environments(used: Sequence[Result]) -> list[Environment]:
+    """Those of all their runs."""
     return [record.environment for r in used for record in r.pool.records]
 
 
-def _crowded(result: Result) -> bool:
+def crowded(result: Result) -> bool:
     """Whether its ranks share cores, as rule C4 says."""
     return oversubscribed(result.record.environment, result.pool.case.synthetic.dilate)
 
@@ -124,35 +127,35 @@ def _flaws(*used: Result) -> list[str]:
     """Labels of a number from these results: what a reader must know of it."""
     labels = {
         "PROVISIONAL": any(r.pool.status == "PROVISIONAL" for r in used),
-        "OVERSUBSCRIBED": any(map(_crowded, used)),
-        "DISTURBED": bool(foreign_work(_environments(used))),
+        "OVERSUBSCRIBED": any(map(crowded, used)),
+        "DISTURBED": bool(foreign_work(environments(used))),
     }
     return [label for label, holds in labels.items() if holds]
 
 
 def _merit(full: Result) -> HeadlineRow:
-    took, work = full.times[_rated(full)], _work(full) / 1e6
-    done = "equations x iterations / s" if _rated(full) == CG else "equations solved / s, set-up included"
+    took, work = full.times[rated(full)], _work(full) / 1e6
+    done = "equations x iterations / s" if rated(full) == CG else "equations solved / s, set-up included"
     where = ", ".join([f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])])
     ends = (work / took.median, work / took.high, work / took.low)
     return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
 
 
 def _limits(full: Result) -> list[HeadlineRow]:
-    cg = rank_times(full.runs, ph.CG).sum()
     parts = (
         ("waiting", ph.WAITING, "of cg: for neighbours and in all-reduces"),
         ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
     )
-    spent = {what: rank_times(full.runs, *phases).sum() / cg for what, phases, _ in parts}
-    shares = [_percent(what, remark, full, (spent[what], np.nan, np.nan)) for what, _, remark in parts]
-    return [_bandwidth(full), *shares]
+    spent = [
+        _percent(what, remark, full, (part_of_cg(full.runs, *phases), np.nan, np.nan))
+        for what, phases, remark in parts
+    ]
+    return [_bandwidth(full), *spent]
 
 
 def _bandwidth(full: Result) -> HeadlineRow:
     """What the product uses of the bandwidth of the memory, or of its cache."""
-    points = {p.phase: p for p in roofline_points([full])}
-    point, level = points.get(PRODUCT) or points.get(WHOLE), held_in(full.record)
+    point, level = product_point(full), held_in(full.record)
     partly = not level and partly_cached(full.record)
     what = f"{'cache' if level else 'cache and memory' if partly else 'memory'} bandwidth used"
     if point is None or not np.isfinite(point.roof):
@@ -171,9 +174,9 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
         notes = [note for s in speedups if s.result is full for note in s.notes]
         why = notes[0] if notes else "no run has more ranks than the base"
         return _percent(what, f"not available: {why.removeprefix('not available: ')}")
-    s = max(based, key=lambda s: (np.isfinite(s.efficiency), s.result is full, *_scale(s.result)))
+    s = max(based, key=lambda s: (np.isfinite(s.efficiency), s.result is full, *scale(s.result)))
     assert s.base is not None
-    ends = f"{_rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
+    ends = f"{rated(s.result)} on {s.result.mesh}, from {s.base.ranks} to {s.result.ranks} ranks"
     slower = [note for note in s.notes if note.startswith(SLOWER)]
     flaws = _flaws(s.base, s.result)
     if not np.isfinite(s.efficiency):
@@ -184,7 +187,8 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
     return _percent(what, remark, s.result, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
 
-def _scale(result: Result) -> tuple[int, int]:
+def scale(result: Result) -> tuple[int, int]:
+    """By which one run is larger than another: ranks, then equations."""
     return result.ranks, result.record.mesh.n_equations
 
 
@@ -206,8 +210,8 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
         noted = any(p.notes for p in weak)
         why = "ranks are unequal or share cores" if noted else "no series of equal size per rank"
         return _percent(what, f"not available: {why}")
-    p = max(grown, key=lambda p: _scale(p.result))
-    whole = _rated(p.result) != CG
+    p = max(grown, key=lambda p: scale(p.result))
+    whole = rated(p.result) != CG
     size = f"{units.count(per_rank(p.result))} equations per rank"
     timed = SOLVE if whole else "iteration of cg"
     ends = f"{timed}, {p.result.method}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"

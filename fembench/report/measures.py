@@ -116,6 +116,11 @@ def rank_times(runs: Sequence[Times], *phases: int) -> F64:
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
 
 
+def part_of_cg(runs: Sequence[Times], *phases: int) -> float:
+    """The part of CG that these of its phases take, both means over ranks."""
+    return float(rank_times(runs, *phases).sum() / rank_times(runs, ph.CG).sum())
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Communication:
     """Time of CG and its communication per rank: median over sets, then over runs."""

@@ -6,6 +6,7 @@ from fembench.base.units import few, plural
 from fembench.records.binding import too_few_cores
 from fembench.records.nodes import NodesRecord
 from fembench.records.quiet import narrow_quotas
+from fembench.report.slow_hosts import host_advice
 from fembench.report.table import Rows, declared, text
 from fembench.stats.outliers import FEWEST_ALIKE, RELEVANT
 from fembench.stats.summary import median
@@ -51,23 +52,38 @@ def headline(found: NodesFindings) -> str:
     return f"{label}no slow node among {n}: {lacks}{seldom}."
 
 
-def cautions(record: NodesRecord) -> list[str]:
-    """A line on hosts with less than a CPU per rank, and on disturbance, if any."""
+def _crowded(record: NodesRecord) -> str:
+    """A line on hosts with less than a CPU per rank, if any."""
     environment = record.first.environment
     found = dict.fromkeys([*too_few_cores(environment), *narrow_quotas(environment)])
     crowded = [] if environment.synthetic else list(found)
     more = f"; and {len(crowded) - NAMED} more" if len(crowded) > NAMED else ""
-    lacks = [f"less than a CPU per rank: {'; '.join(crowded[:NAMED])}{more}"] if crowded else []
-    return [*lacks, *filter(None, [disturbance([environment])])]
+    return f"less than a CPU per rank: {'; '.join(crowded[:NAMED])}{more}" if crowded else ""
 
 
-def as_text(record: NodesRecord, found: NodesFindings) -> str:
-    """The headline, and what limits or disturbed the nodes; then the tables."""
+def _advice(record: NodesRecord) -> str:
+    """What to do with slow nodes, if there are any that matter."""
+    found = host_advice([], host_speeds(record))
+    if found is None:
+        return ""
+    rest = "`fembench nodes --without good` writes a host file of the others, for --hostfile"
+    how = rest if found.do.startswith("leave") else "`fembench tune` finds the shares"
+    return f"What to do: {found.do}; {how}."
+
+
+def conclusions(record: NodesRecord, found: NodesFindings) -> list[str]:
+    """What disturbed the nodes, which are slow, what they lack, and what to do."""
+    said = [disturbance([record.first.environment]), headline(found), _crowded(record), _advice(record)]
+    return list(filter(None, said))
+
+
+def as_text(record: NodesRecord, found: NodesFindings, everything: bool = False) -> str:
+    """The tables that support the conclusions, or `everything`."""
     tables = [nodes_table(record, MOST_ROWS), *([costs_table(found.costs)] if found.costs else [])]
-    shown = [text(tables[0]), _others(found), *map(text, [*tables[1:], kinds_table(record, found)])]
-    parts = [headline(found), *cautions(record), *shown]
+    shown = [text(tables[0]), _others(found), *map(text, tables[1:])]
+    shown += [text(kinds_table(record, found)), _test(record, found)] if everything else []
     note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
-    return "\n\n".join(filter(None, [*parts, _test(record, found), note]))
+    return "\n\n".join(filter(None, [*shown, note]))
 
 
 @declared(

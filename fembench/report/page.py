@@ -19,6 +19,7 @@ import markupsafe
 
 from fembench.base.errors import InputError
 from fembench.report import exports, table
+from fembench.report.conclusions import conclusions
 from fembench.report.contents import CampaignResults, read_campaign, tables_of
 from fembench.report.exports import read_fields
 from fembench.report.plots.canvas import Plot, themed
@@ -86,8 +87,9 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
         for picture in plots:
             _write(fresh / "plots" / f"{picture.name}.svg", picture.svg)
         sections = arrange(tables, plots)
-        _write(fresh / "report.md", render("report.md.j2", campaign, sections, files))
-        _write(fresh / "index.html", render("page.html.j2", campaign, sections, files))
+        said = conclusions(found, campaign.failed)
+        _write(fresh / "report.md", render("report.md.j2", campaign, sections, files, said=said))
+        _write(fresh / "index.html", render("page.html.j2", campaign, sections, files, said=said))
     return target / "index.html"
 
 

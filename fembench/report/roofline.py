@@ -64,6 +64,12 @@ def roofline_points(found: Iterable[Result]) -> list[RooflinePoint]:
     ]
 
 
+def product_point(result: Result) -> RooflinePoint | None:
+    """The point of its product, else of the whole iteration; None if no work was counted."""
+    points = {p.phase: p for p in roofline_points([result])}
+    return points.get(PRODUCT) or points.get(ITERATION)
+
+
 def _points(result: Result) -> list[RooflinePoint]:
     whole = np.array([result.record.solve.flops, result.record.solve.bytes])  # (2, P)
     if not whole.all():

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from fembench.records.binding import taking_turns
 from fembench.records.contest import PeersRecord
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
@@ -27,7 +29,11 @@ from fembench.report.unequal import Unequal, against_alone, bounds, efficiency, 
 from fembench.report.weak import weak_phases, weak_points, weak_series, weak_table
 from fembench.weights.host_speed import HostSpeeds
 
-TERMINAL = (
+FIRST = ("headline", "reasons", "kinds")  # of those shown on a terminal
+SCALING = ("speedup_cg", "weak", "speedup_unequal")  # the next ones, if runs can be compared,
+TIMES = ("summary", "communication")  # and else
+LAST = ("solutions", "balance", "balance_gain", "failures", "left_out", "peers", "peers_missing")
+TERMINAL = (  # with --all
     "headline",
     "overview",
     "reasons",
@@ -65,9 +71,11 @@ def other_campaign(folder: Path) -> Against:
     return Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
 
 
-def selected(found: Iterable[Table]) -> str:
-    """The most important of these tables, as aligned text."""
-    return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in found if t.name in TERMINAL)
+def selected(found: Sequence[Table], everything: bool = False) -> str:
+    """The tables that support the conclusions, as aligned text; or `everything` for a terminal."""
+    compared = any(t.name == "speedup_cg" and np.isfinite(t["speedup"]).any() for t in found)
+    shown = TERMINAL if everything else (*FIRST, *(SCALING if compared else TIMES), *LAST)
+    return "\n\n".join(f"{t.title}\n\n{text(t)}" for t in found if t.name in shown)
 
 
 def every_table(

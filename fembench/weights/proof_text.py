@@ -17,20 +17,17 @@ from fembench.weights.scaling import CapturedGain
 UNKNOWN = "unknown"
 
 
-def as_text(proof: Proof, weights: Weights) -> str:
-    """The proof as text: shares, times, gain, imbalance, slowest host or rank, verdict."""
-    label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
-    parts = [
-        *label,
-        *filter(None, [proof.disturbed]),
-        *proof.provisional,
-        _shares(proof, weights),
-        _times(proof),
-        _phases(proof),
-        _slow(proof, weights),
-        f"verdict: {proof.advice.text}",
-    ]
-    return "\n\n".join(parts)
+def conclusions(proof: Proof, weights: Weights) -> list[str]:
+    """What disturbed the runs, the verdict, the slowest host or rank, and what makes runs PROVISIONAL."""
+    label = f"SYNTHETIC: {weights.synthetic}" if weights.synthetic else ""
+    said = [label, proof.disturbed, f"verdict: {proof.advice.text}", *_slow(proof, weights)]
+    return list(filter(None, [*said, *proof.provisional]))
+
+
+def tables(proof: Proof, weights: Weights, everything: bool = False) -> str:
+    """Times, gain and imbalance; `everything`: also the shares, and imbalance by phase."""
+    shown = [_shares(proof, weights), _times(proof), _phases(proof)] if everything else [_times(proof)]
+    return "\n\n".join(shown)
 
 
 def _shares(proof: Proof, weights: Weights) -> str:
@@ -78,13 +75,13 @@ def _phases(proof: Proof) -> str:
     return table(["imbalance by phase", "equal", "weighted"], rows, align="lrr")
 
 
-def _slow(proof: Proof, weights: Weights) -> str:
+def _slow(proof: Proof, weights: Weights) -> list[str]:
     """The slowest host or rank of the equal runs, and whether the weights disagree."""
     owners, slow = proof.owners, proof.speeds.slow
     what = "rank" if owners[0].startswith("rank ") else "host"
     head = f"slowest {what} in the equal runs"
     if not slow:
-        return f"{head}: {'too short to tell' if proof.too_short else proof.speeds.none_slow(what)}"
+        return [f"{head}: {'too short to tell' if proof.too_short else proof.speeds.none_slow(what)}"]
     one, share = slow[0], largest_gains(shares_of(weights), owners)[slow[0].name]
     ends = f"95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %"
     said = f"{head}: {one.name}, {100 * one.speed:.0f} % of the typical {what} ({ends})"
@@ -94,7 +91,7 @@ def _slow(proof: Proof, weights: Weights) -> str:
             f"{one.name} was faster in the runs that the weights come from, hence its target share of "
             f"{share:.4f}: speeds changed between the runs"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _range(low: float | None, high: float | None) -> str | None:

@@ -57,7 +57,7 @@ def first_costs(record: Record) -> dict[str, float]:
 
 SHOWN = 3  # most hosts named in a message
 REMEDY = {
-    "others used": "stop the other work or use idle hosts",
+    "others used": "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it) or use idle hosts",
     "the hypervisor took": "use hosts that share no processors",
 }
 

@@ -11,7 +11,7 @@ from fembench.base.progress import progress
 from fembench.base.units import plural
 from fembench.mesh.presets import check_known
 from fembench.methods.storages import DEFAULT_STORAGE
-from fembench.records.case import FIELDS, Case, new_case
+from fembench.records.case import FIELDS, Case, exactly, new_case
 from fembench.records.weights import as_text, load_weights
 from fembench.synthetic.speeds import slowness_text
 from fembench.weights.stale import doubts
@@ -26,7 +26,7 @@ def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
     known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
-    case = case_of({**known, **fields}, "run")
+    case = case_of({**known, **exactly(fields)}, "run")
     check_known(case.question.mesh)
     return case
 

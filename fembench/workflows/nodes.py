@@ -36,9 +36,13 @@ class NodesFound:
         """The names of the slow nodes."""
         return {node.name for node in self.verdicts.named("slow")}
 
-    def as_text(self) -> str:
-        """The answer, then its tables."""
-        return node_tables.as_text(self.record, self.verdicts)
+    def conclusions(self) -> list[str]:
+        """What disturbed the nodes, which are slow, and what to do, in sentences."""
+        return node_tables.conclusions(self.record, self.verdicts)
+
+    def as_text(self, everything: bool = False) -> str:
+        """The tables that support the conclusions, or `everything`."""
+        return node_tables.as_text(self.record, self.verdicts, everything)
 
 
 def analysed(record: NodesRecord | Path | str, path: str = "") -> NodesFound:

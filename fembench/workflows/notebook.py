@@ -26,6 +26,7 @@ from fembench.records.store import load_all
 from fembench.report import runs as run_tables
 from fembench.report import speedup as scaling
 from fembench.report import times
+from fembench.report.conclusions import conclusions
 from fembench.report.results import Result, results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
@@ -50,9 +51,11 @@ def load(path: Path | str) -> Runs:
 class Runs(Sequence[Record]):
     """Records of runs, with the tables of the report."""
 
-    def __init__(self, records: Iterable[Record], source: str = "") -> None:
+    def __init__(self, records: Iterable[Record], source: str = "", beside: Iterable[Record] = ()) -> None:
+        """`beside`: other records, with which the conclusions compare these."""
         self.records = tuple(records)
         self.source = source
+        self._beside = tuple(beside)
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -87,6 +90,12 @@ class Runs(Sequence[Record]):
     def disturbed(self) -> str:
         """A line on other work that disturbed the times; "" if none is known of."""
         return disturbance([record.environment for record in self], "times")
+
+    def conclusions(self) -> list[str]:
+        """What the runs show, in sentences: what was found, what limits it, what to do."""
+        own = {record.id for record in self}
+        found = [(r.record.id in own, r) for r in results((*self.records, *self._beside))]
+        return conclusions([r for mine, r in found if mine], beside=[r for mine, r in found if not mine])
 
     def overview(self) -> Table:
         """One row per case: verdict, equations, iterations, time of cg."""

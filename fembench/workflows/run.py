@@ -1,10 +1,12 @@
 """Run one case under MPI, verify it, and keep its record."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
 from fembench.bench.campaign_file import run_id
@@ -19,18 +21,22 @@ from fembench.launch.line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.case import Case
-from fembench.records.store import save
+from fembench.records.record import Record
+from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 from fembench.weights.stale import warning
 from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted
 from fembench.workflows.notebook import Runs
 
+QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
+MOST_BESIDE = 16  # records that a run is compared with
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
 
 def run(
     mesh: Case | Path | str,
     *,
+    quick: bool = False,
     results: Path | str = "results/single",
     weights: Path | str | None = None,
     reference: Path | str | None = None,
@@ -45,6 +51,7 @@ def run(
     mesh: preset, box or file; or a case, such as that of a record
     fields: of the case, as in a campaign: ranks, iterations, tolerance, shares,
     precond, …
+    quick: for a look: one warm-up and three sets, so that the run is PROVISIONAL
     results: folder for the record, in `runs`, or for a note of the failure
     weights: a file with shares
     reference: a one-rank record to compare with; by default the newest in `results`
@@ -52,7 +59,8 @@ def run(
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
     check_least(0, timeout=timeout)
-    asked = weighted(case_asked(mesh, fields), weights)
+    given = {**QUICK, **fields} if quick else fields
+    asked = weighted(case_asked(mesh, given), weights)
     with telling(tell):
         warn_of_weights(weights, [asked])
         case = settled(asked)
@@ -65,7 +73,7 @@ def run(
             outcome = launch(
                 case,
                 id=id,
-                command=command or call_text("run", asked.question.mesh, fields),
+                command=command or call_text("run", asked.question.mesh, given),
                 scratch=folder,
                 hostfile=hostfile,
                 timeout=timeout,
@@ -79,7 +87,18 @@ def run(
             path = save(record, folder)
         if weights and (stale := warning(load_weights(weights), record)):
             progress(f"fembench: warning: {stale}")
-    return Runs([record], str(path))
+    return Runs([record], str(path), _on_other_ranks(case, folder))
+
+
+def _on_other_ranks(case: Case, folder: Path) -> list[Record]:
+    """The newest records of a mesh and method on other numbers of ranks; damaged ones are skipped."""
+    mesh = run_id(case, 1).rpartition("-p")[0]
+    paths = set(folder.glob(f"{mesh}-p[0-9]*.json")) - set(folder.glob(f"{mesh}-p{case.placement.ranks}-*"))
+    found: list[Record] = []
+    for path in sorted(paths, key=lambda path: -path.stat().st_mtime)[:MOST_BESIDE]:
+        with contextlib.suppress(InputError):
+            found.append(load(path))
+    return found
 
 
 def _say_what_comes(asked: Case, case: Case, hostfile: str) -> None:

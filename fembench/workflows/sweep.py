@@ -19,6 +19,7 @@ from fembench.launch.scratch import occupied
 from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Failure
 from fembench.records.store import failures
+from fembench.report.conclusions import conclusions
 from fembench.report.results import results as pooled
 from fembench.report.slow_hosts import HostAdvice, host_advice
 from fembench.weights.host_speed import host_speeds
@@ -141,24 +142,25 @@ class SweepFindings(NamedTuple):
     invalid: list[str]  # names of INVALID records
     disturbed: str  # a line on other work that disturbed the times; "": none
     advice: HostAdvice | None  # whether to do without the slow hosts
-    without: str  # how to run without them; "" unless they are those that the nodes show
+    conclusions: list[str]  # in sentences, with how to run without the slow hosts that the nodes show
 
 
 def findings_of(sweep: Sweep) -> SweepFindings:
     """Validity, disturbances and slow hosts, of a sweep that has ended."""
     records, folder = sweep.measured, sweep.folder.path
     nodes = nodes_of_campaign(folder)
-    speeds = host_speeds(nodes, records)
-    advice = host_advice(pooled(records), speeds) if records else None
+    speeds, found = host_speeds(nodes, records), pooled(records, nodes)
+    advice = host_advice(found, speeds) if records else None
     faulty = advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}
-    without = f"fembench nodes {folder / FOLDER} --without good, then --hostfile good and another --results"
+    leave_out = f"`fembench nodes {folder / FOLDER} --without good`"
+    without = f"To run without them: {leave_out}, then --hostfile good and another --results."
     return SweepFindings(
         list(failures(folder)),
         nodes,
         [record.id for record in records if record.verdict.status == "INVALID"],
         disturbance([record.environment for record in records], "times"),
         advice,
-        without if faulty else "",
+        [*conclusions(found, sweep.failed), *([without] if faulty else [])],
     )
 
 

@@ -6,7 +6,7 @@ from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.records.nodes import FOLDER
-from fembench.report.node_tables import cautions, headline
+from fembench.report.node_tables import conclusions
 from fembench.weights.slow_nodes import slow_nodes
 from fembench.workflows.characterize import machine
 from fembench.workflows.nodes import measured_in
@@ -59,7 +59,7 @@ def measure_nodes(there: CampaignHosts, folder: Folder, minutes: float, command:
         _raise_if_fatal(error)
         progress(f"nodes: not measured: {error}")
         return
-    for line in (headline(slow_nodes(record)), *cautions(record)):
+    for line in conclusions(record, slow_nodes(record)):
         progress(f"nodes: {line}")
     progress(f"nodes: {path} (fembench nodes {place})")
 

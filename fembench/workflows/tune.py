@@ -34,7 +34,7 @@ from fembench.workflows.cases import call_text, case_asked, check_least
 from fembench.workflows.tune_runs import TuneRuns
 
 ITERATIONS = 50  # fixed work, by default
-SECONDS = 2.0  # seconds of CG per run, by default; noise dominates shorter runs
+EFFORT = {"warmups": 1, "sets": 1, "seconds": 2.0}  # of a run, by default; noise dominates shorter ones
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
 FEW_PAIRS = 2  # where a rank can contribute almost nothing
 
@@ -54,9 +54,15 @@ class Tuned:
     output: Path  # file of the weights
     runs: Path  # folder of the records
 
-    def as_text(self) -> str:
-        """Shares, times, gain, imbalance, the slowest host or rank, and the verdict."""
-        return proof_text.as_text(self.proof, self.weights)
+    def conclusions(self) -> list[str]:
+        """What disturbed the runs, the verdict, and how to use the shares, in sentences."""
+        said = proof_text.conclusions(self.proof, self.weights)
+        how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
+        return [*said, *([how] if self.proof.advice.kind == "use" else [])]
+
+    def as_text(self, everything: bool = False) -> str:
+        """The tables that support the conclusions: times, gain, imbalance; or `everything`."""
+        return proof_text.tables(self.proof, self.weights, everything)
 
     @property
     def where(self) -> str:
@@ -94,7 +100,7 @@ def tune(
     """
     check_least(1, rounds=rounds, pairs=pairs)
     check_least(0, timeout=timeout)
-    case = fixed_work(case_asked(mesh, fields))
+    case = fixed_work(case_asked(mesh, {**EFFORT, **fields}))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
     run = TuneRuns(folder / "runs", hostfile, timeout, command or call_text("tune", mesh, fields))
@@ -109,16 +115,12 @@ def tune(
 
 
 def fixed_work(case: Case) -> Case:
-    """The case, with defaults for fixed work and seconds of CG. Raises InputError."""
+    """The case, with a default for its iterations. Raises InputError."""
     if case.placement.shares:
         raise InputError("tune finds the shares itself; omit --shares")
     if case.placement.ranks < 2:
         raise InputError(f"tune --ranks {case.placement.ranks}: expected at least 2 ranks to share the mesh")
-    return case.with_(
-        iterations=case.stop.iterations or ITERATIONS,
-        sets=1 if case.effort.sets == type(case)().effort.sets else case.effort.sets,
-        seconds=case.effort.seconds or SECONDS,
-    )
+    return case.with_(iterations=case.stop.iterations or ITERATIONS)
 
 
 def close_the_loop(

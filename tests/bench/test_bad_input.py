@@ -62,7 +62,7 @@ def test_it_is_refused_in_one_line(folder, monkeypatch, refusal, name, ranks):
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(folder):
     fault = {"PYTHONPATH": str(Path(__file__).parent / "fault"), "FEMBENCH_TEST_FAULT": "full"}
-    done = cli("run", "m1", "--ranks", 2, "--results", "out", cwd=folder, **fault)
+    done = cli("run", "m1", "--ranks", 2, "--quick", "--results", "out", cwd=folder, **fault)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "cannot write" in done.stderr

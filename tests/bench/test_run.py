@@ -77,7 +77,7 @@ def test_other_ranks_are_held_against_one_rank(records):
         assert {rule.id for rule in record.verdict.rules if rule.ok} >= {"A1", "A2", "A3", "A4", "A5"}
 
 
-@pytest.mark.parametrize("work", [("--iterations", "20", "--sets", "20"), ("--precond", "jacobi")])
+@pytest.mark.parametrize("work", [("--iterations", "20", "--sets", "20"), ("--precond", "jacobi", "--quick")])
 def test_a_run_without_any_reference_makes_its_own_with_another_storage(tmp_path, work):
     done = cli("run", "box:6x5x6", "--ranks", "2", *work, "--results", tmp_path, cwd=tmp_path)
     assert measured(done), done.stderr

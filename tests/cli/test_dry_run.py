@@ -41,7 +41,7 @@ def test_each_job_is_listed_with_its_ranks_hosts_mesh_and_sets(capsys):
     }
     assert {(row["case"], row["timed"]) for row in rows} == {
         ("sym · jacobi", "10 sets of 50 iterations, at least 10.5 s"),
-        ("sym · 7:1", "3 sets"),
+        ("sym · 7:1", "10 sets, then until ± 2 % or 20 s"),
     }
     assert all(0.04 < float(row["minutes"]) < 1 for row in rows)
     assert last.startswith("4 runs; about ")

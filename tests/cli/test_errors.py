@@ -26,11 +26,11 @@ from fembench.cli.main import main
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),
         ("run m1 --tolerance small", "--tolerance small: expected a number above 0"),
-        ("run m1 --precision 0", "--precision 0: expected a number between 0 and 100"),
+        ("run m1 --precision 101", "--precision 101: expected a number of at least 0 and at most 100"),
         ("run m1 --dilate 1e99", "--dilate 1e99: expected a number up to 2147483647"),
         (
             "run m1 --tolerance 2 --tolerance-kind relative",
-            "options: tolerance = 2 relative to the load: expected a number below 1",
+            "run: tolerance = 2 relative to the load: expected a number below 1",
         ),
         ("peers m1 --tolerance 1", "--tolerance 1: expected a number between 0 and 1"),
         ("run m1 --weights=", "--weights '': expected a value; see fembench run --help"),

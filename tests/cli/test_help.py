@@ -12,9 +12,10 @@ import pytest
 from fembench.base.plugins import plugin
 from fembench.cli.main import _spelled_out, main
 from fembench.cli.parser import example, page
-from fembench.cli.shared import case_from
+from fembench.cli.shared import fields_from
 from fembench.cli.verbs import GROUPS, listing, one_line, own_verbs, verb_parser, verbs
 from fembench.host.provenance import version_of
+from fembench.workflows.cases import case_of
 
 
 def with_actions(parser):
@@ -85,7 +86,7 @@ def test_the_examples_of_a_page_are_commands_that_the_parser_takes(verb):
         options = verb_parser(name).parse_args(_spelled_out([name, *words[:end]])[1:])
         if name in ("run", "tune"):
             options.after = words[end + 1 :]
-            assert case_from(options).placement.ranks >= 1
+            assert case_of(fields_from(options), "options").placement.ranks >= 1
 
 
 def imported(*words):

@@ -126,7 +126,7 @@ def test_a_rank_that_is_left_out_takes_its_device_along():
 def quick(tmp_path, monkeypatch):
     """Where runs are kept; pocl computes with one thread."""
     monkeypatch.setenv("POCL_MAX_PTHREAD_COUNT", "1")
-    return {"results": str(tmp_path), "partitioner": "rcb"}
+    return {"results": str(tmp_path), "partitioner": "rcb", "quick": True}
 
 
 @needs_opencl

@@ -53,7 +53,8 @@ def make_record(
 ):
     """A record of `mesh` on `ranks` ranks. `changes`: fields of Case, or whole fields of Record."""
     case_fields = {k: changes.pop(k) for k in list(changes) if k in FIELDS and k != "mesh"}
-    case = Case.of(**{"storage": "csr", "mesh": mesh, "ranks": ranks, "sets": sets, **case_fields})
+    effort = {"sets": sets, "warmups": 1}
+    case = Case.of(**{"storage": "csr", "mesh": mesh, "ranks": ranks, **effort, **case_fields})
     size = MESHES[mesh]
     rng = np.random.default_rng([run, ranks, size[0], case.method.storage == "dense"])
     seconds = set_seconds(size, ranks, dense=case.method.storage == "dense", skew=skew)

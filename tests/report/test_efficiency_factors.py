@@ -204,5 +204,5 @@ def test_the_table_appears_with_several_ranks_only_and_has_e_het_where_ranks_are
 
 
 def test_the_factors_on_a_terminal_say_of_which_time_they_are():
-    text = tables.selected(tables.every_table(campaign((1, 2), ("m1",))))
+    text = tables.selected(tables.every_table(campaign((1, 2), ("m1",))), everything=True)
     assert "\nEfficiency factors of assembly + cg\n" in text

@@ -153,6 +153,18 @@ def test_numbers_are_sorted_by_their_values_and_texts_by_themselves():
     assert [c.order for c in second] == [None, "", ""]
 
 
+def test_page_and_markdown_begin_with_the_conclusions_and_json_has_them(folder, output):
+    keep(folder, ONE, TWO)
+    tree = json.loads(output("report", str(folder), "--json"))
+    first, *_ = tree["conclusions"]
+    assert any("2 ranks" in text for text in tree["conclusions"])
+    report = folder / "report"
+    for name, before in (("index.html", "<nav>"), ("report.md", "## Verdict")):
+        text = (report / name).read_text()
+        assert text.index(first) < text.index(before)
+    assert output("report", str(folder)).startswith(f"{first}\n")
+
+
 def test_every_link_of_the_page_leads_to_a_file(built):
     links = [w.split('"')[0] for w in built.read_text().split('href="')[1:]]
     files = [w for w in links if not w.startswith(("#", "data:"))]

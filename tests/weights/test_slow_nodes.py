@@ -6,7 +6,7 @@ import pytest
 from planted_nodes import Planted, planted_nodes
 
 from fembench.records.quiet import QUOTA
-from fembench.report.node_tables import cautions, headline
+from fembench.report.node_tables import conclusions, headline
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.node_causes import NodeLosses, cause_of
 from fembench.weights.node_verdicts import NodeRatio, differing, kinds_of
@@ -159,5 +159,7 @@ def test_nodes_measured_too_roughly_to_exclude_a_slow_one_are_not_said_to_be_fas
 
 def test_a_node_whose_quota_is_too_small_for_its_ranks_is_named_whatever_was_measured():
     record = planted_nodes(3, {2: Planted(host={"cpu_quota": 0.5, "cores": 1})}, ranks=2)
-    assert "less than a CPU per rank: n3: 2 ranks, a quota of 0.5 CPUs" in cautions(record)
-    assert cautions(planted_nodes(3)) == []
+    lacks = "less than a CPU per rank: n3: 2 ranks, a quota of 0.5 CPUs"
+    assert lacks in conclusions(record, slow_nodes(record))
+    quiet = planted_nodes(3)
+    assert conclusions(quiet, slow_nodes(quiet)) == [headline(slow_nodes(quiet))]

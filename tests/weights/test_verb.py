@@ -153,7 +153,8 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
     (line,) = [x for x in text.splitlines() if x.startswith("DISTURBED")]
     assert text.index(line) < text.index("| rank")
     assert "others used up to 80.6 % of the CPU time on" in line
-    assert line.endswith("stop the other work or use idle hosts, then repeat")
+    assert "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it)" in line
+    assert line.endswith("or use idle hosts, then repeat")
     assert main(["weights", path, "--export", "shares"]) == 0
     assert f"note: {line}" in capsys.readouterr().err
     assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)

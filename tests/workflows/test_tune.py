@@ -17,7 +17,7 @@ from fembench.records.weights import loud_notes, shares_of
 from fembench.weights.advice import advise
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
-from fembench.weights.proof_text import as_text, as_tree
+from fembench.weights.proof_text import as_tree, conclusions, tables
 from fembench.weights.stale import disturbance, first_costs, warning
 from fembench.workflows.tune import Tuned, close_the_loop, proven
 
@@ -25,6 +25,11 @@ from fembench.workflows.tune import Tuned, close_the_loop, proven
 def looped(run, ranks=2, **options):
     """The trail of the closed loop over these runs."""
     return close_the_loop(Case.of(mesh="m1", ranks=ranks, iterations=50), run, **options)
+
+
+def as_text(proof, weights, everything=False):
+    """What the verb prints."""
+    return "\n\n".join([*conclusions(proof, weights), tables(proof, weights, everything)])
 
 
 def tuned(*speeds, **options):
@@ -195,8 +200,8 @@ def test_shares_from_runs_that_lost_cpu_time_are_said_to_be_doubtful_and_what_to
     assert proof.disturbed.startswith(f"DISTURBED: {said}" if said else "")
     assert bool(proof.disturbed) == bool(said)
     assert as_tree(proof, trail.weights)["disturbed"] == proof.disturbed
-    head, _, tables = as_text(proof, trail.weights).partition("| rank")
-    assert head.startswith("DISTURBED" if said else "PROVISIONAL")
+    head, _, tables = as_text(proof, trail.weights, everything=True).partition("| rank")
+    assert head.startswith("DISTURBED" if said else "verdict: ")
     assert ("speeds and shares may be far off" in head) == bool(said)
     assert "DISTURBED" not in tables
     assert trail.weights.notes[0].startswith("DISTURBED") == bool(said)

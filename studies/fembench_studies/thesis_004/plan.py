@@ -134,7 +134,7 @@ class StudyPlan:
 
     def sparse(self, mesh: str, tasks: int = 1, fields: bool = False) -> Want:
         """A case solved to the tolerance with sparse storage."""
-        case = Case.of(mesh=mesh, fields=fields, sets=2, trace_iterations=0)
+        case = Case.of(mesh=mesh, fields=fields, sets=2, warmups=1, trace_iterations=0)
         return self._alone("sparse", case, tasks, self.machines.fast[0].cores, "")
 
     def parted(self) -> Want:

@@ -1,0 +1,265 @@
+"""What runs show, in plain words: what was found, what limits it, and what to do.
+
+Every number was measured, or computed from what was measured. No number of ranks is
+called faster or slower than another if the interval of the ratio of their times has 1.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fembench.base.units import count, digits, few, plural
+from fembench.records import phases as ph
+from fembench.records.compare import ranks_in_words
+from fembench.records.validity import SETS, WARMUPS
+from fembench.report.bases import RANKS, bases, ratio_range
+from fembench.report.headline import crowded, environments, merit, rated, scale, usable
+from fembench.report.measures import CG, part_of_cg, rank_times
+from fembench.report.results import Result
+from fembench.report.roofline import held_in, partly_cached, product_point
+from fembench.report.slow_hosts import host_advice
+from fembench.stats.outliers import RELEVANT
+from fembench.weights.host_speed import HostSpeeds
+from fembench.weights.stale import disturbance, foreign_work
+
+NEAR = 0.8  # of the measured bandwidth: from there on, it limits
+LARGE = 0.2  # of cg: from there on, waiting or messages limit
+GROWN = 1 + RELEVANT  # bandwidths closer than that are the same
+COMPUTING = (*ph.PRODUCT_PARTS, *ph.VECTOR_PARTS)  # in cg
+MOST = 4  # numbers of ranks that are named
+
+
+def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Result] = ()) -> list[str]:
+    """Sentences on results, the most urgent first.
+
+    failed: runs without a record; beside: other results, to compare these with
+    """
+    disturbed = disturbance(environments(found), "times")
+    said = [disturbed, f"{plural(failed, 'run')} failed: no number includes them." if failed else ""]
+    said += [_verdict(found, bool(disturbed))]
+    used = usable(found)
+    quiet = [r for r in used if not foreign_work(environments([r]))]
+    if quiet:
+        others = [r for r in usable(beside) if not foreign_work(environments([r]))]
+        told = _of_ranks(_by_ranks(quiet, others))
+        said += told if len(quiet) == len(used) else told[:-1]  # not: run what was run, but disturbed
+    return list(filter(None, [*said, _slow_hosts(quiet, found[0].speeds) if found else ""]))
+
+
+def _verdict(found: Sequence[Result], disturbed: bool) -> str:
+    """Which results are not VALID, and why; a disturbance has said it already."""
+    if len(found) == 1:
+        return _of_one(found[0], disturbed)
+    counts = [(s, sum(r.pool.status == s for r in found)) for s in ("INVALID", "PROVISIONAL")]
+    looks = sum(r.pool.status == "PROVISIONAL" and _is_look(r) for r in found)
+    few_sets = f" ({looks} with fewer than {WARMUPS} warm-ups or {SETS} sets)" if looks else ""
+    words = [f"{n} {s}{few_sets if s == 'PROVISIONAL' else ''}" for s, n in counts if n]
+    return f"Of {len(found)} cases, {' and '.join(words)}: the table of reasons says why." if words else ""
+
+
+def _of_one(result: Result, disturbed: bool) -> str:
+    status = result.pool.status
+    if status == "VALID" or (status == "PROVISIONAL" and disturbed):
+        return ""
+    record = next(one for one in result.pool.records if one.verdict.status == status)
+    if status == "INVALID":
+        return f"The run is INVALID, and its times do not count: {record.verdict.reason}."
+    if _is_look(result):
+        least = f"{WARMUPS} warm-ups and {SETS} sets"
+        return f"A quick look, PROVISIONAL: without --quick and --sets, it takes {least} or more."
+    return f"The run is PROVISIONAL: {record.verdict.reason}."
+
+
+def _is_look(result: Result) -> bool:
+    """Whether some run has too few sets for a VALID one, as rule D1 says."""
+    return any(one.warmups.sum() < WARMUPS or len(one.timed) < SETS for one in result.runs)
+
+
+def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Result]:
+    """ranks -> the fastest result, of the question that was run on most numbers of ranks.
+
+    Ranks without a core each are left out, unless all are.
+    """
+    largest: dict[tuple[str, str], Result] = {}
+    for r in sorted([r for r in found if not crowded(r)] or found, key=scale):
+        largest[r.series] = r
+    everyone = [r for r in (*found, *beside) if not crowded(r)]
+    each = [_alike(r, everyone) or {r.ranks: r} for r in largest.values()]
+    return max(each, key=lambda one: (len(one), max(map(scale, one.values())), max(map(merit, one.values()))))
+
+
+def _alike(result: Result, everyone: Sequence[Result]) -> dict[int, Result]:
+    """ranks -> the fastest result of the same question and method."""
+    found: dict[int, Result] = {}
+    for r in bases(result, (r for r in everyone if r.mesh == result.mesh), RANKS):
+        if r.ranks not in found or _seconds(r) < _seconds(found[r.ranks]):
+            found[r.ranks] = r
+    return dict(sorted(found.items()))
+
+
+def _seconds(result: Result) -> float:
+    return result.times[rated(result)].median
+
+
+def _of_ranks(by_ranks: dict[int, Result]) -> list[str]:
+    """What more ranks gain, what limits them, and how many to use."""
+    if len(by_ranks) == 1:
+        (one,) = by_ranks.values()
+        return [_rate(one), _limit(one), _more(by_ranks, one)]
+    fewest, use = next(iter(by_ranks.values())), _enough(by_ranks)
+    return [_gain(fewest, use), _choice(by_ranks, use), _limit(use), _more(by_ranks, use)]
+
+
+def _rate(one: Result) -> str:
+    """'2 ranks solve m at 155 million equations x iterations per second (152–158).'"""
+    took = one.times[rated(one)]
+    low, high = (merit(one) * took.median / end / 1e6 for end in (took.high, took.low))
+    interval = f" ({digits(low)}–{digits(high)})" if np.isfinite([low, high]).all() else ""
+    done = "equations x iterations" if rated(one) == CG else "equations, set-up included,"
+    who = f"{one.ranks} ranks solve" if one.ranks > 1 else "One rank solves"
+    return f"{who} {one.mesh} at {digits(merit(one) / 1e6)} million {done} per second{interval}."
+
+
+def _faster(a: Result, b: Result) -> tuple[float, float, float]:
+    """How many times as fast as `a` another result is, with the ends of the interval."""
+    low, high = ratio_range(a.times[rated(a)], b.times[rated(b)])
+    return _seconds(a) / _seconds(b), low, high
+
+
+def _enough(by_ranks: dict[int, Result]) -> Result:
+    """The fewest ranks that are not shown to be slower than the fastest.
+
+    They are shown to be faster than the fewest, if the fastest is; without intervals, the fastest.
+    """
+    fewest, best = next(iter(by_ranks.values())), min(by_ranks.values(), key=_seconds)
+    ends = {n: _faster(r, best)[1] for n, r in by_ranks.items() if r is not best}
+    if not np.isfinite(list(ends.values())).all():
+        return best
+    use = next(r for n, r in by_ranks.items() if r is best or ends[n] <= 1)
+    return use if use is fewest or _faster(fewest, use)[1] > 1 else best
+
+
+def _gain(fewest: Result, use: Result) -> str:
+    """'2 ranks are 1.90 times as fast as one rank on m (1.88–1.92).'"""
+    if use is fewest:
+        return ""
+    ratio, low, high = _faster(fewest, use)
+    times = f"{ratio:.2f} times as fast as {_named(fewest)} on {use.mesh}"
+    if not np.isfinite([low, high]).all():
+        return f"In these runs, {_named(use)} were {times}: too few sets for an interval."
+    return f"{_named(use)} are {times} {_ends(low, high, fewest, use)}."
+
+
+def _named(result: Result) -> str:
+    """'one rank', '4 ranks', '4 ranks (2:1:1:1)': with how they share the mesh, if not by default."""
+    ranks = ranks_in_words(result.ranks)
+    return f"{ranks} ({result.placement})" if result.placement else ranks
+
+
+def _ends(low: float, high: float, *used: Result) -> str:
+    """'(1.88–1.92; PROVISIONAL)': an interval, and the verdict if it is not VALID."""
+    valid = all(r.pool.status == "VALID" for r in used)
+    return f"({low:.2f}–{high:.2f}{'' if valid else '; PROVISIONAL'})"
+
+
+def _choice(by_ranks: dict[int, Result], use: Result) -> str:
+    """'Use 2 ranks: 4 ranks are 1.02 times as fast (0.98–1.06), which shows no gain.'"""
+    others = [r for r in by_ranks.values() if r is not use]
+    if not np.isfinite([_faster(r, use)[1] for r in others]).all():
+        asked = few([str(n) for n in by_ranks], MOST)
+        return f"Of {asked} ranks, {use.ranks} took the least time; repeat with {SETS} sets to be sure."
+    more = [r for r in others if r.ranks > use.ranks]
+    words = f"Use {_named(use)} for {use.mesh}"
+    if not more:
+        slower = len(others) > 1 and all(_faster(r, use)[1] > 1 for r in others)
+        return f"{words}: fewer are shown to be slower." if slower else f"{words}."
+    other = min(more, key=_seconds)
+    ratio, low, high = _faster(use, other)
+    verdict = "which is slower" if high < 1 else "which shows no gain"
+    ends = _ends(low, high, use, other)
+    return f"{words}: {_named(other)} are {ratio:.2f} times as fast {ends}, {verdict}."
+
+
+def _limit(one: Result) -> str:
+    """What most limits the rate of a run, as far as it was measured."""
+    waiting, messages = (part_of_cg(one.runs, *phases) for phases in (ph.WAITING, ph.OWN_MESSAGES))
+    if one.ranks > 1 and max(waiting, messages) >= LARGE:
+        return _waiting(one, waiting) if waiting >= messages else _messages(one, messages)
+    them = "them" if one.ranks > 1 else "it"
+    level, point = held_in(one.record), product_point(one)
+    if level:
+        return f"{level} holds the matrix: these are rates of a cache; a larger mesh shows those of memory."
+    if point is None or not np.isfinite(point.roof):
+        return ""
+    of = f"{100 * point.of_roof:.0f} % of the {point.roof / 1e9:.3g} GB/s measured in the same run"
+    if _by_memory(one):
+        return f"Memory bandwidth limits {them}: the {point.phase} uses {of}."
+    spent = f", waiting takes {100 * waiting:.0f} % of cg" if one.ranks > 1 else ""
+    return f"No single limit stands out: the {point.phase} uses {of}{spent}."
+
+
+def _by_memory(one: Result) -> bool:
+    """Whether its product uses nearly all of the bandwidth of the memory."""
+    point, cached = product_point(one), held_in(one.record) or partly_cached(one.record)
+    return not cached and point is not None and bool(np.isfinite(point.roof) and point.of_roof >= NEAR)
+
+
+def _waiting(one: Result, part: float) -> str:
+    """That waiting limits a run: for a slow rank, or for all others."""
+    computing = rank_times(one.runs, *COMPUTING)
+    slow, late = int(computing.argmax()), computing.max() - computing.mean()
+    begin = f"Waiting limits them, with {100 * part:.0f} % of cg: "
+    if late < part / 2 * rank_times(one.runs, ph.CG).mean():
+        return f"{begin}all ranks compute about equally long. {_larger(one)}"
+    case, host = one.pool.case, one.record.environment.host_of_rank[slow]
+    times = computing.max() / computing.mean()
+    pace = f"rank {slow} on {host} computes {times:.2f} times as long as the mean"
+    tune = f"fembench tune {case.question.mesh} --ranks {one.ranks}"
+    tune += f" --emulate {case.synthetic.emulate}" if case.synthetic.emulate else ""
+    return f"{begin}{pace}. Find the shares that balance them: `{tune}`."
+
+
+def _messages(one: Result, part: float) -> str:
+    return f"Messages limit them, with {100 * part:.0f} % of cg. {_larger(one)}"
+
+
+def _larger(one: Result) -> str:
+    each = count(one.record.mesh.n_equations / one.ranks)
+    return f"Each rank has {each} equations; with more (a larger mesh, or fewer ranks), this part shrinks."
+
+
+def _more(by_ranks: dict[int, Result], use: Result) -> str:
+    """Whether more ranks than were run may help."""
+    hosts = use.record.environment.hosts
+    cores = sum(host.cores for host in hosts)
+    here = "this host" if len(hosts) == 1 else "these hosts"
+    if use.ranks < max(by_ranks) or use.record.environment.devices or not cores:
+        return ""
+    if crowded(use):
+        return f"More ranks than cores share {here}: use {cores} ranks at most."
+    if use.ranks >= cores:
+        return f"Every core has a rank: more ranks on {here} will not help."
+    fewer = [r for n, r in by_ranks.items() if n < use.ranks]
+    if _by_memory(use) and fewer and len(hosts) == 1 and (same := _no_more_bandwidth(fewer[-1], use)):
+        return f"More ranks on {here} will not help: {same}."
+    free, more = plural(cores - use.ranks, "core"), min(2 * use.ranks, cores)
+    return f"{free} of {here} had no rank: the same with --ranks {more} shows what more ranks gain."
+
+
+def _no_more_bandwidth(fewer: Result, use: Result) -> str:
+    """That more ranks reached no more bandwidth together than fewer; "" if they did."""
+    a, b = (point.roof if (point := product_point(r)) else np.nan for r in (fewer, use))
+    alike = f"{fewer.ranks} and {use.ranks} ranks together reach {a / 1e9:.3g} and {b / 1e9:.3g} GB/s"
+    return alike if b < GROWN * a else ""
+
+
+def _slow_hosts(used: Sequence[Result], speeds: HostSpeeds) -> str:
+    """The slow host and what to do, if one is known."""
+    if advice := host_advice(used, speeds):
+        return f"Slow hosts: {advice.do} ({advice.why})."
+    if not speeds.slow:
+        return ""
+    one = speeds.slow[0]
+    cause = one.cause or "no cause found"
+    speed, low, high = (100 * value for value in (one.speed, one.low, one.high))
+    return f"{one.name} is slow: {speed:.0f} % of the typical host ({low:.0f}–{high:.0f} %): {cause}."

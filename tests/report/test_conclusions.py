@@ -1,0 +1,211 @@
+"""Conclusions in plain words, on planted records: what was found, what limits it, what to do."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from planted_environment import on_hosts_with
+from planted_nodes import Planted, planted_nodes
+from planted_records import lasting, nested
+from report_sample import HOST, environment, make_record
+
+from fembench.records import phases as ph
+from fembench.report import tables
+from fembench.report.conclusions import conclusions
+from fembench.report.results import results
+from fembench.workflows.notebook import Runs
+
+TWO_CORES = replace(HOST, cores=2, caches={})
+
+
+def said(*records, **more):
+    return conclusions(results(records), **more)
+
+
+def run_on(ranks, seconds, *, cores=2, mesh="m3", roof=1.0, waiting=0.0, sets=30, scatter=0.004, **changes):
+    """A run that computes at `roof` of the bandwidth of its ranks, for `seconds` of CG but for the part
+    that it waits, on a host whose caches hold nothing."""
+    host = replace(TWO_CORES, cores=cores)
+    made = make_record(mesh, ranks, sets=sets, environment=environment(ranks, hosts=(host,)), **changes)
+    row = np.zeros((ranks, len(ph.NAMES)))
+    row[:, ph.ASSEMBLY], row[:, ph.CG] = 0.1 * seconds, seconds
+    row[:, ph.SPMV_INTERIOR], row[:, ph.WAIT] = (1 - waiting) * seconds, waiting * seconds
+    rng = np.random.default_rng(ranks)
+    timed = [
+        replace(one, seconds=nested(row * factor), counts=nested((row > 0) * one.iterations, int))
+        for one, factor in zip(made.sets, 1 + scatter * rng.standard_normal(len(made.sets)))
+    ]
+    made = replace(made, sets=tuple(timed))
+    n_bytes = made.solve.bytes[0]
+    rate = n_bytes * made.solve.iterations / seconds
+    return replace(made, solve=replace(made.solve, bandwidth=(rate / roof,) * ranks))
+
+
+def test_two_ranks_bound_by_memory_are_said_to_be_so_and_more_on_the_host_not_to_help():
+    found = said(run_on(1, 1.9), run_on(2, 1.0))
+    assert found[0].startswith("2 ranks are 1.90 times as fast as one rank on m3 (1.8")
+    assert found[1] == "Use 2 ranks for m3."
+    assert found[2].startswith("Memory bandwidth limits them: the ")
+    assert "% of the " in found[2]
+    assert found[3] == "Every core has a rank: more ranks on this host will not help."
+    assert len(found) == 4
+
+
+def test_a_gain_that_the_interval_does_not_show_is_not_called_one():
+    found = " ".join(said(run_on(1, 1.0, scatter=0.2), run_on(2, 0.98, scatter=0.2)))
+    assert found.startswith("Use one rank for m3: 2 ranks are 1.0")
+    assert "which shows no gain" in found
+    assert "times as fast as one rank" not in found
+
+
+def test_more_ranks_that_are_slower_are_not_to_be_used():
+    found = said(run_on(1, 1.0), run_on(2, 1.5))
+    assert found[0].startswith("Use one rank for m3: 2 ranks are 0.67 times as fast (0.6")
+    assert found[0].endswith("which is slower.")
+
+
+def test_after_a_campaign_over_ranks_a_line_says_how_many_to_use():
+    """Four ranks gain over two, eight do not."""
+    records = [run_on(n, t, cores=8) for n, t in ((1, 8.0), (2, 4.2), (4, 2.0), (8, 1.997))]
+    found = said(*records)
+    assert found[0].startswith("4 ranks are 4.00 times as fast as one rank on m3 (3.9")
+    assert found[1].startswith("Use 4 ranks for m3: 8 ranks are 1.00 times as fast (")
+    assert found[1].endswith("which shows no gain.")
+    fewer = said(*records[:3])
+    assert fewer[1] == "Use 4 ranks for m3: fewer are shown to be slower."
+    assert not any("core" in text for text in found)  # more ranks were run
+
+
+def test_too_few_sets_for_an_interval_prove_no_number_of_ranks():
+    found = said(run_on(1, 2.0, sets=3), run_on(2, 1.0, sets=3), run_on(4, 0.9, sets=3, cores=4))
+    text = " ".join(found)
+    assert "In these runs, 4 ranks were 2.2" in text
+    assert "too few sets for an interval" in text
+    assert "Of 1, 2, 4 ranks, 4 took the least time; repeat with 10 sets to be sure." in text
+    assert "Use " not in text
+
+
+def test_where_more_ranks_reach_no_more_bandwidth_more_will_not_help_though_cores_are_free():
+    records = [run_on(1, 1.2, cores=8, roof=0.5), run_on(2, 1.0, cores=8)]
+    together = records[1].solve.bandwidth[0] * 2
+    (one,) = records[0].solve.bandwidth
+    assert together < 1.05 * one  # planted
+    assert said(*records)[-1].startswith(
+        "More ranks on this host will not help: 1 and 2 ranks together reach "
+    )
+    free = said(run_on(1, 1.9, cores=8), run_on(2, 1.0, cores=8))[-1]
+    assert free == "6 cores of this host had no rank: the same with --ranks 4 shows what more ranks gain."
+
+
+def test_one_rank_alone_has_a_rate_and_a_next_step():
+    found = said(run_on(1, 1.0, noise=0.0))
+    assert found[0].startswith("One rank solves m3 at 2.3")
+    assert " million equations x iterations per second (2.3" in found[0]
+    assert found[1].startswith("Memory bandwidth limits it: ")
+    assert found[2] == "1 core of this host had no rank: the same with --ranks 2 shows what more ranks gain."
+
+
+def test_a_run_is_compared_with_those_on_other_ranks_beside_it():
+    two, one = run_on(2, 1.0), run_on(1, 1.9)
+    alone = Runs([two]).conclusions()
+    assert alone[0].startswith("2 ranks solve m3 at ")
+    beside = Runs([two], beside=[one]).conclusions()
+    assert beside[0].startswith("2 ranks are 1.90 times as fast as one rank on m3")
+    other = Runs([two], beside=[run_on(1, 1.9, precond="jacobi")]).conclusions()
+    assert other == alone
+
+
+@pytest.mark.parametrize(("facts", "cause"), [({"others_percent": 75.0}, "others used up to 75 %")])
+def test_a_disturbance_comes_first_with_its_cause_and_a_command_and_nothing_is_concluded(facts, cause):
+    loud = [on_hosts_with(run_on(n, t), **facts) for n, t in ((1, 1.9), (2, 1.0))]
+    found = said(*loud)
+    assert found[0].startswith(f"DISTURBED: {cause} of the CPU time on node8 in 2 of 2 runs")
+    assert "`ps -eo pcpu,user,args --sort=-pcpu`" in found[0]
+    assert len(found) == 1
+    one = said(loud[0], run_on(2, 1.0))
+    assert not any("Every core" in text for text in one)
+    assert one[0].startswith(f"DISTURBED: {cause}")
+    assert one[1].startswith("2 ranks solve m3 at ")  # the run on one rank does not count
+
+
+def test_waiting_for_a_rank_that_computes_longer_names_it_and_the_command_that_balances():
+    made = run_on(2, 1.0, cores=4)
+    rows = np.array(made.sets[0].seconds)
+    rows[0, [ph.SPMV_INTERIOR, ph.WAIT]] = 0.3, 0.7
+    slow = replace(made, sets=tuple(replace(one, seconds=nested(rows)) for one in made.sets))
+    text = said(slow)[1]
+    assert text.startswith(
+        "Waiting limits them, with 35 % of cg: rank 1 on node8 computes 1.54 times as long"
+    )
+    assert text.endswith("Find the shares that balance them: `fembench tune m3 --ranks 2`.")
+    even = said(run_on(2, 1.0, waiting=0.4))[1]
+    assert even.startswith("Waiting limits them, with 40 % of cg: all ranks compute about equally long.")
+    assert "Each rank has 2 730 equations" in even
+
+
+def test_rates_of_a_cache_are_not_taken_for_those_of_memory():
+    made = run_on(2, 1.0)
+    cached = on_hosts_with(made, caches={"L3": 32 << 20})
+    assert said(cached)[1].startswith("L3 holds the matrix: these are rates of a cache")
+
+
+def test_a_bandwidth_that_is_not_used_is_no_limit():
+    assert said(run_on(2, 1.0, roof=0.4))[1].startswith("No single limit stands out: the ")
+
+
+def test_a_quick_look_is_called_one():
+    look = said(run_on(2, 1.0, sets=3, status="PROVISIONAL"))
+    assert look[0].startswith("A quick look, PROVISIONAL: without --quick and --sets, it takes 2 warm-ups")
+    many = run_on(2, 1.0, status="PROVISIONAL", warmups=2)
+    assert said(many)[0] == f"The run is PROVISIONAL: {many.verdict.reason}."
+    wrong = run_on(2, 1.0, status="INVALID")
+    assert said(wrong) == [f"The run is INVALID, and its times do not count: {wrong.verdict.reason}."]
+
+
+def test_cases_that_are_not_valid_are_counted_and_failed_runs_too():
+    records = [run_on(1, 1.9, status="INVALID"), run_on(2, 1.0, status="PROVISIONAL"), run_on(4, 1.0)]
+    found = said(*records, failed=2)
+    assert found[0] == "2 runs failed: no number includes them."
+    assert found[1].startswith("Of 3 cases, 1 INVALID and 1 PROVISIONAL")
+    assert said() == []
+
+
+def test_a_slow_host_is_named_with_what_to_do():
+    nodes = planted_nodes(10, {2: Planted(cores=0.5, clock=0.5)}, noise=1e-4, spread=0.0)
+    found = conclusions(results([make_record("m2", 2)], nodes))
+    assert found[-1].startswith("Slow hosts: keep n3, with shares by speed (expected from fembench nodes")
+    hosts = tuple(replace(HOST, name=name) for name in "abc")
+    slow = [
+        replace(made, partition=replace(made.partition, cells=(1320, 660 + 3 * run, 1320)))
+        for run in range(3)
+        for made in [
+            make_record("m2", 3, noise=0.0, skew=0.0, environment=environment(3, hosts=hosts), run=run)
+        ]
+    ]
+    assert said(*slow)[-1].startswith("b is slow: 50 % of the typical host (")
+
+
+def test_ranks_that_share_cores_are_no_advice():
+    shared = environment(4, hosts=(replace(HOST, cores=2),), cores=((0,), (1,)) * 2, oversubscribed=True)
+    crowd = make_record("m3", 4, environment=shared, sets=30)
+    text = " ".join(said(run_on(1, 1.9), run_on(2, 1.0), crowd))
+    assert "4 ranks" not in text
+    assert said(crowd)[-1] == "More ranks than cores share this host: use 2 ranks at most."
+
+
+def test_the_terminal_shows_the_tables_that_support_the_conclusions_and_all_on_request():
+    one, two = run_on(1, 1.9), run_on(2, 1.0)
+    alone, both = tables.every_table([two]), tables.every_table([one, two])
+    assert "\nCommunication inside CG\n" in tables.selected(alone)
+    assert "Speedup" not in tables.selected(alone)
+    assert "Speedup and efficiency of cg\n" in tables.selected(both)
+    assert "Communication" not in tables.selected(both)
+    for made in (alone, both):
+        few, every = tables.selected(made), tables.selected(made, everything=True)
+        assert all(f"{t.title}\n" in every for t in made if t.name in tables.TERMINAL)
+        assert len(few) < len(every)
+        assert ("Cases\n" in few, "Cases\n" in every) == (False, True)
+
+
+def test_times_that_change_by_a_factor_change_the_sentence():
+    records = [run_on(1, 1.0), run_on(2, 1.0)]
+    assert said(records[0], lasting(records[1], 0.25))[0].startswith("2 ranks are 4.")

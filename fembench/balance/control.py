@@ -72,6 +72,11 @@ class Control:
         count, known = (0, []) if fine else ranking(stats, tuning, tuning.shown)
         moves = [] if fine else decide(self.policy, stats, tuning, self._resting())
         predicted = forecast(stats, moves)
+        reach, bound = True, -1.0
+        if not fine:
+            greedy = by_finish(stats)
+            reach = reachable(stats, greedy, tuning.band)
+            bound = min(predicted, forecast(stats, proposal(stats, greedy)))
         self._home = stats.owner.copy() if self._home is None else self._home
         self.looks += 1
         self._moved_at.update({block: self.looks for block, _ in moves})
@@ -89,7 +94,7 @@ class Control:
             superstep=superstep,
             unmoved=forecast(stats, proposal(stats, self._home)),
             balanced=fine,
-            reachable=fine or reachable(stats, tuning.band),
+            reachable=reach,
             n_candidates=count,
             candidates=tuple(known),
             moves=tuple(
@@ -100,7 +105,7 @@ class Control:
             remaining=stats.remaining,
             look_seconds=0.0,
             drained=tuple(sorted(stats.leaving)),
-            bound=-1.0 if fine else min(predicted, forecast(stats, proposal(stats, by_finish(stats)))),
+            bound=bound,
         )
 
     def _affordable(self, stats: Stats, superstep: float) -> int:

@@ -27,12 +27,12 @@ def balanced_blocks(stats: Stats, band: float) -> bool:
     return within(stats.time, band)
 
 
-def reachable(stats: Stats, band: float) -> bool:
-    """Whether the greedy assignment (longest block to the first to finish) is in the band.
+def reachable(stats: Stats, greedy: I64, band: float) -> bool:
+    """Whether the greedy assignment, that of `by_finish`, is in the band.
 
     Exact for equal blocks. Of unequal blocks, another assignment may be in the band.
     """
-    return within(stats.load_if(by_finish(stats))[stats.open], band)
+    return within(stats.load_if(greedy)[stats.open], band)
 
 
 def by_finish(stats: Stats) -> I64:

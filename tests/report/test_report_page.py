@@ -322,7 +322,7 @@ def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
 @pytest.mark.slow
 def test_equal_records_give_an_equal_page(tmp_path, not_laid_out):
     (tmp_path / "runs").mkdir()
-    keep(tmp_path, ONE, TWO)
+    keep(tmp_path, ONE)
     assert (
         page.build(tmp_path, tmp_path / "a").read_text() == page.build(tmp_path, tmp_path / "b").read_text()
     )

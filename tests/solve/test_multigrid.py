@@ -82,7 +82,7 @@ def jittered():
     return Mesh.create(plain.x + noise, plain.cells, "tet4", "jittered")
 
 
-@mpi
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize(("factor", "border"), [(1e-3, 0.5), (1e3, 0.55)])  # on a plane of the grid, between
 def test_two_materials_take_at_most_twice_the_iterations_of_one(comm, tmp_path, factor, border):
     path = comm.bcast(tmp_path)
@@ -149,7 +149,7 @@ def test_every_storage_has_the_same_levels(comm, storage):
     np.testing.assert_allclose(one.x, other.x, rtol=1e-5, atol=1e-12)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize(
     ("mesh", "name", "storage"),
     [
@@ -178,7 +178,7 @@ def test_a_true_residual_of_1e_10_is_reached_with_grids_in_single_precision(comm
     assert s.true_residual(result.x) <= 1e-10 * s.norm(s.rhs)
 
 
-@mpi
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize(("mesh", "most"), [("box:40x20x40", 1.55), ("box:16x8x16:hex8", 1.4)])
 def test_multigrid_adds_about_half_to_the_memory_of_the_matrix_on_any_number_of_ranks(comm, mesh, most):
     s = System(comm, mesh, precond="multigrid")

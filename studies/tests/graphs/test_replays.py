@@ -53,7 +53,7 @@ def test_a_goal_schedule_has_as_many_sends_as_receives_and_no_cycle(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="SimGrid is not installed (Debian: libsimgrid-dev)")
-@pytest.mark.parametrize("ranks", [2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("ranks", [2, 8, 64])
 @pytest.mark.parametrize("switch", [None, 4096])
 @pytest.mark.parametrize("mix", ["equal", "half slow", "graded"])
 def test_smpi_replays_the_trace_in_the_time_that_was_simulated(tmp_path, ranks, mix, switch):

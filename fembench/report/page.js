@@ -30,13 +30,11 @@ function searchable(table) {
     const words = box.value.toLowerCase().split(/\s+/);
     for (const row of rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
     told.textContent = box.value ? `${rows.filter(row => !row.hidden).length} of ${rows.length} rows` : "";
-    hint();
   };
   table.parentElement.before(box, told);
 }
 
-function hint() {
-  const boxes = [...document.querySelectorAll(".scroll")];
+function hint(boxes) {
   const wider = boxes.map(box => box.scrollWidth > box.clientWidth + 1);
   boxes.forEach((box, i) => {
     box.classList.toggle("more", wider[i]);
@@ -57,7 +55,10 @@ for (const table of document.querySelectorAll("main table")) {
   });
   if (table.tBodies[0].rows.length > 8) searchable(table);
 }
-hint();
-addEventListener("resize", hint);
-document.addEventListener("toggle", hint, true);
+const boxes = [...document.querySelectorAll(".scroll")]; // those far from the window have no size yet
+const watch = new ResizeObserver(sized => requestAnimationFrame(() => hint(sized.map(one => one.target.closest(".scroll")))));
+for (const box of boxes) {
+  watch.observe(box);
+  watch.observe(box.firstElementChild);
+}
 addEventListener("beforeprint", () => document.querySelectorAll("details:not(.huge)").forEach(d => { d.open = true; }));

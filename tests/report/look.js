@@ -4,7 +4,8 @@ addEventListener("load", () => {
   document.body.offsetHeight;
   const found = { milliseconds: performance.now(), width: innerWidth, dark: matchMedia("(prefers-color-scheme: dark)").matches };
   document.querySelectorAll("details").forEach(one => { one.open = true; });
-  hint();
+  for (const one of document.querySelectorAll("section")) one.style.contentVisibility = "visible";
+  hint(boxes);
   const name = e => `${e.tagName.toLowerCase()}.${e.className.baseVal ?? e.className} ${e.textContent.trim().slice(0, 40)}`;
   const everything = [...document.body.querySelectorAll("*")];
   const outer = everything.filter(e => !e.ownerSVGElement);

@@ -72,7 +72,7 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     files = [to for to in found["links"] if not to.startswith("#")]
     assert len(files) > 20
     assert [to for to in files if not (sample.parent / to).is_file()] == []
-    assert (found["scrolled"] > 5) is (width == 390)  # which is what the other columns are for
+    assert width < 1400 or found["scrolled"] <= 2  # tables wider than the page, each in its own box
 
 
 @pytest.mark.alone

@@ -6,6 +6,7 @@ help() {
     cat <<'TEXT'
 usage: ./run_bench.sh [CAMPAIGN.toml] [options of 'fembench sweep']
        ./run_bench.sh VERB ...     any verb of fembench: doctor, mesh, run, ...
+       ./run_bench.sh bundle [DIR] packages for hosts without a network
 
 Installs fembench on the first start (two to three minutes, into .venv), then
 hands its arguments to it. Without a verb, it runs a campaign: './run_bench.sh
@@ -58,7 +59,7 @@ case ${1:-} in
     help
     exit 0
     ;;
---version | --completion) ;;
+--version | --completion | bundle) ;;
 "" | -* | *.* | */*) set -- sweep "$@" ;; # an option or a file: a campaign
 *) [[ ! -f $1 ]] || set -- sweep "$@" ;;
 esac
@@ -79,6 +80,7 @@ clone() {
 }
 
 here=$(clone) || exit 3
+[[ ${1:-} != bundle ]] || exec "$here/packaging/build.sh" "${@:2}"
 # shellcheck source=scripts/environment.sh
 source "$here/scripts/environment.sh"
 prepare_environment base ${FEMBENCH_WITH_OPENCL:+opencl} ${FEMBENCH_WITH_PETSC:+petsc}

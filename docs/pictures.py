@@ -19,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from fembench_studies.thesis_004.body import deformed_picture
 from PIL import Image
 
 import fembench
@@ -27,14 +26,13 @@ from fembench.records.phases import CG_PARTS, NAMES
 from fembench.records.times import times_of
 from fembench.report.exports import fields_path, read_fields
 from fembench.report.plots import canvas
-from fembench.workflows.notebook import Runs
+from fembench_studies.thesis_004.body import deformed_picture
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 REFERENCE = ROOT / "results" / "reference"
-SLOW = "fembench run s --ranks 2 --emulate 1,0.5 --dilate 2 --iterations 100"
-EQUAL = f"{SLOW} --results equal"
-COLUMNS, STEP, LINE = 80, 7.8, 18  # of a terminal; of a character and a line, in pixels
+COLUMNS, LONGEST = 80, 110  # of a terminal; of a line in a picture
+STEP, LINE = 7.8, 18  # of a character and a line, in pixels
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#76e3ea", "2": "#8b949e"}
 
 
@@ -53,15 +51,29 @@ def typed(command: str, folder: Path) -> list[str]:
         variables = plain | {"TERM": "xterm-256color", "PATH": path}
         print(f"$ {command}", file=sys.stderr)
         job = subprocess.Popen(
-            ["bash", "-c", command], cwd=folder, env=variables, stdin=theirs, stdout=theirs, stderr=theirs
+            ["bash", "-c", command],
+            cwd=folder,
+            env=variables,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=subprocess.DEVNULL,
         )
         os.close(theirs)
         text = b"".join(chunks(ours))
         job.wait()
-        kept.write_bytes(text.replace(str(folder).encode() + b"/", b""))
-    lines = kept.read_text(encoding="utf-8").replace("\r\n", "\n").split("\n")
+        kept.write_bytes(text)
+    lines = kept.read_bytes().decode().replace("\r\n", "\n").split("\n")
     shown = [re.sub(r"\x1b\[[0-9;?]*[A-HJKhl]", "", line.rpartition("\r")[2]).rstrip() for line in lines]
-    return shown[:-1] if shown[-1] == "" else shown
+    while shown and not shown[-1]:
+        shown.pop()
+    return [without_paths(line, folder) for line in shown]
+
+
+def without_paths(line: str, folder: Path) -> str:
+    """A line without paths of this machine, as wide as before if it is the row of a table."""
+    short = line.replace(f"{sys.prefix}/", ".venv/").replace(f"{folder}/", "").replace(str(folder), "~")
+    in_table = short != line and line[-1] in "|│"
+    return f"{short[:-1]}{' ' * (len(line) - len(short))}{line[-1]}" if in_table else short
 
 
 def chunks(terminal: int):
@@ -78,7 +90,7 @@ def chunks(terminal: int):
 def terminal(command: str, folder: Path, most: int = 30) -> str:
     """A picture of a command and of the first lines that it prints."""
     found = typed(command, folder)
-    lines = [f"$ {command}", *found[:most], *(["…"] if len(found) > most else [])]
+    lines = [f"$ {command}", *map(cut, found[:most]), *(["…"] if len(found) > most else [])]
     columns = max(COLUMNS, *(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in lines))
     wide, high = columns * STEP + 32, len(lines) * LINE + 28
     body = "\n".join(text_line(line, 22 + LINE * (k + 1)) for k, line in enumerate(lines))
@@ -88,6 +100,10 @@ def terminal(command: str, folder: Path, most: int = 30) -> str:
         f'font-family="{font}" font-size="13" fill="#e6edf3">\n'
         f'<rect width="100%" height="100%" rx="8" fill="#161b22"/>\n{body}\n</svg>\n'
     )
+
+
+def cut(line: str) -> str:
+    return line if len(line) <= LONGEST or "\x1b" in line else f"{line[:LONGEST]}…"
 
 
 def text_line(line: str, y: float) -> str:
@@ -117,36 +133,32 @@ def plot(source: Path, name: str) -> str:
 
 
 def before_after(folder: Path) -> str:
-    """Iterations of CG with equal shares, and with those by measured speed, one above the other."""
-    for command in (
-        EQUAL,
-        "fembench weights equal/runs/*.json -o weights.json",
-        f"{SLOW} --weights weights.json --results weighted",
-    ):
-        typed(command, folder)
-    parts, top = [], 0.0
-    both = (("equal", "equal shares"), ("weighted", "shares by measured speed"))
-    for k, (results, title) in enumerate(both):
-        (record,) = fembench.load(folder / results)
-        inside = tuple(e for e in record.events if e.phase in CG_PARTS)
-        cut = Runs([msgspec.structs.replace(record, events=inside)]).plot("time_line-2").svg
-        cut = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{'ab'[k]}", cut)  # several have the same names
-        wide, high = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', cut).groups())
-        parts.append(f'<text x="8" y="{top + 16}" font-family="sans-serif" font-size="13">{title}</text>')
-        parts.append(cut.replace("<svg ", f'<svg y="{top + 20}" ', 1))
-        top += high + 24
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {wide:.0f} {top:.0f}">\n<rect width="100%" height="100%" fill="#fff"/>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+    """A recorded run, simulated on a fast and a half as fast rank: with equal shares, and 2/3 and 1/3.
+
+    Two thirds of the cells are 4/3 of the work that was recorded: at speed 1, it is done at speed 3/4.
+    """
+    typed(f"fembench trace {RECORDED} -o recorded.json", folder)
+    simulate = "fembench simulate recorded.json --link 1e-6,5e9"
+    kinds = {"compute": canvas.BLUE, "overhead": canvas.ORANGE, "wait": canvas.PINK}
+    with canvas.figure(2, columns=1, height=1.5) as (drawn, panels):
+        for axes, (title, speeds) in zip(
+            panels, {"equal shares": "1,0.5", "2/3 and 1/3": "0.75,0.75"}.items()
+        ):
+            typed(f"{simulate} --speeds {speeds} --chrome {speeds}.json", folder)
+            told = msgspec.json.decode((folder / f"{speeds}.json").read_bytes())["traceEvents"]
+            spans = [e for e in told if e["ph"] == "X"]
+            start = min(e["ts"] for e in spans if e["name"].startswith("cg"))
+            for e in (e for e in spans if start <= e["ts"] < start + SHOWN):
+                axes.barh(e["tid"], e["dur"], left=e["ts"] - start, height=0.7, color=kinds[e["cat"]])
+            axes.set(title=title, xlim=(0, SHOWN), ylim=(1.5, -0.5), yticks=[0, 1], ylabel="rank")
+            axes.grid(visible=False, axis="y")
+        panels[1].set_xlabel("µs")
+        canvas.colour_legend(drawn, dict(zip(("computing", "messages", "waiting"), kinds.values())))
+        return canvas.plot(drawn, "before_after", "Iterations with equal shares and with 2/3 and 1/3", "").svg
 
 
-def emulated(folder: Path) -> str:
-    """The ranks of a run whose second rank computes at half speed."""
-    typed(EQUAL, folder)
-    return plot(folder / "equal", "ranks")
+SHOWN = 250.0  # microseconds
+RECORDED = "$(ls results/reference/runs/m3-sym-none-p2-*-r1.json)"
 
 
 def heat_map() -> str:
@@ -154,7 +166,7 @@ def heat_map() -> str:
     (path,) = (REFERENCE / "gpu").glob("*-p16-*.json")
     (record,) = fembench.load(path)
     each = np.median(times_of(record).each_iteration, axis=0)
-    phases = [k for k in CG_PARTS if each[:, k].max() > 0.01 * each.max()]
+    phases = [k for k in CG_PARTS if each[:, k].max() > 0.01 * each[:, CG_PARTS].sum(axis=1).max()]
     with canvas.figure(1, width=8.0, height=3.0) as (drawn, (axes,)):
         image = axes.pcolormesh(1e3 * each[:, phases].T, cmap="cividis", edgecolors="w", linewidth=0.5)
         axes.set_yticks(np.arange(len(phases)) + 0.5, [NAMES[k] for k in phases])
@@ -168,9 +180,9 @@ def heat_map() -> str:
 
 def body(folder: Path) -> str:
     """The deformed body."""
-    typed("fembench run m3 --ranks 2 --fields --results body", folder)
+    typed("fembench run m2 --ranks 2 --fields --results body", folder)
     (record,) = fembench.load(folder / "body")
-    return deformed_picture(read_fields(fields_path(folder / "body" / "runs", record.id)), "m3").svg
+    return deformed_picture(read_fields(fields_path(folder / "body" / "runs", record.id)), "m2").svg
 
 
 def rooms() -> str:
@@ -228,9 +240,9 @@ PICTURES = {
     "doctor.svg": lambda f: terminal("fembench doctor", f, most=34),
     "plan.svg": lambda f: terminal("fembench sweep --minutes 30 --dry-run", f, most=30),
     "headline.svg": lambda f: terminal(REPORT, f, most=18),
-    "predict.svg": lambda f: terminal(PREDICT, f, most=24),
     "peers.svg": lambda f: terminal("fembench peers m3", f, most=24),
-    "farm.svg": lambda f: terminal("fembench study app pi --ranks 3 --tasks 12", f, most=24),
+    "schedule.svg": lambda f: terminal(SCHEDULE, f, most=24),
+    "binary.svg": lambda f: terminal(BINARY, f, most=24),
     "simulate.svg": lambda f: terminal(SIMULATE, f, most=24),
     "speedup.svg": lambda f: plot(REFERENCE, "speedup"),
     "weak.svg": lambda f: plot(REFERENCE, "weak"),
@@ -239,26 +251,38 @@ PICTURES = {
     "phases.svg": lambda f: plot(REFERENCE, "phases"),
     "residuals.svg": lambda f: plot(REFERENCE, "residuals"),
     "before-after.svg": before_after,
-    "emulated.svg": emulated,
+    "virtual.svg": lambda f: terminal("fembench balance --virtual slow-host --policies none,amortised", f),
     "heat-map.svg": lambda f: heat_map(),
     "body.svg": body,
     "rooms.svg": lambda f: rooms(),
     "page.png": lambda f: page(IMAGES / "page.png", report(f)),
 }
 REPORT = "fembench report results/reference --out page"
-PREDICT = "fembench predict m --machine machine.json --ranks 1,2,4,8"
+SCHEDULE = "fembench study schedule mine.json --hosts fast:1,slow:1:1:0.5"
+COUNT = "fembench trace --binary ./newton --ranks 4 --args 4000 --count newton.json"
+BINARY = "fembench trace --binary ./newton --ranks 4 --static --given newton.json --link 1e-6,5e9"
 SIMULATE = "fembench simulate graph.json --link 5e-5,125e6"
+
+
+def from_page(page: str, language: str, path: Path) -> None:
+    """Write the first block of a language on the page of a guide."""
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    path.write_text(re.search(rf"```{language}\n(.*?)```", text, re.S)[1], encoding="utf-8")
 
 
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
+    IMAGES.mkdir(exist_ok=True)
     if not folder.exists():
         shutil.copytree(REFERENCE, folder / "results" / "reference")
     for name in sys.argv[2:] or PICTURES:
-        if name == "predict.svg":
-            typed("fembench characterize --quick --network --ranks 2 -o machine.json", folder)
+        if name == "schedule.svg":
+            from_page("farm", "json", folder / "mine.json")
+        if name == "binary.svg":
+            from_page("binary", "c", folder / "newton.c")
+            typed(f"mpicc -O1 -o newton newton.c && {COUNT}", folder)
         if name == "simulate.svg":
-            typed("fembench trace $(ls results/reference/runs/*-p2-* | head -n 1) -o graph.json", folder)
+            typed(f"fembench trace {RECORDED} -o graph.json", folder)
         drawn = PICTURES[name](folder)
         if drawn:
             (IMAGES / name).write_text(drawn, encoding="utf-8")

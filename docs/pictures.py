@@ -238,8 +238,8 @@ def report(folder: Path) -> Path:
 
 PICTURES = {
     "doctor.svg": lambda f: terminal("fembench doctor", f, most=34),
-    "plan.svg": lambda f: terminal("fembench sweep --minutes 30 --dry-run", f, most=30),
-    "headline.svg": lambda f: terminal(REPORT, f, most=18),
+    "plan.svg": lambda f: terminal("fembench sweep --minutes 30 --dry-run", f, most=26),
+    "headline.svg": lambda f: terminal(REPORT, f, most=36),
     "peers.svg": lambda f: terminal("fembench peers m3", f, most=24),
     "schedule.svg": lambda f: terminal(SCHEDULE, f, most=24),
     "binary.svg": lambda f: terminal(BINARY, f, most=24),

@@ -54,7 +54,8 @@ def _verdict(found: Sequence[Result], disturbed: bool) -> str:
     looks = sum(r.pool.status == "PROVISIONAL" and _is_look(r) for r in found)
     few_sets = f" ({looks} with fewer than {WARMUPS} warm-ups or {SETS} sets)" if looks else ""
     words = [f"{n} {s}{few_sets if s == 'PROVISIONAL' else ''}" for s, n in counts if n]
-    return f"Of {len(found)} cases, {' and '.join(words)}: the table of reasons says why." if words else ""
+    why = "see Why runs are not VALID"
+    return f"Of {len(found)} cases, {' and '.join(words)}: {why}." if words else ""
 
 
 def _of_one(result: Result, disturbed: bool) -> str:

@@ -284,8 +284,8 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
     monkeypatch.setattr(schedule, "QUICKEST", 0.01)
     ranks.seconds = 0.05 if not slow else 0.7
     Path("c.toml").write_text(
-        'name = "c"\n[[cases]]\nmesh = "m1"\nranks = [1, 2, 4]\nsets = 2\n'
-        '[[cases]]\nmesh = "m2"\nranks = 2\nsets = 2\n'
+        'name = "c"\n[[cases]]\nmesh = "m1"\nranks = [1, 2, 4]\nsets = 2\nwarmups = 1\n'
+        '[[cases]]\nmesh = "m2"\nranks = 2\nsets = 2\nwarmups = 1\n'
     )
     begin = time.monotonic()
     assert main(["sweep", "c.toml", "--no-report", "--json", "--minutes", "0.03"]) == 0  # 1.8 s
@@ -302,7 +302,7 @@ def test_a_sweep_ends_in_the_time_given_and_says_what_it_left_out(ranks, capsys,
         assert {"1", "2", "3"} <= repetitions
 
 
-TWO_MESHES = 'name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\nsets = 2\n'
+TWO_MESHES = 'name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\nsets = 2\nwarmups = 1\n'
 WITHIN = ["sweep", "c.toml", "--no-report", "--minutes", "0.06"]  # 3.6 s
 
 

@@ -190,6 +190,9 @@ def test_ranks_that_share_cores_are_no_advice():
     text = " ".join(said(run_on(1, 1.9), run_on(2, 1.0), crowd))
     assert "4 ranks" not in text
     assert said(crowd)[-1] == "More ranks than cores share this host: use 2 ranks at most."
+    smaller = make_record("m2", 4, environment=shared, sets=30)
+    texts = said(run_on(2, 1.0), smaller)
+    assert any(text.startswith("2 ranks solve m3 at ") for text in texts)
 
 
 def test_the_terminal_shows_the_tables_that_support_the_conclusions_and_all_on_request():
@@ -209,3 +212,9 @@ def test_the_terminal_shows_the_tables_that_support_the_conclusions_and_all_on_r
 def test_times_that_change_by_a_factor_change_the_sentence():
     records = [run_on(1, 1.0), run_on(2, 1.0)]
     assert said(records[0], lasting(records[1], 0.25))[0].startswith("2 ranks are 4.")
+
+
+def test_ranks_that_are_shown_to_be_neither_slower_than_the_best_nor_faster_than_the_fewest_are_not_chosen():
+    found = said(*(run_on(n, t, cores=4, scatter=0.05) for n, t in ((1, 1.0), (2, 0.97), (4, 0.94))))
+    assert found[0].startswith("4 ranks are 1.0")
+    assert found[1] == "Use 4 ranks for m3."  # not: fewer are shown to be slower

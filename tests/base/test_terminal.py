@@ -218,3 +218,23 @@ def test_a_table_printed_from_python_fits_the_terminal_too(monkeypatch):
     assert repr(made).splitlines()[2].startswith("| mesh")
     monkeypatch.setenv("COLUMNS", "60")
     assert repr(made).splitlines()[2:5] == ["mesh  remarks", "────  ───────", "m1    [1]"]
+
+
+def test_no_number_in_a_text_is_parted_from_its_unit_or_its_thousands():
+    cell = "it moved 123 456 cells in 4.56 ms"
+    for width in range(40, 70):
+        found = shown(table(["a" * 12, "b" * 12, "text"], [["x" * 12, "y" * 12, cell]]), width)
+        assert "123 456" in found
+        assert "4.56 ms" in found
+        assert "123 456" in shown(f"{'word ' * 6}{cell}", width)
+
+
+def test_a_column_of_remarks_without_any_gives_its_room_to_the_others():
+    heads = ["mesh", *["0123456789"] * 4, "remarks"]
+    rows = [["m1", *["0123456789"] * 4, ""], ["m3", *["0123456789"] * 4, ""]]
+    assert shown(table(heads, rows), 52).splitlines() == [
+        "  ".join(["mesh", *["0123456789"] * 4]),
+        "  ".join(["────", *["──────────"] * 4]),
+        "  ".join(["m1  ", *["0123456789"] * 4]),
+        "  ".join(["m3  ", *["0123456789"] * 4]),
+    ]

@@ -1,5 +1,7 @@
 """Conclusions in plain words, on planted records: what was found, what limits it, what to do."""
 
+import re
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -99,6 +101,9 @@ def test_where_more_ranks_reach_no_more_bandwidth_more_will_not_help_though_core
 def test_one_rank_alone_has_a_rate_and_a_next_step():
     found = said(run_on(1, 1.0, noise=0.0))
     assert found[0].startswith("One rank solves m3 at 2.3")
+    wide = said(run_on(1, 1.0, scatter=0.05))[0]
+    low, high = (float(end) for end in re.search(r"\((.*)–(.*)\)", wide).groups())
+    assert low < 2.34 < high
     assert " million equations x iterations per second (2.3" in found[0]
     assert found[1].startswith("Memory bandwidth limits it: ")
     assert found[2] == "1 core of this host had no rank: the same with --ranks 2 shows what more ranks gain."

@@ -60,7 +60,7 @@ def _verdict(found: Sequence[Result], disturbed: bool) -> str:
 
 def _of_one(result: Result, disturbed: bool) -> str:
     status = result.pool.status
-    if status == "VALID" or (status == "PROVISIONAL" and disturbed):
+    if status == "VALID":
         return ""
     record = next(one for one in result.pool.records if one.verdict.status == status)
     if status == "INVALID":
@@ -68,7 +68,7 @@ def _of_one(result: Result, disturbed: bool) -> str:
     if _is_look(result):
         least = f"{WARMUPS} warm-ups and {SETS} sets"
         return f"A quick look, PROVISIONAL: without --quick and --sets, it takes {least} or more."
-    return f"The run is PROVISIONAL: {record.verdict.reason}."
+    return "" if disturbed else f"The run is PROVISIONAL: {record.verdict.reason}."
 
 
 def _is_look(result: Result) -> bool:

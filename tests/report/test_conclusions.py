@@ -160,6 +160,8 @@ def test_a_bandwidth_that_is_not_used_is_no_limit():
 def test_a_quick_look_is_called_one():
     look = said(run_on(2, 1.0, sets=3, status="PROVISIONAL"))
     assert look[0].startswith("A quick look, PROVISIONAL: without --quick and --sets, it takes 2 warm-ups")
+    loud = on_hosts_with(run_on(2, 1.0, sets=3, status="PROVISIONAL"), others_percent=75.0)
+    assert [text.partition(":")[0] for text in said(loud)] == ["DISTURBED", "A quick look, PROVISIONAL"]
     many = run_on(2, 1.0, status="PROVISIONAL", warmups=2)
     assert said(many)[0] == f"The run is PROVISIONAL: {many.verdict.reason}."
     wrong = run_on(2, 1.0, status="INVALID")

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 FAULT = Path(__file__).parent / "fault"
 
 
-BASE = ["run", "m1", "--ranks", "2", "--blocks-per-rank", "2", "--sets", "2", "--trace-iterations", "0"]
+BASE = ["run", "m1", "--ranks", "2", "--blocks-per-rank", "2", "--trace-iterations", "0"]
+BASE += ["--warmups", "1", "--sets", "2"]
 
 
 def run(tmp_path, *options, **variables):

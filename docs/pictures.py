@@ -223,7 +223,7 @@ def page(path: Path, source: Path) -> None:
             "disable-component-update disable-sync hide-scrollbars"
         )
         options = [f"--{word}" for word in quiet.split()]
-        options += [f"--user-data-dir={profile}", "--window-size=1200,900", f"--screenshot={path}"]
+        options += [f"--user-data-dir={profile}", "--window-size=1200,1180", f"--screenshot={path}"]
         subprocess.run(["chromium", *options, source.as_uri()], check=True, capture_output=True, timeout=120)
     image = Image.open(path).convert("RGB")
     image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -239,7 +239,7 @@ def report(folder: Path) -> Path:
 PICTURES = {
     "doctor.svg": lambda f: terminal("fembench doctor", f, most=34),
     "plan.svg": lambda f: terminal("fembench sweep --minutes 30 --dry-run", f, most=26),
-    "headline.svg": lambda f: terminal(REPORT, f, most=36),
+    "headline.svg": lambda f: terminal(REPORT, f, most=31),
     "peers.svg": lambda f: terminal("fembench peers m3", f, most=24),
     "schedule.svg": lambda f: terminal(SCHEDULE, f, most=24),
     "binary.svg": lambda f: terminal(BINARY, f, most=24),

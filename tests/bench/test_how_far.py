@@ -43,7 +43,7 @@ def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_le
 
 
 def test_before_the_first_set_a_run_is_expected_to_take_as_long_as_the_stated_rates_say(tmp_path):
-    assert about(Case.of(mesh="m1", ranks=1), tmp_path).startswith("about 0:0")
+    assert about(Case.of(mesh="m1", ranks=1, sets=3), tmp_path).startswith("about 0:0")
     assert about(Case.of(mesh="unknown.vtu", ranks=1), tmp_path) == ""
 
 

@@ -98,7 +98,18 @@ class RealRun:
     @property
     def medians(self) -> list[ComparedTime]:
         """[makespan, messages] of the pass by which each is judged: that with the median error."""
-        return [judged(each) for each in self.scores]
+        return [_judged(each) for each in self.scores]
+
+
+def _judged(passes: Sequence[ComparedTime]) -> ComparedTime:
+    """The pass by which a run is judged; refused if of more than three, fewer than three test it."""
+    found, tested = judged(passes), sum(not one.reason for one in passes)
+    if found.reason or tested >= ENOUGH or len(passes) <= ENOUGH:
+        return found
+    few = (
+        f"refused: {tested} of {len(passes)} passes test it, expected {ENOUGH}: the machine changes too often"
+    )
+    return found._replace(reason=Refused(few))
 
 
 def measure(
@@ -200,7 +211,7 @@ def real_table(found: Sequence[RealRun]) -> Table:
 
 
 def _row(run: RealRun, passes: Sequence[ComparedTime]) -> tuple[object, ...]:
-    real, score = run.real, judged(passes)
+    real, score = run.real, _judged(passes)
     errors = [one.signed for one in passes if not one.reason]
     return (
         f"{real.kind}, {real.n_bytes >> 10} KiB, MPI_{real.calls.capitalize()}: {score.what}",

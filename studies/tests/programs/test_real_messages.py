@@ -520,6 +520,21 @@ def test_passes_end_when_three_have_tested_each_run(planted_passes, tmp_path):
     assert made[-2:] == ["real-ring-65536-send-4", "real-ring-65536-send-5"]
 
 
+@pytest.mark.parametrize(
+    ("tests", "refused"), [("ttt", ""), ("ttttcc", ""), ("tt", ""), ("ttcc", "2 of 4"), ("tcccccc", "1 of 7")]
+)
+def test_of_more_than_three_passes_three_have_to_test_a_run(tests, refused):
+    changed = Refused("refused: changed")
+    passes = tuple(
+        ComparedTime("messages", 1, 1.1, 1, 1, 1, changed if t == "c" else "", 15.0) for t in tests
+    )
+    (median,) = grid_real.RealRun(grid_real.RUNS[0], (), (passes,)).medians
+    assert median.reason == (
+        refused and f"refused: {refused} passes test it, expected 3: the machine changes too often"
+    )
+    assert isinstance(median.reason, Refused) == bool(refused)
+
+
 def test_every_pass_is_predicted_from_a_profile_of_its_own(planted_passes, tmp_path):
     coming, _ = planted_passes
     coming[:] = [(1.0, 1.0, 1 << 20)] * 4

@@ -180,7 +180,7 @@ def _statistics(record: Record) -> Iterator[Rule]:
 
 def _precise(times: Sequence[float], disturbed: bool) -> Rule:
     """D1: the interval of the median time of CG on the slowest rank."""
-    threshold = f"95 % interval of the median within ± {PRECISION:g} %"
+    threshold = f"95 % interval within ± {PRECISION:g} %"
     if len(times) < fewest_for():
         few = f"no interval of the median: {units.plural(len(times), 'set')}"
         return Rule(id="D1", ok=False, value=few, threshold=threshold, note=f"{fewest_for()} sets give one")
@@ -189,7 +189,7 @@ def _precise(times: Sequence[float], disturbed: bool) -> Rule:
     return Rule(
         id="D1",
         ok=ok,
-        value=f"ends of the 95 % interval of the median, % from it = {percent:.3g}",
+        value=f"median known to ± {percent:.3g} %",
         threshold=threshold,
         note="" if ok else DISTURBED if disturbed else _enough(times, percent),
     )

@@ -305,7 +305,7 @@ def test_the_interval_of_the_median_has_to_be_within_two_percent_of_it(record, o
     for times in (high, low):
         rule = interval_rule(record, times)
         assert (rule.id, rule.ok) == ("D1", ok)
-        assert rule.value == f"ends of the 95 % interval of the median, % from it = {100 * off:.3g}"
+        assert rule.value == f"median known to ± {100 * off:.3g} %"
         assert ("--precision 2" in rule.note) is not ok
 
 

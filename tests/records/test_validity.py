@@ -341,7 +341,7 @@ def test_a_record_of_before_is_judged_by_the_rules_of_now_from_its_samples():
     raw = load(FROZEN)
     assert raw.verdict == judge(raw)
     assert raw.verdict.version == RULES
-    assert any("95 % interval of the median" in rule.threshold for rule in raw.verdict.rules)
+    assert any("95 % interval within" in rule.threshold for rule in raw.verdict.rules)
     assert written(FROZEN).verdict.version == 0  # of a time when rules had none
 
 

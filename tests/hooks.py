@@ -72,7 +72,7 @@ def start_clock(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """A test that is run again has all its time, and the fixtures of its module are made anew.
+    """Give a test that is run again its full time limit, and make the fixtures of its module anew.
 
     So it starts in a fresh folder, and judges another measurement.
     """

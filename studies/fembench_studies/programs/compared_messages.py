@@ -80,6 +80,13 @@ class ComparedTime(NamedTuple):
         return not self.reason and self.error <= self.limit
 
 
+class State(NamedTuple):
+    """Times just before and just after a run, relative to those that its prediction expects."""
+
+    messages: tuple[float, float] = (1.0, 1.0)
+    computing: tuple[float, float] = (1.0, 1.0)
+
+
 _EXPECTED = f"expected {SHARE[0]:g} to {SHARE[1]:g} %; without a size, tasks are as long as their messages"
 
 
@@ -89,7 +96,7 @@ def compared(record: AppRecord, profile: Profile | None = None) -> list[Compared
     The limit of the makespan is that of its two parts."""
     terms, state = _terms(record), state_of(record)
     alone, makespan = _alone(record), np.array(record.seconds)
-    wrong = _unlike(record, profile) or lasting(record) or _changed(record)
+    wrong = _unlike(record, profile) or lasting(record) or _changed(record, state)
     due = makespan - alone
     share = 100 * float(np.median(due) / np.median(makespan))
     few = "" if SHARE[0] <= share <= SHARE[1] else f"they take {share:.2g} % of the run: {_EXPECTED}"
@@ -154,7 +161,7 @@ def _uncached(record: AppRecord) -> str:
     )
 
 
-def _changed(record: AppRecord) -> str:
+def _changed(record: AppRecord, state: State) -> str:
     """Why the machine's state in a run is not known, or too far from the
     expected one; "" if neither."""
     what = size(record.case.n_bytes)
@@ -164,7 +171,7 @@ def _changed(record: AppRecord) -> str:
             f"refused: round trips of {what} around the run took {low:.2f} to {high:.2f} times their "
             "median, depending on where their buffers lay in memory"
         )
-    for name, pair in zip((f"round trips of {what}", "computing"), state_of(record)):
+    for name, pair in zip((f"round trips of {what}", "computing"), state):
         middle = float(np.mean(pair))
         if max(pair) - min(pair) > MESSAGES / 100 * middle:
             return Refused(
@@ -176,12 +183,12 @@ def _changed(record: AppRecord) -> str:
                 f"refused: {name} took {middle:.2f} times as long as expected: the machine is not as it "
                 "was; repeat `characterize --network`"
             )
-    return _other_speed(record)
+    return _other_speed(record, state)
 
 
-def _other_speed(record: AppRecord) -> str:
+def _other_speed(record: AppRecord, state: State) -> str:
     """Why tasks say that cores had another speed in a run than just before and just after it; "" if not."""
-    around = state_of(record).computing
+    around = state.computing
     meanwhile = float(np.median(_alone(record))) / _terms(record)["computing"][0]
     every = (*around, meanwhile)
     if max(every) - min(every) <= MESSAGES / 100 * float(np.mean(every)):
@@ -190,13 +197,6 @@ def _other_speed(record: AppRecord) -> str:
         f"refused: computing took {meanwhile:.2f} times as long as expected during the run, "
         f"{around[0]:.2f} times before it, {around[1]:.2f} times after it: the machine changed meanwhile"
     )
-
-
-class State(NamedTuple):
-    """Times just before and just after a run, relative to those that its prediction expects."""
-
-    messages: tuple[float, float] = (1.0, 1.0)
-    computing: tuple[float, float] = (1.0, 1.0)
 
 
 def state_of(record: AppRecord) -> State:

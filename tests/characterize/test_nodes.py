@@ -360,5 +360,5 @@ def test_of_emulated_equal_nodes_none_is_slow(tmp_path, capsys):
 def test_a_single_host_is_described_and_not_compared(tmp_path, output):
     words = ["nodes", "--ranks-per-node", "1", "--rounds", "6", "--results", str(tmp_path)]
     text = output(*words)
-    assert text.startswith("1 node, none compared: that takes 3 nodes of a kind.")
+    assert "1 node, none compared: that takes 3 nodes of a kind." in text
     assert f"| {platform.node()} " in text

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from fembench.base.commands import interpreter
 from fembench.base.files import write_atomic
-from fembench.base.interpreter import interpreter
 from fembench.base.tables import table
 
 FEMBENCH = (*interpreter(), "-m", "fembench")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fembench.base.tables import table
-from fembench.fem.material import Material
+from fembench.fem.materials import Material
 from fembench.kernels.backend import kernels
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.presets import resolve

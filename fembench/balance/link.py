@@ -8,8 +8,7 @@ from fembench.balance.messages import PairCosts
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.host.where import host_names
-from fembench.ranks.agree import on_root
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, on_root
 from fembench.records.hlogp import message_cost
 from fembench.records.network import Network, class_of
 from fembench.records.profile import Profile, load_profile

@@ -91,7 +91,7 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
     """The blocks repartitioned by METIS for the measured speeds, such that few bytes move."""
-    from fembench.mesh.adjacency import DualGraph
+    from fembench.mesh.facets import DualGraph
     from fembench.partition.metis import cut_graph
 
     ranks = np.flatnonzero(stats.open)

@@ -33,9 +33,8 @@ from fembench.fem.materials import lame
 from fembench.launch.job import Tell
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.recipe import recipe
-from fembench.methods.work import Work
-from fembench.ranks.agree import together
-from fembench.ranks.comm import Comm
+from fembench.methods.steps import Work
+from fembench.ranks.comm import Comm, together
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.phases import INTERFACE, SYNC

@@ -1,6 +1,8 @@
-"""Other programs, and what they answer."""
+"""Other programs, and what they answer; this Python, for those that import this package."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -30,3 +32,13 @@ def answer(line: Sequence[str], seconds: float, variables: Mapping[str, str] | N
     except (OSError, subprocess.TimeoutExpired) as error:
         return CommandAnswer(None, err=str(error), late=isinstance(error, subprocess.TimeoutExpired))
     return CommandAnswer(done.returncode, done.stdout, done.stderr)
+
+
+def interpreter() -> tuple[str, ...]:
+    """The words with which a program in this Python starts, before `-m` or `-c`.
+
+    It imports the package that runs here, not that of a clone in whose folder the
+    command was typed, where Python would look first (Python 3.10 always looks there).
+    """
+    elsewhere = Path.cwd() != Path(__file__).resolve().parents[2] and sys.version_info >= (3, 11)
+    return sys.executable, *(("-P",) if elsewhere else ())

@@ -29,19 +29,18 @@ from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.verify import Solved, solved_again, verify
+from fembench.fem.elements import cell_stress, von_mises
 from fembench.fem.problem import ProblemSpec, resolved
-from fembench.fem.stress import cell_stress, von_mises
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.where import host_key, host_names
 from fembench.launch.begun import BEGIN
 from fembench.launch.job import Job, RankProgram, Tell
-from fembench.mesh.adjacency import load_graphs
+from fembench.mesh.facets import load_graphs
 from fembench.mesh.io import load_meshio
 from fembench.mesh.presets import box_named
 from fembench.mesh.sliced import is_sliced
 from fembench.partition.metis import load_metis
-from fembench.ranks.agree import on_root, together
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, on_root, together
 from fembench.records.case import Case
 from fembench.records.packed import rows
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY

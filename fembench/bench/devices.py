@@ -3,10 +3,8 @@
 from msgspec import structs
 
 from fembench.host.where import host_names
-from fembench.methods.devices import CPU
-from fembench.methods.lookup import load
-from fembench.ranks.agree import together
-from fembench.ranks.comm import Comm
+from fembench.methods.lookup import CPU, load
+from fembench.ranks.comm import Comm, together
 from fembench.records.case import Case
 from fembench.records.record import ClockCertificate, DeviceFacts
 from fembench.solve.operators import RankDevice

@@ -20,7 +20,7 @@ from fembench.mesh.presets import box_named
 from fembench.methods.lookup import precond_of, storage_of
 from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
 from fembench.methods.recipe import recipe
-from fembench.methods.work import DOUBLE
+from fembench.methods.steps import DOUBLE
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort, CaseMethod
 from fembench.records.phases import CG

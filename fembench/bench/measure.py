@@ -14,7 +14,7 @@ from fembench.bench.how_far import MOST_ADDED, HowFar, silent
 from fembench.bench.prepare import Prepared
 from fembench.host.others import OthersShare, others_meter
 from fembench.launch.job import Tell
-from fembench.methods.work import Work
+from fembench.methods.steps import Work
 from fembench.ranks.comm import MAX, Comm
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort

@@ -15,24 +15,22 @@ from msgspec import Struct
 from fembench.base.arrays import F64
 from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.extent import Extent, extent_of
-from fembench.fem.material import Modulus
-from fembench.fem.materials import lame
+from fembench.fem.materials import Modulus, lame
 from fembench.fem.parts import check_parts, whole_mesh
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.survey import check, merge, survey
 from fembench.kernels.backend import kernels
 from fembench.kernels.numbering import rows_in_space
-from fembench.mesh.adjacency import facet_parts
+from fembench.mesh.facets import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
 from fembench.mesh.sliced import Sliced, is_sliced
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, count_cut
 from fembench.partition.shares import parse_shares
-from fembench.ranks.agree import on_root, together
 from fembench.ranks.box import box_hash, box_piece, plan_of
 from fembench.ranks.box import count_cut as count_cut_of_box
-from fembench.ranks.comm import MAX, MIN, SUM, Comm
+from fembench.ranks.comm import MAX, MIN, SUM, Comm, on_root, together
 from fembench.ranks.interface import Interface
 from fembench.ranks.piece import Piece, extract, scatter, tagged_facets
 from fembench.ranks.sharing import find_sharing

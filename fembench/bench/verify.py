@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from fembench.base.arrays import F64, I64
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import Prepared
-from fembench.fem.accuracy import l2_squares
 from fembench.fem.boundary import local_load, prescribed
+from fembench.fem.extent import rigid_modes
+from fembench.fem.fields import l2_squares
 from fembench.fem.materials import part_of
 from fembench.fem.problem import exact_solution
 from fembench.fem.residual import internal_force
-from fembench.fem.rigid import rigid_modes
 from fembench.fem.selection import selected
 from fembench.ranks.comm import MAX, SUM, Comm
 from fembench.ranks.interface import Interface

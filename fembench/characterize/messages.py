@@ -36,8 +36,7 @@ from fembench.host.host import affinity, named_processor, numa_node, taken_meter
 from fembench.host.others import others_meter
 from fembench.host.where import host_names
 from fembench.launch.job import RankProgram, Tell
-from fembench.ranks.agree import together
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, together
 from fembench.records.network import (
     AllReduceTime,
     Contention,

@@ -29,8 +29,7 @@ from fembench.host.host import affinity, cache_instances, confine, node_facts, o
 from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
 from fembench.host.where import host_names, machine_key
 from fembench.launch.job import RankProgram, Tell
-from fembench.ranks.agree import doze
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, doze
 from fembench.records.nodes import NodeSamples, NodesLaunch
 from fembench.records.record import HostFacts, now_utc
 from fembench.synthetic.speeds import NodeSpeed

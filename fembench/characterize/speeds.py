@@ -37,8 +37,7 @@ from fembench.host.machine_state import HostState, host_state, readings
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
-from fembench.ranks.agree import doze, together
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, doze, together
 from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts, now_utc
 from fembench.synthetic.speeds import label, parse_speeds

@@ -12,8 +12,7 @@ from fembench.characterize.jobs import CharacterizeJob, NodesJob
 from fembench.host.host import host_facts, taken_meter
 from fembench.host.others import others_meter
 from fembench.launch.job import Tell
-from fembench.ranks.agree import doze
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, doze
 from fembench.records.record import Environment, HostFacts
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ from fembench.base.errors import InputError
 from fembench.fem.elements import body_integral, chunks, facet_shape_integral, scatter_add, shape_integral
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, manufactured_body_force
-from fembench.fem.material import Material
-from fembench.fem.materials import cells_by_material, lame
+from fembench.fem.materials import Material, cells_by_material, lame
 from fembench.fem.problem import Constraint, ProblemSpec, prescribed_field
 from fembench.fem.residual import internal_force
 from fembench.fem.selection import selected, selected_facets

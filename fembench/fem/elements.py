@@ -5,6 +5,8 @@ gradients of the shape functions with respect to x, `dV` (n, n_q) quadrature wei
 det J, `B` (n, n_q, 6, 3 npc) engineering strain from displacements, `nd` = 3 npc.
 `element_stiffness` bounds its own memory; callers of the others with many cells go
 through `chunks`.
+
+Strain and stress are averaged over the volume of each cell, for pictures and exports.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,8 +16,7 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
-from fembench.fem.material import Modulus, stiffness
-from fembench.fem.materials import part_of
+from fembench.fem.materials import Modulus, part_of, stiffness
 from fembench.fem.shapes import FACETS, QuadratureRule, ReferenceElement, element_named
 
 CHUNK = 1024  # cells: their intermediate arrays stay in cache
@@ -140,3 +141,27 @@ def facet_shape_integral(x_facets: F64) -> F64:
     tangents = np.einsum("eai,qaj->eqji", x_facets, facet.slope(rule.points))
     dA = rule.weights * np.linalg.norm(np.cross(tangents[:, :, 0], tangents[:, :, 1]), axis=-1)
     return dA @ facet.shape(rule.points)
+
+
+def cell_strain(x: F64, cells: I32, element: str, u: F64) -> F64:
+    """(n_cells, 6) mean engineering strain of each cell from displacements (n_nodes, 3)."""
+    strain = np.empty((len(cells), 6))
+    for chunk in chunks(len(cells)):
+        nodes = cells[chunk]
+        dN, dV = gradients(x[nodes], element)
+        at_points = strain_matrix(dN) @ u[nodes].reshape(len(nodes), 1, -1, 1)
+        mean = dV / dV.sum(axis=1, keepdims=True)
+        strain[chunk] = np.einsum("eqi,eq->ei", at_points[..., 0], mean)
+    return strain
+
+
+def cell_stress(x: F64, cells: I32, element: str, lam: Modulus, mu: Modulus, u: F64) -> F64:
+    """(n_cells, 6) mean stress of each cell, Pa."""
+    return (cell_strain(x, cells, element, u)[:, None] @ stiffness(lam, mu))[:, 0]
+
+
+def von_mises(sigma: F64) -> F64:
+    """(n,) von Mises stress of stresses (n, 6), Pa."""
+    normal, shear = sigma[:, :3], sigma[:, 3:]
+    deviator = normal - normal.mean(axis=1, keepdims=True)
+    return np.sqrt(1.5 * np.sum(deviator**2, axis=1) + 3 * np.sum(shear**2, axis=1))

@@ -17,13 +17,11 @@ from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.base.errors import InputError
 from fembench.fem.boundary import Nodes, fixed_dofs
 from fembench.fem.checks import text
-from fembench.fem.extent import Extent, extent_of
+from fembench.fem.extent import RANK_TOLERANCE, Extent, extent_of, rigid_modes
 from fembench.fem.problem import ProblemSpec, needs_boundary
-from fembench.fem.rigid import RANK_TOLERANCE, rigid_modes
 from fembench.fem.selection import BOUNDARY
 from fembench.fem.survey import check, survey
-from fembench.mesh.adjacency import facet_parts
-from fembench.mesh.facets import boundary_facets, nodes_of_tags
+from fembench.mesh.facets import boundary_facets, facet_parts, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.world import Alone, World
 

@@ -34,7 +34,7 @@ from fembench.fem import fields
 from fembench.fem.checks import SpecError, Vector, in_range
 from fembench.fem.extent import Extent
 from fembench.fem.fields import Field, LinearField
-from fembench.fem.material import Material
+from fembench.fem.materials import Material
 from fembench.fem.selection import Selection
 
 Component = float | Literal["free"]

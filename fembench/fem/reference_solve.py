@@ -7,8 +7,7 @@ import numpy as np
 from fembench.base.arrays import F64, I32
 from fembench.fem.boundary import fixed_dofs, prescribed, right_hand_side
 from fembench.fem.elements import element_stiffness
-from fembench.fem.material import Modulus
-from fembench.fem.materials import lame
+from fembench.fem.materials import Modulus, lame
 from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import ProblemSpec
 from fembench.mesh.mesh import Mesh

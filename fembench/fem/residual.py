@@ -15,8 +15,7 @@ import numpy as np
 
 from fembench.base.arrays import F64, I32
 from fembench.fem.elements import chunks, scatter_add
-from fembench.fem.material import Modulus
-from fembench.fem.materials import part_of
+from fembench.fem.materials import Modulus, part_of
 from fembench.fem.shapes import element_named
 
 Cells = I32

@@ -13,10 +13,9 @@ from fembench.base.arrays import F64, I64
 from fembench.base.errors import InputError, closest
 from fembench.fem.boundary import Geometry, fixed_dofs
 from fembench.fem.checks import text
-from fembench.fem.extent import Extent
+from fembench.fem.extent import Extent, gram, restrained_motions, rigid_modes
 from fembench.fem.materials import unclear
 from fembench.fem.problem import ProblemSpec, selections
-from fembench.fem.rigid import gram, restrained_motions, rigid_modes
 from fembench.fem.selection import Selection, distances, selected, selected_facets
 
 

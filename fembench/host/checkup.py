@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fembench.base import units
-from fembench.base.commands import answer
-from fembench.base.interpreter import interpreter
+from fembench.base.commands import answer, interpreter
 from fembench.host import cgroup, host
 from fembench.host.build import starter, this_build
 from fembench.host.finding import Finding, Status, ok

@@ -27,8 +27,7 @@ from fembench.host.cgroup import ROOT, read
 from fembench.host.host import CPUS
 from fembench.host.where import host_names
 from fembench.kernels.backend import kernels
-from fembench.ranks.agree import doze
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, doze
 from fembench.records.record import StateKind, StateReading
 from fembench.records.triads import MODEST, SMALLEST, clamped
 

@@ -43,7 +43,7 @@ static double hex8_shape(const double *x, const int32_t *nodes)
     return total;
 }
 
-/* The mean ratio of the worst cell (fembench/mesh/quality.py), whose root alone is taken: from 0, flat or inverted, to 1;
+/* The mean ratio of the worst cell (fembench/mesh/elements.py), whose root alone is taken: from 0, flat or inverted, to 1;
  * infinite if there are no cells. */
 double fb_lowest_quality(int64_t n_cells, int npc, const double *x, const int32_t *cells)
 {

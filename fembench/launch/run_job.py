@@ -27,10 +27,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fembench.base.commands import interpreter
 from fembench.base.config import convert
 from fembench.base.ending import raise_if_asked
 from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
-from fembench.base.interpreter import interpreter
 from fembench.launch.batch_systems import how_it_ended
 from fembench.launch.end import diagnosis, plain
 from fembench.launch.job import (

@@ -27,8 +27,7 @@ from fembench.launch.job import (
     StartedRank,
 )
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
-from fembench.ranks.agree import all_arrive
-from fembench.ranks.comm import Comm, abort, abort_on_exception, world
+from fembench.ranks.comm import Comm, abort, abort_on_exception, all_arrive, world
 
 PATIENCE = 5.0  # seconds that a rank with an error waits for the others to have it, too
 LONG = 600.0  # seconds that the others wait for rank 0 to write the result

@@ -9,8 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fembench.base.commands import answer
-from fembench.base.interpreter import interpreter
+from fembench.base.commands import answer, interpreter
 from fembench.launch.launchers import JobLine, Launcher, absent
 
 _FITTING = {  # name of a library -> patterns of plugins, the best first

@@ -4,7 +4,7 @@ Node number i + (nx + 1) (j + (ny + 1) k); grid cells in the order k, j, i; the
 tetrahedra of a grid cell, one for each order of the axes, run along paths from its
 corner (i, j, k) to (i+1, j+1, k+1).
 
-A `Box` describes; `box` generates the whole mesh, `box_part` one rank's part.
+A `Box` describes; `box` generates the whole mesh, `ranks.box` one rank's part.
 """
 
 import itertools

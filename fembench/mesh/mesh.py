@@ -15,10 +15,8 @@ from numpy.typing import ArrayLike
 
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
-from fembench.mesh.adjacency import facet_neighbours, facet_parts
-from fembench.mesh.elements import element_named
-from fembench.mesh.facets import canonical_facets
-from fembench.mesh.quality import determinants, longest_edges, quality, volumes
+from fembench.mesh.elements import determinants, element_named, longest_edges, quality, volumes
+from fembench.mesh.facets import canonical_facets, facet_neighbours, facet_parts
 
 PIECE = 1 << 17  # rows that are hashed at once
 

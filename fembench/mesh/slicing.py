@@ -10,9 +10,8 @@ from numpy.lib.format import write_array_header_1_0
 from fembench.base.config import encode
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_folder, write_atomic
-from fembench.mesh.adjacency import NONE, facet_parts
 from fembench.mesh.box import Box, cells_between, check_numbers, face_slots, nodes_between
-from fembench.mesh.facets import locate_facets
+from fembench.mesh.facets import NONE, facet_parts, locate_facets
 from fembench.mesh.mesh import Mesh, content_hash
 from fembench.mesh.sliced import (
     BOUNDARY,

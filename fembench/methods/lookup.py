@@ -1,8 +1,10 @@
 """Finding a declared method by its name, and what it names by import path.
 
-Nothing of `solve` is imported before a method is built: that is up to `load`.
+Nothing of `solve` is imported before a method is built: that is up to `load`. A run names
+as well what its ranks compute on: "cpu"     "gpu" (all ranks)     "gpu,15*cpu" (one and fifteen)
 
-Which methods go together. Each function returns a line on what does not fit, or ""."""
+Which methods go together: each `mismatch` returns a line on what does not fit, or "".
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
@@ -11,8 +13,9 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.plugins import Kind, plugin
+from fembench.base.units import plural
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.recurrences import RECURRENCES, RecurrenceMethod
 from fembench.methods.storages import DEFAULT_STORAGE, STORAGES, Solver, StorageMethod
@@ -171,3 +174,24 @@ def mismatch_balance(choice: MethodChoice) -> str:
         known = one_of(names(p for p in preconds() if p.balances))
         return f"precond '{choice.precond}': expected {known}"
     return ""
+
+
+CPU = "cpu"
+DEVICES = (CPU, "gpu", "opencl")
+LARGEST_COUNT = 1_000_000  # ranks; a longer list is a typing error
+
+
+def device_by_rank(text: str, ranks: int) -> tuple[str, ...]:
+    """The device of each rank. Raises InputError."""
+    words = [word.strip() for word in text.split(",")]
+    found: list[str] = []
+    for word in words:
+        count, star, name = word.rpartition("*")
+        if name.strip() not in DEVICES or (star and not count.strip().isdecimal()):
+            raise InputError(f"device '{shown(text)}': expected names as in gpu, cpu or gpu,15*cpu")
+        found += [name.strip()] * min(int(count or 1), LARGEST_COUNT)
+    if len(words) == 1 and "*" not in text:
+        return tuple(found * ranks)
+    if len(found) != ranks:
+        raise InputError(f"device '{shown(text)}' names {plural(len(found), 'rank')}; expected {ranks}")
+    return tuple(found)

@@ -2,9 +2,16 @@
 
 from msgspec import Struct
 
-from fembench.methods.steps import CoarseCorrection, Gathering, Multiplication, Pass, Step, StoredInverse
+from fembench.methods.steps import (
+    CoarseCorrection,
+    Gathering,
+    Multiplication,
+    Pass,
+    Step,
+    StoredInverse,
+    Work,
+)
 from fembench.methods.storages import Solver
-from fembench.methods.work import Work
 
 CHEBYSHEV_DEGREE = 4  # products of an application, plus one
 SMALL_LEVEL = 4000  # nodes of a level of multigrid that lives on rank 0

@@ -13,8 +13,17 @@ from fembench.base.errors import InputError
 from fembench.methods.lookup import Combination, MethodChoice, precond_of, recurrence_of, storage_of
 from fembench.methods.preconditioners import PreconditionerMethod
 from fembench.methods.recurrences import RecurrenceMethod
-from fembench.methods.steps import Application, Gathering, Multiplication, Pass, Reduction, Step
-from fembench.methods.work import DOUBLE, NO_WORK, Work
+from fembench.methods.steps import (
+    DOUBLE,
+    NO_WORK,
+    Application,
+    Gathering,
+    Multiplication,
+    Pass,
+    Reduction,
+    Step,
+    Work,
+)
 
 
 class Recipe(Struct, frozen=True, dict=True):

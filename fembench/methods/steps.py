@@ -1,16 +1,40 @@
 """The steps of which an iteration, or an application of a preconditioner, is declared.
 
-A pass over vectors names what it reads and writes by the letters of the solver's
-docstring. Each vector counts once per pass that touches it, as if nothing stayed in a
-cache. Fetches before an overwrite are not counted, nor are the weights and messages of
-the interface. M is the stored M^-1, which may be larger than a vector.
+Their work is flops and bytes of memory traffic. A pass over vectors names what it reads
+and writes by the letters of the solver's docstring. Each vector counts once per pass that
+touches it, as if nothing stayed in a cache. Fetches before an overwrite are not counted,
+nor are the weights and messages of the interface. M is the stored M^-1, which may be
+larger than a vector.
 """
+
+from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from fembench.methods.work import DOUBLE, Work
+DOUBLE = 8  # bytes
+
+
+class Work(Struct, frozen=True):
+    """Counts of one part of an iteration: of all of it, or per entry of a vector."""
+
+    flops: float = 0
+    bytes: float = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.bytes + other.bytes)
+
+    def __mul__(self, times: float) -> Work:
+        return Work(self.flops * times, self.bytes * times)
+
+    @property
+    def vectors(self) -> float:
+        """Vectors read and written, where the counts are per entry."""
+        return self.bytes / DOUBLE
+
+
+NO_WORK = Work()
 
 
 class StoredInverse(Struct, frozen=True):

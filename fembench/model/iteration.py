@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fembench.methods.steps import (
+    DOUBLE,
     Application,
     CoarseCorrection,
     Gathering,
@@ -19,7 +20,6 @@ from fembench.methods.steps import (
     Pass,
     Reduction,
 )
-from fembench.methods.work import DOUBLE
 from fembench.model.collectives import halves
 from fembench.model.graph import Collective, Compute, Event, Program, Receive, Send, Wait
 from fembench.records.phases import (

@@ -11,8 +11,7 @@ from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.methods.devices import CPU
-from fembench.methods.lookup import storage_of
+from fembench.methods.lookup import CPU, storage_of
 from fembench.methods.recipe import Recipe, recipe
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics

@@ -10,7 +10,7 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.mesh.adjacency import DualGraph, dual_graph
+from fembench.mesh.facets import DualGraph, dual_graph
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.world import lowest_corners
 from fembench.partition.metis import cut_graph, prefers_recursive

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.mesh.adjacency import DualGraph
+from fembench.mesh.facets import DualGraph
 
 RECURSIVE_PARTS = 8  # always recursive up to here
 RECURSIVE_WORK = 1_000_000  # cells x levels of bisection: always recursive up to here

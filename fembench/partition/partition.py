@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Struct
 
 from fembench.base.errors import InputError
-from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.elements import element_named
+from fembench.mesh.facets import facet_neighbours
 from fembench.mesh.mesh import Mesh
 from fembench.records.record import PartitionFacts
 

@@ -18,8 +18,7 @@ from fembench.peers.catalog import Entry, Peer, Sample
 from fembench.peers.peers_job import PeersJob
 from fembench.peers.solvers import FOREIGN_ERRORS, Numpy, make_parallel, make_serial
 from fembench.peers.system import System
-from fembench.ranks.agree import all_arrive, on_root
-from fembench.ranks.comm import MAX, Comm
+from fembench.ranks.comm import MAX, Comm, all_arrive, on_root
 from fembench.records.contest import PeerRun
 from fembench.solve.iterate import StoppingCriterion
 

@@ -14,7 +14,7 @@ import numpy as np
 import fembench.solve.petsc as petsc
 from fembench.base.arrays import F64
 from fembench.bench.prepare import Prepared
-from fembench.fem.rigid import rigid_modes
+from fembench.fem.extent import rigid_modes
 from fembench.methods.lookup import Combination
 from fembench.peers.catalog import Entry, Peer, Sample
 from fembench.peers.system import System

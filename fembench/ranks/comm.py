@@ -2,21 +2,25 @@
 
 Functions of every iteration are bound to their arguments here and called from C
 (`_native.pyx`); if that is not built, or finds no MPI functions, mpi4py is used.
+
+An input error on one rank is turned into one on all, so that none waits for ever.
 """
 
 import ctypes
 import functools
 import platform
 import sys
+import time
 import traceback
 from array import array
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from mpi4py import MPI
 
 from fembench.base.compiled import compiled_module
+from fembench.base.errors import FembenchError
 
 native: Any = compiled_module("fembench.ranks._native")  # None: mpi4py is used
 
@@ -134,3 +138,50 @@ def abort(comm: Comm, error: BaseException, tell: Callable[[str], None]) -> None
     sys.stderr.write(f"{line}\n")  # at once
     sys.stderr.flush()
     comm.Abort(3)
+
+
+T = TypeVar("T")
+POLL = 3e-4  # seconds between two tests by a rank that dozes
+
+
+def together(comm: Comm, function: Callable[[], T]) -> T:
+    """function() on every rank; all raise the lowest rank's FembenchError. Collective."""
+    result, error = _attempt(function)
+    first = next((e for e in comm.allgather(error) if e is not None), None)
+    if first is not None:
+        raise first
+    return result  # type: ignore[return-value]
+
+
+def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
+    """function() on rank 0, None elsewhere; all raise its FembenchError. Collective."""
+    result, error = _attempt(function) if comm.rank == 0 else (None, None)
+    error = comm.bcast(error)
+    if error is not None:
+        raise error
+    return result
+
+
+def all_arrive(comm: Comm, patience: float) -> bool:
+    """Whether every rank comes to this call within `patience` seconds."""
+    request, deadline = comm.Ibarrier(), time.monotonic() + patience
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def doze(comm: Comm, nap: float) -> None:
+    """A barrier that yields the processor: sleeps `nap` seconds, then tests. Collective."""
+    request = comm.Ibarrier()
+    time.sleep(nap)
+    while not request.Test():
+        time.sleep(POLL)
+
+
+def _attempt(function: Callable[[], T]) -> tuple[T | None, FembenchError | None]:
+    try:
+        return function(), None
+    except FembenchError as error:
+        return None, error

@@ -12,8 +12,7 @@ from fembench.mesh.facets import boundary_facets, locate_facets, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.sliced import BOUNDARY
 from fembench.partition.partition import Partition
-from fembench.ranks.agree import on_root
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, on_root
 
 
 class TagMasks(Mapping[str, Mask]):

@@ -18,8 +18,7 @@ from fembench.kernels.backend import kernels
 from fembench.mesh.sliced import BLOCK, BOUNDARY, Sliced, tagged
 from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
-from fembench.ranks.agree import together
-from fembench.ranks.comm import MAX, SUM, Comm
+from fembench.ranks.comm import MAX, SUM, Comm, together
 from fembench.ranks.piece import Piece, TagMasks
 from fembench.ranks.sharing import exchange, find_sharing
 

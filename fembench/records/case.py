@@ -14,8 +14,14 @@ from fembench.base import plugins
 from fembench.base.config import as_typed, convert
 from fembench.base.errors import InputError
 from fembench.base.plugins import plugin
-from fembench.methods.devices import CPU, device_by_rank
-from fembench.methods.lookup import mismatch, mismatch_balance, mismatch_blocking, mismatch_device
+from fembench.methods.lookup import (
+    CPU,
+    device_by_rank,
+    mismatch,
+    mismatch_balance,
+    mismatch_blocking,
+    mismatch_device,
+)
 from fembench.methods.policies import POLICIES
 from fembench.records.case_fields import (
     CaseBalancing,

@@ -4,8 +4,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fembench.methods.devices import CPU
-from fembench.methods.lookup import AUTO, default_storages, described, names, preconds, recurrences, storages
+from fembench.methods.lookup import (
+    AUTO,
+    CPU,
+    default_storages,
+    described,
+    names,
+    preconds,
+    recurrences,
+    storages,
+)
 from fembench.methods.policies import POLICIES, IntervalRule
 from fembench.methods.storages import Solver
 from fembench.records.option import LARGEST, Option

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 
 from fembench.base.arrays import F64, I64
-from fembench.methods.work import NO_WORK, Work
+from fembench.methods.steps import NO_WORK, Work
 from fembench.ranks.interface import AllReduce, Interface
 from fembench.records.phases import AXPY, DOT, PRECOND
 from fembench.solve.iterate import (

@@ -25,11 +25,10 @@ import numpy as np
 from msgspec import Struct
 
 from fembench.base.arrays import F64, I32
-from fembench.fem.material import Modulus
-from fembench.fem.materials import part_of
-from fembench.fem.rigid import rigid_modes
+from fembench.fem.extent import rigid_modes
+from fembench.fem.materials import Modulus, part_of
 from fembench.kernels.backend import kernels
-from fembench.methods.work import Work
+from fembench.methods.steps import Work
 from fembench.ranks.comm import DOUBLE
 from fembench.records.phases import ALLREDUCE, PRECOND
 from fembench.solve.precond import inverse_diagonal

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from fembench.methods.lookup import load, precond_of, recurrence_of, storage_of
 from fembench.methods.recipe import recipe
-from fembench.methods.work import Work
+from fembench.methods.steps import Work
 from fembench.solve.operators import build_operator
 from fembench.solve.precond import make_preconditioner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fembench.fem.material import Modulus
+    from fembench.fem.materials import Modulus
     from fembench.methods.lookup import MethodChoice
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain

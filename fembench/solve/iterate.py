@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from fembench.base.arrays import F64, I64
 from fembench.base.errors import BreakdownError
-from fembench.methods.work import Work
+from fembench.methods.steps import Work
 from fembench.ranks.interface import Interface
 from fembench.records.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.solve.operators import Operator

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import SMOOTHING_STEPS
-from fembench.methods.work import NO_WORK, Work
+from fembench.methods.steps import NO_WORK, Work
 from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator

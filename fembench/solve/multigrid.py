@@ -33,7 +33,7 @@ import numpy as np
 from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.preconditioners import COARSEST_LEVEL, SMALL_LEVEL, SMOOTHING_STEPS
-from fembench.methods.work import NO_WORK
+from fembench.methods.steps import NO_WORK
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
 from fembench.ranks.sharing import Sharing

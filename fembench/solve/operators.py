@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.fem.material import Modulus
-from fembench.fem.materials import part_of
+from fembench.fem.materials import Modulus, part_of
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, storage_of
 

@@ -24,14 +24,14 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.errors import BreakdownError, InputError
 from fembench.methods.lookup import precond_of, preconds, storage_of
-from fembench.methods.work import Work
+from fembench.methods.steps import Work
 from fembench.records.phases import AXPY, CG, DOT, PRECOND, SEND, SPMV_INTERIOR, WAIT
 from fembench.solve.iterate import CGResult, StoppingCriterion, exhausted
 from fembench.solve.operators import Operator, build_operator
 from fembench.solve.petsc_matrix import Numbering, assemble, assembled_rows
 
 if TYPE_CHECKING:
-    from fembench.fem.material import Modulus
+    from fembench.fem.materials import Modulus
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
     from fembench.timing.tracer import TracerLike

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.fem.rigid import gram, orthonormal, rigid_modes
+from fembench.fem.extent import gram, orthonormal, rigid_modes
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import SUM
 from fembench.solve.operators import assembled
 
 if TYPE_CHECKING:
-    from fembench.fem.material import Modulus
+    from fembench.fem.materials import Modulus
     from fembench.ranks.interface import Interface
     from fembench.ranks.subdomain import Subdomain
 

@@ -30,7 +30,7 @@ import numpy as np
 from fembench.base.arrays import F64, I64
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import recurrence_of
-from fembench.methods.work import NO_WORK, Work
+from fembench.methods.steps import NO_WORK, Work
 from fembench.ranks.interface import Interface, PendingAllReduce
 from fembench.records.phases import AXPY, PRECOND
 from fembench.solve.iterate import CGResult, Preconditioner, StoppingCriterion, bind_product, iterate

@@ -26,7 +26,7 @@ from fembench.base.errors import BreakdownError
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
-from fembench.methods.work import NO_WORK
+from fembench.methods.steps import NO_WORK
 from fembench.records.phases import PRECOND
 from fembench.solve.iterate import Preconditioner
 from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from fembench.base.commands import interpreter
 from fembench.base.errors import InputError, RunFailedError
-from fembench.base.interpreter import interpreter
 from fembench.base.progress import progress, telling
 from fembench.records.weights import Weights, loud_notes, save_weights
 from fembench.weights.make import by_time

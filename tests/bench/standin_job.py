@@ -16,8 +16,7 @@ from fembench.bench.verify import verify
 from fembench.fem.problem import load_problem
 from fembench.mesh.presets import resolve
 from fembench.partition.partition import Partition
-from fembench.ranks.agree import all_arrive
-from fembench.ranks.comm import world
+from fembench.ranks.comm import all_arrive, world
 from fembench.records.case import Case
 from fembench.timing.tracer import NullTracer
 

@@ -14,7 +14,7 @@ from fembench.mesh.box import box
 from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.slicing import source_of_mesh, write_sliced
-from fembench.ranks.agree import on_root
+from fembench.ranks.comm import on_root
 from fembench.records.case import Case
 from fembench.timing.tracer import NullTracer
 

@@ -6,7 +6,7 @@ import pytest
 from fembench.bench.prepare import prepare
 from fembench.characterize import probes
 from fembench.characterize.probes import box_of, dense_box_of, level_bytes
-from fembench.fem.material import Material
+from fembench.fem.materials import Material
 from fembench.host.host import cache_instances
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR

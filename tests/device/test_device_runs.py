@@ -10,7 +10,7 @@ from msgspec import structs
 import fembench
 from fembench.device import find
 from fembench.errors import InputError
-from fembench.methods.devices import device_by_rank
+from fembench.methods.lookup import device_by_rank
 from fembench.model.workload import workload
 from fembench.records.case import new_case
 from fembench.records.store import load

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fembench.fem.accuracy import l2_squares
+from fembench.fem.fields import l2_squares
 from fembench.fem.parts import whole_mesh
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh

@@ -5,10 +5,10 @@ import pytest
 from fem_meshes import ELEMENTS, LAM, MU, distorted, l2_error
 
 from fembench.fem import residual
-from fembench.fem.accuracy import l2_squares
+from fembench.fem.elements import cell_strain, cell_stress, von_mises
+from fembench.fem.fields import l2_squares
 from fembench.fem.reference_solve import assembled
 from fembench.fem.residual import internal_force
-from fembench.fem.stress import cell_strain, cell_stress, von_mises
 
 
 @pytest.fixture(params=ELEMENTS)

@@ -11,7 +11,7 @@ from fembench.fem.elements import (
     measures,
     scatter_add,
 )
-from fembench.fem.rigid import rigid_modes
+from fembench.fem.extent import rigid_modes
 from fembench.fem.shapes import element_named
 from fembench.mesh.facets import boundary_facets
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.fem.material import Material, stiffness
+from fembench.fem.materials import Material, stiffness
 
 
 def test_lame_parameters_are_those_of_a_hand_calculation():

@@ -7,8 +7,8 @@ from fembench.base.errors import InputError
 from fembench.fem.parts import MOST, check_whole, whole_mesh
 from fembench.fem.problem import Constraint, ProblemSpec
 from fembench.fem.selection import Selection
-from fembench.mesh.adjacency import facet_neighbours, facet_parts
 from fembench.mesh.box import box
+from fembench.mesh.facets import facet_neighbours, facet_parts
 from fembench.mesh.mesh import Mesh
 
 

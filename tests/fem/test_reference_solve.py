@@ -4,6 +4,7 @@ from fem_meshes import ELEMENTS, distorted, l2_error
 
 from fembench.base.errors import InputError
 from fembench.fem.boundary import local_load
+from fembench.fem.elements import cell_stress
 from fembench.fem.extent import extent_of
 from fembench.fem.parts import whole_mesh
 from fembench.fem.problem import (
@@ -18,7 +19,6 @@ from fembench.fem.problem import (
 )
 from fembench.fem.reference_solve import solve
 from fembench.fem.residual import internal_force
-from fembench.fem.stress import cell_stress
 from fembench.mesh.box import box
 
 

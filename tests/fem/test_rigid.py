@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fembench.fem.rigid import gram, orthonormal, restrained_motions, rigid_modes
+from fembench.fem.extent import gram, orthonormal, restrained_motions, rigid_modes
 
 X = np.random.default_rng(0).uniform(0, 1, (20, 3))
 

@@ -8,7 +8,7 @@ import reference
 from kernel_samples import LAM, MU, SAMPLES, grid
 
 from fembench.kernels.backend import kernels
-from fembench.mesh.quality import quality
+from fembench.mesh.elements import quality
 
 every_sample = pytest.mark.parametrize("s", SAMPLES.values(), ids=SAMPLES.keys())
 both_halves = pytest.mark.parametrize("upper", [False, True], ids=["full", "upper"])

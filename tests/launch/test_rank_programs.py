@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fembench
-from fembench.base.interpreter import interpreter
+from fembench.base.commands import interpreter
 from fembench.launch.rank_start import rank_given
 
 ROOT = Path(fembench.__file__).parent

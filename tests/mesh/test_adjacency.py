@@ -7,10 +7,10 @@ import pytest
 from mesh_samples import ELEMENTS, shuffled
 
 from fembench.base.errors import InputError
-from fembench.mesh import adjacency
-from fembench.mesh.adjacency import NONE, dual_graph, facet_neighbours
+from fembench.mesh import facets
 from fembench.mesh.box import box
 from fembench.mesh.elements import element_named
+from fembench.mesh.facets import NONE, dual_graph, facet_neighbours
 
 
 def behind_by_brute_force(mesh):
@@ -47,7 +47,7 @@ def test_large_node_numbers_are_matched_too(element):
 @pytest.mark.parametrize("modulus", [1, 5, 1000])
 def test_facets_whose_keys_clash_are_told_apart(monkeypatch, modulus):
     mesh = shuffled("hex8")
-    monkeypatch.setattr(adjacency, "_mixed", lambda rows: rows.sum(axis=1) % modulus)
+    monkeypatch.setattr(facets, "_mixed", lambda rows: rows.sum(axis=1) % modulus)
     assert np.array_equal(facet_neighbours(mesh.cells, "hex8"), behind_by_brute_force(mesh))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.mesh.box import FACES, Box, box, box_cells_for_equations
+from fembench.mesh.elements import quality, volumes
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.quality import quality, volumes
 
 STAND_INS = [  # cells, nodes, tetrahedra, restrained dofs, equations, structural non-zeros
     ((6, 4, 6), 245, 864, 105, 630, 21276),

@@ -5,7 +5,9 @@ import pytest
 
 from fembench.base.errors import InputError
 from fembench.mesh.box import Box, box, box_cells_for_equations, check_memory
-from fembench.mesh.box_part import (
+from fembench.mesh.facets import boundary_facets
+from fembench.ranks.box import (
+    box_piece,
     box_region,
     cut_region,
     fill_region,
@@ -13,8 +15,6 @@ from fembench.mesh.box_part import (
     local_box,
     region_size,
 )
-from fembench.mesh.facets import boundary_facets
-from fembench.ranks.box import box_piece
 
 CASES = [  # grid cells, element, targets
     ((13, 9, 13), "tet4", [1, 1]),

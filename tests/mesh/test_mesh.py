@@ -9,8 +9,8 @@ from mesh_samples import ELEMENTS, shuffled, shuffled_facets, tagged
 from fembench.base.errors import InputError
 from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import PATCH
-from fembench.mesh.adjacency import facet_neighbours
 from fembench.mesh.box import box
+from fembench.mesh.facets import facet_neighbours
 from fembench.mesh.mesh import Mesh
 from fembench.partition.methods import partition
 

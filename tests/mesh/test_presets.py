@@ -10,8 +10,8 @@ from fembench.base.errors import InputError
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
 from fembench.mesh.box import box
+from fembench.mesh.elements import quality, volumes
 from fembench.mesh.presets import PRESETS, box_named, resolve
-from fembench.mesh.quality import quality, volumes
 
 
 @pytest.mark.row("004:9.1.1")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fembench.mesh.box import box
-from fembench.mesh.quality import longest_edges, quality, volumes
+from fembench.mesh.elements import longest_edges, quality, volumes
 
 REGULAR = np.array([[1, 1, 1], [-1, 1, -1], [1, -1, -1], [-1, -1, 1]], dtype=float)
 TET = np.array([[0, 1, 2, 3]])

@@ -12,9 +12,8 @@ from fembench.methods.lookup import Combination, names, precond_of, recurrence_o
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE, PRECONDITIONERS, Grids
 from fembench.methods.recipe import PLAIN, recipe
 from fembench.methods.recurrences import RECURRENCES
-from fembench.methods.steps import Application, Multiplication, Pass, Reduction
+from fembench.methods.steps import Application, Multiplication, Pass, Reduction, Work
 from fembench.methods.storages import STORAGES
-from fembench.methods.work import Work
 
 N = 12
 NOTHING = np.zeros(0)

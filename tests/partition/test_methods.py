@@ -8,7 +8,7 @@ from mesh_samples import shuffled
 from partition_samples import clamped
 
 from fembench.base.errors import InputError
-from fembench.mesh.adjacency import dual_graph, facet_neighbours
+from fembench.mesh.facets import dual_graph, facet_neighbours
 from fembench.mesh.presets import resolve
 from fembench.partition import methods
 from fembench.partition.methods import METHODS, excess, fill_empty, partition

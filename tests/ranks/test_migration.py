@@ -17,7 +17,7 @@ from fembench.mesh.slicing import source_of_mesh, write_sliced
 from fembench.partition import rcb
 from fembench.partition.methods import partition
 from fembench.ranks import sliced as migration
-from fembench.ranks.agree import on_root
+from fembench.ranks.comm import on_root
 from fembench.records.case import Case
 from fembench.timing.tracer import NullTracer
 

@@ -6,9 +6,9 @@ import pytest
 from fembench.bench.prepare import prepare, prepare_parts
 from fembench.fem.problem import load_problem
 from fembench.fem.survey import Survey
-from fembench.mesh.box_part import box_region
 from fembench.mesh.presets import box_named, resolve
 from fembench.partition.partition import Partition
+from fembench.ranks.box import box_region
 from fembench.records.case import Case
 from fembench.timing.tracer import NullTracer
 

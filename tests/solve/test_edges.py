@@ -9,7 +9,7 @@ from systems import PRECONDITIONERS, STORAGES
 
 from fembench.bench.prepare import prepare_parts
 from fembench.bench.verify import Solved, verify
-from fembench.fem.material import Material
+from fembench.fem.materials import Material
 from fembench.fem.problem import BAR, CANTILEVER, PATCH, STEEL, Constraint, ProblemSpec, Traction
 from fembench.fem.selection import Selection
 from fembench.mesh.box import box

@@ -13,7 +13,7 @@ from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
 from fembench.methods.lookup import Combination, names, recurrences
 from fembench.methods.recipe import recipe
-from fembench.methods.work import NO_WORK
+from fembench.methods.steps import NO_WORK
 from fembench.ranks import interface as interface_module
 from fembench.records import phases
 from fembench.records.case import FIELDS, Case

@@ -17,8 +17,7 @@ from fembench.host.where import host_key
 from fembench.launch.job import RankProgram
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
-from fembench.ranks.agree import together
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, together
 from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.synthetic.waits import FINE, timer_slack

@@ -8,8 +8,8 @@ from planted_records import PER_CELL, accounted, planted
 from fembench.model.workload import Workload
 from fembench.records import phases as ph
 from fembench.records.case import Case
-from fembench.records.packed import rows
 from fembench.records.record import PartitionFacts, Reference
+from fembench.records.schema import rows
 
 PER_HOST, CELLS, MESSAGE = 64, 1000, 2400  # ranks; cells of a rank; bytes
 SETS, ITERATIONS, NEIGHBOURS = 20, 1000, 14

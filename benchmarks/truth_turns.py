@@ -21,8 +21,8 @@ from fembench.ranks.comm import Comm
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.stats.compare import compare_paired, median_ratio
-from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.slowness import COMPUTE, TASK, EmulatedSlowness
+from fembench.synthetic.waits import HeardTracer
 from fembench.timing.tracer import TracerLike, make_tracer
 
 RUNS, LEVEL = 14, 0.99  # number of runs that the turns are divided into; level of the verdicts

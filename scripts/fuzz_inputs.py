@@ -425,9 +425,8 @@ def _options(path: Path) -> None:
     from fembench.partition.shares import parse_shares
     from fembench.records.hlogp import parse_link
     from fembench.records.sites import sites_of
-    from fembench.synthetic.hot_spot import parse_hot_spots
     from fembench.synthetic.lab_cluster import bits_per_second
-    from fembench.synthetic.speeds import parse_changes, parse_nodes, parse_speeds
+    from fembench.synthetic.speeds import parse_changes, parse_hot_spots, parse_nodes, parse_speeds
 
     text, refusal = path.read_bytes().decode(errors="replace"), None
     for parse in (

@@ -11,8 +11,8 @@ from fembench.balance.solver import BlockSolver
 from fembench.base.arrays import F64, I64
 from fembench.ranks.comm import Comm
 from fembench.records.phases import AXPY, DOT, PRECOND, SPMV_INTERFACE, SPMV_INTERIOR
-from fembench.synthetic.hot_spot import HotSpot, weights_at
 from fembench.synthetic.slowness import Slowness
+from fembench.synthetic.speeds import HotSpot, weights_at
 from fembench.timing.tracer import TracerLike
 
 COMPUTING = [SPMV_INTERFACE, SPMV_INTERIOR, DOT, AXPY, PRECOND]

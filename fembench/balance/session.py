@@ -40,8 +40,8 @@ from fembench.records.ledger import BalanceFacts, Ledger
 from fembench.records.phases import INTERFACE, SYNC
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion, iterate
 from fembench.solve.operators import Operator, build_operator
-from fembench.synthetic.hot_spot import parse_hot_spots
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
+from fembench.synthetic.speeds import parse_hot_spots
 from fembench.timing.tracer import TracerLike, span
 
 

@@ -42,7 +42,6 @@ from fembench.mesh.sliced import is_sliced
 from fembench.partition.metis import load_metis
 from fembench.ranks.comm import Comm, on_root, together
 from fembench.records.case import Case
-from fembench.records.packed import rows
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import (
     SCHEMA,
@@ -56,6 +55,7 @@ from fembench.records.record import (
     Verification,
     now_utc,
 )
+from fembench.records.schema import rows
 from fembench.records.validity import judge
 from fembench.records.verdict import Verdict
 from fembench.solve.from_names import load_builders

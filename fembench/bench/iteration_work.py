@@ -12,9 +12,9 @@ from fembench.host.machine_state import BRIEF, LARGEST, TRIADS, HostState, readi
 from fembench.host.where import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
-from fembench.records.packed import rows
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
 from fembench.records.record import LevelTimes, SolveFacts, StateReading
+from fembench.records.schema import rows
 from fembench.records.triads import triad_bytes
 from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike

@@ -25,7 +25,7 @@ from fembench.base.arrays import F64
 from fembench.characterize.pingpong import CONTROL, MESSAGE, Side, Times, in_turn, pair_samples
 from fembench.ranks.comm import Comm
 from fembench.records.network import PairSamples
-from fembench.records.network_settings import Mode
+from fembench.records.sites import Mode
 
 SIZES = (64, 1024, 8192, 65536, 1 << 18, 1 << 19, 1 << 20, 1 << 22)  # bytes
 SECONDS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of computing

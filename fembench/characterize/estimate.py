@@ -24,7 +24,7 @@ from fembench.records.network import (
     apart,
     class_number,
 )
-from fembench.records.network_settings import Mode
+from fembench.records.sites import Mode
 
 Grouped = dict[tuple[Mode, int], list[PairSamples]]
 FLOOR = 0.01  # least relative error of a median, because conditions change between sizes

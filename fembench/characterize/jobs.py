@@ -6,8 +6,8 @@ import msgspec
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.network_settings import NetworkSettings
 from fembench.records.profile import LEVELS, Level
+from fembench.records.sites import NetworkSettings
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
 SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, without start and set-up

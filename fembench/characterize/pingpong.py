@@ -35,7 +35,7 @@ import numpy.typing as npt
 from fembench.base.arrays import I64
 from fembench.ranks.comm import Comm
 from fembench.records.network import PairSamples, Trains
-from fembench.records.network_settings import Mode
+from fembench.records.sites import Mode
 
 CONTROL, MESSAGE = 91, 92  # tags
 SEED = 5

@@ -36,7 +36,7 @@ from fembench.base.plugins import STUDIES, needed, plugin
 from fembench.base.progress import progress
 from fembench.cli.options import call, declare, real, typed_command
 from fembench.cli.shared import LAUNCHER
-from fembench.records.network_settings import METHODS, PAIRS, SENDS
+from fembench.records.sites import METHODS, PAIRS, SENDS
 
 OPTIONS = f"""
 | --hosts HOSTS: hosts with their number of ranks, as in fast:4,slow:2

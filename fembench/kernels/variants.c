@@ -1,6 +1,6 @@
 /* The vector work of the conjugate-gradient variants that sum over ranks once an iteration: one pass each,
  * in which every vector crosses memory once in each direction. Letters as in
- * solve/single_reduction.py and solve/pipelined.py.
+ * solve/recurrences.py and solve/pipelined.py.
  *
  * A pass is written once for T = v4 (four entries) and T = double (the rest of a chunk). `kind`, `moving`
  * and whether `weights` is NULL are constants wherever a pass is compiled. */

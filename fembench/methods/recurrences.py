@@ -2,7 +2,7 @@
 
 An iteration is declared for each way in which M^-1 can enter: not at all, folded into
 the passes over vectors, or applied as a step of its own. Letters as in the docstrings
-of solve/cg.py, single_reduction.py and pipelined.py.
+of solve/cg.py, recurrences.py and pipelined.py.
 """
 
 from msgspec import Struct
@@ -67,7 +67,7 @@ RECURRENCES = (
     RecurrenceMethod(
         name="single-reduction",
         help="one all-reduce per iteration",
-        build="fembench.solve.single_reduction:SingleReductionCG",
+        build="fembench.solve.recurrences:SingleReductionCG",
         plain=(Pass("w p s x r", "p s x r", flops=10), Multiplication(dot=True), Reduction(3)),
         folded=(Pass("w p s x r u M", "p s x r u", flops=12), Multiplication(dot=True), Reduction(3)),
         applied=(

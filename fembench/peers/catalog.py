@@ -2,6 +2,8 @@
 
 Parallel peers run on one rank and on the number requested; the others on one. All iterate until
 |r|_2 <= tolerance |f|_2, unpreconditioned.
+
+Here is also the job of a comparison, apart from the code of its ranks, which loads MPI.
 """
 
 from __future__ import annotations
@@ -11,9 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError, closest
 from fembench.host.checkup import PIP, how_to_get_petsc
+from fembench.records.case import Case
+from fembench.records.contest import Parity
 
 if TYPE_CHECKING:
     from fembench.solve.iterate import StoppingCriterion
@@ -109,3 +115,16 @@ def missing(entry: Entry) -> str:
     """How to install what the entry needs and this machine lacks; "" for nothing."""
     lacking = [name for name in entry.needs if importlib.util.find_spec(name) is None]
     return f"no {', '.join(lacking)}: {entry.get}" if lacking else ""
+
+
+class PeersJob(msgspec.Struct, frozen=True, kw_only=True):
+    """The job as its ranks read it."""
+
+    case: Case  # mesh, problem, ranks, partition, relative tolerance
+    names: tuple[str, ...]  # Entry.name
+    repetitions: int
+    iterations: int = 0  # > 0: iterations per repetition; 0: iterate to the tolerance
+    parity: Parity = "solution"
+    export: str = ""
+    command: str = ""
+    launcher: str = ""

@@ -14,8 +14,7 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.errors import FembenchError
 from fembench.bench.prepare import Prepared
-from fembench.peers.catalog import Entry, Peer, Sample
-from fembench.peers.peers_job import PeersJob
+from fembench.peers.catalog import Entry, Peer, PeersJob, Sample
 from fembench.peers.solvers import FOREIGN_ERRORS, Numpy, make_parallel, make_serial
 from fembench.peers.system import System
 from fembench.ranks.comm import MAX, Comm, all_arrive, on_root

@@ -14,9 +14,8 @@ from fembench.bench.describe import environment_of
 from fembench.bench.prepare import prepare
 from fembench.host.host import host_facts, taken_meter
 from fembench.launch.job import Job, RankProgram, Tell
-from fembench.peers.catalog import ENTRIES, Entry, missing
+from fembench.peers.catalog import ENTRIES, Entry, PeersJob, missing
 from fembench.peers.contest import Contest, Stage, build, check, free, on_one, repeat
-from fembench.peers.peers_job import PeersJob
 from fembench.peers.system import export, make_system
 from fembench.ranks.comm import Comm, alone
 from fembench.records.contest import PEERS_SCHEMA, PeerRun, PeersRecord, SystemFacts

@@ -15,8 +15,8 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.network_settings import Mode, NetworkSettings, Pairs
 from fembench.records.record import Frozen
+from fembench.records.sites import Mode, NetworkSettings, Pairs
 
 PROVISIONAL = "PROVISIONAL: "  # begins a note on why costs of messages may be wrong
 

@@ -11,7 +11,7 @@ import msgspec
 
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
-from fembench.records.packed import Packed
+from fembench.records.schema import Packed
 from fembench.records.verdict import Verdict
 
 SCHEMA = 3

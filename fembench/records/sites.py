@@ -1,4 +1,4 @@
-"""Classes of host pairs, and the pair measured for each (Mendes 2004, 4.3.5, modeller II(b)).
+"""How messages are measured: settings, and the pairs (Mendes 2004, 4.3.5, modeller II(b)).
 
 There is one class for two ranks of a host, one per site, and one per ordered pair of
 sites. The first two hosts of a site measure its class, its first host the links to
@@ -11,10 +11,27 @@ own: ranks on two NUMA nodes of a host, and hosts of a site on two switches.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from fembench.base.errors import InputError, shown
-from fembench.records.network_settings import Pairs
+from fembench.records.record import Frozen
+
+Mode = Literal["isend", "send"]  # the call that sends
+Method = Literal["I", "II"]  # I: Kielmann's trains, II: ping-pongs (Mendes 2004)
+METHODS: dict[str, tuple[Method, ...]] = {"trains": ("I",), "pingpong": ("II",), "both": ("I", "II")}
+SENDS: dict[str, tuple[Mode, ...]] = {"isend": ("isend",), "send": ("send",), "both": ("isend", "send")}
+Pairs = Literal["all", "classes"]  # every pair of hosts, or one per class (Mendes's II(a), II(b))
+PAIRS = get_args(Pairs)
+
+
+class NetworkSettings(Frozen, frozen=True):
+    """How messages are measured."""
+
+    sizes: tuple[int, ...] = ()  # bytes, ascending; (): the usual ones
+    repetitions: int = 0  # round trips per size; 0: as many as fit into the default time
+    methods: tuple[Method, ...] = METHODS["both"]
+    modes: tuple[Mode, ...] = SENDS["both"]  # calls whose ping-pongs are timed
+
 
 SAME_HOST = "same host"
 UNKNOWN = "unknown"  # a processor that the system does not name

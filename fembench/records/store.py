@@ -12,9 +12,8 @@ import msgspec
 from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
-from fembench.records.packed import Packed
 from fembench.records.record import SCHEMA, Failure, Record
-from fembench.records.schema import check_time, read
+from fembench.records.schema import Packed, check_time, read
 from fembench.records.validity import judge
 
 

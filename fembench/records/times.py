@@ -18,9 +18,9 @@ import numpy.typing as npt
 from fembench.base.arrays import F64, I64, Mask
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.packed import Packed, numbers
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
+from fembench.records.schema import Packed, numbers
 
 Counts = I64
 Rows = Sequence[Sequence[Any] | Packed]

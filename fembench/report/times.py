@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fembench.records import phases as ph
-from fembench.records.packed import numbers
 from fembench.records.record import Record
+from fembench.records.schema import numbers
 from fembench.records.validity import product_bandwidth
 from fembench.report import measures
 from fembench.report.measures import ASSEMBLY, CG, PARTITION

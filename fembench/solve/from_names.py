@@ -1,6 +1,6 @@
 """Build a rank's solver from the names of its methods, and count its work.
 
-The loops are in cg.py, single_reduction.py and pipelined.py; PETSc's in petsc.py.
+The loops are in cg.py, recurrences.py and pipelined.py; PETSc's in petsc.py.
 """
 
 from __future__ import annotations

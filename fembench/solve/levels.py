@@ -16,8 +16,7 @@ from fembench.ranks.interface import Interface
 from fembench.records.phases import PRECOND
 from fembench.solve.grids import BackgroundGrid, Prolongator, prolongator
 from fembench.solve.operators import Bind, bind_arrays, diagonal_of
-from fembench.solve.precond import summed_blocks
-from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
+from fembench.solve.precond import chebyshev_coefficients, hashed, largest_eigenvalue, summed_blocks
 from fembench.timing.tracer import Stamps
 
 SymArrays = tuple[I64, I32, I32, F64]  # indptr, rows, columns, values of storage sym

@@ -41,9 +41,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from fembench.host.where import host_key
 from fembench.records.phases import ASSEMBLY, COMPUTING, SPMV_INTERFACE, SPMV_INTERIOR
-from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.speeds import Change
-from fembench.synthetic.waits import glance_at_clock, sleep_until, spin_until
+from fembench.synthetic.waits import HeardTracer, glance_at_clock, sleep_until, spin_until
 from fembench.timing.tracer import TracerLike
 
 if TYPE_CHECKING:

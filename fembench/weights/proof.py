@@ -1,16 +1,21 @@
-"""What the runs of a tuning prove: gain, efficiency, imbalance, speeds and verdict."""
+"""What the runs of a tuning prove: gain, efficiency, imbalance, speeds and verdict.
+
+Of the runs follow the weights to prove, and whom to leave out.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.units import plural, seconds
+from fembench.records.case import Case
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.weights.advice import Advice, advise
+from fembench.records.weights import Weights, as_text, shares_of
+from fembench.weights.advice import Advice, advise, largest_gains
 from fembench.weights.host_speed import HostSpeeds, owner_speeds
 from fembench.weights.make import provisional
 from fembench.weights.observe import observe, owners_of, pooled, run_seconds
@@ -22,7 +27,83 @@ from fembench.weights.scaling import (
     imbalance,
 )
 from fembench.weights.stale import disturbance, foreign_work
-from fembench.weights.trail import Trail
+
+WEAK = 0.3  # fraction of the time; an owner that can save more is kept without a test
+
+
+@dataclass(frozen=True)
+class RunWithoutHost:
+    """The run without one owner."""
+
+    owner: str  # a host, or "rank 3" if all ranks are on one host
+    host: str  # that gets no ranks; "" if the owner is an emulated rank
+    case: Case
+
+
+@dataclass
+class Trail:
+    """The runs of one tuning, in order."""
+
+    equal: list[Record] = field(default_factory=list)  # of the comparison
+    weighted: list[Record] = field(default_factory=list)  # of the comparison, one per equal run
+    without: list[Record] = field(default_factory=list)  # of the comparison, without `left_out`
+    left_out: str = ""  # the weakest owner; "" if there are no runs without it
+    rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights from it
+    tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
+
+    @property
+    def records(self) -> list[Record]:
+        """All runs, each once."""
+        rounds = [*(record for record, _ in self.rounds), *(record for _, record in self.tried)]
+        return list({id(r): r for r in (*rounds, *self.equal, *self.weighted, *self.without)}.values())
+
+    @property
+    def quiet(self) -> "Trail":
+        """The turns of the comparison that no foreign work disturbed; if none, all."""
+        turns = list(zip(self.equal, self.weighted, self.without or self.equal))
+        kept = [turn for turn in turns if not foreign_work([run.environment for run in turn])]
+        equal, weighted, without = map(list, zip(*(kept or turns)))
+        return replace(self, equal=equal, weighted=weighted, without=without if self.without else [])
+
+    @property
+    def weights(self) -> Weights:
+        """The weights to compare: those with the fastest run; after one round, its own."""
+        if not self.tried:
+            return self.rounds[-1][1]
+        return min(self.tried, key=lambda one: run_seconds([one[1]])[0])[0]
+
+
+def gains_of(trail: Trail) -> dict[str, float]:
+    """Owner -> the largest fraction of the others' time that it can save."""
+    return largest_gains(shares_of(trail.weights), owners_of(trail.rounds[0][0]))
+
+
+def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
+    """The weighted run without the weakest owner; None if it matters or must stay."""
+    gains = gains_of(trail)
+    weakest = min(gains, key=lambda owner: gains[owner])
+    if len(gains) < 2 or gains[weakest] > WEAK:
+        return None
+    owners = owners_of(trail.rounds[0][0])
+    kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
+    speeds = equal.synthetic.emulate.split(",")
+    devices = equal.devices
+    mixed = len(set(devices)) > 1
+    hosts = {rank.host for rank in trail.weights.ranks}
+    if len(hosts) == 1 and not equal.synthetic.emulate and not mixed:
+        return None  # a rank can only be left out together with its host
+    shares = as_text(trail.weights, kept)
+    return RunWithoutHost(
+        owner=weakest,
+        host=weakest if len(hosts) > 1 else "",
+        case=equal.with_(
+            ranks=len(kept),
+            shares=shares if len(kept) > 1 else "",
+            emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
+            device=",".join(devices[rank] for rank in kept) if mixed else equal.method.device,
+        ),
+    )
+
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
 LEAST_WORK = 5e-5  # seconds: in less, calls and clocks hide the speed of a rank

@@ -26,9 +26,8 @@ from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied, shared_folder, writable_file
 from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import NetworkFound
-from fembench.records.network_settings import METHODS, PAIRS, SENDS, NetworkSettings
 from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
-from fembench.records.sites import named_sites
+from fembench.records.sites import METHODS, PAIRS, SENDS, NetworkSettings, named_sites
 from fembench.report import network as network_report
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile

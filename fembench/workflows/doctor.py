@@ -15,7 +15,7 @@ from fembench.host.finding import Finding, ok
 
 if TYPE_CHECKING:
     from fembench.launch.hosts import HostSlots
-    from fembench.launch.probed import ProbedHost
+    from fembench.launch.probe import ProbedHost
 
 
 def doctor(hostfile: str = "") -> list[Finding]:
@@ -162,8 +162,8 @@ def _every_host(hosts: Sequence[HostSlots], folder: Path) -> Iterator[Finding]:
     """What each host has, and whether it sees the folder."""
     from fembench.base.errors import FembenchError
     from fembench.launch.hosts import folded
-    from fembench.launch.preflight import slowed
     from fembench.launch.probe import found_in, probe
+    from fembench.launch.watch import slowed
 
     try:
         found = found_in(probe(_one_each(hosts), len(hosts), folder))

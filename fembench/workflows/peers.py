@@ -9,8 +9,7 @@ from fembench.base.progress import progress, working
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied
-from fembench.peers.catalog import Entry, chosen
-from fembench.peers.peers_job import PeersJob
+from fembench.peers.catalog import Entry, PeersJob, chosen
 from fembench.records.case import new_case
 from fembench.records.contest import Parity, PeersRecord, save_peers
 

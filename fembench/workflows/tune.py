@@ -28,8 +28,7 @@ from fembench.records.weights import Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
 from fembench.weights.advice import LEAST_GAIN
 from fembench.weights.make import by_time
-from fembench.weights.proof import Proof, prove
-from fembench.weights.trail import RunWithoutHost, Trail, gains_of, without_weakest
+from fembench.weights.proof import Proof, RunWithoutHost, Trail, gains_of, prove, without_weakest
 from fembench.workflows.cases import call_text, case_asked, check_least
 from fembench.workflows.tune_runs import TuneRuns
 

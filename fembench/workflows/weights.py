@@ -17,8 +17,7 @@ from fembench.records.record import Record
 from fembench.records.store import load_each
 from fembench.records.weights import Weights, load_weights
 from fembench.weights import make
-from fembench.weights.from_profile import by_profile
-from fembench.weights.links import Wire, communication_seconds, wire_of_network
+from fembench.weights.from_profile import Wire, by_profile, communication_seconds, wire_of_network
 from fembench.weights.observe import observe, pooled
 
 

@@ -14,8 +14,8 @@ from fembench.ranks import interface
 from fembench.ranks.comm import DOUBLE, MAX
 from fembench.records.case import Case
 from fembench.records.phases import ALLREDUCE, BETWEEN, CG, PRECOND, SEND, TOP_LEVEL, WAIT
-from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.slowness import EmulatedSlowness
+from fembench.synthetic.waits import HeardTracer
 from fembench.timing.tracer import make_tracer
 
 pytestmark = pytest.mark.mpi

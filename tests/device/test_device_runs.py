@@ -17,7 +17,7 @@ from fembench.records.store import load
 from fembench.records.validity import judge
 from fembench.report.roofline import held_in, partly_cached
 from fembench.weights.make import by_time
-from fembench.weights.trail import Trail, without_weakest
+from fembench.weights.proof import Trail, without_weakest
 
 needs_opencl = pytest.mark.skipif(
     "pyopencl" not in find.libraries(),

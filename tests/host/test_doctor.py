@@ -14,8 +14,7 @@ from fembench.host import checkup
 from fembench.host.build import starter
 from fembench.host.finding import Finding
 from fembench.launch.launchers import LAUNCHERS, NoLauncherError
-from fembench.launch.probe import probe, transport_in
-from fembench.launch.probed import ProbedHost, ProbeFound
+from fembench.launch.probe import ProbedHost, ProbeFound, probe, transport_in
 from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import NodeFacts
 from fembench.workflows import doctor as workflow

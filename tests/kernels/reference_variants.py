@@ -1,4 +1,4 @@
-"""The plain twins of the kernels in variants.c. Letters as in solve/single_reduction.py and pipelined.py."""
+"""The plain twins of the kernels in variants.c. Letters as in solve/recurrences.py and pipelined.py."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ import pytest
 
 import fembench
 from fembench.base.errors import InputError
-from fembench.launch import preflight
+from fembench.launch import watch
 from fembench.launch.job import STARTED, Started, StartedHost
 from fembench.launch.serve import Met, started
 
@@ -17,7 +17,7 @@ N1, N2 = ("n1", "boot-1"), ("n2", "boot-2")
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch, caplog):
-    monkeypatch.setattr(preflight, "_warned", set())
+    monkeypatch.setattr(watch, "_warned", set())
     monkeypatch.delenv("FEMBENCH_SYNTHETIC", raising=False)
     caplog.set_level(logging.WARNING, "fembench")
 
@@ -29,7 +29,7 @@ def met(host, running=2, quota=0.0, load=2.0, cores=2):
 def warned(folder, caplog, *hosts):
     caplog.clear()
     (folder / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
-    preflight.warn(folder)
+    watch.warn(folder)
     return [record.getMessage() for record in caplog.records]
 
 
@@ -68,7 +68,7 @@ def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, caplog, monkeypatch)
 
 def test_a_job_that_begins_warns_and_one_that_only_looks_does_not(tmp_path, caplog, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
+    monkeypatch.setattr(watch, "slowed", lambda hosts: iter([_found(hosts)]))
     assert list(fembench.doctor())
     assert caplog.messages == []
     fembench.run("m1", ranks=1, iterations=1, sets=1)
@@ -89,7 +89,7 @@ def _found(hosts):
 
 def test_a_job_that_its_ranks_refuse_says_why_in_one_line(tmp_path, caplog, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(preflight, "slowed", lambda hosts: iter([_found(hosts)]))
+    monkeypatch.setattr(watch, "slowed", lambda hosts: iter([_found(hosts)]))
     monkeypatch.setattr("fembench.launch.watch.ACCEPTED", 60.0)  # this machine may be slow
     with pytest.raises(InputError, match=r"missing\.msh"):
         fembench.run("missing.msh", ranks=1, iterations=1, sets=1)

@@ -233,7 +233,7 @@ def test_a_job_that_its_batch_system_ended_is_recognised_by_what_was_printed(tex
 def test_a_folder_that_the_hosts_of_the_ranks_do_not_see_is_named_with_the_host(tmp_path, script):
     other = 'exec "${@:1:$#-1}" /no/such/results/.job-x'
     blind = script("mpiexec", f"exec bash -c '{other}' _ \"$@\"")
-    program = rank_program("fembench.launch.probed")
+    program = rank_program("fembench.launch.probe")
     line = JobLine(UNKNOWN, ((blind,),))
     end = run_job(program, Sum([]), line, dict(os.environ), scratch=tmp_path)
     assert (end.kind, end.exit_status) == (UNSHARED, 2), end.output

@@ -12,9 +12,8 @@ from fembench.base.errors import AllocationLostError, InputError, RunFailedError
 from fembench.launch import run_job
 from fembench.launch.line import job_line
 from fembench.peers import catalog
-from fembench.peers.catalog import Sample
+from fembench.peers.catalog import PeersJob, Sample
 from fembench.peers.contest import PARITY, Contest, check
-from fembench.peers.peers_job import PeersJob
 from fembench.peers.solvers import conjugate_gradients
 from fembench.records.case import Case
 from fembench.records.contest import PeerRun, PeersRecord, best_serial, load_peers

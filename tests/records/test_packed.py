@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from planted_records import planted
 
 from fembench.base.errors import InputError
-from fembench.records.packed import LARGE, Packed, packed, rows
+from fembench.records.schema import LARGE, Packed, packed, rows
 from fembench.records.store import load, save
 from fembench.records.times import Times
 

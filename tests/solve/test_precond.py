@@ -10,8 +10,7 @@ from fembench.base.errors import InputError
 from fembench.bench.verify import Solved, verify
 from fembench.kernels.backend import kernels
 from fembench.solve.operators import build_operator
-from fembench.solve.precond import inverse_diagonal
-from fembench.solve.spectrum import chebyshev_coefficients, hashed, largest_eigenvalue
+from fembench.solve.precond import chebyshev_coefficients, hashed, inverse_diagonal, largest_eigenvalue
 
 mpi = pytest.mark.mpi
 every_one = pytest.mark.parametrize("name", PRECONDITIONERS)

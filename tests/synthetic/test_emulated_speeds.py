@@ -11,10 +11,9 @@ from fembench.characterize.load_kernels import kernel_times, slowness_kernels
 from fembench.host.where import host_key
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.synthetic import slowness, waits
-from fembench.synthetic.heard_tracer import HeardTracer
 from fembench.synthetic.slowness import FULL_SPEED, ONCE, EmulatedSlowness, slowness_of, turn_of
 from fembench.synthetic.speeds import Change
-from fembench.synthetic.waits import sleep_until
+from fembench.synthetic.waits import HeardTracer, sleep_until
 from fembench.timing.tracer import NullTracer, make_tracer
 
 

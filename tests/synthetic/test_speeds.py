@@ -3,8 +3,16 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.synthetic.hot_spot import parse_hot_spots, weights_at
-from fembench.synthetic.speeds import Change, NodeSpeed, label, parse_changes, parse_nodes, parse_speeds
+from fembench.synthetic.speeds import (
+    Change,
+    NodeSpeed,
+    label,
+    parse_changes,
+    parse_hot_spots,
+    parse_nodes,
+    parse_speeds,
+    weights_at,
+)
 
 
 def test_what_is_emulated_is_read_and_the_label_says_it():

@@ -6,7 +6,7 @@ import pytest
 from fembench.base.errors import InputError
 from fembench.records import phases
 from fembench.records.phases import ALLREDUCE, CG, DOT, READ, SEND
-from fembench.synthetic.heard_tracer import HeardTracer
+from fembench.synthetic.waits import HeardTracer
 from fembench.timing import tracer
 from fembench.timing.tracer import NullTracer, Traffic, chain, make_tracer, span
 

@@ -4,7 +4,7 @@ from planted_profile import planted_profile
 
 from fembench.base.errors import InputError
 from fembench.records.network import PairClass
-from fembench.weights.links import communication_seconds, wire_of_network
+from fembench.weights.from_profile import communication_seconds, wire_of_network
 
 NEIGHBOURS, SIZES = ((1,), (0, 2), (1,)), ((1000,), (1000, 4000), (4000,))
 HOSTS = ("a", "a", "b")

@@ -5,11 +5,13 @@ import importlib.util
 import io
 import json
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 sys.path[:0] = [str(TESTS)]
@@ -32,6 +34,20 @@ on = {boundary = true}
 traction = [1e6, 0.0, 0.0]
 [body]
 gravity = [0.0, -9.80665, 0.0]
+"""
+HELD = """name = "held"
+[material]
+E = 210e9
+nu = 0.3
+[[constraints]]
+on = {boundary = true}
+u = [0.0, 0.0, "free"]
+[[constraints]]
+on = {tag = "n"}
+u = [0.0, 0.0, 0.0]
+[[forces]]
+on = {tag = "f"}
+force = [0.0, 0.0, 500.0]
 """
 CAMPAIGN = """name = "c"
 repetitions = 2
@@ -174,13 +190,13 @@ class Reader:
 
 def readers(folder: Path) -> list[Reader]:
     """All of them; `folder` is for files that are made on the way."""
-    return [*_meshes(folder), *_slices(folder), *_tables(), *_records(folder), *_texts(), *_of_studies()]
+    made = *_slices(folder), *_forged_slices(folder)
+    return [*_meshes(folder), *made, *_tables(), *_records(folder), *_texts(), *_of_studies()]
 
 
 def _meshes(folder: Path) -> list[Reader]:
     """Every format that `fembench mesh convert` writes."""
     import meshio
-    import numpy as np
 
     from fembench.base.errors import InputError
     from fembench.mesh.box import box
@@ -236,6 +252,56 @@ def _slices(folder: Path) -> list[Reader]:
                 (whole / name).write_bytes(files[name])
 
         return Reader(f"slices {name}", read, [files[name]], Path(name).suffix)
+
+    return [reader(name) for name in sorted(files)]
+
+
+def _forged_slices(folder: Path) -> list[Reader]:
+    """The same with check sums made to fit, read whole, and by a rank as its part."""
+    from fembench.base.errors import InputError
+    from fembench.bench.prepare import prepare
+    from fembench.mesh.box import box
+    from fembench.mesh.mesh import Mesh, summary
+    from fembench.mesh.sliced import Manifest, Sliced, blocks, sealed
+    from fembench.mesh.slicing import source_of_mesh, write_sliced
+    from fembench.ranks.comm import alone
+    from fembench.records.case import Case
+    from fembench.timing.tracer import NullTracer
+
+    two, whole, held = box((2, 1, 1)), folder / "forged", folder / "held.toml"
+    held.write_text(HELD)
+    cells = np.vstack([two.cells, two.cells + two.n_nodes])
+    tags = {"n": [1, 1 + two.n_nodes]}, {"f": two.facet_tags["x0"]}, {"c": [0, 1]}
+    write_sliced(source_of_mesh(Mesh.create(np.vstack([two.x, two.x + 9]), cells, "tet4", "m", *tags)), whole)
+    files = {path.name: path.read_bytes() for path in whole.iterdir()}
+    good = Sliced(whole).manifest
+
+    def manifest_of(name: str, data: bytes) -> Manifest:
+        """The manifest whose check sums are those of a file."""
+        if name == "manifest.json":
+            return msgspec.json.decode(data, type=Manifest)
+        stem, head = name.removesuffix(".npy"), 10 + int.from_bytes(data[8:10], "little")
+        width = (len(files[name]) - head) // good.rows[stem]
+        rows = (data[head + b.start * width : head + b.stop * width] for b in blocks(good.rows[stem]))
+        sums = tuple(map(zlib.crc32, (data[:head], *rows)))
+        return msgspec.structs.replace(good, sums=good.sums | {stem: sums})
+
+    def reader(name: str) -> Reader:
+        def read(path: Path) -> None:
+            data = path.read_bytes()
+            (whole / name).write_bytes(data)
+            try:
+                with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    text = msgspec.json.encode(sealed(manifest_of(name, data)))
+                    (whole / "manifest.json").write_bytes(text)
+                with contextlib.suppress(InputError):  # the hash of the content does not fit
+                    summary(Sliced(whole).whole())
+                prepare(alone(), Case.of(mesh=str(whole), partitioner="rcb", problem=str(held)), NullTracer())
+            finally:
+                (whole / name).write_bytes(files[name])
+                (whole / "manifest.json").write_bytes(files["manifest.json"])
+
+        return Reader(f"forged {name}", read, [files[name]], Path(name).suffix)
 
     return [reader(name) for name in sorted(files)]
 

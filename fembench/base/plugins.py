@@ -12,6 +12,7 @@ Looking takes some 0.01 s, which ranks spend only on names that are not ours.
 """
 
 import functools
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from fembench.base.errors import InputError
@@ -19,6 +20,13 @@ from fembench.base.errors import InputError
 STUDIES = "fembench-studies"  # the package that brings what the program itself names
 STUDIES_PATH = "PATH-OF-THE-CLONE/studies"  # what pip installs: no index has it
 Kind: TypeAlias = Literal["verbs", "options", "storages", "preconditioners", "recurrences", "policies"]
+SINGULAR: dict[Kind, str] = {
+    "storages": "storage",
+    "preconditioners": "preconditioner",
+    "recurrences": "recurrence",
+    "policies": "policy",
+}  # of the kinds that a case names
+_brought: dict[str, str] = {}  # "policy patient" -> "fembench-hello 1.0", of what this process has loaded
 
 
 @functools.cache
@@ -39,7 +47,25 @@ def names(kind: Kind) -> tuple[str, ...]:
 def plugin(kind: Kind, name: str) -> Any:
     """What is entered under a name; None if no installed package has it."""
     found = next(iter(_entered().select(group=f"fembench.{kind}", name=name)), None)
+    if found and found.dist and kind in SINGULAR:
+        _brought[f"{SINGULAR[kind]} {name}"] = f"{found.dist.name} {found.dist.version}"
     return found.load() if found else None
+
+
+def brought() -> dict[str, str]:
+    """What this process has loaded from other packages: "policy patient" -> "fembench-hello 1.0"."""
+    return dict(_brought)
+
+
+def missing(used: Mapping[str, str]) -> str:
+    """A line on the first of these, as in `brought`, that no installed package has; ""."""
+    kinds: dict[str, Kind] = {word: kind for kind, word in SINGULAR.items()}
+    for what, package in used.items():
+        word, _, name = what.partition(" ")
+        if word in kinds and name not in names(kinds[word]):
+            install = f"pip install {package.partition(' ')[0]}"
+            return f"{word} '{name}' is from {package}, which is not installed: {install}"
+    return ""
 
 
 def needed(kind: Kind, name: str, what: str) -> Any:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fembench.base.plugins import brought
 from fembench.bench.devices import devices_in_record
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
@@ -109,6 +110,7 @@ def describe(
         numa=tuple(row.numa for row in rows),
         crowded=crowded,
         devices=devices,
+        brought=brought(),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from fembench.base.arrays import F64
+from fembench.base.errors import InputError
 from fembench.fem.boundary import fixed_dofs, right_hand_side
 from fembench.fem.extent import Extent, extent_of
 from fembench.fem.materials import Modulus, lame
@@ -202,9 +203,11 @@ def _extent(comm: Comm, x: F64) -> Extent:
 
 
 def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
-    """Counts from the parts. Collective."""
+    """Counts from the parts. Collective; raises InputError on all ranks."""
     worst, lowest = np.empty(1), np.array([kernels.lowest_quality(sub.x, sub.cells)])
     comm.Allreduce(lowest, worst, MIN)
+    if worst[0] <= 0:
+        raise InputError(f"mesh {origin.name}: some cells are flat or inverted; expected volumes above 0")
     owned = sub.owned_nodes
     local = np.array([owned.sum(), sub.n_cells, sub.n_free_owned, sub.restrained[owned].sum()], np.int64)
     counts = np.empty_like(local)

@@ -100,7 +100,7 @@ def _parts(
     x = body.x[node]
     count = world.sum(np.bincount(part[first], minlength=n_parts))
     moments = [np.bincount(part[first], x[first, k], n_parts) for k in range(3)]
-    centre = world.sum(np.stack(moments, axis=1)) / count[:, None]
+    centre = world.sum(np.stack(moments, axis=1)) / np.maximum(count, 1)[:, None]
     arm = x - centre[part]
     radius = np.zeros(n_parts)
     np.maximum.at(radius, part, np.linalg.norm(arm, axis=1))

@@ -9,28 +9,33 @@
     kinds.npy       (n, 2) int32, ascending: cell, cell tag
     parts.npy       (n_cells, 1) int32 connected part of each cell
 
-A slice consists of whole blocks, and every block that is read is
-compared with its check sum.
+A slice consists of whole blocks. Every block that is read is compared with its check sum, and its
+numbers with their ranges: a check sum may fit what another program wrote.
 """
 
+import io
 import os
 import zlib
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.lib.format import write_array_header_1_0
 
 from fembench.base.config import read_json
 from fembench.base.errors import InputError
-from fembench.mesh.elements import element_named
+from fembench.mesh.elements import ELEMENTS, element_named
 from fembench.mesh.facets import nodes_of_facets
 from fembench.mesh.mesh import Mesh
+from fembench.mesh.world import RESOLUTION
 
 BLOCK = 16384  # rows with a check sum of their own
 BOUNDARY = "boundary"  # reserved tag: facets of one cell only
 MANIFEST = "manifest.json"
 COLUMNS = {"nodes": 3, "corners": 3, "facets": 3, "marks": 2, "kinds": 2, "parts": 1}
 ARRAYS = (*COLUMNS, "cells")
+ASCENDING = ("facets", "marks", "kinds")  # by their first column
+FARTHEST = 1e100  # metres: volumes and areas beyond would overflow
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -64,11 +69,13 @@ def _seal(manifest: Manifest) -> int:
 def _complete(manifest: Manifest) -> bool:
     """Whether every array has its rows, and a check sum for its header and every block."""
     rows, sums, n_cells = manifest.rows, manifest.sums, manifest.rows.get("cells", 0)
-    if set(rows) != set(ARRAYS) or set(sums) != set(ARRAYS):
+    if set(rows) != set(ARRAYS) or set(sums) != set(ARRAYS) or manifest.element not in ELEMENTS:
         return False
-    if min(rows["nodes"], n_cells) < 1 or rows["corners"] != n_cells or rows["parts"] not in (0, n_cells):
+    if min(rows["nodes"], n_cells, manifest.n_parts) < 1 or rows["corners"] != n_cells:
         return False
-    return all(len(sums[name]) == (1 + len(blocks(n)) if n else 0) for name, n in rows.items())
+    if rows["parts"] != (n_cells if manifest.n_parts > 1 else 0):
+        return False
+    return all(len(sums[name]) == (1 + n_blocks(n) if n else 0) for name, n in rows.items())
 
 
 def is_sliced(spec: str) -> bool:
@@ -81,16 +88,34 @@ def check_sum(rows: np.ndarray) -> int:
     return zlib.crc32(memoryview(np.ascontiguousarray(rows)).cast("B"))  # type: ignore[arg-type]
 
 
-def head_sum(path: Path) -> int:
-    """The check sum of what precedes the rows; numpy trips over some damage there."""
+def head_of(path: Path) -> bytes:
+    """What precedes the rows in a file."""
     with open(path, "rb") as stream:
         start = stream.read(10)
-        return zlib.crc32(start + stream.read(int.from_bytes(start[8:], "little")))
+        return start + stream.read(int.from_bytes(start[8:], "little"))
+
+
+def header(name: str, element: str, n: int) -> bytes:
+    """What precedes n rows of an array, as numpy writes it."""
+    columns, kind = shape_of(name, element)
+    stream = io.BytesIO()
+    write_array_header_1_0(stream, {"descr": kind, "fortran_order": False, "shape": (n, columns)})
+    return stream.getvalue()
+
+
+def _without_padding(head: bytes) -> bytes:
+    """A header without the blanks at its end, whose number depends on the version of numpy."""
+    return head[:8] + head[10:].rstrip()
 
 
 def shape_of(name: str, element: str) -> tuple[int, str]:
     """Columns and type of an array."""
     return COLUMNS.get(name) or element_named(element).nodes, "<f8" if name == "nodes" else "<i4"
+
+
+def n_blocks(n_rows: int) -> int:
+    """How many blocks these rows are."""
+    return -(-n_rows // BLOCK)
 
 
 def blocks(n_rows: int) -> list[slice]:
@@ -120,23 +145,50 @@ class Sliced:
             raise self._damaged(MANIFEST)
         self._arrays = {name: self._open(name) for name in ARRAYS}
 
-    def _damaged(self, name: str) -> InputError:
-        return InputError(f"cannot read mesh {self.folder}: {name} is damaged; convert the mesh again")
+    def _damaged(self, name: str, how: str = "") -> InputError:
+        return InputError(f"cannot read mesh {self.folder}: {name} is damaged{how}; convert the mesh again")
+
+    def _ends(self, name: str) -> tuple[int, ...]:
+        """What the whole numbers of an array stay below: all of them, or those of each column."""
+        m = self.manifest
+        n_facets, names = len(element_named(m.element).facets), len(m.facet_tags) + 1
+        return {
+            "cells": (self.n_nodes,),
+            "corners": (RESOLUTION + 1,),
+            "facets": (self.n_cells, n_facets, names),
+            "marks": (self.n_nodes, len(m.node_tags) + names),
+            "kinds": (self.n_cells, len(m.cell_tags)),
+            "parts": (m.n_parts,),
+        }[name]
+
+    def _check(self, name: str, rows: np.ndarray) -> None:
+        """Raises InputError for numbers out of range, or rows out of order."""
+        if name == "nodes":
+            if not np.abs([rows.min(), rows.max()]).max() <= FARTHEST:  # nor of not-a-number
+                raise self._damaged("nodes.npy", f": not all coordinates are within ± {FARTHEST:g} m")
+            return
+        ends = self._ends(name)
+        for column, end in zip(rows.view("<u4").reshape(-1, len(ends)).T, ends):
+            if column.max() >= end:  # one below 0 is too large, too
+                raise self._damaged(f"{name}.npy", f": not all numbers are within 0 to {end - 1}")
+        if name in ASCENDING and (rows[1:, 0] < rows[:-1, 0]).any():
+            raise self._damaged(f"{name}.npy", ": its rows do not ascend")
 
     def _open(self, name: str) -> np.ndarray:
         columns, kind = shape_of(name, self.manifest.element)
         rows = self.manifest.rows[name]
         if not rows:  # nothing can be mapped
             return np.empty((0, columns), kind)
+        path = self.folder / f"{name}.npy"
         try:
-            if head_sum(self.folder / f"{name}.npy") != self.manifest.sums[name][0]:
-                raise self._damaged(f"{name}.npy")
-            array = np.load(self.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise self._damaged(f"{name}.npy") from error
-        if (array.shape, array.dtype) != ((rows, columns), np.dtype(kind)):
-            raise self._damaged(f"{name}.npy")
-        return array
+            head, size = head_of(path), path.stat().st_size
+        except OSError as error:
+            raise self._damaged(path.name) from error
+        usual = _without_padding(head) == _without_padding(header(name, self.manifest.element, rows))
+        whole = size == len(head) + rows * columns * np.dtype(kind).itemsize
+        if zlib.crc32(head) != self.manifest.sums[name][0] or not (usual and whole):
+            raise self._damaged(path.name)
+        return np.memmap(path, kind, mode="r", offset=len(head), shape=(rows, columns))
 
     @property
     def columns(self) -> int:
@@ -163,6 +215,8 @@ class Sliced:
         for block in blocks(len(copy)):
             if check_sum(copy[block]) != sums[1 + (low + block.start) // BLOCK]:
                 raise self._damaged(f"{name}.npy")
+        if len(copy):
+            self._check(name, copy)
         return copy
 
     def rows_between(self, name: str, first: int, last: int) -> np.ndarray:
@@ -170,11 +224,14 @@ class Sliced:
         keys = self._arrays[name][:, 0]
         low, high = (int(np.searchsorted(keys, key)) for key in (first, last))
         start = low // BLOCK * BLOCK
-        return self.rows(name, start, min(-(-high // BLOCK) * BLOCK, len(keys)))[low - start : high - start]
+        found = self.rows(name, start, min(n_blocks(high) * BLOCK, len(keys)))[low - start : high - start]
+        if len(found) and not first <= found[0, 0] <= found[-1, 0] < last:
+            raise self._damaged(f"{name}.npy", ": its rows do not ascend")
+        return found
 
     def share(self, name: str, part: int, parts: int) -> tuple[int, int]:
         """The rows of one of `parts` slices of about as many blocks; some may be empty."""
-        n, total = -(-self.manifest.rows[name] // BLOCK), self.manifest.rows[name]
+        n, total = n_blocks(self.manifest.rows[name]), self.manifest.rows[name]
         low, high = (min(n * p // parts * BLOCK, total) for p in (part, part + 1))
         return low, high
 

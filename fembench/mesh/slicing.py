@@ -1,11 +1,11 @@
 """Write a mesh into a folder of slices, piece by piece: a box is never held whole."""
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.format import write_array_header_1_0
 
 from fembench.base.config import encode
 from fembench.base.errors import InputError
@@ -20,7 +20,8 @@ from fembench.mesh.sliced import (
     Manifest,
     blocks,
     check_sum,
-    head_sum,
+    head_of,
+    header,
     sealed,
     shape_of,
     tagged,
@@ -147,16 +148,18 @@ def _stored(place: Path, name: str, source: Source, n: int, pieces: Iterable[np.
     columns, kind = shape_of(name, source.element)
     if not n:
         return np.empty((0, columns), kind)
-    path, form = place / f"{name}.npy", {"descr": kind, "fortran_order": False, "shape": (n, columns)}
+    path = place / f"{name}.npy"
     with open(path, "wb") as stream:  # mapped, a full disk would end the process
-        write_array_header_1_0(stream, form)
+        stream.write(header(name, source.element, n))
         for piece in pieces:
             stream.write(np.ascontiguousarray(piece, kind).data)
     return np.load(path, mmap_mode="r")
 
 
 def _sums(path: Path, array: np.ndarray) -> tuple[int, ...]:
-    return (head_sum(path), *(check_sum(array[b]) for b in blocks(len(array)))) if len(array) else ()
+    if not len(array):
+        return ()
+    return zlib.crc32(head_of(path)), *(check_sum(array[b]) for b in blocks(len(array)))
 
 
 def _pieces(array: np.ndarray) -> Iterable[np.ndarray]:

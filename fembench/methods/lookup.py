@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from fembench.base.errors import InputError, shown
-from fembench.base.plugins import Kind, plugin
+from fembench.base.plugins import SINGULAR, Kind, plugin
 from fembench.base.units import plural
 from fembench.methods.preconditioners import PRECONDITIONERS, PreconditionerMethod
 from fembench.methods.recurrences import RECURRENCES, RecurrenceMethod
@@ -84,7 +84,8 @@ def _named(kind: Kind, name: str, known: Sequence[Method], fits: Callable[[Any],
     brought = plugin(kind, name)
     if brought is not None and fits(brought):
         return brought
-    raise InputError(f"{kind[:-1]} '{name}': expected one of {', '.join(names(known))}")
+    expected = f"expected one of {', '.join(names(known))}"
+    raise InputError(f"{SINGULAR[kind]} '{shown(name)}': {expected}, or one of an installed package")
 
 
 def names(methods: Iterable[Method]) -> tuple[str, ...]:

@@ -264,7 +264,8 @@ def _check_blocking(case: Case) -> None:
 def _check_balance(case: Case) -> None:
     b = case.balancing
     if b.balance not in POLICIES and plugin("policies", b.balance) is None:
-        raise ValueError(f"balance = '{b.balance}': expected one of {', '.join(POLICIES)}")
+        expected = f"{', '.join(POLICIES)}, or one of an installed package"
+        raise ValueError(f"balance = '{b.balance}': expected one of {expected}")
     if line := mismatch_balance(case.method):
         raise ValueError(f"balance with {line}")
 

@@ -83,6 +83,8 @@ class Environment(Frozen, frozen=True):
     numa: tuple[int, ...] = ()  # [rank] -> NUMA node of its CPUs; -1: several, or unknown; (): not recorded
     crowded: bool = False  # more ranks than cores, or cores that ranks share, were asked for
     devices: tuple[DeviceFacts, ...] = ()  # [rank]; (): all ranks compute on cores
+    # methods of other installed packages: "policy patient" -> "fembench-hello 1.0"
+    brought: dict[str, str] = {}
 
     @property
     def host_of_rank(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from fembench.base import plugins
 from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
@@ -40,9 +41,21 @@ def written(path: Path | str) -> Record:
     tree = read_json(path, dict)
     if "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
-    record = read(path, Record, SCHEMA, "a record", has="sets", verb="run", tree=tree)
+    try:
+        record = read(path, Record, SCHEMA, "a record", has="sets", verb="run", tree=tree)
+    except InputError as error:
+        if line := _missing(tree):
+            raise InputError(f"{path}: {line}") from error
+        raise
     check_shapes(record, str(path))
     return record
+
+
+def _missing(tree: dict[str, Any]) -> str:
+    """A line on the package that brought a method of this record, if it is not installed."""
+    environment = tree.get("environment")
+    used = environment.get("brought") if isinstance(environment, dict) else None
+    return plugins.missing({str(k): str(v) for k, v in used.items()}) if isinstance(used, dict) else ""
 
 
 def load_failure(path: Path | str) -> Failure:
@@ -86,6 +99,7 @@ def failures(folder: Path | str) -> Iterator[Failure]:
         yield load_failure(path)
 
 
+MOST = 1e30  # flops or bytes, also per second: more than any computer has
 Rows = Sequence[Sequence[Any]]
 BY_RANK = (  # arrays of the partition
     *("targets", "cells", "dofs", "blocks"),
@@ -104,6 +118,10 @@ def check_shapes(record: Record, where: str) -> None:
     for name, amounts in _amounts(record):
         if not len(amounts) or min(amounts) <= 0:
             raise InputError(f"{where}: {name} = {list(amounts)}: expected numbers above 0")
+    for name, counted in _counted(record):
+        absurd = next((n for n in counted if not 0 <= n <= MOST), None)
+        if absurd is not None:
+            raise InputError(f"{where}: {name} = {absurd:g}: expected 0 to {MOST:g}")
     for name, rows in _by_rank(record):
         if len(rows) != ranks:
             raise InputError(
@@ -155,6 +173,15 @@ def _amounts(record: Record) -> Iterator[tuple[str, Sequence[float]]]:
     yield "solve.bandwidth", record.solve.bandwidth or (1.0,)
     for rank, triads in enumerate(record.solve.triads):
         yield f"solve.triads[{rank}]", triads
+
+
+def _counted(record: Record) -> Iterator[tuple[str, Iterable[float]]]:
+    """(name, numbers) of all counts and rates that are added up."""
+    solve = record.solve
+    for name in ("flops", "bytes", "matrix_bytes", "bandwidth"):
+        yield f"solve.{name}", getattr(solve, name)
+    yield "solve.triads", (rate for rank in solve.triads for rate in rank)
+    yield "solve.state: speed", (reading.speed for reading in solve.state)
 
 
 def _by_phase(record: Record) -> Iterator[tuple[str, Rows | Packed]]:

@@ -22,6 +22,7 @@ from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, NAMES, TOP_LEVEL
 from fembench.records.record import Record
 from fembench.records.schema import Packed, numbers
 
+MOST = 1e15  # seconds or spans: no run has as many
 Counts = I64
 Rows = Sequence[Sequence[Any] | Packed]
 T = TypeVar("T", bound=npt.NDArray[Any])
@@ -57,8 +58,8 @@ class Times:
         if values.shape != shape:
             expected = f"{plural(self.n_ranks, 'rank')} and {len(self._record.phases)} phases in each set"
             raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")
-        if values.size and values.min() < 0:
-            raise InputError(f"{self._record.id}: some of its times or counts are below 0; expected none")
+        if values.size and not 0 <= values.min() <= values.max() <= MOST:
+            raise InputError(f"{self._record.id}: some of its times or counts are not within 0 to {MOST:g}")
         return values
 
     @property

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from fembench.base.arguments import typed
 from fembench.base.commands import interpreter
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling
@@ -12,6 +13,7 @@ from fembench.weights.make import by_time
 from fembench.workflows.notebook import Runs
 
 
+@typed
 def verb(*words: str) -> str:
     """What `fembench WORDS` prints; it runs in a process of its own.
 
@@ -30,6 +32,7 @@ def verb(*words: str) -> str:
     return done.stdout
 
 
+@typed
 def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -> Path:
     """Build the report of a results folder; returns the path of its index.html. Raises InputError.
 
@@ -49,6 +52,7 @@ def _folder(runs: Runs | Path | str) -> Path:
     return folder
 
 
+@typed
 def shares(
     runs: Runs, *, path: Path | str | None = None, tell: Callable[[str], None] | None = None
 ) -> Weights:

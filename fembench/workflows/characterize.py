@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from fembench.base.arguments import typed
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import bytes_of, plural
@@ -36,6 +37,7 @@ from fembench.workflows.cases import check_least, check_words
 MOST = 1 << 30  # bytes of a message
 
 
+@typed
 def machine(
     ranks: int = 0,
     *,
@@ -44,7 +46,7 @@ def machine(
     network: bool = True,
     quick: bool = False,
     hosts: str = "",
-    hostfile: str = "",
+    hostfile: Path | str = "",
     emulate: str = "",
     dilate: float = 1.0,
     pairs: str = "",
@@ -78,7 +80,7 @@ def machine(
     messages = NetworkJob(quick=quick, pairs=pairs, sites=sites, settings=settings)
     path = path or add_to
     known = load_profile(add_to) if add_to else None
-    with telling(tell), hosts_of_job(str(path), hosts, hostfile) as (folder, file):
+    with telling(tell), hosts_of_job(str(path), hosts, str(hostfile)) as (folder, file):
         count = ranks_of_job(ranks, file, emulate)
         if network and not known:
             needs_two(count)

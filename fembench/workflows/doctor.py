@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from fembench.launch.probe import ProbedHost
 
 
-def doctor(hostfile: str = "") -> list[Finding]:
+def doctor(hostfile: Path | str = "") -> list[Finding]:
     """What this machine and the hosts of its job have, and what is missing.
 
-    Only the missing library, if the check-up itself needs one.
+    Only the missing library, if the check-up itself needs one. Raises InputError if
+    `hostfile` is not a path.
     """
+    from fembench.base.errors import InputError, shown
+
+    if not isinstance(hostfile, Path | str):
+        raise InputError(f"doctor: hostfile = {shown(repr(hostfile))}: expected a path")
     try:
-        return list(examine(hostfile))
+        return list(examine(str(hostfile)))
     except ModuleNotFoundError as error:
         how = f"{sys.executable} -m pip install {error.name}"
         return [Finding(error.name or str(error), "problem", "not installed", how, required=True)]

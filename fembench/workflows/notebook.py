@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from fembench.base.arguments import typed
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.record import Record
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from fembench.report.plots.canvas import Plot
 
 
+@typed
 def load(path: Path | str) -> Runs:
     """Runs that were measured before.
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fembench.base.arguments import typed
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
@@ -31,6 +32,7 @@ from fembench.records.store import load, load_each
 from fembench.workflows.cases import case_asked, check_words, storage_of
 
 
+@typed
 def predict(
     machine: Path | str,
     mesh: Path | str,
@@ -45,7 +47,7 @@ def predict(
     contention: bool | None = None,
     machines: Sequence[str] = (),
     now: bool = False,
-    hostfile: str = "",
+    hostfile: Path | str = "",
     tell: Callable[[str], None] | None = None,
     **fields: Any,
 ) -> Answers:
@@ -76,7 +78,7 @@ def predict(
         )
         learned = _learned(learn)
         study = taught(study, learned) if learn else study
-        rates = _as_now(study, hostfile) if now else study.rates
+        rates = _as_now(study, str(hostfile)) if now else study.rates
         study = dataclasses.replace(study, rates=rates, edits=tuple(machines), factor=parse_factor(network))
         counts = list(dict.fromkeys(ranks)) or [len(study.profile.environment.rank_host)]
         cases = _cases(mesh, counts, shares, fields)

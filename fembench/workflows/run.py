@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fembench.base.arguments import typed
 from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
@@ -33,6 +34,7 @@ MOST_BESIDE = 16  # records that a run is compared with
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
 
+@typed
 def run(
     mesh: Case | Path | str,
     *,
@@ -40,7 +42,7 @@ def run(
     results: Path | str = "results/single",
     weights: Path | str | None = None,
     reference: Path | str | None = None,
-    hostfile: str = "",
+    hostfile: Path | str = "",
     timeout: float = 0.0,
     command: str = "",
     tell: Callable[[str], None] | None = None,
@@ -58,6 +60,7 @@ def run(
 
     Raises InputError, or RunFailedError if the run fails. Ctrl-C ends the job.
     """
+    hostfile = str(hostfile)
     check_least(0, timeout=timeout)
     given = {**QUICK, **fields} if quick else fields
     asked = weighted(case_asked(mesh, given), weights)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fembench.base.arguments import typed
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import few
@@ -32,6 +33,7 @@ from fembench.workflows.sweep_runs import Minutes, Sweep
 from fembench.workflows.sweep_source import campaign_of, folder_of, source_of
 
 
+@typed
 def sweep(
     campaign: Path | str | None = None,
     *,
@@ -42,7 +44,7 @@ def sweep(
     minutes: float = 0.0,
     weights: Path | str | None = None,
     machine: Path | str = "",
-    hostfile: str = "",
+    hostfile: Path | str = "",
     settings: Mapping[str, object] | None = None,
     report: bool = False,
     planned: Callable[[SweepPlan], None] | None = None,
@@ -75,7 +77,7 @@ def sweep(
         raise InputError("sweep: campaign = '': expected a file")
     limit = Minutes(minutes, begin, report)
     with telling(tell):
-        there = campaign_hosts(hostfile, str(machine), str(weights or ""))
+        there = campaign_hosts(str(hostfile), str(machine), str(weights or ""))
         asked = campaign if cases is None else campaign_of(name, repetitions, cases)
         source = source_of(asked, there, minutes, results)
         use_settings(

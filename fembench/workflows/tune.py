@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from fembench.base.arguments import typed
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
@@ -74,6 +75,7 @@ class Tuned:
         return proof_text.as_tree(self.proof, self.weights)
 
 
+@typed
 def tune(
     mesh: Case | Path | str,
     *,
@@ -81,7 +83,7 @@ def tune(
     path: Path | str | None = None,
     rounds: int = 2,
     pairs: int = 6,
-    hostfile: str = "",
+    hostfile: Path | str = "",
     timeout: float = 600.0,
     command: str = "",
     tell: Callable[[str], None] | None = None,
@@ -102,7 +104,7 @@ def tune(
     case = fixed_work(case_asked(mesh, {**EFFORT, **fields}))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
-    run = TuneRuns(folder / "runs", hostfile, timeout, command or call_text("tune", mesh, fields))
+    run = TuneRuns(folder / "runs", str(hostfile), timeout, command or call_text("tune", mesh, fields))
     with telling(tell), occupied(run.folder):
         writable_file(file)
         trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)

@@ -56,6 +56,9 @@ def test_methods_and_policies_of_another_package_run_like_our_own(
     assert record["solve"]["converged"]
     theirs = {option: name for option, name in zip(words[::2], words[1::2]) if option != "--ranks"}
     assert used >= set(theirs.values())
+    (here / "r.json").write_text(done.stdout)
+    assert set(record["environment"]["brought"].values()) == {"fembench-hello 1.0"}
+    assert refusal("check", str(here / "r.json")).endswith("not installed: pip install fembench-hello\n")
     for option, name in theirs.items():
         said = refusal("run", "m1", option, name)
         assert name in said

@@ -1,7 +1,9 @@
 """Sliced meshes: the same mesh in a folder, whole or not at all, and refused when damaged."""
 
 import filecmp
+import re
 import shutil
+import zlib
 
 import msgspec
 import numpy as np
@@ -13,7 +15,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 from fembench.bench.inputs import Inputs
 from fembench.cli.main import main
-from fembench.mesh import slicing
+from fembench.mesh import sliced, slicing
 from fembench.mesh.box import Box, box
 from fembench.mesh.io import write
 from fembench.mesh.mesh import Mesh
@@ -95,12 +97,98 @@ def test_damage_is_one_line_that_names_the_file(folder, name, how, capsys):
         ("rows", {"cells": 0}),
         ("rows", {"corners": 0}),
         ("rows", {"parts": 1}),
+        ("n_parts", 1),
+        ("n_parts", 0),
+        ("element", "tet5"),
         *(("sums", {name: sums}) for name in ("cells", "marks") for sums in ((), (0,), (0, 0, 0))),
     ],
 )
 def test_a_manifest_whose_counts_do_not_fit_is_damaged_although_it_is_sealed(folder, part, values):
     manifest = Sliced(folder).manifest
-    changed = sealed(replace(manifest, **{part: getattr(manifest, part) | values}))
+    now = getattr(manifest, part) | values if isinstance(values, dict) else values
+    changed = sealed(replace(manifest, **{part: now}))
+    write_atomic(folder / "manifest.json", msgspec.json.encode(changed))
+    with pytest.raises(InputError, match=r"manifest\.json is damaged"):
+        Sliced(folder)
+
+
+FORGED = [
+    ("cells", (0, 0), 54, "not all numbers are within 0 to 53"),
+    ("cells", (47, 3), -1, "not all numbers are within 0 to 53"),
+    ("corners", (0, 0), -1, "not all numbers are within 0 to 1073741824"),
+    ("facets", (-1, 0), 96, "not all numbers are within 0 to 95"),
+    ("facets", (0, 1), 4, "not all numbers are within 0 to 3"),
+    ("facets", (0, 2), 1, "not all numbers are within 0 to 0"),
+    ("facets", (3, 0), 90, "its rows do not ascend"),
+    ("marks", (-1, 0), 54, "not all numbers are within 0 to 53"),
+    ("marks", (0, 1), 2, "not all numbers are within 0 to 1"),
+    ("marks", (0, 0), 53, "its rows do not ascend"),
+    ("kinds", (1, 0), 2**31 - 1, "not all numbers are within 0 to 95"),
+    ("kinds", (1, 1), 1, "not all numbers are within 0 to 0"),
+    ("parts", (0, 0), 2, "not all numbers are within 0 to 1"),
+    *(("nodes", (5, 1), value, "not all coordinates are within ± 1e+100 m") for value in (np.nan, 1e200)),
+]
+
+
+def forge(folder, name, at, value):
+    """Another number in an array, whose check sums then fit it."""
+    path, manifest = folder / f"{name}.npy", Sliced(folder).manifest
+    array = np.load(path)
+    array[at] = value
+    np.save(path, array)
+    fit = sealed(replace(manifest, sums=manifest.sums | {name: slicing._sums(path, array)}))
+    write_atomic(folder / "manifest.json", msgspec.json.encode(fit))
+
+
+@pytest.mark.parametrize(("name", "at", "value", "said"), FORGED)
+def test_a_number_out_of_range_is_damage_although_its_check_sum_fits(folder, name, at, value, said, refusal):
+    forge(folder, name, at, value)
+    expected = f"cannot read mesh {folder}: {name}.npy is damaged: {said}; convert the mesh again"
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        Sliced(folder).rows(name, 0, Sliced(folder).manifest.rows[name])
+    if name not in ("corners", "parts"):  # not needed for the whole
+        assert refusal("mesh", "info", str(folder)) == f"fembench: {expected}\n"
+
+
+def test_rows_out_of_order_between_two_blocks_are_damage(folder, monkeypatch):
+    mesh = resolve(str(folder))
+    monkeypatch.setattr(sliced, "BLOCK", 4)
+    write_sliced(source_of_mesh(mesh), folder)
+    array = np.load(folder / "facets.npy")
+    array[[0, 4]] = array[[4, 0]]
+    array[:4] = array[np.argsort(array[:4, 0])]
+    forge(folder, "facets", np.s_[:], array)
+    with pytest.raises(InputError, match=r"facets\.npy is damaged: its rows do not ascend"):
+        [Sliced(folder).rows_between("facets", low, low + 8) for low in range(0, 96, 8)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"False", b"True "), (b"'<i4'", b"'|O' "), (b"(", b"["), (b"'<i4'", b"'<i4 ")]
+)
+def test_a_header_of_another_array_is_damage_although_its_check_sum_fits(folder, old, new):
+    path, manifest = folder / "cells.npy", Sliced(folder).manifest
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    _, *rest = manifest.sums["cells"]
+    sums = manifest.sums | {"cells": (zlib.crc32(sliced.head_of(path)), *rest)}
+    write_atomic(folder / "manifest.json", msgspec.json.encode(sealed(replace(manifest, sums=sums))))
+    with pytest.raises(InputError, match=r"cells\.npy is damaged; convert"):
+        Sliced(folder)
+
+
+def test_headers_padded_by_another_version_of_numpy_are_read(folder):
+    path, manifest = folder / "cells.npy", Sliced(folder).manifest
+    head, rows = sliced.head_of(path), path.read_bytes()[len(sliced.head_of(path)) :]
+    longer = head[:8] + (len(head) + 54).to_bytes(2, "little") + head[10:-1] + b" " * 64 + b"\n"
+    path.write_bytes(longer + rows)
+    _, *rest = manifest.sums["cells"]
+    sums = manifest.sums | {"cells": (zlib.crc32(longer), *rest)}
+    write_atomic(folder / "manifest.json", msgspec.json.encode(sealed(replace(manifest, sums=sums))))
+    assert Sliced(folder).whole().hash == manifest.hash
+
+
+def test_a_manifest_of_more_rows_than_any_computer_holds_is_refused_at_once(folder):
+    manifest = Sliced(folder).manifest
+    changed = sealed(replace(manifest, rows=manifest.rows | {"nodes": 2**62}))
     write_atomic(folder / "manifest.json", msgspec.json.encode(changed))
     with pytest.raises(InputError, match=r"manifest\.json is damaged"):
         Sliced(folder)

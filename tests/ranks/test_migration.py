@@ -128,6 +128,14 @@ def test_the_set_up_leaves_little_more_than_the_part_and_its_right_hand_side(com
     assert peak < {1: 2.1, 2: 1.29, 3: 0.92, 4: 0.72}[comm.size] * size
 
 
+def test_inverted_cells_are_refused_by_all_ranks(comm, tmp_path):
+    mesh, path = box((3, 3, 3)), comm.bcast(str(tmp_path / "a.mesh"))
+    mirrored = dataclasses.replace(source_of_mesh(mesh), nodes=lambda: [mesh.x * [1, 1, -1]])
+    on_root(comm, lambda: write_sliced(mirrored, path))
+    with pytest.raises(InputError, match="some cells are flat or inverted; expected volumes above 0"):
+        prepare(comm, Case.of(mesh=path, partitioner="rcb", problem="patch"), NullTracer())
+
+
 @pytest.mark.parametrize("gap", [0.5, 0.0])
 def test_parts_that_can_move_are_found_though_they_lie_on_several_ranks(comm, tmp_path, gap):
     """Two cubes of 3 x 3 x 3 cells, apart or touching along an edge: one is clamped, the other is not."""

@@ -110,6 +110,9 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
         ("mesh.n_equations", -1, "mesh.n_equations = [-1]: expected numbers above 0"),
         ("case.placement.ranks", 3, "environment.rank_host of 2 ranks; expected 3, as in its case"),
         ("partition.shared_dofs_all", [9], "partition.shared_dofs_all of 1 rank; expected 2, as in its case"),
+        ("solve.flops", [1e308, 1e308], "solve.flops = 1e+308: expected 0 to 1e+30"),
+        ("solve.bytes", [1.0, -1.0], "solve.bytes = -1: expected 0 to 1e+30"),
+        ("solve.triads", [[1.0], [1e31]], "solve.triads = 1e+31: expected 0 to 1e+30"),
         ("solve.iterations", -1, "solve.iterations = -1: expected 0 or more"),
         ("sets", [], "sets = []: expected at least one set"),
         ("setup", [], "setup of 0 ranks; expected 2, as in its case"),
@@ -126,6 +129,29 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
 def test_a_record_that_does_not_fit_its_ranks_is_refused(tmp_path, refusal, verb, path, value, message):
     file = spoiled(FROZEN.read_text(), tmp_path / "r.json", path, value)
     assert refusal(verb, str(file)).startswith(f"fembench: {file}: {message}")
+
+
+@pytest.mark.parametrize("verb", ["check", "report", "trace"])
+def test_a_record_names_the_package_of_its_methods_where_that_is_not_installed(tmp_path, refusal, verb):
+    file = spoiled(FROZEN.read_text(), tmp_path / "r.json", "case.method.precond", "half")
+    folder = str(tmp_path if verb == "report" else file)
+    assert "preconditioner 'half': expected one of none, jacobi" in refusal(verb, folder)
+    tree = json.loads(file.read_text())
+    tree["environment"]["brought"] = {"preconditioner half": "fembench-hello 1.0"}
+    file.write_text(json.dumps(tree))
+    said = (
+        "preconditioner 'half' is from fembench-hello 1.0, which is not installed: pip install fembench-hello"
+    )
+    assert refusal(verb, folder) == f"fembench: {file}: {said}\n"
+
+
+@pytest.mark.parametrize("brought", [3, [], {"x": 1}, {"storage x": ""}, {"": ""}])
+def test_whatever_a_damaged_record_says_of_packages_what_is_wrong_is_told(tmp_path, refusal, brought):
+    tree = json.loads(FROZEN.read_text())
+    tree["environment"]["brought"], tree["solve"]["iterations"] = brought, "x"
+    (tmp_path / "r.json").write_text(json.dumps(tree))
+    said = refusal("check", str(tmp_path / "r.json"))
+    assert "expected" in said or "not installed" in said
 
 
 @pytest.fixture

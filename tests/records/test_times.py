@@ -119,4 +119,4 @@ def test_a_record_with_a_time_or_a_count_below_0_is_invalid(name):
     broken = replace(RECORD, sets=(*RECORD.sets, replace(TIMED[0], **{name: rows.tolist()})))
     verdict = judge(broken)
     assert (verdict.status, [rule.id for rule in verdict.rules]) == ("INVALID", ["C1"])
-    assert "below 0" in verdict.reason
+    assert "not within 0 to 1e+15" in verdict.reason

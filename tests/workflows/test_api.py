@@ -1,5 +1,6 @@
 """The functions of `import fembench`: what the verbs do, from Python."""
 
+import inspect
 import json
 import math
 import re
@@ -131,7 +132,7 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.run("l", ranks=1, timeout=0.5), RunFailedError, "0.5 s"),
         (lambda: fembench.run("m1", timeout=-1), InputError, "timeout = -1: expected"),
         (lambda: fembench.run(Path("no.msh")), InputError, "cannot read mesh no.msh"),
-        (lambda: fembench.sweep(cases=[3]), InputError, "expected a table"),
+        (lambda: fembench.sweep(cases=[3]), InputError, "sweep: cases = [3]: expected a list (each a dict)"),
         (lambda: fembench.sweep(cases=[]), InputError, "cases = []: expected a list of at least one"),
         (lambda: fembench.sweep(cases=3), InputError, "cases = 3: expected a list"),
         (lambda: fembench.sweep(""), InputError, "campaign = '': expected"),
@@ -141,6 +142,26 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
         (lambda: fembench.machine(2, method="trips"), InputError, "method = 'trips': expected one of trains"),
         (lambda: fembench.machine(2, pairs="some"), InputError, "pairs = 'some': expected one of all"),
+        (lambda: fembench.load(3), InputError, "load: path = 3: expected a path"),
+        (lambda: fembench.load(None), InputError, "load: path = None: expected a path"),
+        (lambda: fembench.run(None), InputError, "run: mesh = None: expected Case or a path"),
+        (lambda: fembench.run(mesh=b"m1"), InputError, "run: mesh = b'm1': expected Case or a path"),
+        (lambda: fembench.run("m1", results=1), InputError, "run: results = 1: expected a path"),
+        (lambda: fembench.run("m1", weights=2.5), InputError, "weights = 2.5: expected a path or None"),
+        (lambda: fembench.run("m1", quick="no"), InputError, "run: quick = 'no': expected True or False"),
+        (lambda: fembench.run("m1", tell="all"), InputError, "tell = 'all': expected a function or None"),
+        (lambda: fembench.sweep({}), InputError, "sweep: campaign = {}: expected a path or None"),
+        (lambda: fembench.sweep(cases=[{}], settings=3), InputError, "settings = 3: expected a dict or None"),
+        (lambda: fembench.tune(2), InputError, "tune: mesh = 2: expected Case or a path"),
+        (lambda: fembench.machine(2, path=[]), InputError, "machine: path = []: expected a path"),
+        (lambda: fembench.machine(True), InputError, "machine: ranks = True: expected a whole number"),
+        (lambda: fembench.predict(None, "m1"), InputError, "predict: machine = None: expected a path"),
+        (lambda: fembench.predict("m.json", "m1", learn=[3]), InputError, "(each a path or Record)"),
+        (lambda: fembench.predict("m.json", "m1", ranks="12"), InputError, "ranks = '12': expected a list"),
+        (lambda: fembench.page(7), InputError, "page: runs = 7: expected Runs or a path"),
+        (lambda: fembench.shares("r"), InputError, "shares: runs = 'r': expected Runs"),
+        (lambda: fembench.doctor(hostfile=4), InputError, "doctor: hostfile = 4: expected a path"),
+        (lambda: fembench.verb("timers", 3), InputError, "verb: words = 3: expected text"),
         (lambda: fembench.verb(), InputError, "expected the name of a verb"),
         (lambda: fembench.machine(1), InputError, "network of 1 rank"),
         (lambda: fembench.predict("m.json", "m1", method="graph"), InputError, "one of simulation, analytic"),
@@ -152,6 +173,12 @@ def test_what_cannot_run_raises_one_line(folder, call, kind, said, capfd):
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_unknown_argument_is_told_by_python_and_the_functions_keep_their_signatures():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'paths'"):
+        fembench.load(paths="x")
+    assert inspect.signature(fembench.run).parameters["quick"].default is False
 
 
 @pytest.mark.parametrize("measured", [fembench.run, fembench.tune])

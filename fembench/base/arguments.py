@@ -1,0 +1,73 @@
+"""Arguments of the functions of `import fembench`: values of another type than declared are refused."""
+
+import functools
+import inspect
+import numbers
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from fembench.base.errors import InputError, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+UNIONS = typing.Union, types.UnionType
+NUMBERS: dict[Any, type] = {int: numbers.Integral, float: numbers.Real}  # those of numpy, too
+WORDS = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    Mapping: "a dict",
+    Callable: "a function",
+    types.NoneType: "None",
+}
+
+
+def typed(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which raises InputError for an argument of a type that it does not declare."""
+
+    @functools.wraps(function)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        signature = inspect.signature(function)
+        try:
+            given = signature.bind(*arguments, **named).arguments
+        except TypeError:  # too few, too many, or an unknown name: Python says so
+            return function(*arguments, **named)
+        kinds = typing.get_type_hints(function)
+        for name, value in given.items():
+            several = signature.parameters[name].kind == inspect.Parameter.VAR_POSITIONAL
+            for one in value if several else [value]:
+                if not _fits(one, kinds[name]):
+                    expected = _in_words(kinds[name])
+                    raise InputError(f"{function.__name__}: {name} = {shown(repr(one))}: expected {expected}")
+        return function(*arguments, **named)
+
+    return checked
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a value has a declared type; of a list, whether its entries have."""
+    origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
+    if origin in UNIONS:
+        return any(_fits(value, part) for part in parts)
+    if origin is Sequence:
+        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        return listed and all(_fits(entry, parts[0]) for entry in value)  # type: ignore[attr-defined]
+    if origin in NUMBERS:
+        return isinstance(value, NUMBERS[origin]) and not isinstance(value, bool)
+    return origin is Any or isinstance(value, origin)
+
+
+def _in_words(kind: Any) -> str:
+    """A declared type: 'a path', 'a list (each a path or a Record)'."""
+    origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
+    if origin in UNIONS:
+        *others, last = (_in_words(part) for part in parts if part is not str or Path not in parts)
+        return f"{', '.join(others)} or {last}" if others else last
+    if origin is Sequence:
+        return f"a list (each {_in_words(parts[0])})"
+    return WORDS.get(origin) or origin.__name__

@@ -229,7 +229,7 @@ def _reporting(record: Record) -> Iterator[Rule]:
             ok=False,
             value=f"{env.kernels} kernels",
             threshold="compiled kernels",
-            note="fembench doctor says why they are not compiled",
+            note="see `fembench doctor`",
         )
     if env.synthetic:
         yield Rule(id="E8", ok=True, value=f"SYNTHETIC: {env.synthetic}", threshold="labelled")

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from fembench.base.units import plural
+
 NAMES = {  # what is so if the rule is met
     "A1": "residual within the tolerance",
     "A2": "symmetric operator",
@@ -26,6 +28,30 @@ NAMES = {  # what is so if the rule is met
     "E8": "emulation labelled",
     "E9": "complete trace",
 }
+FAILS = {  # what is so if it is not met
+    "A1": "the residual is too large",
+    "A2": "the operator is not symmetric",
+    "A3": "the operator is not positive",
+    "A4": "the energy or the solution differs from the reference",
+    "A5": "the solution depends on the number of ranks",
+    "B1": "the stated work was not done",
+    "B2": "the phases do not add up",
+    "B3": "the product is faster than the memory",
+    "B4": "the shares are not those requested",
+    "C1": "times are missing",
+    "C2": "the clock cannot be trusted",
+    "C3": "a phase is too short for the clock",
+    "C4": "ranks share cores",
+    "C5": "ranks share a core while others are free",
+    "D1": "more sets or warm-ups are needed",
+    "D3": "the times drift, or a hypervisor took some",
+    "D4": "the parts do not add up to CG",
+    "D5": "the time stamps take too long",
+    "D6": "other programs used the cores",
+    "E7": "the sources or the build are uncertain",
+    "E9": "the trace is incomplete",
+}
+MOST_SAID = 2  # reasons in sentences of their own
 STATES = {True: "met", False: "not met", None: "not evaluated"}  # Rule.ok in words
 
 
@@ -58,6 +84,22 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The first rule that decides the status, with its value; "" for a VALID run."""
         deciding = (reason(rule) for rule in self.rules if leads_to(rule) == self.status != "VALID")
         return next(deciding, *self.reasons[:1] or ("",))
+
+    def sentences(self) -> list[str]:
+        """Why a run is not VALID, a sentence for each reason and each remedy, the gravest first."""
+        broken = [rule for rule in self.rules if rule.ok is not True]
+        broken.sort(key=lambda rule: leads_to(rule) != self.status)
+        said = [text for rule in broken[:MOST_SAID] for text in _sentences(rule)]
+        more = len(broken) - MOST_SAID
+        return [*said, *([f"{plural(more, 'more reason')}: see `fembench check`."] if more > 0 else [])]
+
+
+def _sentences(rule: Rule) -> list[str]:
+    """'More sets or warm-ups are needed: median known to ± 3 % (D1).', and what to do."""
+    first = f"{FAILS.get(rule.id, 'a rule is not met')}: {rule.value} ({rule.id})"
+    if rule.ok is None:
+        first = f"not evaluated: {NAMES.get(rule.id, 'a rule')} ({rule.id}; {rule.value})"
+    return [f"{text[0].upper()}{text[1:]}." for text in (first, rule.note) if text]
 
 
 def named(id: str) -> str:

@@ -63,12 +63,13 @@ def _of_one(result: Result, disturbed: bool) -> str:
     if status == "VALID":
         return ""
     record = next(one for one in result.pool.records if one.verdict.status == status)
+    why = " ".join(record.verdict.sentences())
     if status == "INVALID":
-        return f"The run is INVALID, and its times do not count: {record.verdict.reason}."
+        return f"The run is INVALID: its times do not count. {why}"
     if _is_look(result):
         least = f"{WARMUPS} warm-ups and {SETS} sets"
         return f"A quick look, PROVISIONAL: without --quick and --sets, it takes {least} or more."
-    return "" if disturbed else f"The run is PROVISIONAL: {record.verdict.reason}."
+    return "" if disturbed else f"The run is PROVISIONAL. {why}"
 
 
 def _is_look(result: Result) -> bool:

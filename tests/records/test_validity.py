@@ -13,8 +13,8 @@ from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load, save, written
 from fembench.records.validity import RULES, judge
+from fembench.records.verdict import FAILS, Rule, Verdict, named
 from fembench.records.verdict import NAMES as RULE_NAMES
-from fembench.records.verdict import Rule, Verdict, named
 
 
 @pytest.fixture
@@ -27,6 +27,24 @@ def test_every_rule_shows_value_and_threshold(record):
     asked = "A1 A2 A3 A4 A5 B1 B2 B3 B4 C1 C2 C3 C4 D1 D3 E7"
     assert set(asked.split()) <= {rule.id for rule in verdict.rules}
     assert all(rule.value and rule.threshold for rule in verdict.rules)
+
+
+def test_why_a_run_is_not_valid_is_said_in_short_sentences_the_gravest_reason_first(record):
+    loud = replace(record, environment=replace(record.environment, dirty=True, blas_threads=8))
+    commit = record.environment.commit[:12]
+    assert judge(loud).sentences() == [
+        f"The sources or the build are uncertain: commit {commit}, changed since (E7).",
+        "Commit the changes.",
+        "The sources or the build are uncertain: BLAS threads 8 (E7).",
+        "Set OMP_NUM_THREADS=1.",
+    ]
+    worse = replace(loud, verification=replace(loud.verification, true_residual=1.0), reference=None)
+    first, second, *_, last = judge(worse).sentences()
+    assert first.startswith("The residual is too large: |f - A u| / |f| = ")
+    assert second.startswith("Not evaluated: same energy as the reference (A4; no reference).")
+    assert last == "2 more reasons: see `fembench check`."
+    assert judge(record).sentences() == []
+    assert {*FAILS} == {*RULE_NAMES} - {"E8"}  # which is met by any run
 
 
 def test_fixed_work_that_ended_early_is_invalid_and_says_how_much_was_done(record):

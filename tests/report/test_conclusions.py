@@ -163,9 +163,10 @@ def test_a_quick_look_is_called_one():
     loud = on_hosts_with(run_on(2, 1.0, sets=3, status="PROVISIONAL"), others_percent=75.0)
     assert [text.partition(":")[0] for text in said(loud)] == ["DISTURBED", "A quick look, PROVISIONAL"]
     many = run_on(2, 1.0, status="PROVISIONAL", warmups=2)
-    assert said(many)[0] == f"The run is PROVISIONAL: {many.verdict.reason}."
+    assert said(many)[0] == f"The run is PROVISIONAL. {' '.join(many.verdict.sentences())}"
     wrong = run_on(2, 1.0, status="INVALID")
-    assert said(wrong) == [f"The run is INVALID, and its times do not count: {wrong.verdict.reason}."]
+    why = " ".join(wrong.verdict.sentences())
+    assert said(wrong) == [f"The run is INVALID: its times do not count. {why}"]
 
 
 def test_cases_that_are_not_valid_are_counted_and_failed_runs_too():

@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
             made = contents.tables_of(campaign, options.base, other)
             from fembench.report import page
 
-            index = page.write(campaign, made, options.out or options.folder / "report", options.base)
+            target = options.out or options.folder / "report"
+            index = page.write(campaign, made, target, options.base, said)
     except ModuleNotFoundError as error:
         missing = error
     if options.json:

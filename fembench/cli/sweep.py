@@ -95,7 +95,7 @@ def _report(sweep, options: argparse.Namespace):
         print(selected(tables, options.all))
         print(f"records: {folder / 'runs'}")
     if not options.no_report:
-        tree["report"] = build_page(folder)
+        tree["report"] = build_page(folder, found.conclusions)
         if not options.json:
             print(f"report:  {tree['report']}")
     if options.json:

@@ -63,20 +63,34 @@ class Section:
     tables: list[Table]
 
 
-def build(folder: Path | str, out: Path | str | None = None, *, against: Against | None = None) -> Path:
+def build(
+    folder: Path | str,
+    out: Path | str | None = None,
+    *,
+    against: Against | None = None,
+    said: Sequence[str] | None = None,
+) -> Path:
     """Write the report of the campaign in `folder` to `out` (default: its report/).
 
-    Raises InputError if there is nothing to report, or `out` contains something else.
+    said: its conclusions, if they are known. Raises InputError if there is nothing to
+    report, or `out` contains something else.
     """
     campaign = read_campaign(Path(folder))
-    return write(campaign, tables_of(campaign, against=against), Path(out or Path(folder) / "report"))
+    target = Path(out or Path(folder) / "report")
+    return write(campaign, tables_of(campaign, against=against), target, said=said)
 
 
-def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base: int = 0) -> Path:
+def write(
+    campaign: CampaignResults,
+    tables: Sequence[Table],
+    target: Path,
+    base: int = 0,
+    said: Sequence[str] | None = None,
+) -> Path:
     """Draw the plots and write everything to `target`; return its index.html.
 
-    tables: of the campaign; base: as of `tables_of`. Raises InputError if `target` has
-    something else.
+    tables: of the campaign; base: as of `tables_of`; said: its conclusions, if they are
+    known. Raises InputError if `target` has something else.
     """
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, base)
@@ -87,7 +101,7 @@ def write(campaign: CampaignResults, tables: Sequence[Table], target: Path, base
         for picture in plots:
             _write(fresh / "plots" / f"{picture.name}.svg", picture.svg)
         sections = arrange(tables, plots)
-        said = conclusions(found, campaign.failed)
+        said = conclusions(found, campaign.failed) if said is None else said
         _write(fresh / "report.md", render("report.md.j2", campaign, sections, files, said=said))
         _write(fresh / "index.html", render("page.html.j2", campaign, sections, files, said=said))
     return target / "index.html"

@@ -166,12 +166,15 @@ def findings_of(sweep: Sweep) -> SweepFindings:
     )
 
 
-def build_page(folder: Path) -> str:
-    """Build the report of a results folder; its page. Its packages are optional."""
+def build_page(folder: Path, said: Sequence[str]) -> str:
+    """Build the report of a results folder; its page. Its packages are optional.
+
+    said: the conclusions of `findings_of`
+    """
     from fembench.report.page import build
 
     with working("sweep: building the report"):
-        return str(build(folder))
+        return str(build(folder, said=said))
 
 
 def _say_assumed(campaign: Campaign, there: CampaignHosts) -> None:

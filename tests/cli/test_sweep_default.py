@@ -1,5 +1,6 @@
 """sweep without a file, and with a limit of time: the ranks are replaced by planted records."""
 
+import html
 import json
 import re
 import time
@@ -144,6 +145,19 @@ def test_a_slow_node_is_measured_alone_named_with_its_cause_and_runs_weighted_an
     ranks.ran.clear()
     assert main(["sweep", "--no-report"]) == 0  # the same campaign, all of it recorded
     assert ranks.ran == []
+
+
+@pytest.mark.parametrize("verb", ["sweep", "report"])
+def test_the_page_says_what_the_terminal_says_and_concludes_nothing_again(
+    ranks, output, monkeypatch, unrendered, verb
+):
+    Path("c.toml").write_text('name = "c"\n[[cases]]\nmesh = "m1"\nranks = [1, 2]\n')
+    assert main(["sweep", "c.toml", "--no-report"]) == 0
+    monkeypatch.setattr("fembench.report.page.conclusions", Mock(side_effect=AssertionError))
+    told = output(*{"sweep": ("sweep", "c.toml"), "report": ("report", "results/c")}[verb])
+    first, *_ = told.splitlines()
+    page = html.unescape(Path("results/c/report/index.html").read_text())
+    assert f"<p>{first}</p>" in page
 
 
 def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, output):

@@ -1,6 +1,6 @@
 """Charts of the studies in several panels: grouped bars, stacked bars, lines."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,56 @@ class Panel(NamedTuple):
     series: Series
     y: str
     x: str = "tasks"
+
+
+SIDES = "here", "thesis"  # at the end of a label, or of the title of a panel
+
+
+class Point(NamedTuple):
+    """A value with its place in a chart."""
+
+    value: float
+    where: str  # without the side
+    side: str  # one of SIDES, or ""
+
+
+def finding(panels: Sequence[Panel], *, whole: bool = False) -> str:
+    """How our values lie to those of the source, or else the ends of their range, in a sentence.
+
+    whole: the sums over the series count, as of bars on top of each other
+    """
+    points = [point for panel in panels for point in _points(panel, whole) if np.isfinite(point.value)]
+    ours, theirs = ({p.where: p.value for p in points if p.side == side} for side in SIDES)
+    ratios = [value / theirs[where] for where, value in ours.items() if theirs.get(where)]
+    if ratios:
+        low, middle, high = (f"{r:.2f}" for r in (min(ratios), float(np.median(ratios)), max(ratios)))
+        if len(ratios) == 1:
+            return f"The value here is {low} times that of the thesis."
+        return (
+            f"The values here are {low} to {high} times those of the thesis, {middle} in the median of "
+            f"{len(ratios)}."
+        )
+    if not points:
+        return ""
+    least, most = (find(points, key=lambda p: p.value) for find in (min, max))
+    said = f"The largest value is {_placed(most)}"
+    return f"{said}." if len(points) == 1 else f"{said}, the smallest {_placed(least)}."
+
+
+def _placed(point: Point) -> str:
+    return f"{figure_of(point.value)} ({', '.join(filter(None, [point.where, point.side]))})"
+
+
+def _points(panel: Panel, whole: bool) -> Iterator[Point]:
+    rows = np.array([*panel.series.values()], float)
+    sums = np.where(np.isfinite(rows).any(axis=0), np.nansum(rows, axis=0), np.nan)
+    series: Mapping[str, Iterable[float]] = {"": sums} if whole else panel.series
+    for label, heights in series.items():
+        for name, height in zip(panel.names, heights):
+            words = [*label.split(", "), *panel.title.split(", ")]
+            side = next((word for word in words if word in SIDES), "")
+            place = [f"{panel.x} {name}".strip(), *(word for word in words if word and word != side)]
+            yield Point(float(height), ", ".join(place), side)
 
 
 def grouped(
@@ -53,7 +103,7 @@ def grouped(
                 axes.set_yscale("log")
             _finish(axes, panel)
         canvas.legend_below(drawn, axes_of[0])
-        return canvas.plot(drawn, name, title, caption)
+        return canvas.plot(drawn, name, title, caption, finding(panels))
 
 
 def stacked(
@@ -73,7 +123,7 @@ def stacked(
                 bottom = bottom + np.nan_to_num(values)
             _finish(axes, panel)
         canvas.legend_below(drawn, axes_of[0])
-        return canvas.plot(drawn, name, title, caption)
+        return canvas.plot(drawn, name, title, caption, finding(panels, whole=True))
 
 
 def curves(
@@ -104,7 +154,7 @@ def curves(
                 axes.set_yscale("log")
             _finish(axes, panel)
         canvas.legend_below(drawn, axes_of[0])
-        return canvas.plot(drawn, name, title, caption)
+        return canvas.plot(drawn, name, title, caption, finding(panels))
 
 
 def _tips(bars: Iterable[Any], panel: Panel, label: str) -> None:

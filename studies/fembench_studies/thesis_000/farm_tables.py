@@ -19,6 +19,7 @@ from fembench_studies.thesis_000.farm_live import PROGRAMS, FarmRun
 from fembench_studies.thesis_000.farm_printed import BEYOND, FASTEST, KINDS, printed, printed_runs
 
 Results = dict[str, list[ParkOutcome]]
+Interval = tuple[float, float, Sequence[float]]  # predicted low and high, measured
 TEXTS = captions("thesis_000")
 
 
@@ -159,22 +160,33 @@ def every_run(name: str, outcomes: Sequence[ParkOutcome]) -> Table:
 def times(name: str, outcomes: Sequence[ParkOutcome]) -> Plot:
     """Intervals as bars, runs as points, by number of machines; ours at the
     top, the printed ones below."""
+    here: list[Interval] = []
+    printed: list[Interval] = []
     with canvas.figure(8, columns=4, height=2.7) as (drawn, axes_of):
         for k, version in enumerate(VERSIONS):
             mine = [(o.predicted.low, o.predicted.high, o.measured) for o in outcomes if o.version == version]
             theirs = [printed_runs()[f"{name}_{version}", machines][:3] for machines in COUNTS]
             _bars(axes_of[k], mine, f"{version}, here")
             _bars(axes_of[4 + k], theirs, f"{version}, thesis")
+            here += mine
+            printed += theirs
         canvas.legend_below(drawn, axes_of[0])
         return canvas.plot(
             drawn,
             f"times_{name}",
             f"{KINDS[name][2]}: predicted and measured (Figs {KINDS[name][4].split(',')[0]}, C)",
             "Bars: predicted interval. Points: four runs. Top: here, on the virtual park; bottom: thesis.",
+            f"Here, {_within(here)}; in the thesis, {_within(printed)}.",
         )
 
 
-def _bars(axes: canvas.Axes, series: Sequence[tuple[float, float, Sequence[float]]], title: str) -> None:
+def _within(intervals: Sequence[Interval]) -> str:
+    """How many runs lie within their predicted interval."""
+    runs = [low <= time <= high for low, high, measured in intervals for time in measured]
+    return f"{sum(runs)} of {len(runs)} runs lie within their interval"
+
+
+def _bars(axes: canvas.Axes, series: Sequence[Interval], title: str) -> None:
     for k, (low, high, measured) in enumerate(series):
         axes.plot(
             [k, k],

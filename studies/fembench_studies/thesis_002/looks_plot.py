@@ -54,4 +54,17 @@ def curves(k: int, title: str, band: float, ledger: Ledger) -> Plot:
             f"band within which the load counts as balanced; {canvas.NAMED[canvas.PALE]} lines mark looks "
             "that moved blocks. Right: alpha, the number of calls until the next look. It doubles when the "
             "load is balanced and falls to 1 when it is not.",
+            _finding(ledger),
         )
+
+
+def _finding(ledger: Ledger) -> str:
+    """How unequal the ranks are at the first and at the last look."""
+    first, last = (
+        max(look.rank_time) / fmean(look.rank_time) for look in (ledger.looks[0], ledger.looks[-1])
+    )
+    moved = sum(bool(look.moves) for look in ledger.looks)
+    return (
+        f"The slowest rank takes {first:.2f} times the mean at the first look, and {last:.2f} times at the "
+        f"last; {moved} of {len(ledger.looks)} looks moved blocks."
+    )

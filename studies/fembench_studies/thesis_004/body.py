@@ -46,6 +46,7 @@ def parts_picture(fields: Fields, title: str) -> Plot:
             corners.append(fields.x[facets] + shift)
             part.append(np.full(len(facets), p))
     points, owner = np.concatenate(corners), np.concatenate(part)
+    cells = np.bincount(fields.part).tolist()
     with canvas.figure(1, width=7.0, height=5.0) as (drawn, (axes,)):
         _paint(axes, points, part_colours(n)[owner, :3], shade=0.32)
         _frame(axes, points.reshape(-1, 3))
@@ -59,6 +60,7 @@ def parts_picture(fields: Fields, title: str) -> Plot:
             f"Partition of {title}",
             f"The body in {n} parts, pulled apart. Ranks exchange the values on the faces that their parts "
             "share, in every iteration: small, even faces are good.",
+            f"The {n} parts have {min(cells)} to {max(cells)} cells.",
         )
 
 
@@ -84,6 +86,8 @@ def deformed_picture(fields: Fields, title: str) -> Plot:
             f"{largest:.3g} m); the thin box encloses the undeformed body. Colours show the von Mises stress "
             "of the cells at the surface; up to 2 % of them exceed the scale, with a maximum of "
             f"{digits(stress.max())} MPa. Near a point load, the stress grows with every refinement.",
+            f"The body moves by up to {largest:.3g} m; the largest stress at its surface is "
+            f"{digits(stress.max())} MPa.",
         )
 
 

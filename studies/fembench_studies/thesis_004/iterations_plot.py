@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fembench.base.units import count
 from fembench.report.plots import canvas, lines
 from fembench.report.plots.canvas import Plot
 
@@ -40,7 +41,18 @@ def iterations(results: Sequence[Any]) -> Plot | None:
             "Iterations to reach the tolerance. Runs of one system coincide for any number of ranks, because "
             "the partition must not change the count. Without a preconditioner, the points follow the dashed "
             "line: the cube root of the number of equations.",
+            _finding(everything),
         )
+
+
+def _finding(points: np.ndarray) -> str:
+    """How the iterations grow from the smallest to the largest system."""
+    (least, few), (most, many) = points[0], points[-1]
+    root = (most / least) ** (1 / 3)
+    return (
+        f"From {count(least)} to {count(most)} equations, iterations grow {many / few:.2f} times; the cube "
+        f"root of the equations grows {root:.2f} times."
+    )
 
 
 def _cube_root(axes: canvas.Axes, points: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """The study thesis-000: tables with both numbers, plots, and a page, without MPI."""
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -161,6 +162,9 @@ def test_every_run_of_the_thesis_is_in_a_table(page):
 def test_the_page_has_its_plots_and_labels(page):
     text = page.with_name("report.md").read_text()
     assert "SYNTHETIC" in text
+    html = page.read_text(encoding="utf-8")
+    assert html.count('<p class="finding">') == html.count("<figure>") > 0
+    assert re.search(r"Here, \d+ of \d+ runs lie within their interval; in the thesis, \d+ of \d+ runs", html)
     assert {p.stem for p in (page.parent / "plots").iterdir()} == {
         f"{what}_{name}" for what in ("times", "hits") for name in farm_printed.KINDS
     }

@@ -152,6 +152,7 @@ def test_the_page_has_both_numbers(study, unrendered):
         17.81, abs=0.01
     )
     assert {p.stem for p in (page.parent / "plots").iterdir()} == {"schedules", "messages"}
+    assert page.read_text(encoding="utf-8").count('<p class="finding">') == 2
     assert "SYNTHETIC" in page.with_name("report.md").read_text()
 
 

@@ -57,6 +57,11 @@ def rows(page, name):
         return list(csv.DictReader(stream))
 
 
+def test_every_plot_of_the_page_has_a_sentence_on_what_it_shows(page):
+    html = page.read_text(encoding="utf-8")
+    assert html.count('<p class="finding">') == html.count("<figure>") > 0
+
+
 def test_the_thesis_tables_give_the_errors_that_follow_from_them(found):
     with open(TESTS / "data" / "seed003_derived_errors.csv", newline="") as stream:
         theirs = list(csv.DictReader(stream))

@@ -326,6 +326,7 @@ def test_the_page_has_every_experiment_every_table_and_every_plot(study, unrende
         "meshes",
     } <= tables
     assert len(list((study.path / "report" / "plots").glob("*.svg"))) == 16  # without bodies and time lines
+    assert html.count('<p class="finding">') == html.count("<figure>") == 16
     assert html.count("SYNTHETIC") >= 2
     header = (study.path / "report" / "tables" / "runs.csv").read_text().splitlines()[0].split(",")
     assert header[:5] == [

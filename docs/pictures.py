@@ -229,6 +229,11 @@ def page(path: Path, source: Path) -> None:
     image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
+def study(folder: Path) -> Path:
+    typed(STUDY, folder)
+    return next((folder / "study").rglob("index.html"))
+
+
 def report(folder: Path) -> Path:
     typed(REPORT, folder)
     return next((folder / "page").rglob("index.html"))
@@ -256,7 +261,13 @@ PICTURES = {
     "body.svg": body,
     "rooms.svg": lambda f: rooms(),
     "page.png": lambda f: page(IMAGES / "page.png", report(f)),
+    "nodes.svg": lambda f: terminal(NODES, f, most=32),
+    "predict.svg": lambda f: terminal(PREDICT, f, most=30),
+    "study.png": lambda f: page(IMAGES / "study.png", study(f)),
 }
+NODES = "fembench nodes --emulate 1,1,1,1,1,0.85,1:0.7,1:1:0.3 --rounds 6"
+PREDICT = "fembench predict m --machine machine.json --ranks 1,2"
+STUDY = "fembench study thesis-003 --quick --results study"
 REPORT = "fembench report results/reference --out page"
 SCHEDULE = "fembench study schedule mine.json --hosts fast:1,slow:1:1:0.5"
 COUNT = "fembench trace --binary ./newton --ranks 4 --args 4000 --count newton.json"
@@ -281,6 +292,8 @@ def main() -> None:
         if name == "binary.svg":
             from_page("binary", "c", folder / "newton.c")
             typed(f"mpicc -O1 -o newton newton.c && {COUNT}", folder)
+        if name == "predict.svg":
+            typed("fembench characterize --quick --network -o machine.json", folder)
         if name == "simulate.svg":
             typed(f"fembench trace {RECORDED} -o graph.json", folder)
         drawn = PICTURES[name](folder)

@@ -1,4 +1,8 @@
-"""How far a run is: which set comes next, of about how many, and the time that is left."""
+"""How far a run is: which set comes next, of about how many, and the time that is left.
+
+Between sets, in lines; inside a set, on the page of the job (launch/shared_page.py), where the
+tracer of rank 0 shows its iteration.
+"""
 
 import math
 import time
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 
 from fembench.base.units import clock
 from fembench.launch.job import Tell
+from fembench.launch.shared_page import page_of
 from fembench.records.case_fields import CaseEffort
 from fembench.stats.summary import precision
 
@@ -18,20 +23,33 @@ def silent(line: str) -> None:
 
 
 class HowFar:
-    """Tells how far the sets are, now and then."""
+    """Tells how far the sets are, now and then, and shows it on the page of the job."""
 
-    def __init__(self, effort: CaseEffort, tell: Tell) -> None:
-        self._effort, self._tell = effort, tell
+    def __init__(self, effort: CaseEffort, tell: Tell, iterations: int = 0) -> None:
+        """`iterations`: of a set; 0: not known."""
+        self._effort, self._tell, self._page = effort, tell, page_of(tell)
+        self._about = bool(effort.seconds or effort.precision)
         self._begin = self._told = time.monotonic()
+        self._page.expect(effort.warmups + expected_sets(effort, ()), self._about, self._begin)
+        self._page.turn_to(1, iterations)
 
-    def say(self, done: int, spent: Sequence[float], residual: float) -> None:
-        """Tell it after `done` sets, of which the timed ones spent these seconds in CG."""
+    def end(self) -> None:
+        """No set comes any more."""
+        self._page.turn_to(0, 0)
+
+    def say(self, done: int, spent: Sequence[float], residual: float, iterations: int = 0) -> None:
+        """Tell it after `done` sets, of which the timed ones spent these seconds in CG.
+
+        `iterations`: of each set.
+        """
         now, effort = time.monotonic(), self._effort
+        self._page.turn_to(done + 1, iterations)
         if now < self._told + EVERY:
             return
         self._told = now
         total = max(done + 1, effort.warmups + expected_sets(effort, spent))
-        about = "about " if effort.seconds or effort.precision else ""
+        self._page.expect(total, self._about, self._begin)
+        about = "about " if self._about else ""
         left = clock((total - done) * (now - self._begin) / done)
         self._tell(f"set {done + 1} of {about}{total}, residual {residual:.1e}, {left} left")
 

@@ -94,7 +94,7 @@ def measure(
     make = make or _solver
     tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
-    how_far = HowFar(case.effort, tell)
+    how_far = HowFar(case.effort, tell, control.fixed)
     set_up = tracer.stored  # events of the set-up
     warmups, iterations = case.effort.warmups, min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
@@ -115,8 +115,9 @@ def measure(
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
         sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
+            how_far.end()
             return Measurement(solver.operator, solver.work, result, learned + sets, others())
-        how_far.say(len(sets), spent, sets[-1].residual)
+        how_far.say(len(sets), spent, sets[-1].residual, result.iterations)
 
 
 def _set(

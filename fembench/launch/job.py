@@ -1,7 +1,7 @@
 """What the starter of a job and its ranks exchange through files.
 
-Of `launch`, ranks import this, `begun.py`, `rank_start.py`, `serve.py` and `witness.py`
-only.
+Of `launch`, ranks import this, `begun.py`, `shared_page.py`, `rank_start.py`, `serve.py` and
+`witness.py` only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # files in the folder
 JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
-RESULT, WITNESS = "result.json", "witness.json"
+RESULT, WITNESS, PAGE = "result.json", "witness.json", "page.json"
 # kinds of errors
 APART = "apart"  # the launcher did not make one job of the ranks
 UNSHARED = "unshared"  # a host does not see the folder of the job

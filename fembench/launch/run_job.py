@@ -47,6 +47,7 @@ from fembench.launch.job import (
 )
 from fembench.launch.launchers import JobLine
 from fembench.launch.line import environment
+from fembench.launch.shared_page import shared_page
 from fembench.launch.srun import misfit, with_next_plugin
 from fembench.launch.strays import end_strays, guarded, marked
 from fembench.launch.watch import JobWatch, reached_by_shell
@@ -121,10 +122,10 @@ def run_job(
         folder = Path(name).absolute()  # launchers may start ranks elsewhere
         (folder / JOB).write_bytes(msgspec.json.encode(job))
         words = line.of([*interpreter(), *program, str(folder)], folder)
-        with Witness(remote=bool(line.host_files)) as witness:
+        with Witness(remote=bool(line.host_files)) as witness, shared_page(folder) as page:
             (folder / WITNESS).write_bytes(msgspec.json.encode(witness.at))
             hosts = reached_by_shell(line.host_files, line.launcher.name, variables)
-            watch = JobWatch(folder, hosts, witness, tell, warn)
+            watch = JobWatch(folder, hosts, witness, tell, warn, page)
             is_over = functools.partial(watch.is_over, variables)
             # if Intel's mpiexec is asked to end, its proxies spin for ever; a kill ends both, and
             # a guard what it leaves

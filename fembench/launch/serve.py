@@ -25,7 +25,9 @@ from fembench.launch.job import (
     Started,
     StartedHost,
     StartedRank,
+    Tell,
 )
+from fembench.launch.shared_page import Teller, page_in
 from fembench.launch.witness import NO_LINE, RankLine, witness_in
 from fembench.ranks.comm import Comm, abort, abort_on_exception, all_arrive, world
 
@@ -38,9 +40,9 @@ def serve(program: RankProgram, folder: str, line: RankLine = NO_LINE) -> int:
 
     `line`: to the witness of the job, if this rank has one already.
 
-    Rank 0 appends lines to progress.txt while it runs, and leaves the result, or for a
-    FembenchError an error.txt (a kind, then the message). Others are crashes and end
-    the job.
+    Rank 0 appends lines to progress.txt while it runs, shows its iterations on the page
+    of the job, and leaves the result, or for a FembenchError an error.txt (a kind, then
+    the message). Others are crashes and end the job.
     """
     comm = world()
     abort_on_exception(comm, line.say)
@@ -55,11 +57,7 @@ def _serve(program: RankProgram, folder: Path, comm: Comm, line: RankLine) -> in
         line = RankLine(at, comm.rank)
         abort_on_exception(comm, line.say)
 
-    def tell(line: str) -> None:
-        if comm.rank == 0:
-            with open(folder / PROGRESS, "a", encoding="utf-8") as stream:
-                stream.write(f"{line}\n")
-
+    tell: Tell = Teller(folder / PROGRESS, page_in(folder)) if comm.rank == 0 else lambda line: None
     try:
         job = msgspec.json.decode(text, type=program.job)
         _expect(comm, program.n_ranks(job))

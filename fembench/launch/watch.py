@@ -29,6 +29,7 @@ from fembench.base.units import few
 from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hosts import folded, is_this_host, names_in
 from fembench.launch.job import PROGRESS, RESULT, STARTED, Started, StartedHost
+from fembench.launch.shared_page import Page
 from fembench.launch.witness import Witness
 
 if TYPE_CHECKING:
@@ -90,11 +91,15 @@ class JobWatch:
         witness: Witness,
         tell: Callable[[str], None] | None,
         warn: bool = True,
+        page: Page | None = None,
     ) -> None:
-        """`hosts`: those that a remote shell must reach. `warn` of what slows the hosts."""
+        """`hosts`: those that a remote shell must reach. `warn` of what slows the hosts.
+
+        `page`: at which rank 0 shows how far it is inside a set.
+        """
         self.refusal = ""  # why the job cannot start, in one line
         self._folder, self._result, self._hosts = folder, folder / RESULT, hosts
-        self._witness, self._tell = witness, tell
+        self._witness, self._tell, self._page = witness, tell, page or Page()
         self._begin, self._told = time.monotonic(), 0  # bytes of progress
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
@@ -132,16 +137,21 @@ class JobWatch:
         return (self._folder / STARTED).exists()
 
     def _pass_on(self) -> None:
-        """Tell the complete lines that are new."""
-        path = self._folder / PROGRESS
-        if not self._tell or not path.exists():
+        """Tell the complete lines that are new, then how far a set is."""
+        if not self._tell:
             return
-        with path.open("rb") as stream:
+        if (self._folder / PROGRESS).exists():
+            self._pass_on_lines(self._tell)
+        if inside := self._page.line():
+            self._tell(inside)
+
+    def _pass_on_lines(self, tell: Callable[[str], None]) -> None:
+        with (self._folder / PROGRESS).open("rb") as stream:
             stream.seek(self._told)
             new, end, _ = stream.read().rpartition(b"\n")
         self._told += len(new + end)
         for line in new.decode().splitlines():
-            self._tell(line)
+            tell(line)
 
 
 def reached_by_shell(host_files: Sequence[str], launcher: str, variables: Mapping[str, str]) -> list[str]:

@@ -20,6 +20,7 @@ from fembench.records.phases import CG, NAMES, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.solve.operators import Operator
 from fembench.timing.tracer import TracerLike, chain
 
+BETWEEN_SHOWS = 1 << 16  # unknowns updated on a rank until it shows its residual again: 0.01 % of the time
 ROUNDING = 1e-12  # of |f|: below this residual, step lengths may consist of rounding errors alone
 
 
@@ -100,7 +101,8 @@ def iterate(
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
     Fixed work ends early when the residual is zero or rounding leaves no further
-    step. A recording tracer records `record` iterations and is then switched off.
+    step. A recording tracer records `record` iterations and is then switched off. Now
+    and then it shows how far the solve is (`launch/shared_page.py`).
     Raises BreakdownError on every rank alike (all scalars come from all-reduces) if A
     or M is not positive definite.
     """
@@ -115,6 +117,7 @@ def iterate(
     if record == 0:
         tracer.recording = False
     tracer.iteration = 0
+    step, due = max(1, BETWEEN_SHOWS // max(len(f), 1)), 1
     try:
         for k, rr in zip(range(1, control.limit + 1), iterations):
             residual = sqrt(rr)
@@ -122,8 +125,10 @@ def iterate(
             if residual <= target:  # M10
                 break
             tracer.iteration = k
-            if k == record:
-                tracer.recording = False
+            if k == due:  # at every step, and when the trace ends
+                tracer.show(k, residual, target)
+                tracer.recording = tracer.recording and k < record
+                due = k + step if k >= record else min(k + step, record)
     except BreakdownError:
         if not exhausted(residuals):
             raise
@@ -138,6 +143,7 @@ def iterate(
     )
     tracer.end(CG)
     tracer.iteration = -1
+    tracer.show(-1, residual, target)
     return result
 
 

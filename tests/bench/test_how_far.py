@@ -1,5 +1,8 @@
 """How far a run is, as rank 0 tells it between sets."""
 
+import re
+import sys
+
 import pytest
 from planted_records import planted
 
@@ -7,6 +10,7 @@ from fembench.base.units import clock
 from fembench.bench import duration, how_far
 from fembench.bench.duration import about
 from fembench.bench.how_far import HowFar, expected_sets
+from fembench.launch.case_job import launch
 from fembench.records.case import Case
 from fembench.records.store import save
 
@@ -40,6 +44,19 @@ def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_le
         "set 3 of 12, residual 3.1e-09, 0:06 left",
         "set 5 of 12, residual 3.1e-09, 0:05 left",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="a file in memory is of Linux")
+def test_a_set_of_seconds_shows_its_iteration_and_residual_from_the_first_one_on(tmp_path):
+    told = []
+    case = Case.of(mesh="s", ranks=1, iterations=4000, sets=1, warmups=0)
+    launch(case, id="x", command="", scratch=tmp_path, tell=told.append).content()
+    form = r"set 1 of 1, iteration (\d+) of 4000, residual \d\.\de-\d+, \d:\d\d left"
+    seen = [int(found[1]) for line in told if (found := re.fullmatch(form, line))]
+    assert seen, told
+    assert seen == sorted(set(seen))
+    assert not list(tmp_path.iterdir())
 
 
 def test_before_the_first_set_a_run_is_expected_to_take_as_long_as_the_stated_rates_say(tmp_path):

@@ -1,0 +1,116 @@
+"""A page of memory by which rank 0 shows how far it is inside a set, while its clock runs.
+
+Its tracer stores iteration and residual there instead of in memory of its own; the
+process that started the job looks once a second. Nothing is printed or sent inside a
+timed span, and a solve of minutes shows its progress from the first second.
+
+The page is a file in memory (memfd), found through /proc, so nothing of it stays. On
+another host, or where ranks see other process numbers, there is none: then progress
+comes between sets alone (bench/how_far.py).
+"""
+
+import contextlib
+import mmap
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from fembench.base.units import clock
+from fembench.launch.job import PAGE, Tell
+
+LENGTH = mmap.PAGESIZE
+NUMBER, ITERATIONS, SETS, ABOUT, BEGIN = range(3, 8)  # words; iteration, residual and target come first
+
+
+class PageAddress(msgspec.Struct, frozen=True):
+    """Where the page of a job is."""
+
+    process: int  # that started the job
+    file: int  # of that process
+    name: str  # of the file: no other has it
+
+
+class Page:
+    """Numbers in memory that two processes may share."""
+
+    def __init__(self, memory: mmap.mmap | None = None) -> None:
+        """Without `memory`: nobody looks."""
+        self.shared = memory is not None
+        self.words = memoryview(memory or bytearray(LENGTH)).cast("d")
+
+    def turn_to(self, number: int, iterations: int) -> None:
+        """The set with this number comes, of so many iterations; 0: not known. Number 0: none."""
+        self.words[ITERATIONS] = iterations
+        self.words[NUMBER] = number
+
+    def expect(self, sets: int, about: bool, begin: float) -> None:
+        """So many sets in all, or `about` as many, since a moment of time.monotonic()."""
+        for word, value in ((SETS, sets), (ABOUT, about), (BEGIN, begin)):
+            self.words[word] = value
+
+    def line(self) -> str:
+        """'set 2 of 12, iteration 340 of 900, residual 3.1e-04, 1:05 left'; "" outside the sets."""
+        iteration, residual, target, number, iterations, sets, about, begin = map(float, self.words[:8])
+        if not number:
+            return ""
+        said = [f"set {number:.0f} of {'about ' if about else ''}{max(sets, number):.0f}"]
+        done = number - 1
+        if iteration > 0:
+            said.append(f"iteration {iteration:.0f}" + (f" of {iterations:.0f}" if iterations else ""))
+            said.append(f"residual {residual:.1e}" + (f" (ends at {target:.1e})" if target else ""))
+            done += min(1.0, iteration / iterations) if iterations else 0.0
+        if done > 0:
+            said.append(f"{clock((max(sets, number) - done) * (time.monotonic() - begin) / done)} left")
+        return ", ".join(said)
+
+
+class Teller:
+    """Appends lines of progress to a file of the job, and has its page."""
+
+    def __init__(self, file: Path, page: Page) -> None:
+        self._file, self.page = file, page
+
+    def __call__(self, line: str) -> None:
+        with open(self._file, "a", encoding="utf-8") as stream:
+            stream.write(f"{line}\n")
+
+
+def page_of(tell: Tell) -> Page:
+    """The page that comes with `tell`, or one at which nobody looks."""
+    return tell.page if isinstance(tell, Teller) else Page()
+
+
+@contextlib.contextmanager
+def shared_page(folder: Path) -> Iterator[Page]:
+    """A page for the job in this folder; at which nobody looks where that is impossible."""
+    name = f"fembench-{secrets.token_hex(8)}"
+    try:
+        file = os.memfd_create(name)  # Linux
+    except (AttributeError, OSError):
+        yield Page()
+        return
+    try:
+        os.ftruncate(file, LENGTH)
+        page = Page(mmap.mmap(file, LENGTH))
+        (folder / PAGE).write_bytes(msgspec.json.encode(PageAddress(os.getpid(), file, name)))
+        yield page
+    finally:
+        os.close(file)
+
+
+def page_in(folder: Path) -> Page:
+    """The page of the job in this folder, if this process can have it."""
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        at = msgspec.json.decode((folder / PAGE).read_bytes(), type=PageAddress)
+        path = f"/proc/{at.process}/fd/{at.file}"
+        if at.name in os.readlink(path):  # not a file of another process with this number
+            file = os.open(path, os.O_RDWR)
+            try:
+                return Page(mmap.mmap(file, LENGTH))
+            finally:
+                os.close(file)
+    return Page()

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fembench.base.units import count
 from fembench.report.plots import canvas, lines
 from fembench.report.plots.canvas import Plot
+from fembench_studies.layout import figure_of
 
 
 def iterations(results: Sequence[Any]) -> Plot | None:
@@ -50,7 +50,7 @@ def _finding(points: np.ndarray) -> str:
     (least, few), (most, many) = points[0], points[-1]
     root = (most / least) ** (1 / 3)
     return (
-        f"From {count(least)} to {count(most)} equations, iterations grow {many / few:.2f} times; the cube "
+        f"From {figure_of(least)} to {figure_of(most)} equations, iterations grow {many / few:.2f} times; the cube "
         f"root of the equations grows {root:.2f} times."
     )
 

@@ -49,10 +49,9 @@ def _finding(points: np.ndarray) -> str:
     """How the iterations grow from the smallest to the largest system."""
     (least, few), (most, many) = points[0], points[-1]
     root = (most / least) ** (1 / 3)
-    return (
-        f"From {figure_of(least)} to {figure_of(most)} equations, iterations grow {many / few:.2f} times; the cube "
-        f"root of the equations grows {root:.2f} times."
-    )
+    sizes = f"From {figure_of(least)} to {figure_of(most)} equations"
+    grown = f"iterations grow {many / few:.2f} times"
+    return f"{sizes}, {grown}; the cube root of the equations grows {root:.2f} times."
 
 
 def _cube_root(axes: canvas.Axes, points: np.ndarray) -> None:

@@ -35,7 +35,6 @@ from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.where import host_key, host_names
 from fembench.launch.begun import BEGIN
 from fembench.launch.job import Job, RankProgram, Tell
-from fembench.launch.shared_page import page_of
 from fembench.mesh.facets import load_graphs
 from fembench.mesh.io import load_meshio
 from fembench.mesh.presets import box_named
@@ -111,7 +110,6 @@ def run_case(
     certifier = Certifier(case.effort.clock, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(certificate.name, SET_UP_SPANS, certificate.ticks_per_second)
-    tracer.show_on(page_of(tell).words)
     host, taken = host_facts(), taken_meter()
     comm.Barrier()
     first, leaders = _start_clock(comm, tracer, begin)

@@ -27,15 +27,15 @@ class HowFar:
 
     def __init__(self, effort: CaseEffort, tell: Tell, iterations: int = 0) -> None:
         """`iterations`: of a set; 0: not known."""
-        self._effort, self._tell, self._page = effort, tell, page_of(tell)
+        self._effort, self._tell, self.page = effort, tell, page_of(tell)
         self._about = bool(effort.seconds or effort.precision)
         self._begin = self._told = time.monotonic()
-        self._page.expect(effort.warmups + expected_sets(effort, ()), self._about, self._begin)
-        self._page.turn_to(1, iterations)
+        self.page.expect(effort.warmups + expected_sets(effort, ()), self._about, self._begin)
+        self.page.turn_to(1, iterations)
 
     def end(self) -> None:
         """No set comes any more."""
-        self._page.turn_to(0, 0)
+        self.page.turn_to(0, 0)
 
     def say(self, done: int, spent: Sequence[float], residual: float, iterations: int = 0) -> None:
         """Tell it after `done` sets, of which the timed ones spent these seconds in CG.
@@ -43,12 +43,12 @@ class HowFar:
         `iterations`: of each set.
         """
         now, effort = time.monotonic(), self._effort
-        self._page.turn_to(done + 1, iterations)
+        self.page.turn_to(done + 1, iterations)
         if now < self._told + EVERY:
             return
         self._told = now
         total = max(done + 1, effort.warmups + expected_sets(effort, spent))
-        self._page.expect(total, self._about, self._begin)
+        self.page.expect(total, self._about, self._begin)
         about = "about " if self._about else ""
         left = clock((total - done) * (now - self._begin) / done)
         self._tell(f"set {done + 1} of {about}{total}, residual {residual:.1e}, {left} left")

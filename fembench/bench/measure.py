@@ -7,7 +7,7 @@ kept as raw ticks and converted to seconds once the clock has its certificate.
 
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from fembench.base.arrays import I64
 from fembench.bench.how_far import MOST_ADDED, HowFar, silent
@@ -95,6 +95,7 @@ def measure(
     tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
     how_far = HowFar(case.effort, tell, control.fixed)
+    control = structs.replace(control, show=how_far.page.show)
     set_up = tracer.stored  # events of the set-up
     warmups, iterations = case.effort.warmups, min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)

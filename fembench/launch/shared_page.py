@@ -1,8 +1,8 @@
 """A page of memory by which rank 0 shows how far it is inside a set, while its clock runs.
 
-Its tracer stores iteration and residual there instead of in memory of its own; the
-process that started the job looks once a second. Nothing is printed or sent inside a
-timed span, and a solve of minutes shows its progress from the first second.
+The loop of its solver leaves iteration and residual there; the process that started the
+job looks once a second. Nothing is printed or sent inside a timed span, and a solve of
+minutes shows its progress from the first second.
 
 The page is a file in memory (memfd), found through /proc, so nothing of it stays. On
 another host, or where ranks see other process numbers, there is none: then progress
@@ -41,6 +41,10 @@ class Page:
         """Without `memory`: nobody looks."""
         self.shared = memory is not None
         self.words = memoryview(memory or bytearray(LENGTH)).cast("d")
+
+    def show(self, iteration: int, residual: float, target: float) -> None:
+        """How far the solve of the set is; iteration -1: it does not run."""
+        self.words[0], self.words[1], self.words[2] = iteration, residual, target
 
     def turn_to(self, number: int, iterations: int) -> None:
         """The set with this number comes, of so many iterations; 0: not known. Number 0: none."""

@@ -21,6 +21,7 @@ from fembench.solve.operators import Operator
 from fembench.timing.tracer import TracerLike, chain
 
 BETWEEN_SHOWS = 1 << 16  # unknowns updated on a rank until it shows its residual again: 0.01 % of the time
+Show = Callable[[int, float, float], None]
 ROUNDING = 1e-12  # of |f|: below this residual, step lengths may consist of rounding errors alone
 
 
@@ -35,6 +36,10 @@ class Preconditioner(Protocol):
         """Overwrite z with M^-1 r, consistent on shared dofs. Collective if M is."""
 
 
+def _unseen(iteration: int, residual: float, target: float) -> None:
+    """Show it to nobody."""
+
+
 class StoppingCriterion(Struct, frozen=True):
     """When to stop."""
 
@@ -42,6 +47,7 @@ class StoppingCriterion(Struct, frozen=True):
     relative: bool = False  # tolerance times |f|
     max_iterations: int = 10_000
     fixed: int = 0  # > 0: exactly this many iterations, whatever the residual
+    show: Show = _unseen  # is told now and then how far a solve is: iteration (-1: ended), |r|, target
 
     def target(self, norm_f: float) -> float:
         """|r| at which to stop; 0 for fixed work."""
@@ -101,8 +107,7 @@ def iterate(
     """Iterate until the residual is small enough or the limit is reached. Collective.
 
     Fixed work ends early when the residual is zero or rounding leaves no further
-    step. A recording tracer records `record` iterations and is then switched off. Now
-    and then it shows how far the solve is (`launch/shared_page.py`).
+    step. A recording tracer records `record` iterations and is then switched off.
     Raises BreakdownError on every rank alike (all scalars come from all-reduces) if A
     or M is not positive definite.
     """
@@ -126,7 +131,7 @@ def iterate(
                 break
             tracer.iteration = k
             if k == due:  # at every step, and when the trace ends
-                tracer.show(k, residual, target)
+                control.show(k, residual, target)
                 tracer.recording = tracer.recording and k < record
                 due = k + step if k >= record else min(k + step, record)
     except BreakdownError:
@@ -143,7 +148,7 @@ def iterate(
     )
     tracer.end(CG)
     tracer.iteration = -1
-    tracer.show(-1, residual, target)
+    control.show(-1, residual, target)
     return result
 
 

@@ -106,7 +106,6 @@ class HeardTracer:
     recording, message, messages, origin = map(_inner, ("recording", "message", "messages", "origin"))
     clock_name, ticks_per_second, now = map(_inner, ("clock_name", "ticks_per_second", "now"))
     capacity, stored, dropped, depth = map(_inner, ("capacity", "stored", "dropped", "depth"))
-    show, show_on = map(_inner, ("show", "show_on"))
     level_nodes, level_ticks = map(_inner, ("level_nodes", "level_ticks"))
     add, reset, carry, make_room = map(_inner, ("add", "reset", "carry", "make_room"))
     ticks, seconds, counts, events = map(_inner, ("ticks", "seconds", "counts", "events"))

@@ -138,8 +138,6 @@ cdef class Tracer:
     cdef readonly Py_ssize_t capacity, stored, dropped
     cdef public bint recording
     cdef public int iteration
-    cdef double *shown  # iteration, residual and target, where another process may look
-    cdef object _shown
     cdef public int message  # index into `messages` of what the span that ends next carries
     cdef readonly list messages  # (partners, bytes); the first is none
     cdef int _level
@@ -165,22 +163,10 @@ cdef class Tracer:
         self._level, self.level_nodes = 0, ()
         self._buffer = np.empty(0, dtype=EVENT_TICKS)
         self.recording = False
-        self.show_on(np.zeros(3))
         self.iteration = -1
         self.reset()
         self.make_room(0, max(capacity, 0))
         self.origin = self.now()
-
-    def show_on(self, words):
-        """From now on, `show` writes to the first of these doubles."""
-        self._shown = np.frombuffer(words)
-        self.shown = <double *><size_t>self._shown.ctypes.data
-
-    def show(self, int iteration, double residual, double target):
-        """Leave them where another process may look."""
-        self.shown[0] = iteration
-        self.shown[1] = residual
-        self.shown[2] = target
 
     def now(self):
         """Ticks of the tracer's clock."""

@@ -14,18 +14,16 @@ from fembench.launch.shared_page import Page, PageAddress, Teller, page_in, page
 RANK = """
 import sys, pathlib
 from fembench.launch.shared_page import page_in
-from fembench.timing.tracer import make_tracer
 
-page, tracer = page_in(pathlib.Path(sys.argv[1])), make_tracer()
-tracer.show_on(page.words)
+page = page_in(pathlib.Path(sys.argv[1]))
 page.expect(12, True, 0.0)
 page.turn_to(1, 0)
-tracer.show(340, 3.21e-3, 1e-6)
+page.show(340, 3.21e-3, 1e-6)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a file in memory is of Linux")
-def test_what_a_tracer_in_another_process_reaches_is_seen_while_its_loop_runs(tmp_path):
+def test_what_a_solver_in_another_process_reaches_is_seen_while_its_loop_runs(tmp_path):
     with shared_page(tmp_path) as page:
         assert page.shared
         assert page.line() == ""

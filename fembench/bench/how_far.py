@@ -1,7 +1,7 @@
 """How far a run is: which set comes next, of about how many, and the time that is left.
 
-Between sets, in lines; inside a set, on the page of the job (launch/shared_page.py), where the
-tracer of rank 0 shows its iteration.
+Between sets, in lines; inside a set, on the page of the job (launch/shared_page.py),
+where the solver of rank 0 shows its iteration.
 """
 
 import math

@@ -245,6 +245,7 @@ PICTURES = {
     "doctor.svg": lambda f: terminal("fembench doctor", f, most=34),
     "plan.svg": lambda f: terminal("fembench sweep --minutes 30 --dry-run", f, most=26),
     "headline.svg": lambda f: terminal(REPORT, f, most=31),
+    "hand-over.svg": lambda f: terminal("fembench partition m3 --shares 2:1 --to dolfinx", f),
     "peers.svg": lambda f: terminal("fembench peers m3", f, most=24),
     "schedule.svg": lambda f: terminal(SCHEDULE, f, most=24),
     "binary.svg": lambda f: terminal(BINARY, f, most=24),

@@ -8,7 +8,7 @@ From Python, what the verbs of the command line do:
     runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
     fembench.load("results/NAME")       # runs that were measured before
 
-Functions: doctor, run, sweep, load, page, shares, tune, machine, predict, verb.
+Functions: doctor, run, sweep, load, page, shares, parts, tune, machine, predict, verb.
 Exceptions: fembench.errors.
 Every rank of a job imports this file, so it imports nothing before it is asked.
 """
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from fembench.workflows.characterize import machine
     from fembench.workflows.doctor import doctor
     from fembench.workflows.notebook import load
+    from fembench.workflows.parts import parts
     from fembench.workflows.predict import predict
     from fembench.workflows.run import run
     from fembench.workflows.sweep import sweep
     from fembench.workflows.tune import tune
 
-__all__ = ["doctor", "errors", "load", "machine", "page", "predict", "run", "shares", "sweep", "tune", "verb"]
+__all__ = ["doctor", "errors", "load", "machine", "page", "parts"]
+__all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
 HOMES = {"load": "notebook", "machine": "characterize", "page": "api", "shares": "api", "verb": "api"}
 
 

@@ -16,7 +16,7 @@ from fembench.cli.parser import Parser, fill, nearest, section_text, sections, s
 
 GROUPS = {
     "first steps": ("doctor", "run", "sweep", "report", "check"),
-    "unequal hosts": ("nodes", "characterize", "weights", "tune", "place"),
+    "unequal hosts": ("nodes", "characterize", "weights", "tune", "partition", "place"),
     "prediction": ("predict", "simulate", "trace", "validate"),
     "more": ("mesh", "peers", "balance", "timers", "lab"),
 }
@@ -30,7 +30,6 @@ NOTES = {
 }
 DESCRIPTION = "Benchmark equal or unequal hosts with a parallel finite-element code."
 EPILOG = """examples:
-  fembench doctor                   # what this machine has, and what is missing
   fembench run m --ranks 2          # one case: 200 000 equations on two ranks
   fembench sweep campaign.toml      # many cases, interleaved, resumable
   fembench report results/scaling   # tables, plots and one HTML page

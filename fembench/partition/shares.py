@@ -14,19 +14,23 @@ LARGEST_COUNT = 1_000_000  # ranks; a longer list is a typing error
 SMALLEST = 1e-9  # of the largest share: no mesh has a cell for less
 
 
-def parse_shares(text: str, ranks: int) -> tuple[float, ...]:
-    """One share per rank, in the order of ranks, summing to 1. Raises InputError."""
-    if not 1 <= ranks <= LARGEST_COUNT:
+def parse_shares(text: str, ranks: int | None = None) -> tuple[float, ...]:
+    """One share per rank, in the order of ranks, summing to 1. Raises InputError.
+
+    ranks: their number; None: as many as the text names
+    """
+    if ranks is not None and not 1 <= ranks <= LARGEST_COUNT:
         raise InputError(f"shares for {plural(ranks, 'rank')}; expected 1 to {LARGEST_COUNT}")
-    if not text.strip():
+    if ranks and not text.strip():
         return (1.0 / ranks,) * ranks
     weights: list[float] = []
     for word in re.split(r"[:,]", text):
         count, weight = _weight(word.strip(), text)
         if len(weights) + count > LARGEST_COUNT:
-            raise InputError(f"shares '{shown(text)}' name more than {LARGEST_COUNT} ranks; expected {ranks}")
+            most = f"more than {LARGEST_COUNT} ranks; expected {ranks or 'fewer'}"
+            raise InputError(f"shares '{shown(text)}' name {most}")
         weights += [weight] * count
-    if len(weights) != ranks:
+    if ranks and len(weights) != ranks:
         raise InputError(f"shares '{shown(text)}' name {plural(len(weights), 'rank')}; expected {ranks}")
     return normalise(weights)
 

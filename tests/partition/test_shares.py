@@ -23,6 +23,7 @@ from fembench.partition.shares import normalise, parse_shares
 def test_shares_are_the_weights_over_their_sum(text, weights):
     shares = parse_shares(text, len(weights))
     assert shares == pytest.approx([w / sum(weights) for w in weights], rel=1e-15)
+    assert parse_shares(text) == shares  # as many as there are
     assert math.fsum(shares) == pytest.approx(1.0, abs=1e-15)
 
 

@@ -24,10 +24,17 @@ def weights(shares, hosts=None):
     [
         ("metis", [0.75, 0.25], "0 = 0.750000000\n1 = 0.250000000\n"),
         ("shares", [0.5, 0.25, 0.25], "0.5,0.25,0.25\n"),
+        ("scotch", [0.75, 0.25], "cmpltw 2 750000 250000\n"),
     ],
 )
 def test_each_format_says_shares_as_its_program_reads_them(name, shares, text):
     assert EXPORTS[name].text(weights(shares)) == text
+
+
+def test_openfoam_cuts_by_the_weights_of_its_dictionary():
+    text = EXPORTS["openfoam"].text(weights([0.75, 0.25]))
+    assert "numberOfSubdomains 2;\nmethod scotch;" in text
+    assert "metisCoeffs { processorWeights (750000 250000); }" in text
 
 
 def test_shares_in_the_file_of_metis_sum_to_one():

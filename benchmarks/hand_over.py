@@ -1,0 +1,117 @@
+"""Other programs on unequal parts: how much of the possible gain reaches DOLFINx, PETSc and OpenFOAM?
+
+    python benchmarks/hand_over.py [--root FOLDER] [--only dolfinx,petsc] [--pairs N] [--json FILE]
+
+A lab slows the second core down to half its speed (root). fembench measures both cores and cuts the
+meshes; then each program of examples/ runs with one rank on either core, on equal parts and on those
+of the map, in turns. --root: a folder with the system in which the programs are installed, if that is
+not this one.
+
+Run it on an idle machine. Each program takes two to three minutes. The exit status is 1 if one gets
+less than 70 % of what the measured speeds allow.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from commands import FEMBENCH, Promise, built, end, fembench, inside
+
+from fembench.records.weights import load_weights, shares_of
+from fembench.stats.compare import compare_paired
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+HOSTS = """
+[[hosts]]
+name = "fast"
+cpus = [0]
+[[hosts]]
+name = "slow"
+cpus = [1]
+speed = 0.5
+"""
+BOX, EQUAL = (
+    "fembench mesh box {n}x{n}x{n} -o box.msh",
+    "fembench partition {mesh} --shares 1:1 --to {to} -o {o}",
+)
+PLAIN = "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PATH=/usr/bin:/bin"
+PINNED = """mpirun -n 2 --bind-to none bash -c 'exec taskset -c $OMPI_COMM_WORLD_RANK "$@"' -"""
+POISSON = f"{PINNED} python3 poisson.py box.msh"
+FOAM = "export WM_PROJECT_DIR=/usr/share/openfoam"
+PROGRAMS = {  # mesh, what makes it, equal parts, then those of the map; what says the seconds
+    "dolfinx": (["box.msh"], [BOX.format(n=32)], POISSON, f"{POISSON} parts", r"seconds (\S+)"),
+    "petsc": (["box.msh"], [BOX.format(n=40)], POISSON, f"{POISSON} parts", r"seconds (\S+)"),
+    "openfoam": (
+        ["VTK/openfoam_0/internal.vtu"],
+        [f"{FOAM}; blockMesh; foamToVTK -ascii -fields '()'"],
+        f"{FOAM}; cp -r equal/* .; decomposePar -force; {PINNED} laplacianFoam -parallel",
+        f"{FOAM}; cp -r parts/* .; decomposePar -force; {PINNED} laplacianFoam -parallel",
+        r"ExecutionTime = (\S+) s",
+    ),
+}
+
+
+def typed(line: str, folder: Path, root: Path) -> str:
+    """What a command prints: one of fembench here, others in the system with the programs."""
+    if line.startswith("fembench "):
+        words = [*FEMBENCH, *line.split()[1:]]
+        return subprocess.run(words, cwd=folder, check=True, text=True, capture_output=True).stdout
+    there = f"cd {'/' / folder.relative_to(root)}; {line}"
+    words = ["chroot", str(root), "env", "-i", *PLAIN.split(), f"HOME={'/' / folder.relative_to(root)}"]
+    done = subprocess.run([*words, "bash", "-ec", there], text=True, capture_output=True)
+    if done.returncode:
+        raise SystemExit(f"{line}\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+    return done.stdout
+
+
+def gain(name: str, weights: Path, pairs: int, root: Path) -> Iterator[Promise]:
+    """The times of both partitions in turns, and the captured part of the possible gain."""
+    [mesh], make, equal, weighted, said = PROGRAMS[name]
+    with tempfile.TemporaryDirectory(dir=root / "tmp") as scratch:
+        folder = shutil.copytree(EXAMPLES / name, Path(scratch, name))
+        for line in make:
+            typed(line, folder, root)
+        typed(EQUAL.format(mesh=mesh, to=name, o="equal"), folder, root)
+        typed(f"fembench partition {mesh} --weights {weights} --to {name} -o parts", folder, root)
+        times: dict[str, list[float]] = {equal: [], weighted: []}
+        for k in range(pairs):
+            for line in (equal, weighted)[:: 1 if k % 2 else -1]:
+                times[line].append(float(re.findall(said, typed(line, folder, root))[-1]))
+    found = compare_paired(times[equal], times[weighted])
+    shares = shares_of(load_weights(weights))
+    ideal = 0.5 / min(shares)
+    captured = (1 - 1 / found.ratio) / (1 - 1 / ideal)
+    low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, float("inf"))
+    rounded = {
+        what: [round(t, 2) for t in times[line]] for what, line in (("equal", equal), ("map", weighted))
+    }
+    yield Promise(f"{name}: seconds", str(rounded), "")
+    yield Promise(f"{name}: equal over map", f"{found.ratio:.3f} (95 %: {low:.3f} to {high:.3f})", "")
+    text = f"{captured:.0%} of a ratio of {ideal:.3f} at shares {shares[0]:.3f}, {shares[1]:.3f}"
+    yield Promise(f"{name}: captured gain", text, ">= 70 %", captured >= 0.7)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path("/"))
+    parser.add_argument("--only", default=",".join(PROGRAMS))
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--json")
+    asked = parser.parse_args()
+    promises: list[Promise] = []
+    with tempfile.TemporaryDirectory() as folder, built("handover", HOSTS) as lab:
+        weights = Path(folder, "weights.json")
+        inside(lab, "run", "s", "--ranks", "2", "--iterations", "100", "--sets", "10", "--results", folder)
+        fembench("weights", folder, "-o", str(weights))
+        for name in asked.only.split(","):
+            promises += gain(name, weights, asked.pairs, asked.root)
+            print(*promises[-3:], sep="\n", flush=True)
+    return end(promises, file=asked.json)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,270 @@
+"""Each file of a map is read as its program reads it, or computed by hand."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import types
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+
+from fembench.base.errors import InputError
+from fembench.mesh.box import box
+from fembench.mesh.elements import element_named
+from fembench.mesh.io import read
+from fembench.partition.maps import MAPS, decompose_dict, ghosts, whole_shares
+from fembench.partition.methods import partition
+
+MESH = box((4, 3, 2), "tet4")
+CUT = partition(MESH, (0.6, 0.3, 0.1))
+PART = CUT.part_of_cell.tolist()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "parts"
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_format_writes_the_files_that_it_names_and_replaces_them_when_cut_again(name, folder):
+    for _ in range(2):
+        files = MAPS[name].write(MESH, CUT, folder)
+        assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_file_of_metis_says_the_part_of_each_cell_in_a_line(folder):
+    [path] = MAPS["metis"].write(MESH, CUT, folder)
+    assert path.name == "box-4x3x2.part.3"
+    assert [int(line) for line in path.read_text().splitlines()] == PART
+
+
+def test_paraview_gets_the_same_cells_with_their_parts(folder):
+    import meshio
+
+    path = MAPS["vtu"].write(MESH, CUT, folder)[-1]
+    assert read(path).hash == MESH.hash
+    assert meshio.read(path).cell_data["part"][0].tolist() == PART
+
+
+def test_openfoam_gets_a_list_of_labels_and_a_dictionary_that_names_it(folder):
+    dictionary, cells = (path.read_text() for path in MAPS["openfoam"].write(MESH, CUT, folder))
+    n, labels = re.search(r"class labelList;.*}\s+(\d+)\s+\(([\d\s]*)\)\s*$", cells).groups()
+    assert (int(n), [*map(int, labels.split())]) == (MESH.n_cells, PART)
+    assert re.search(r"^method manual;.*\nmanualCoeffs { dataFile \"cellDecomposition\"; }", dictionary, re.M)
+    assert "numberOfSubdomains 3;" in dictionary
+    assert (folder / "constant" / "cellDecomposition").is_file()
+
+
+def test_weights_of_processors_are_whole_and_in_proportion():
+    assert whole_shares((0.75, 0.25)) == [750000, 250000]
+    assert whole_shares((1 - 1e-9, 1e-9)) == [1000000, 1]  # Scotch takes no zero
+    assert "scotchCoeffs { processorWeights (750000 250000); }" in decompose_dict((0.75, 0.25), "scotch")
+
+
+def test_a_file_that_somebody_else_wrote_is_not_replaced(folder):
+    theirs = folder / "system" / "decomposeParDict"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("method scotch;\n")
+    with pytest.raises(InputError, match="decomposeParDict exists, and fembench has not written it"):
+        MAPS["openfoam"].write(MESH, CUT, folder)
+    assert theirs.read_text() == "method scotch;\n"
+    assert not (folder / "constant").exists()
+
+
+@pytest.mark.parametrize("element", ["tet4", "hex8"])
+def test_a_cell_is_a_ghost_of_every_other_part_behind_one_of_its_facets(element):
+    mesh = box((4, 3, 2), element)
+    cut = partition(mesh, (0.4, 0.3, 0.3))
+    owners = {}
+    for cell, nodes in enumerate(mesh.cells.tolist()):
+        for facet in element_named(element).facets.tolist():
+            owners.setdefault(frozenset(nodes[k] for k in facet), []).append(cell)
+    part = cut.part_of_cell.tolist()
+    both = [pair for pair in owners.values() if len(pair) == 2]
+    expected = {(a, part[b]) for pair in both for a, b in (pair, pair[::-1]) if part[a] != part[b]}
+    assert [tuple(row) for row in ghosts(mesh, cut).tolist()] == sorted(expected)
+
+
+# ---- code that other programs run, with stand-ins for the programs
+
+
+class Comm:
+    """Rank `rank` of a job whose ranks have read `cells` cells each."""
+
+    def __init__(self, rank, cells):
+        self.rank, self.cells, self.size = rank, cells, len(cells)
+
+    def allgather(self, n):
+        assert n == self.cells[self.rank]
+        return self.cells
+
+    def tompi4py(self):
+        return self
+
+
+class GhostMode:
+    none, shared = "none", "shared"
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def __eq__(self, other):
+        return self.mode == other
+
+
+class Adjacency:
+    def __init__(self, array, offsets):
+        assert array.dtype == offsets.dtype == np.int32
+        self.rows = [array[a:b].tolist() for a, b in pairwise(offsets)]
+
+
+def loaded(path, monkeypatch, **modules):
+    """The code in a file, where only these modules can be imported besides."""
+    for name, values in modules.items():
+        stand_in = types.ModuleType(name.replace("_", "."))
+        vars(stand_in).update(values)
+        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    code = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(code)
+    return code
+
+
+@pytest.fixture
+def dolfinx(folder, monkeypatch):
+    path = MAPS["dolfinx"].write(MESH, CUT, folder)[0]
+    graph, mesh = {"AdjacencyList_int32": Adjacency}, {"GhostMode": GhostMode}
+    return loaded(path, monkeypatch, dolfinx={}, dolfinx_cpp={}, dolfinx_cpp_graph=graph, dolfinx_mesh=mesh)
+
+
+READ = [(MESH.n_cells, 0, 0), (0, MESH.n_cells, 0), (50, 60, MESH.n_cells - 110)]  # cells of each rank
+OWN = [[part] for part in PART]
+WITH_GHOSTS = [
+    [part, *(q for c, q in ghosts(MESH, CUT).tolist() if c == cell)] for cell, part in enumerate(PART)
+]
+
+
+@pytest.mark.parametrize("cells", READ)
+def test_dolfinx_is_told_the_rank_of_each_cell_wherever_it_was_read(dolfinx, cells):
+    def asked(function, *given):  # of all ranks
+        lists = [types.SimpleNamespace(num_nodes=n) for n in cells]
+        flat = [[np.zeros(4 * n, np.int64)] for n in cells]
+        old = [function(Comm(r, cells), 3, 3, lists[r], *given).rows for r in range(3)]
+        new = [function(Comm(r, cells), 3, ["tetrahedron"], flat[r]).rows for r in range(3)]
+        return [*chain(*old)], [*chain(*new)]
+
+    assert asked(dolfinx.partitioner) == (OWN, OWN)
+    assert asked(dolfinx.partitioner, GhostMode("none"))[0] == OWN
+    assert asked(dolfinx.partitioner, GhostMode("shared"))[0] == WITH_GHOSTS  # or the mesh is torn
+    assert asked(dolfinx.with_ghosts) == (WITH_GHOSTS, WITH_GHOSTS)
+    assert WITH_GHOSTS != OWN
+
+
+@pytest.mark.parametrize(("cells", "ranks"), [((10, 10, 10), 3), ((MESH.n_cells, 0), 2)])
+def test_dolfinx_refuses_the_map_of_another_mesh_or_number_of_ranks(dolfinx, cells, ranks):
+    with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells and 3 ranks, not {sum(cells)} cells"):
+        dolfinx.partitioner(Comm(0, cells), ranks, 3, types.SimpleNamespace(num_nodes=cells[0]))
+
+
+class Plex:
+    """A DMPlex that rank 0 has read, and its own partitioner."""
+
+    def __init__(self, rank, cells):
+        self.comm, self.cells, self.shell = Comm(rank, cells), cells, None
+
+    def getHeightStratum(self, height):
+        assert height == 0
+        return 0, self.cells[self.comm.rank]
+
+    def getPartitioner(self):
+        return self
+
+    def setType(self, kind):
+        assert kind == "shell"
+
+    def setShellPartition(self, n, sizes, points):
+        self.shell = n, sizes.tolist(), points.tolist()
+
+    def distribute(self, overlap):
+        return overlap
+
+
+def test_petsc_is_told_the_cells_of_each_rank_on_rank_0(folder, monkeypatch):
+    code = loaded(MAPS["petsc"].write(MESH, CUT, folder)[0], monkeypatch)
+    plexes = [Plex(rank, [MESH.n_cells, 0, 0]) for rank in range(3)]
+    assert [code.distribute(plex, overlap=1) for plex in plexes] == [1, 1, 1]
+    n, sizes, points = plexes[0].shell
+    assert (n, sizes) == (3, CUT.sizes.tolist())
+    assert [PART[cell] for cell in points] == sorted(PART)
+    assert sorted(points) == [*range(MESH.n_cells)]
+    assert plexes[1].shell == (3, [0, 0, 0], [])
+    for cells in ([MESH.n_cells, 0], [MESH.n_cells - 1, 1, 0]):  # ranks; distributed already
+        with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells on rank 0 of 3, not"):
+            code.distribute(Plex(0, cells))
+
+
+MFEM = """
+#include <iostream>
+#include <cstdlib>
+#include <vector>
+#define MFEM_VERIFY(x, text) if (!(x)) { std::cout << text; std::exit(1); }
+namespace mfem {
+template <class T> struct Array : std::vector<T> {
+    void Append(T t) { this->push_back(t); }
+    int Size() const { return int(this->size()); }
+};
+struct Mesh { int n; int GetNE() const { return n; } };
+struct Mpi { static int WorldSize() { return 3; } };
+}
+"""
+DEALII = """
+#include <iostream>
+#include <string>
+#include <vector>
+#define AssertThrow(x, error) if (!(x)) { error; std::exit(1); }
+namespace dealii {
+namespace types { typedef unsigned subdomain_id; }
+struct ExcMessage { ExcMessage(const std::string &text) { std::cout << text; } };
+struct Cell { unsigned part; const Cell *operator->() const { return this; }
+    void set_subdomain_id(unsigned p) const { std::cout << p << "\\n"; } };
+template <int dim, int spacedim = dim> struct Triangulation {
+    unsigned n; unsigned n_active_cells() const { return n; }
+    std::vector<Cell> active_cell_iterators() const { return std::vector<Cell>(n); }
+};
+}
+"""
+PROGRAMS = {
+    "mfem": (
+        "mfem.hpp",
+        MFEM,
+        "for (int p : map_partitioning(mfem::Mesh{n}, path)) std::cout << p << '\\n';",
+    ),
+    "dealii": (
+        "deal.II/grid/tria.h",
+        DEALII,
+        "dealii::Triangulation<3> tria{unsigned(n)}; map_subdomains(tria, path);",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_cplusplus_reads_the_map_and_refuses_that_of_another_mesh(name, folder):
+    compiler = shutil.which("c++")
+    if not compiler:
+        pytest.skip("no C++ compiler")
+    header, library, call = PROGRAMS[name]
+    code, path = MAPS[name].write(MESH, CUT, folder)
+    (folder / header).parent.mkdir(parents=True, exist_ok=True)
+    (folder / header).write_text(library)
+    body = f"int main(int, char **v) {{ int n = std::atoi(v[1]); const char *path = v[2]; {call} }}"
+    (folder / "main.cc").write_text(f'#include "{code.name}"\n{body}\n')
+    line = [compiler, "-std=c++17", "-Wall", "-Wno-dangling-else", "-Werror", f"-I{folder}", "-o"]
+    subprocess.run([*line, str(folder / "a"), str(folder / "main.cc")], check=True)
+    got = subprocess.run([folder / "a", str(MESH.n_cells), path], capture_output=True, text=True, check=True)
+    assert [*map(int, got.stdout.split())] == PART
+    other = subprocess.run([folder / "a", "7", path], capture_output=True, text=True, check=False)
+    assert other.returncode == 1
+    assert f"{MESH.n_cells}" in other.stdout

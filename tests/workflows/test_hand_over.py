@@ -1,0 +1,90 @@
+"""fembench partition and fembench.parts: from shares to files."""
+
+import json
+
+import pytest
+
+import fembench
+from fembench.cli.main import main
+from fembench.cli.parser import page
+from fembench.cli.verbs import verb_parser
+from fembench.errors import InputError
+from fembench.partition.maps import MAPS
+from fembench.records.weights import RankShare, Weights, save_weights
+
+
+def weights(**others):
+    ranks = (RankShare(host="fast", share=0.75), RankShare(host="slow", share=0.25))
+    day = "2026-01-02T03:04:05+00:00"
+    return Weights(schema=1, rule="time", created=day, measured=day, source=("x",), ranks=ranks, **others)
+
+
+@pytest.fixture
+def file(tmp_path):
+    save_weights(weights(), tmp_path / "w.json")
+    return str(tmp_path / "w.json")
+
+
+def test_the_verb_says_how_the_cells_are_divided_and_for_which_host_each_part_is(file, tmp_path, output):
+    text = output("partition", "m1", "--weights", file, "--to", "metis", "-o", str(tmp_path / "p"))
+    lines = (tmp_path / "p" / "m1.part.2").read_text().split()
+    assert text.startswith(f"{len(lines)} cells in 2 parts of 75.0 %, 25.0 %: within 0.")
+    assert f"|    1 | slow | 25.0 % | 25.0 % | {lines.count('1'):5} |" in text
+    assert "line i is the part of cell i" in text
+
+
+def test_json_has_the_sizes_hosts_and_files(file, tmp_path, answer):
+    tree = answer("partition", "m1", "--weights", file, "--to", "petsc", "-o", str(tmp_path))
+    assert (tree["targets"], tree["hosts"]) == ([0.75, 0.25], ["fast", "slow"])
+    assert tree["files"] == [str(tmp_path / name) for name in ("map_distribute.py", "m1.part.2")]
+    assert json.dumps(tree["cells"]).count(",") == 1
+
+
+def test_python_gets_the_map_and_writes_nothing_unless_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cut = fembench.parts("m1", shares="3:1")
+    assert cut.partition.sizes.tolist()[0] == pytest.approx(0.75 * len(cut.partition.part_of_cell), rel=0.01)
+    assert fembench.parts("m1", weights=weights()).partition.sizes.tolist() == cut.partition.sizes.tolist()
+    assert (cut.files, [*tmp_path.iterdir()]) == ((), [])
+
+
+def test_nodes_of_several_parts_are_counted_once():
+    text = fembench.parts("box:2x1x1:hex8", shares="1:1").text
+    assert text.count("|     1 |     8 |") == 2
+    assert "\n4 nodes shared by two parts or more" in text
+
+
+def test_weights_that_may_be_far_off_or_are_emulated_are_handed_over_with_a_warning(tmp_path, capsys):
+    save_weights(weights(notes=("DISTURBED: others used up to 57 %",)), tmp_path / "w.json")
+    words = ["partition", "m1", "--weights", str(tmp_path / "w.json")]
+    assert main([*words, "--to", "metis", "-o", str(tmp_path)]) == 0
+    assert "warning: weights: DISTURBED: others used up to 57 %" in capsys.readouterr().err
+    told = fembench.parts("m1", weights=weights(synthetic="1,0.5"))
+    assert told.files == ()
+    assert "SYNTHETIC ranks (1,0.5)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "expected either shares or weights"),
+        (["--shares", " "], "cannot read ''"),
+        (["--shares", "3000*1"], "3000 parts of"),
+        (["--weights", "nothing.json"], "cannot read nothing.json"),
+        (["--shares", "1:1", "--weights", "w.json"], "not allowed with"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_in_a_line(words, said, tmp_path, monkeypatch, refusal):
+    monkeypatch.chdir(tmp_path)
+    assert said in refusal("partition", "box:5x2x2", "--to", "metis", *words)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_python_is_told_the_formats():
+    with pytest.raises(InputError, match="unknown format 'su2'; expected one of metis, dolfinx"):
+        fembench.parts("m1", shares="1:1", to="su2")
+
+
+def test_what_a_format_declares_is_what_the_help_says():
+    text = " ".join(page(verb_parser("partition"), 100).split())
+    assert all(f"{name}: {one.help}" in text for name, one in MAPS.items())

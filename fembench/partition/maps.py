@@ -161,14 +161,14 @@ MAP = Path(__file__).with_name("$map")
 def partitioner(comm, n_ranks, *given):
     """The rank of each cell that this rank has read. Collective.
 
-    Cells get ghosts where DOLFINx asks for them (0.5), or adds them (since 0.11).
+    With ghosts behind facets where DOLFINx asks for them, as 0.5 does.
     """
     asked = [one for one in given if isinstance(one, GhostMode)]
     return _destinations(comm, n_ranks, given, bool(asked) and asked[0] != GhostMode.none)
 
 
 def with_ghosts(comm, n_ranks, *given):
-    """The same with ghosts behind facets, for integrals over interior facets."""
+    """The same, always with ghosts: integrals over interior facets need them."""
     return _destinations(comm, n_ranks, given, True)
 
 

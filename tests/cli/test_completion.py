@@ -74,7 +74,7 @@ def test_zsh_completes_a_verb_an_option_and_a_choice(tmp_path):
 
     try:
         press("PS1=; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D; echo rea''dy\n", "ready")
-        press("fembench swe\t", "ep ")
+        press("fembench swe\t", "sweep")
         press("\x15fembench run --solver pe\t", "petsc")
         press("\x15fembench run --toler\t\t", "--tolerance-kind")
     finally:

@@ -484,7 +484,7 @@ def _of_studies() -> list[Reader]:
 
 def _options(path: Path) -> None:
     """Every parser of an option's text; each may refuse it."""
-    from fembench.balance.policies import parse_drain
+    from fembench.balance.control import parse_drain
     from fembench.base.errors import FembenchError
     from fembench.launch.hosts import hostfile_of_names
     from fembench.mesh.presets import box_named

@@ -56,7 +56,7 @@ DOORS = {  # package -> the one module, or room, that may import it
     "petsc4py": "solve/petsc",
     "cupy": "device/cuda",
     "pyopencl": "device/opencl",
-    "pymetis": "partition/metis",
+    "pymetis": "partition/methods",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
     "shtab": "cli/completion",

@@ -26,8 +26,7 @@ import msgspec
 import numpy as np
 
 from fembench.balance.control import Control, Settings
-from fembench.balance.messages import Links, PairCosts
-from fembench.balance.observation import Stats
+from fembench.balance.observation import Links, PairCosts, Stats
 from fembench.base.arrays import F64, I64
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger, Look

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from fembench.balance.messages import PairCosts
+from fembench.balance.observation import PairCosts
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.host.where import host_names

@@ -6,8 +6,7 @@ refine-comm change it step by step. Only the -comm ones see the cost of messages
 
 import numpy as np
 
-from fembench.balance.choose import Moves
-from fembench.balance.detect import by_finish
+from fembench.balance.choose import Moves, by_finish
 from fembench.balance.observation import Stats, Tuning, proposal
 from fembench.base.arrays import F64, I64
 
@@ -92,7 +91,7 @@ def _lower(places: F64, work: F64, share: float) -> np.ndarray:
 def metis_shares(stats: Stats, tuning: Tuning) -> Moves:
     """The blocks repartitioned by METIS for the measured speeds, such that few bytes move."""
     from fembench.mesh.facets import DualGraph
-    from fembench.partition.metis import cut_graph
+    from fembench.partition.methods import cut_graph
 
     ranks = np.flatnonzero(stats.open)
     if ranks.size == 1 or not stats.links.to.size:

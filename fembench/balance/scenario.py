@@ -36,7 +36,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from fembench.balance.messages import Links, PairCosts
+from fembench.balance.observation import Links, PairCosts
 from fembench.base.arrays import F64
 from fembench.base.config import read_toml
 from fembench.base.errors import InputError

@@ -14,20 +14,18 @@ import numpy as np
 from msgspec import structs
 
 from fembench.balance.block import Block, make_block
-from fembench.balance.control import Settings
+from fembench.balance.control import Settings, parse_drain, policy_of
 from fembench.balance.decompose import BlockPlan, decompose
 from fembench.balance.driver import Balancer, BlockFacts
 from fembench.balance.link import link_costs
 from fembench.balance.matrix_blocks import MatrixBlocks, expected
-from fembench.balance.messages import Links
-from fembench.balance.policies import parse_drain, policy_of
+from fembench.balance.observation import Links
 from fembench.balance.solver import BlockSolver
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.bench.case_run import program
-from fembench.bench.how_far import silent
-from fembench.bench.measure import Measurement, Timed, measure
+from fembench.bench.measure import Measurement, Timed, measure, silent
 from fembench.bench.prepare import Prepared
 from fembench.fem.materials import lame
 from fembench.launch.job import Tell

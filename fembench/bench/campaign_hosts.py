@@ -14,11 +14,10 @@ import numpy as np
 
 from fembench.base.errors import InputError
 from fembench.base.units import size
-from fembench.bench.duration import equations_of
+from fembench.bench.duration import equations_of, fewest_bytes
 from fembench.host.host import memory_bytes
 from fembench.launch.allocation import HostsError, allocation, layout
 from fembench.launch.hosts import Allocation, HostSlots, is_this_host, same_host
-from fembench.methods.memory import fewest_bytes
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
 from fembench.records.profile import LEVELS, Profile, load_profile, speed_matrix

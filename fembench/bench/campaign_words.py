@@ -17,10 +17,10 @@ from fembench.base.config import as_typed
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural, size
 from fembench.bench.campaign_hosts import CampaignHosts
+from fembench.bench.duration import DOFS_PER_NODE, RANK_BYTES, WHOLE_BYTES, bytes_per_equation
 from fembench.launch.allocation import HostsError, chosen, in_words, layout, room_of
 from fembench.launch.hosts import Allocation, HostSlots, filled, folded, merged
 from fembench.mesh.box import MOST_EQUATIONS
-from fembench.methods.memory import DOFS_PER_NODE, RANK_BYTES, WHOLE_BYTES, bytes_per_equation
 from fembench.partition.shares import parse_shares
 from fembench.records.case import Case, CasePlacement, new_case
 

@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I64
 from fembench.base.files import atomic_path
-from fembench.bench.describe import environment_of
-from fembench.bench.devices import device_of, stamped
-from fembench.bench.how_far import silent
+from fembench.bench.describe import device_of, environment_of, stamped
 from fembench.bench.iteration_work import roofs_before, solve_facts
-from fembench.bench.measure import Measurement, SetTicks, Timed, start_plain
+from fembench.bench.measure import Measurement, SetTicks, Timed, silent, start_plain
 from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.verify import Solved, solved_again, verify
@@ -39,7 +37,7 @@ from fembench.mesh.facets import load_graphs
 from fembench.mesh.io import load_meshio
 from fembench.mesh.presets import box_named
 from fembench.mesh.sliced import is_sliced
-from fembench.partition.metis import load_metis
+from fembench.partition.methods import load_metis
 from fembench.ranks.comm import Comm, on_root, together
 from fembench.records.case import Case
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY

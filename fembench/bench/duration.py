@@ -1,8 +1,11 @@
-"""How long a run will take, before it starts: from records, or else from stated rates.
+"""How long a run will take, and the memory that it needs, before it starts.
 
 The nearest record (methods, numbers of equations and ranks) is scaled by the bytes that
 an iteration moves per rank, by iterations and by sets. The number of iterations to a
 tolerance grows with the equations as the preconditioner declares. Times are in seconds.
+
+`bytes_per_equation` is an upper bound for tetrahedral boxes: `benchmarks/memory.py`
+measures the peak per node, which may be up to 3000 bytes with storage `sym`.
 """
 
 import contextlib
@@ -17,8 +20,7 @@ import numpy as np
 from fembench.base.errors import InputError
 from fembench.base.units import clock
 from fembench.mesh.presets import box_named
-from fembench.methods.lookup import precond_of, storage_of
-from fembench.methods.memory import BLOCKS_PER_NODE, DOFS_PER_NODE
+from fembench.methods.lookup import MethodChoice, precond_of, storage_of
 from fembench.methods.recipe import recipe
 from fembench.methods.steps import DOUBLE
 from fembench.records.case import Case
@@ -27,6 +29,42 @@ from fembench.records.phases import CG
 from fembench.records.record import Record
 from fembench.records.store import written
 from fembench.records.times import times_of
+
+RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
+NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
+WHOLE_BYTES = 2000  # per node of the whole mesh, on a rank that partitions it
+LEAST_BYTES = 80  # per equation, without the matrix: 90 to 360 were measured
+BLOCKS_PER_NODE = 15  # 3x3 blocks of the stiffness of a box of tetrahedra
+DOFS_PER_NODE = 3
+
+
+def matrix_bytes(choice: MethodChoice, n_equations: float) -> float:
+    """The matrix of a rank with so many equations of a tetrahedral box; 0 if not stored."""
+    storage = storage_of(choice.storage, choice.solver)
+    if storage.unit == "pairs":
+        return 8.0 * n_equations**2
+    entries = storage.entry_bytes * DOFS_PER_NODE**2 / (2 if storage.half else 1)
+    block = 0.0 if storage.unit == "cells" else entries or storage.block_bytes
+    return n_equations / DOFS_PER_NODE * BLOCKS_PER_NODE * block
+
+
+def fewest_bytes(choice: MethodChoice, n_equations: float) -> float:
+    """What a rank that has this number of equations of a box certainly takes."""
+    return matrix_bytes(choice, n_equations) + LEAST_BYTES * n_equations
+
+
+def bytes_per_equation(choice: MethodChoice) -> float:
+    """Peak memory of a rank per equation. Raises InputError if it grows faster."""
+    storage = storage_of(choice.storage, choice.solver)
+    if storage.unit == "pairs":
+        raise InputError(
+            f"memory with storage = '{storage.name}', whose size grows faster than the mesh: expected a mesh"
+        )
+    block = 0.0 if storage.unit == "cells" else float(storage.block_bytes)
+    block += storage.entry_bytes * DOFS_PER_NODE**2
+    node = NODE_BYTES + precond_of(choice.precond, choice.solver).node_bytes
+    return (node + BLOCKS_PER_NODE * block) / DOFS_PER_NODE
+
 
 RATE = 8e9  # bytes per second of a rank,
 CACHED, FASTER = 16e6, 3.0  # and how much faster those are that caches hold, bytes per product

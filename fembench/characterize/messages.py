@@ -28,7 +28,7 @@ from fembench.characterize.exchange import (
     pairs_at_once,
 )
 from fembench.characterize.jobs import NetworkJob
-from fembench.characterize.load_kernels import kernel_times, load_of
+from fembench.characterize.load_now import kernel_times, load_of
 from fembench.characterize.pingpong import SIZES as TRAIN_SIZES
 from fembench.characterize.pingpong import PingPongEffort, measure_pair, measure_trains
 from fembench.characterize.progress import overlap_left, polling_factor

@@ -11,6 +11,9 @@ There are three ways to time calls:
                 emulated factor: what phases of a run last whose times are emulated. Nobody waits meanwhile
 
 The rate of a visit is that of its median batch, or of its mean batch for elapsed time.
+
+What `fembench characterize` and `fembench nodes` have in common is also here: all ranks
+survey their hosts, and rank 0 gets what they found, and what others took meanwhile.
 """
 
 import itertools
@@ -18,10 +21,17 @@ import math
 import os
 import statistics
 import time
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
+from fembench.bench.describe import describe
+from fembench.characterize.jobs import CharacterizeJob, NodesJob
 from fembench.characterize.probes import Probe
-from fembench.ranks.comm import Comm
+from fembench.host.host import host_facts, taken_meter
+from fembench.host.others import others_meter
+from fembench.launch.job import Tell
+from fembench.ranks.comm import Comm, doze
+from fembench.records.record import Environment, HostFacts
 from fembench.synthetic.slowness import keep_least
 from fembench.synthetic.waits import glance_at_clock
 from fembench.timing.tracer import TracerLike
@@ -140,3 +150,36 @@ class Meter:
         used = time.thread_time_ns() - used
         tracer.end(phase)
         return (tracer.now() - before) / tracer.ticks_per_second, used * 1e-9
+
+
+T = TypeVar("T")
+
+
+def survey(
+    comm: Comm,
+    job: CharacterizeJob | NodesJob,
+    measure: Callable[[HostFacts, Tell], T],
+    tell: Tell,
+    synthetic: str,
+    dilate: float = 1.0,
+) -> tuple[list[T], Environment] | None:
+    """([rank] what it found, the environment) on rank 0, None elsewhere. Collective.
+
+    `measure` gets this rank's host, and a `tell` that is silent on ranks other than 0.
+    `synthetic` and `dilate` say how ranks are slowed on purpose.
+    """
+    facts, taken, others = host_facts(), taken_meter(), others_meter(comm)
+    mine = measure(facts, tell if comm.rank == 0 else lambda text: None)
+    doze(comm, 0.0)  # until all are done
+    used, found = others(), comm.gather(mine)
+    environment = describe(
+        comm,
+        facts,
+        taken,
+        used,
+        launcher=job.launcher,
+        command=job.command,
+        synthetic=synthetic,
+        dilate=dilate,
+    )
+    return None if found is None or environment is None else (found, environment)

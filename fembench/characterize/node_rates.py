@@ -22,9 +22,8 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.characterize.jobs import NodesJob
-from fembench.characterize.meter import Meter, Way, counted_in_ticks
+from fembench.characterize.meter import Meter, Way, counted_in_ticks, survey
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
-from fembench.characterize.survey import survey
 from fembench.host.host import affinity, cache_instances, confine, node_facts, own_cores, physical_cores
 from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
 from fembench.host.where import host_names, machine_key

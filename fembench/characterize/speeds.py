@@ -17,7 +17,7 @@ import numpy as np
 
 from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob
-from fembench.characterize.meter import Meter, Way, way_of
+from fembench.characterize.meter import Meter, Way, survey, way_of
 from fembench.characterize.probes import (
     STORAGES,
     Probe,
@@ -30,7 +30,6 @@ from fembench.characterize.probes import (
     product_probe,
     updates_probe,
 )
-from fembench.characterize.survey import survey
 from fembench.host.cgroup import cpu_quota
 from fembench.host.host import cache_instances
 from fembench.host.machine_state import HostState, host_state, readings

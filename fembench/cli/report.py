@@ -38,15 +38,15 @@ def run(options: argparse.Namespace) -> int:
     Raises ModuleNotFoundError after the tables if a package of the page is missing.
     """
     from fembench.base.progress import working
-    from fembench.report import contents, table, tables
+    from fembench.report import table, tables
 
-    campaign = contents.read_campaign(options.folder, options.peers)
-    said = contents.conclusions_of(campaign)
+    campaign = tables.read_campaign(options.folder, options.peers)
+    said = tables.conclusions_of(campaign)
     other = tables.other_campaign(options.against) if options.against else None
     index = missing = None
     try:
         with working("report: drawing the plots"):
-            made = contents.tables_of(campaign, options.base, other)
+            made = tables.tables_of(campaign, options.base, other)
             from fembench.report import page
 
             target = options.out or options.folder / "report"

@@ -23,7 +23,7 @@ from fembench.fem.selection import BOUNDARY
 from fembench.fem.survey import check, survey
 from fembench.mesh.facets import boundary_facets, facet_parts, nodes_of_tags
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.world import Alone, World
+from fembench.mesh.sliced import Alone, World
 
 MOST = 200  # hinged parts that are examined together: a dense system of 6 unknowns each
 

@@ -6,7 +6,7 @@ minutes shows its progress from the first second.
 
 The page is a file in memory (memfd), found through /proc, so nothing of it stays. On
 another host, or where ranks see other process numbers, there is none: then progress
-comes between sets alone (bench/how_far.py).
+comes between sets alone (bench/measure.py).
 """
 
 import contextlib

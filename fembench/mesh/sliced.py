@@ -11,12 +11,16 @@
 
 A slice consists of whole blocks. Every block that is read is compared with its check sum, and its
 numbers with their ranges: a check sum may fit what another program wrote.
+
+What ranks tell each other about a mesh spread over them, for code without MPI: corners of
+cells in whole steps, so that partitions do not depend on rounding.
 """
 
 import io
 import os
 import zlib
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -27,7 +31,52 @@ from fembench.base.errors import InputError
 from fembench.mesh.elements import ELEMENTS, element_named
 from fembench.mesh.facets import nodes_of_facets
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.world import RESOLUTION
+
+
+class World(Protocol):
+    """All are collective and element-wise over arrays; all ranks get one result."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray: ...
+
+    def max(self, values: np.ndarray) -> np.ndarray: ...
+
+    def rows(self, own: np.ndarray) -> np.ndarray:
+        """Those of all ranks."""
+        ...
+
+    def holders(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each number, whether this rank is the first to have it; how many have it."""
+        ...
+
+
+class Alone:
+    """The world of one rank, which holds everything."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    max = rows = sum
+
+    def holders(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones(len(numbers), dtype=bool), np.ones(len(numbers), dtype=np.int64)
+
+
+RESOLUTION = 2**30  # steps across the longest side; rounding noise is smaller than one
+
+
+def lowest_corners(x: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """(n_cells, 3) float64: of each cell, the lowest coordinates of its nodes."""
+    lowest = x[cells[:, 0]]
+    for corner in range(1, cells.shape[1]):
+        np.minimum(lowest, x[cells[:, corner]], out=lowest)
+    return lowest
+
+
+def in_steps(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(n_cells, 3) int32 from 0 to RESOLUTION. low, high: (3,) bounds of all corners."""
+    extent = float((high - low).max()) or 1.0
+    return np.rint((corners - low) * (RESOLUTION / extent)).astype(np.int32)
+
 
 BLOCK = 16384  # rows with a check sum of their own
 BOUNDARY = "boundary"  # reserved tag: facets of one cell only

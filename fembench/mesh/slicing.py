@@ -22,11 +22,12 @@ from fembench.mesh.sliced import (
     check_sum,
     head_of,
     header,
+    in_steps,
+    lowest_corners,
     sealed,
     shape_of,
     tagged,
 )
-from fembench.mesh.world import in_steps, lowest_corners
 
 PIECE = 1 << 17  # rows that are converted at once
 Pieces = Callable[[], Iterable[np.ndarray]]

@@ -15,10 +15,9 @@ from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.mesh.mesh import Mesh
-from fembench.model.closed_form import ClosedForm
+from fembench.model.closed_form import ClosedForm, TimeRange
 from fembench.model.closed_form_prices import bounded, learn_closed_form
 from fembench.model.forecast import forecast_text, smallest
-from fembench.model.interval import TimeRange
 from fembench.model.predictor import Predictor, bound_of, prediction_of
 from fembench.model.workload import Workload
 from fembench.records.case import Case

@@ -38,13 +38,22 @@ from fembench.base.errors import InputError
 from fembench.methods.lookup import names, one_of, product_name, recurrence_of, recurrences
 from fembench.methods.steps import Application, Multiplication
 from fembench.model.cg import Price, prices
-from fembench.model.closed_form import Activity, CgSet, ClosedForm, Phase, closed_form
+from fembench.model.closed_form import (
+    Activity,
+    CgSet,
+    ClosedForm,
+    Phase,
+    TimeRange,
+    as_interval,
+    closed_form,
+    shortest_window,
+    total,
+)
 from fembench.model.collectives import doubling_seconds, stages
 from fembench.model.configuration import by_configuration
 from fembench.model.correct import fit, folds, measured, taught_by
 from fembench.model.forecast import as_in_runs, half_width
 from fembench.model.graph import Collective, Compute, Send, Wait
-from fembench.model.interval import TimeRange, as_interval, shortest_window, total
 from fembench.model.iteration import events_of
 from fembench.model.machine import Machine
 from fembench.model.predictor import Predictor, bound_of

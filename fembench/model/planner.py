@@ -10,10 +10,8 @@ from fembench.base.units import plural
 from fembench.model.event_table import COMPUTE, RECEIVE, SEND, WAIT, EventTable, expanded, running
 from fembench.model.graph import ExecutionGraph
 from fembench.model.machine import Machine
-from fembench.model.matching import Ends, matched, message_table
-from fembench.model.message_prices import Messages
-from fembench.model.order import cut, levels_of
-from fembench.model.plan import NodeTable, Segment, SimulationPlan
+from fembench.model.matching import Ends, Messages, matched, message_table
+from fembench.model.plan import NodeTable, Segment, SimulationPlan, cut, levels_of
 
 
 def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:

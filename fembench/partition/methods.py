@@ -1,9 +1,15 @@
 """Partitions by name: `metis` (graph, the default), `rcb` (coordinates), for shares.
 
-The result of METIS is always checked: an empty part gets a cell, and if a target is
-missed by more than MISS, METIS' other method is tried and the better partition kept.
+The only importer of pymetis. The result of METIS is always checked: an empty part gets a
+cell, and if a target is missed by more than MISS, METIS' other method is tried and the
+better partition kept.
+
+Recursive bisection meets the shares to a fraction of a percent and is used unless there
+are many parts and cells; then k-way is several times faster. Small graphs are cut
+several times and the best cut is kept, since cutting them is cheap.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,11 +18,45 @@ from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.facets import DualGraph, dual_graph
 from fembench.mesh.mesh import Mesh
-from fembench.mesh.world import lowest_corners
-from fembench.partition.metis import cut_graph, prefers_recursive
+from fembench.mesh.sliced import lowest_corners
 from fembench.partition.partition import Partition
 from fembench.partition.rcb import apportion, bisect_coordinates
 from fembench.partition.shares import normalise
+
+RECURSIVE_PARTS = 8  # always recursive up to here
+RECURSIVE_WORK = 1_000_000  # cells x levels of bisection: always recursive up to here
+KWAY_SLACK = 10  # per mille by which k-way may exceed a target
+FREE_WORK = 300_000  # cells x levels that may be spent on trying further cuts
+
+
+def prefers_recursive(n_cells: int, n_parts: int) -> bool:
+    """Whether recursive bisection is affordable."""
+    return n_parts <= RECURSIVE_PARTS or n_cells * math.log2(n_parts) <= RECURSIVE_WORK
+
+
+def load_metis() -> None:
+    """Import the library, before a clock runs."""
+    import pymetis  # noqa: F401
+
+
+def cut_graph(graph: DualGraph, targets: Sequence[float], seed: int, recursive: bool) -> np.ndarray:
+    """(n_cells,) int32 parts of the vertices. METIS may leave parts empty or miss targets."""
+    import pymetis
+
+    n_cells, n_parts = len(graph.starts) - 1, len(targets)
+    options = pymetis.Options(seed=seed + 1)  # the C library takes 0 and 1 for the same seed
+    options.ncuts = min(max(int(FREE_WORK / (n_cells * math.log2(n_parts))), 1), 10)
+    if not recursive:
+        options.ufactor = KWAY_SLACK
+    kind = pymetis.zero_copy_dtype()
+    adjacency = pymetis.CSRAdjacency(
+        graph.starts.astype(kind, copy=False), graph.neighbours.astype(kind, copy=False)
+    )
+    result = pymetis.part_graph(
+        n_parts, adjacency, tpwgts=list(targets), recursive=recursive, options=options
+    )
+    return np.array(result.vertex_part, dtype=np.int32)
+
 
 MISS = 0.02  # of a target, beyond one cell
 LARGEST_SEED = 2**31 - 1

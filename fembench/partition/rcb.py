@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.mesh.world import RESOLUTION, Alone, World, in_steps
+from fembench.mesh.sliced import RESOLUTION, Alone, World, in_steps
 
 REACH = 1.9  # how far a layer may extend, in (bounding box / cells)^(1/3)
 DIGIT = 11  # bits of a value that one histogram finds

@@ -16,7 +16,7 @@ from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.base.tables import csv_cell
-from fembench.model.exports import write_chrome
+from fembench.model.path import write_chrome
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
 from fembench.records.record import Event, Record

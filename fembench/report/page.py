@@ -20,13 +20,12 @@ import markupsafe
 from fembench.base.errors import InputError
 from fembench.report import exports, table
 from fembench.report.conclusions import conclusions
-from fembench.report.contents import CampaignResults, read_campaign, tables_of
 from fembench.report.exports import read_fields
 from fembench.report.plots.canvas import Plot, themed
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import Table
-from fembench.report.tables import Against
+from fembench.report.tables import Against, CampaignResults, read_campaign, tables_of
 
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page

@@ -1,28 +1,37 @@
-"""All tables of a campaign, and the selection shown on a terminal.
+"""What a folder of results contains, all its tables, and the selection shown on a terminal.
 
-What a report cannot show, and why: what is missing in the records, and how to measure it."""
+What a report cannot show, and why: what is missing in the records, and how to measure it.
 
+Needs neither jinja2 nor matplotlib.
+"""
+
+import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from fembench.base.config import read_text
+from fembench.records import store
 from fembench.records.binding import taking_turns
-from fembench.records.contest import PeersRecord
+from fembench.records.contest import FILE as PEERS_FILE
+from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
 from fembench.records.store import load_all
 from fembench.report import equality, laws, origin, runs, speedup, times, work
 from fembench.report.balance_tables import balance_tables
+from fembench.report.conclusions import conclusions
+from fembench.report.exports import fields_path
 from fembench.report.factors import every_factor, factors_table
 from fembench.report.headline import HeadlineRow, headline, headline_table
-from fembench.report.host_times import host_table, host_times
 from fembench.report.measures import CG, SOLVE
 from fembench.report.node_tables import nodes_table
 from fembench.report.peer_tables import peers_tables
 from fembench.report.results import Result, results
 from fembench.report.roofline import roofline_points, roofline_table
+from fembench.report.slow_hosts import host_table, host_times
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Rows, Table, declared, text
 from fembench.report.unequal import Unequal, against_alone, bounds, efficiency, unequal_results
@@ -191,3 +200,61 @@ def _only_in_turns(records: Iterable[Record]) -> str:
     """'6 ranks take turns on 2 cores', of the last run, if so in all on several hosts."""
     turns = [taking_turns(r.environment) for r in records if len(set(r.environment.rank_host)) > 1]
     return turns[-1] if turns and all(turns) else ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CampaignResults:
+    """The contents of a folder of results."""
+
+    name: str
+    records: list[Record]
+    failures: list[Failure]  # also of runs that there was no time for
+    fields: dict[str, Path]  # record id -> file
+    description: str  # campaign.toml, or ""
+    peers: PeersRecord | None = None  # a comparison with other programs
+    nodes: NodesRecord | None = None  # which hosts are slow
+
+    @property
+    def failed(self) -> int:
+        """The number of runs that failed."""
+        return sum(failure.kind != NO_TIME for failure in self.failures)
+
+
+def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None = None) -> list[Table]:
+    """Every table of the campaign that has rows.
+
+    base: ranks of the run to which speedups refer; 0: the fewest
+    against: another campaign, whose headline is shown next to this one's
+    """
+    return every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
+
+
+def conclusions_of(campaign: CampaignResults) -> list[str]:
+    """What its runs show, in sentences."""
+    return conclusions(results(campaign.records, campaign.nodes), campaign.failed)
+
+
+def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResults:
+    """The contents of a folder. Raises InputError without record, failure, comparison."""
+    failures = list(store.failures(folder)) if folder.is_dir() else []
+    inside = folder / PEERS_FILE
+    found_peers = peers_file or (inside if inside.is_file() else None)
+    peers = load_peers(found_peers) if found_peers else None
+    lenient = failures or (peers and not peers_file)
+    records = store.distinct(map(store.load, _runs(folder))) if lenient else store.load_all(folder)
+    found = {r.id: fields_path(folder, r.id) for r in records}
+    description = folder / "campaign.toml"
+    return CampaignResults(
+        name=folder.resolve().name,
+        records=records,
+        failures=failures,
+        fields={name: path for name, path in found.items() if path.is_file()},
+        description=read_text(description) if description.is_file() else "",
+        peers=peers,
+        nodes=nodes_of_campaign(folder),
+    )
+
+
+def _runs(folder: Path) -> list[Path]:
+    """Files of records; none in a folder that has only a comparison."""
+    return store.record_paths(folder) if (folder / "runs").is_dir() else []

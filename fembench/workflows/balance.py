@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fembench.balance.control import Settings
-from fembench.balance.policies import parse_drain
+from fembench.balance.control import Settings, parse_drain
 from fembench.balance.scenario import Scenario, read_scenario
 from fembench.balance.virtual import VirtualRun, against_no_moves, simulate
 from fembench.base.errors import InputError

@@ -9,7 +9,6 @@ from fembench.base.units import seconds
 from fembench.model.configuration import not_invalid
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.events import simulate_events
-from fembench.model.exports import write_timeline
 from fembench.model.graph import ExecutionGraph, load_graph
 from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.machine import Machine, faster_network
@@ -21,7 +20,7 @@ from fembench.model.measures import (
     residual_text,
     result_tree,
 )
-from fembench.model.path import timeline
+from fembench.model.path import timeline, write_timeline
 from fembench.model.plan import SimulationPlan
 from fembench.model.planner import make_plan
 from fembench.records.hlogp import parse_link

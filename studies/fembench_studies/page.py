@@ -10,8 +10,8 @@ from fembench.base.files import write_atomic
 from fembench.errors import InputError
 from fembench.launch.scratch import occupied
 from fembench.report import table
-from fembench.report.contents import CampaignResults
 from fembench.report.page import Section, render, write_exports
+from fembench.report.tables import CampaignResults
 from fembench_studies.attempts import Attempts, Tell
 from fembench_studies.study import Study, StudyOutcome, StudyRequest, report_name
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fembench.balance.messages import Links
-from fembench.balance.observation import Stats
+from fembench.balance.observation import Links, Stats
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -8,7 +8,7 @@ import numpy as np
 from fembench.balance import session as session_module
 from fembench.balance.driver import Balancer, Measured
 from fembench.balance.matrix_blocks import MatrixBlocks
-from fembench.balance.messages import PairCosts
+from fembench.balance.observation import PairCosts
 from fembench.balance.session import Session
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare

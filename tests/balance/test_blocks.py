@@ -7,9 +7,9 @@ import pytest
 from planted_job import Job, same_bits, slow_first
 
 from fembench.balance import matrix_blocks
+from fembench.balance.control import parse_drain
 from fembench.balance.decompose import decompose
 from fembench.balance.matrix_blocks import expected
-from fembench.balance.policies import parse_drain
 from fembench.base.errors import InputError
 from fembench.bench.measure import control_of
 from fembench.methods.policies import POLICIES

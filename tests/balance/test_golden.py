@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 from golden import job, three_ranks
 
-from fembench.balance.choose import amortised, apbsp, best_potential, candidates, forecast
-from fembench.balance.detect import balanced_blocks, balanced_ranks, by_finish, next_alpha, reachable, wider
-from fembench.balance.messages import Links
-from fembench.balance.observation import Tuning
+from fembench.balance.choose import (
+    amortised,
+    apbsp,
+    balanced_blocks,
+    balanced_ranks,
+    best_potential,
+    by_finish,
+    candidates,
+    forecast,
+    next_alpha,
+    reachable,
+    wider,
+)
+from fembench.balance.observation import Links, Tuning
 
 LITERAL = Tuning(band=0.3)
 

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from planted_records import FROZEN
 from scipy.stats import ttest_ind
 
-from fembench.balance.control import Settings
+from fembench.balance.control import Settings, policy_of
 from fembench.balance.observation import Tuning
-from fembench.balance.policies import policy_of
 from fembench.base.errors import InputError
 from fembench.methods.policies import POLICIES
 from fembench.records.case import new_case

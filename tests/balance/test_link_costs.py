@@ -9,14 +9,12 @@ from golden import job
 from planted_job import Job, cheap, same_bits, slow_first, unit
 from planted_machine import planted_machine
 
-from fembench.balance.choose import amortised, apbsp, candidates, forecast
-from fembench.balance.detect import balanced_ranks
+from fembench.balance.choose import amortised, apbsp, balanced_ranks, candidates, forecast
+from fembench.balance.control import decide, policy_of
 from fembench.balance.driver import visible
 from fembench.balance.link import SMALL, of_profile, probe
-from fembench.balance.messages import Links, PairCosts
 from fembench.balance.natives import greedy, greedy_comm, metis_shares, refine, refine_comm
-from fembench.balance.observation import Tuning, applied
-from fembench.balance.policies import decide, policy_of
+from fembench.balance.observation import Links, PairCosts, Tuning, applied
 from fembench.base.errors import InputError
 
 FAST = Tuning(band=0.1, hysteresis=0.0)

@@ -7,9 +7,9 @@ import pytest
 from planted_records import planted
 
 from fembench.base.units import clock
-from fembench.bench import duration, how_far
+from fembench.bench import duration, measure
 from fembench.bench.duration import about
-from fembench.bench.how_far import HowFar, expected_sets
+from fembench.bench.measure import HowFar, expected_sets
 from fembench.launch.case_job import launch
 from fembench.records.case import Case
 from fembench.records.store import save
@@ -35,7 +35,7 @@ def test_the_number_of_sets_follows_from_those_that_have_run(effort, spent, n):
 
 def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_left(monkeypatch):
     now, told = [100.0], []
-    monkeypatch.setattr(how_far.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(measure.time, "monotonic", lambda: now[0])
     one = HowFar(Case.of(sets=10, warmups=2).effort, told.append)
     for done in range(1, 5):
         now[0] += 0.6

@@ -9,7 +9,7 @@ import pytest
 from planted_records import FROZEN, on_ranks, wrong
 
 from fembench.base.errors import InputError
-from fembench.bench.one_rank_reference import held_against, reference_beside, reference_of
+from fembench.bench.campaign import held_against, reference_beside, reference_of
 from fembench.cli.main import main
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.box import box

@@ -7,8 +7,15 @@ from planted_records import FROZEN
 
 from fembench.base.errors import InputError
 from fembench.model.answers import fitted_iterations
-from fembench.model.closed_form import Activity, CgSet, closed_form
-from fembench.model.interval import TimeRange, largest, shortest_window, total
+from fembench.model.closed_form import (
+    Activity,
+    CgSet,
+    TimeRange,
+    closed_form,
+    largest,
+    shortest_window,
+    total,
+)
 from fembench.records.store import load
 
 

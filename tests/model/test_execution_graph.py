@@ -7,7 +7,6 @@ from known_programs import cg_chain, graph_of
 
 from fembench.base.errors import InputError
 from fembench.model.engine import simulate
-from fembench.model.exports import write_timeline
 from fembench.model.graph import (
     Collective,
     Compute,
@@ -29,7 +28,7 @@ from fembench.model.measures import (
     process_error,
     rank_table,
 )
-from fembench.model.path import timeline
+from fembench.model.path import timeline, write_timeline
 from fembench.model.planner import make_plan
 
 NET = {"latency": 50e-6, "per_byte": 8e-9, "overhead": 1e-6}

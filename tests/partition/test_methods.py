@@ -11,8 +11,7 @@ from fembench.base.errors import InputError
 from fembench.mesh.facets import dual_graph, facet_neighbours
 from fembench.mesh.presets import resolve
 from fembench.partition import methods
-from fembench.partition.methods import METHODS, excess, fill_empty, partition
-from fembench.partition.metis import cut_graph, prefers_recursive
+from fembench.partition.methods import METHODS, cut_graph, excess, fill_empty, partition, prefers_recursive
 from fembench.partition.partition import metrics
 from fembench.partition.shares import parse_shares
 

@@ -7,7 +7,7 @@ import pytest
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.mesh.world import lowest_corners
+from fembench.mesh.sliced import lowest_corners
 from fembench.partition.methods import partition
 from fembench.partition.partition import node_parts
 from fembench.partition.rcb import apportion, bisect_coordinates

@@ -10,8 +10,8 @@ from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.records import phases as ph
 from fembench.report import tables
-from fembench.report.host_times import host_times
 from fembench.report.results import results
+from fembench.report.slow_hosts import host_times
 from fembench.report.table import to_json
 from fembench.weights.host_speed import host_speeds
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fembench.characterize.load_kernels import kernel_times, slowness_kernels
+from fembench.characterize.load_now import kernel_times, slowness_kernels
 from fembench.host.where import host_key
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.synthetic import slowness, waits

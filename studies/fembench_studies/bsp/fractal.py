@@ -17,7 +17,7 @@ misprinted):
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.messages import Links
+from fembench.balance.observation import Links
 from fembench.ranks.comm import Comm
 from fembench_studies.bsp.supersteps import Arrays, gathered
 

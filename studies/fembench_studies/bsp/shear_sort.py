@@ -12,7 +12,7 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from fembench.balance.messages import Links
+from fembench.balance.observation import Links
 from fembench.ranks.comm import Comm
 from fembench_studies.bsp.supersteps import Arrays, gathered
 

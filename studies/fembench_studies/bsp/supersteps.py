@@ -18,7 +18,7 @@ from fembench.balance.block import receive_arrays, send_arrays
 from fembench.balance.control import Settings
 from fembench.balance.driver import Balancer, BlockFacts, Measured, Route
 from fembench.balance.link import probe
-from fembench.balance.messages import Links, PairCosts
+from fembench.balance.observation import Links, PairCosts
 from fembench.ranks.comm import Comm
 from fembench.records.ledger import Ledger
 from fembench.synthetic.slowness import FULL_SPEED, ONCE, Slowness

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from fembench.base.errors import shown
 from fembench.errors import InputError
-from fembench.model.interval import TimeRange, largest
+from fembench.model.closed_form import TimeRange, largest
 
 Value = TimeRange | float
 Term = Callable[[str, tuple[float, ...], list[ast.expr]], Value]  # name, [indices], (unevaluated arguments)

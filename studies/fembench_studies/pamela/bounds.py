@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fembench.errors import InputError
-from fembench.model.interval import ZERO, TimeRange, as_interval, largest
+from fembench.model.closed_form import ZERO, TimeRange, as_interval, largest
 from fembench_studies.pamela.amounts import Environment, Term, Value, evaluate, number, parts, tree
 from fembench_studies.pamela.costs import Conditionals, OperationCost, count, depends, seconds
 from fembench_studies.pamela.machine_model import MachineModel

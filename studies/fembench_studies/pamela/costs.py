@@ -12,7 +12,7 @@ from typing import Literal
 
 from fembench.base.errors import shown
 from fembench.errors import InputError
-from fembench.model.interval import TimeRange, largest
+from fembench.model.closed_form import TimeRange, largest
 from fembench_studies.pamela.amounts import names_in, number
 from fembench_studies.pamela.pamela import (
     Choice,

@@ -15,7 +15,7 @@ import msgspec
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.errors import InputError
-from fembench.model.interval import TimeRange, shortest_window
+from fembench.model.closed_form import TimeRange, shortest_window
 from fembench_studies.pamela.machine_model import MachineModel, Pair, as_text
 from fembench_studies.pamela.operations_job import OperationsFound
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 
 
 def error(measured: float, predicted: TimeRange) -> float:

@@ -17,7 +17,7 @@ from fembench.base.config import read_text
 from fembench.base.errors import shown
 from fembench.base.units import plural
 from fembench.errors import InputError
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 
 Pair = tuple[int, int]
 _NUMBER = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"

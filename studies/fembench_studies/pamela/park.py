@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela import true_park
 from fembench_studies.pamela.bounds import Compose, Setting, predict
 from fembench_studies.pamela.costs import Conditionals

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fembench.errors import InputError
-from fembench.model.interval import ZERO, TimeRange
+from fembench.model.closed_form import ZERO, TimeRange
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.bounds import Setting, predict
 from fembench_studies.pamela.costs import Conditionals

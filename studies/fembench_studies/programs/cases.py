@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fembench.errors import InputError
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.machine_model import MachineModel

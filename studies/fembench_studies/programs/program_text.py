@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela.interval_score import score
 from fembench_studies.pamela.program_models import machine_of
 from fembench_studies.programs.record import AppRecord

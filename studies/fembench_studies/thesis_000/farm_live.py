@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fembench.base.units import plural
 from fembench.launch.scratch import writable
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.attempts import Attempts, ProgramEffort
 from fembench_studies.pamela.interval_score import IntervalScore, score
 from fembench_studies.programs.cases import case_of

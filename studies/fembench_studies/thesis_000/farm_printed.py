@@ -4,7 +4,7 @@ follow from the printed numbers."""
 import functools
 from typing import NamedTuple
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.layout import source_table
 from fembench_studies.pamela.farm_models import App
 from fembench_studies.pamela.interval_score import IntervalScore, score

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import Table

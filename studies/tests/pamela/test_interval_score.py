@@ -3,7 +3,7 @@
 import pytest
 from thesis_000 import factors, rows
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench.model.score import Grid, ideal
 from fembench_studies.pamela.interval_score import score
 

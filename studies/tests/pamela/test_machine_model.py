@@ -6,7 +6,7 @@ import pytest
 from thesis_000 import factors, machine_text, pi_model, printed_tasks, rows, toy
 
 from fembench.base.errors import InputError
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela.bounds import Setting
 from fembench_studies.pamela.history import (
     History,

@@ -6,7 +6,7 @@ import pytest
 from thesis_000 import PI, pi_model, toy
 
 from fembench.base.errors import InputError
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.bounds import Setting, predict
 from fembench_studies.pamela.costs import Conditionals, as_text, count, seconds

@@ -4,7 +4,7 @@ import pytest
 from thesis_000 import DATA
 
 from fembench.base.errors import InputError
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela import pamela, pamela_text, pasl
 from fembench_studies.pamela.bounds import Setting, predict
 from fembench_studies.pamela.build import build, steps

@@ -6,7 +6,7 @@ import pytest
 from thesis_000 import DATA
 
 from fembench.base.errors import InputError
-from fembench.model.interval import as_interval
+from fembench.model.closed_form import as_interval
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.costs import Conditionals, count, seconds
 from fembench_studies.pamela.pamela import Choice, Operation, PamelaLoop, PamelaModel, Sequence, as_text

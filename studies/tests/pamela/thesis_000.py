@@ -4,7 +4,7 @@ import csv
 import math
 from pathlib import Path
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench_studies.pamela import pamela_text
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.thesis_000 import farm_study

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fembench.model.interval import TimeRange
+from fembench.model.closed_form import TimeRange
 from fembench.report.table import to_json
 from fembench_studies import charts
 from fembench_studies.page import publish

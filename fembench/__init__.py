@@ -18,10 +18,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fembench import errors
-    from fembench.workflows.api import page, shares, verb
     from fembench.workflows.characterize import machine
     from fembench.workflows.doctor import doctor
-    from fembench.workflows.notebook import load
+    from fembench.workflows.notebook import load, page, shares, verb
     from fembench.workflows.parts import parts
     from fembench.workflows.predict import predict
     from fembench.workflows.run import run
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "errors", "load", "machine", "page", "parts"]
 __all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
-HOMES = {"load": "notebook", "machine": "characterize", "page": "api", "shares": "api", "verb": "api"}
+HOMES = {"machine": "characterize"} | dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
 
 
 def __getattr__(name: str) -> object:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fembench.cli.completion import completion
 from fembench.cli.parser import OptionList, children, sections, usage
-from fembench.cli.verbs import NOTES, groups, one_line, own_verbs, top_parser, verb_parser
+from fembench.cli.verbs import NOTES, completion, groups, one_line, own_verbs, top_parser, verb_parser
 
 COMPLETIONS = {  # shell -> the file that it looks for
     "bash": "bash-completion/completions/fembench",

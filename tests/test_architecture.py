@@ -59,7 +59,7 @@ DOORS = {  # package -> the one module, or room, that may import it
     "pymetis": "partition/methods",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
-    "shtab": "cli/completion",
+    "shtab": "cli/verbs",
     "argparse": "cli",  # functions below it take values
 }
 # import paths in strings: what a room may name and somebody else loads, which imports nothing at start

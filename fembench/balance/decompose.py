@@ -18,8 +18,7 @@ from fembench.mesh.mesh import Mesh
 from fembench.partition.methods import partition
 from fembench.ranks.interface import Interface
 from fembench.ranks.piece import Piece
-from fembench.ranks.sharing import Sharing
-from fembench.ranks.subdomain import Subdomain, build_subdomain
+from fembench.ranks.subdomain import Sharing, Subdomain, build_subdomain
 
 MOST = 52  # blocks per rank: the set of blocks at a node is sent as the bits of one double
 

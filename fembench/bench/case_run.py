@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I64
 from fembench.base.files import atomic_path
-from fembench.bench.describe import device_of, environment_of, stamped
+from fembench.bench.describe import Offset, Sight, device_of, environment_of, offset_of, sights, stamped
 from fembench.bench.iteration_work import roofs_before, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, silent, start_plain
-from fembench.bench.offsets import Offset, Sight, offset_of, sights
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.verify import Solved, solved_again, verify
 from fembench.fem.elements import cell_stress, von_mises

@@ -34,9 +34,8 @@ from fembench.ranks.box import count_cut as count_cut_of_box
 from fembench.ranks.comm import MAX, MIN, SUM, Comm, on_root, together
 from fembench.ranks.interface import Interface
 from fembench.ranks.piece import Piece, extract, scatter, tagged_facets
-from fembench.ranks.sharing import find_sharing
 from fembench.ranks.sliced import RanksWorld, cut_slice, migrate, read_slice, sliced_piece
-from fembench.ranks.subdomain import Subdomain, build_subdomain
+from fembench.ranks.subdomain import Subdomain, build_subdomain, find_sharing
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, DISTRIBUTE, INTERFACE, PARTITION, READ, VERIFY
 from fembench.records.record import MeshFacts, PartitionFacts

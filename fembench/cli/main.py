@@ -11,8 +11,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from fembench.base.ending import EndedError, signals_raised
-from fembench.base.errors import CopyError, FembenchError, InputError, RunFailedError, shown
+from fembench.base.errors import (
+    CopyError,
+    EndedError,
+    FembenchError,
+    InputError,
+    RunFailedError,
+    shown,
+    signals_raised,
+)
 from fembench.base.plugins import needed
 from fembench.base.terminal import fitting
 from fembench.cli.parser import columns
@@ -151,7 +158,7 @@ def _without_verb(words: list[str]) -> int:
 
         print(version_text())
     if options.completion:
-        from fembench.cli.completion import completion
+        from fembench.cli.verbs import completion
 
         print(completion(options.completion), end="")
     return 0

@@ -56,8 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.cli.sweep_plan import as_text, as_tree
     from fembench.workflows import sweep as workflow
+    from fembench.workflows.sweep_plan import as_text, as_tree
 
     status = 0
 

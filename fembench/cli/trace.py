@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows import trace
+    from fembench.workflows import simulate
 
     if bool(options.source) == bool(options.binary):
         raise InputError("expected a record, a graph or --binary FILE, and only one of them")
@@ -46,13 +46,13 @@ def run(options: argparse.Namespace) -> int:
     if binary and options.blocks:
         return int(binary.print_blocks(options))
     found = binary.expected(options) if binary else None
-    graph = found.graph(options.binary) if found else trace.graph_in(options.source)
+    graph = found.graph(options.binary) if found else simulate.graph_in(options.source)
     if options.output:
-        trace.save_graph(graph, options.output)
+        simulate.save_graph(graph, options.output)
     if binary:
         print(binary.report(options, found))
     else:
-        print(json_text(trace.summary(graph)) if options.json else trace.as_text(graph))
+        print(json_text(simulate.summary(graph)) if options.json else simulate.as_text(graph))
     if options.output and not options.json:
         print(f"graph: {options.output}; next: fembench simulate {options.output}")
     return 0

@@ -4,15 +4,18 @@ A verb's module has a docstring (its first line is the help; what follows "Examp
 ends the help page), `arguments(parser)` and `run(options) -> exit status`. What needs
 numpy is imported inside `run`, so that a help page does not wait for it; `fembench
 --help` imports no module of a verb.
+
+Tab completion is made from the same parsers (needs shtab).
 """
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 from fembench.base import plugins
 from fembench.base.errors import InputError, shown
-from fembench.cli.parser import Parser, fill, nearest, section_text, sections, split
+from fembench.cli.parser import Parser, every_action, fill, nearest, section_text, sections, split
 
 GROUPS = {
     "first steps": ("doctor", "run", "sweep", "report", "check"),
@@ -126,3 +129,21 @@ def _filled(parser: Parser, verb: str) -> Parser:
     module.arguments(parser)
     parser.set_defaults(run=module.run, verb=verb)
     return parser
+
+
+FILES = re.compile(r"FILE|RECORD|GRAPH|GRID|CAMPAIGN|CLUSTER|MESH|EXE|PATH|RECORDS|.*\.(toml|json|py)")
+FOLDERS = re.compile(r"DIR|FOLDER")
+
+
+def completion(shell: str) -> str:
+    """The script for a shell that completes verbs, options and choices."""
+    import shtab
+
+    parser = build_parser()
+    for action in every_action(parser):
+        words = action.metavar.split("|") if isinstance(action.metavar, str) else []
+        if any(FILES.fullmatch(word) for word in words):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif any(FOLDERS.fullmatch(word) for word in words):
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    return shtab.complete(parser, shell)

@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.report.weight_tables import as_table
+    from fembench.report.work import as_table
     from fembench.workflows.weights import WeightsAsked, derived
 
     weights = derived(call(WeightsAsked, options, sources=options.records))

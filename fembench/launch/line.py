@@ -14,6 +14,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.host.host import affinity, job_cpus, usable_cores
 from fembench.launch.allocation import allocation, check_not_a_step
+from fembench.launch.batch_systems import own_plugin
 from fembench.launch.hosts import (
     Allocation,
     HostSlots,
@@ -35,7 +36,6 @@ from fembench.launch.launchers import (
     find_launcher,
     recognised,
 )
-from fembench.launch.srun import own_plugin
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds

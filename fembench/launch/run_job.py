@@ -29,9 +29,14 @@ import msgspec
 
 from fembench.base.commands import interpreter
 from fembench.base.config import convert
-from fembench.base.ending import raise_if_asked
-from fembench.base.errors import AllocationLostError, InputError, RunFailedError, UnsharedError
-from fembench.launch.batch_systems import how_it_ended
+from fembench.base.errors import (
+    AllocationLostError,
+    InputError,
+    RunFailedError,
+    UnsharedError,
+    raise_if_asked,
+)
+from fembench.launch.batch_systems import how_it_ended, misfit, with_next_plugin
 from fembench.launch.end import diagnosis, plain
 from fembench.launch.job import (
     APART,
@@ -48,7 +53,6 @@ from fembench.launch.job import (
 from fembench.launch.launchers import JobLine
 from fembench.launch.line import environment
 from fembench.launch.shared_page import shared_page
-from fembench.launch.srun import misfit, with_next_plugin
 from fembench.launch.strays import end_strays, guarded, marked
 from fembench.launch.watch import JobWatch, reached_by_shell
 from fembench.launch.witness import Death, Witness

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fembench.base.errors import InputError, shown
-from fembench.base.files import check_regular
-from fembench.base.lock import locked
+from fembench.base.files import check_regular, locked
 from fembench.launch.line import check_start
 
 OWN = ("/tmp", "/var/tmp", "/dev/shm")  # folders that each host of a cluster has for itself

@@ -33,7 +33,7 @@ from fembench.ranks.comm import (
     sum_in_place,
     wait,
 )
-from fembench.ranks.sharing import Sharing
+from fembench.ranks.subdomain import Sharing
 from fembench.records.phases import ALLREDUCE, SEND, UNPACK, WAIT
 from fembench.timing.tracer import NullTracer, Stamps, Step, Traffic, chain
 

@@ -20,7 +20,7 @@ from fembench.partition.methods import check_parts_fit
 from fembench.partition.rcb import apportion, bisect
 from fembench.ranks.comm import MAX, SUM, Comm, together
 from fembench.ranks.piece import Piece, TagMasks
-from fembench.ranks.sharing import exchange, find_sharing
+from fembench.ranks.subdomain import exchange, find_sharing
 
 BATCH = BLOCK  # cells or nodes that a rank reads and sends at once: whole blocks
 SPREAD = 4  # entries of a table of nodes for each entry of the cells; beyond, nodes are sorted

@@ -13,7 +13,7 @@ import msgspec
 
 from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
-from fembench.base.lock import locked
+from fembench.base.files import locked
 from fembench.records.case import Case
 from fembench.records.record import Frozen, StateReading
 from fembench.records.schema import read

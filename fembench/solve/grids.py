@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64
 from fembench.kernels.backend import kernels
-from fembench.ranks.sharing import Sharing, find_sharing
+from fembench.ranks.subdomain import Sharing, find_sharing
 
 if TYPE_CHECKING:
     from fembench.ranks.interface import Interface

@@ -36,7 +36,7 @@ from fembench.methods.preconditioners import COARSEST_LEVEL, SMALL_LEVEL, SMOOTH
 from fembench.methods.steps import NO_WORK
 from fembench.ranks.comm import DOUBLE, IN_PLACE, MAX, MIN, SUM, alone
 from fembench.ranks.interface import Interface
-from fembench.ranks.sharing import Sharing
+from fembench.ranks.subdomain import Sharing
 from fembench.records.phases import ALLREDUCE
 from fembench.solve.coarse import pseudo_inverse
 from fembench.solve.grids import KINDS, BackgroundGrid

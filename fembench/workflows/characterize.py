@@ -29,7 +29,6 @@ from fembench.model.heterogeneity import shares_text, slowness_rows
 from fembench.records.network import NetworkFound
 from fembench.records.profile import Profile, load_profile, network_disturbed, save_profile
 from fembench.records.sites import METHODS, PAIRS, SENDS, NetworkSettings, named_sites
-from fembench.report import network as network_report
 from fembench.report import profiles
 from fembench.weights.from_profile import by_profile
 from fembench.workflows.cases import check_least, check_words
@@ -132,12 +131,12 @@ def as_text(profile: Profile, *, network_alone: bool = False) -> str:
     """The tables of the speeds, unless the network was measured alone, and of the network."""
     shares = [] if network_alone else [rank.share for rank in by_profile(profile, "").ranks]
     speeds = [share / max(shares) for share in shares]  # of a CG run
-    parts = [profiles.as_text(profile, speeds)] if speeds else []
+    parts = [profiles.profile_text(profile, speeds)] if speeds else []
     if len(speeds) > 1:
         parts.append(shares_text([1 / speed for speed in speeds]))
     if profile.network is not None:
         said = slowness_rows(profile), profile.environment.synthetic, network_disturbed(profile)
-        parts.append(network_report.as_text(profile.network, *said))
+        parts.append(profiles.network_text(profile.network, *said))
     return "\n\n".join(parts)
 
 

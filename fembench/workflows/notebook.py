@@ -9,21 +9,27 @@
     runs[0].case                        # the raw record of a run: see the record schema
 
 Nothing here needs MPI: a laptop can read what a cluster measured.
+
+The functions of `import fembench` beside the workflows are also here: verb, shares, page.
 """
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from fembench.base.arguments import typed
-from fembench.base.errors import InputError
+from fembench.base.commands import interpreter
+from fembench.base.errors import InputError, RunFailedError
+from fembench.base.progress import progress, telling
 from fembench.base.units import plural
 from fembench.records.record import Record
 from fembench.records.store import load as load_record
 from fembench.records.store import load_all
+from fembench.records.weights import Weights, loud_notes, save_weights
 from fembench.report import runs as run_tables
 from fembench.report import speedup as scaling
 from fembench.report import times
@@ -32,7 +38,8 @@ from fembench.report.results import Result, results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
 from fembench.report.tables import every_table
-from fembench.report.weight_tables import weights_table
+from fembench.report.work import weights_table
+from fembench.weights.make import by_time
 from fembench.weights.stale import disturbance
 
 if TYPE_CHECKING:
@@ -142,3 +149,64 @@ class Runs(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
+
+
+@typed
+def verb(*words: str) -> str:
+    """What `fembench WORDS` prints; it runs in a process of its own.
+
+    words: the verb, then its options, as in "timers", "--json"
+
+    Raises RunFailedError, with what it said last, if its exit status is not 0, and
+    InputError without a verb.
+    """
+    if not words:
+        raise InputError("verb: expected the name of a verb")
+    line = [*interpreter(), "-m", "fembench", *words]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise RunFailedError(f"fembench {words[0]}: {lines[-1].removeprefix('fembench: ')}")
+    return done.stdout
+
+
+@typed
+def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -> Path:
+    """Build the report of a results folder; returns the path of its index.html. Raises InputError.
+
+    runs: what `sweep` returned, or the folder
+    against: other runs, or their folder, to compare with
+    """
+    from fembench.report.page import build
+    from fembench.report.tables import other_campaign
+
+    return build(_folder(runs), against=None if against is None else other_campaign(_folder(against)))
+
+
+def _folder(runs: Runs | Path | str) -> Path:
+    folder = Path(runs.source if isinstance(runs, Runs) else runs)
+    if not folder.is_dir():
+        raise InputError(f"page of {folder}: not a folder of results; expected one of a sweep")
+    return folder
+
+
+@typed
+def shares(
+    runs: Runs, *, path: Path | str | None = None, tell: Callable[[str], None] | None = None
+) -> Weights:
+    """The shares of the ranks by measured time.
+
+    runs: all on one number of ranks
+    path: a file to write them to, for `run` and `sweep`
+    tell: told if other work disturbed the runs or they are PROVISIONAL, as notes of the
+    shares say too
+
+    Raises InputError, also for INVALID runs.
+    """
+    found = by_time(list(runs))
+    with telling(tell):
+        for note in loud_notes(found):
+            progress(f"note: {note}")
+    if path:
+        save_weights(found, path)
+    return found

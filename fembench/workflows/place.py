@@ -1,18 +1,149 @@
-"""Which host computes which part of a mesh: the placement with the shortest iteration."""
+"""Which host computes which part of a mesh: the placement with the shortest iteration.
 
-from collections.abc import Sequence
+The profile prices each part at its size and storage. Iterations are
+simulated to compare placements; messages and all-reduces have the order
+and the overlap of the solver.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from fembench.base.errors import InputError
 from fembench.base.progress import progress, working
 from fembench.base.tables import table
 from fembench.base.units import seconds
+from fembench.methods.lookup import precond_of, storage_of
+from fembench.model.cg import Price, cg_graph, prices
 from fembench.model.configuration import not_invalid
-from fembench.model.hosts_for_parts import measured
+from fembench.model.engine import simulate
+from fembench.model.events import simulate_events
+from fembench.model.forecast import per_iteration, with_collectives
 from fembench.model.launcher_files import LAUNCHER_FILES
-from fembench.model.placement import JUDGED, CandidateHost, Placement
-from fembench.records.profile import load_profile, provisional
+from fembench.model.machine import Link, Machine
+from fembench.model.placement import (
+    JUDGED,
+    CandidateHost,
+    Messages,
+    Parts,
+    Place,
+    Placement,
+    best_placement,
+    iteration_seconds,
+)
+from fembench.model.planner import make_plan
+from fembench.model.rates import rates_of
+from fembench.model.slots import POLLS, Slot, machine_of
+from fembench.model.workload import Workload, of_record
+from fembench.records.hlogp import MessageCost, message_cost
+from fembench.records.network import class_of
+from fembench.records.profile import Profile, load_profile, provisional
+from fembench.records.record import Record
 from fembench.records.store import load
+
+TURNS = 20  # iterations to simulate; they repeat after a few
+
+
+def as_own(work: Workload) -> Workload:
+    """The workload for fembench's own solver: PETSc's storages are replaced by the
+    closest ones, and unknown preconditioners by none."""
+    case = work.case
+    if case.method.solver == "own":
+        return work
+    precond = case.method.precond if "own" in precond_of(case.method.precond).solvers else "none"
+    storage = storage_of(case.method.storage).priced_as
+    own = case.with_(solver="own", storage=storage, precond=precond, petsc_options="")
+    return dataclasses.replace(work, case=own)
+
+
+def iteration_on(work: Workload, prices: Sequence[Price], machine: Machine) -> float:
+    """Seconds of an iteration on a machine, with these prices of its ranks."""
+    plan = make_plan(cg_graph(work, prices, TURNS), machine)
+    return per_iteration(simulate_events(plan) if machine.contention else simulate(plan), TURNS)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Candidate hosts, and the cost of a run's parts on them."""
+
+    hosts: Sequence[CandidateHost]
+    work: Workload
+    alone: Sequence[float]  # [rank] seconds of computing, alone on a host of speed 1
+    messages: Messages  # cost of messages, in closed form
+    prices: Callable[[Place], Sequence[Price]]
+    machine: Callable[[Place], Machine]
+
+    def best(self) -> Placement:
+        """The best placement, by the closed form, then by simulation. Raises InputError."""
+        part = self.work.parts
+        parts = Parts(tuple(self.alone), part.neighbours, part.message_bytes)
+
+        @functools.cache
+        def simulated(place: Place) -> float:
+            return iteration_on(self.work, self.prices(place), self.machine(place))
+
+        def closed(place: Place) -> float:
+            return iteration_seconds(parts, self.hosts, self.messages, place)
+
+        return best_placement(parts, self.hosts, closed, simulated)
+
+
+def measured(record: Record, profile: Profile, where: str = "profile") -> Ground:
+    """The hosts of a profile, a slot per measured rank, at their speeds for these parts.
+
+    Raises InputError, which names the profile `where`, if it has no network.
+    """
+    network, environment = profile.network, profile.environment
+    if network is None:
+        raise InputError(f"{where} has no network; expected a profile of fembench characterize --network")
+    rates, work, placed = rates_of(profile), as_own(of_record(record)), environment.rank_host
+    there = [[r for r, host in enumerate(placed) if host == p] for p in range(len(environment.hosts))]
+
+    def slots(place: Place) -> list[Slot]:
+        nth = [place[:r].count(p) % len(there[p]) for r, p in enumerate(place)]
+        return [Slot(p, p, there[p][k]) for p, k in zip(place, nth)]
+
+    def machine(place: Place) -> Machine:
+        return dataclasses.replace(machine_of(profile, slots(place)), collective=reduced)
+
+    reduced = with_collectives(machine_of(profile, slots(placed)), profile).collective
+    alone = [[Slot(r, p, ranks[0]) for r in range(work.ranks)] for p, ranks in enumerate(there)]
+    computing = np.array([[price.computing for price in prices(work, each, rates)] for each in alone])
+    fastest = computing[computing.sum(axis=1).argmin()]
+    slots_there = one_a_core(profile, [len(ranks) for ranks in there], work.ranks)
+    hosts = [
+        CandidateHost(h.name, n, max(h.cores, 1), float(slower))
+        for h, n, slower in zip(environment.hosts, slots_there, np.median(computing / fastest, axis=1))
+    ]
+    return Ground(
+        hosts,
+        work,
+        fastest.tolist(),
+        _messages(functools.partial(class_of, network)),
+        lambda place: prices(work, slots(place), rates),
+        machine,
+    )
+
+
+def one_a_core(profile: Profile, slots: Sequence[int], ranks: int) -> list[int]:
+    """[host] slots: one per core where waiting ranks keep it, if there is room then."""
+    polling = profile.network.polling if profile.network else None
+    fewer = [min(n, max(h.cores, 1)) for n, h in zip(slots, profile.environment.hosts)]
+    return fewer if polling and polling > POLLS and sum(fewer) >= ranks else list(slots)
+
+
+def _messages(link: Link) -> Messages:
+    """The cost of messages between hosts, for the search in closed form."""
+
+    def message(size: float, source: int, target: int) -> MessageCost:
+        return message_cost(link(source, target), size, same_host=source == target)
+
+    return message
+
 
 MANY = 16  # ranks from which it takes more than a second or two
 

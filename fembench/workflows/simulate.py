@@ -1,17 +1,24 @@
-"""An execution graph, simulated on a machine."""
+"""The execution graph of a run, and its simulation on a machine: that of options, or of a file.
+
+The graph says what each rank computed, sent and waited for.
+"""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fembench.base.config import read_json
 from fembench.base.errors import InputError
-from fembench.base.units import seconds
+from fembench.base.tables import table
+from fembench.base.units import plural, seconds
 from fembench.model.configuration import not_invalid
 from fembench.model.engine import SimulationOutcome, simulate
 from fembench.model.events import simulate_events
-from fembench.model.graph import ExecutionGraph, load_graph
-from fembench.model.graph_machine import even_machine_for, machine_in_file
-from fembench.model.machine import Machine, faster_network
+from fembench.model.forecast import with_collectives
+from fembench.model.from_record import graph_of_record
+from fembench.model.graph import ExecutionGraph, count, length, load_graph, save_graph
+from fembench.model.machine import Machine, checked_speeds, even_machine, faster_network
 from fembench.model.measures import (
     bottlenecks,
     errors_text,
@@ -23,10 +30,63 @@ from fembench.model.measures import (
 from fembench.model.path import timeline, write_timeline
 from fembench.model.plan import SimulationPlan
 from fembench.model.planner import make_plan
-from fembench.records.hlogp import parse_link
+from fembench.model.slots import chosen, machine_of, slots_of, waiting_slows
+from fembench.records.hlogp import GivenLink, parse_link
+from fembench.records.profile import load_profile
 from fembench.records.store import load
 
-__all__ = ["Simulated", "result_tree", "simulated", "text_of", "write_chrome"]
+
+def even_machine_for(
+    graph: ExecutionGraph,
+    link: GivenLink | None = None,
+    speeds: Sequence[float] = (),
+    contention: bool = False,
+) -> Machine:
+    """Every rank on its own host, one network for all: `link`, or as in the graph's run.
+
+    Raises InputError if neither is known.
+    """
+    if link is None and graph.message is None:
+        raise InputError("unknown message costs; expected --machine FILE or --link SECONDS,BYTES/S")
+    latency, per_byte = (link.latency, 1 / link.bandwidth) if link else graph.message or (0.0, 0.0)
+    machine = even_machine(
+        graph.ranks,
+        latency=latency,
+        per_byte=per_byte,
+        overhead=link.overhead if link else 0.0,
+        speeds=speeds,
+        contention=contention,
+    )
+    return dataclasses.replace(machine, names=graph.hosts) if len(graph.hosts) == graph.ranks else machine
+
+
+def machine_in_file(
+    path: Path | str, graph: ExecutionGraph, speeds: Sequence[float] = (), contention: bool | None = None
+) -> Machine:
+    """The machine of a profile. Raises InputError.
+
+    If not recorded on that machine, waiting ranks slow down others on their core.
+    """
+    profile = load_profile(path)
+    slots = chosen(slots_of(profile, "sym"), graph.ranks)
+    machine = with_collectives(machine_of(profile, slots, None, contention), profile)
+    there = graph.hosts == tuple(machine.names[h] for h in machine.host)
+    slower = [1.0] * graph.ranks if there else waiting_slows(profile, slots)
+    found = zip(checked_speeds(speeds, graph.ranks), slower)
+    return dataclasses.replace(machine, speeds=tuple(speed / slow for speed, slow in found))
+
+
+__all__ = [
+    "Simulated",
+    "as_text",
+    "graph_in",
+    "result_tree",
+    "save_graph",
+    "simulated",
+    "summary",
+    "text_of",
+    "write_chrome",
+]
 
 AS_SEEN = (
     "network: message costs are those observed in the run, which include waiting and interruptions; "
@@ -109,3 +169,26 @@ def text_of(found: Simulated, *, against: Path | str | None = None) -> str:
     if skipped:
         last.append(f"turns of loops: {outcome.simulated} simulated, {skipped} identical ones skipped")
     return "\n\n".join([*parts, "\n".join(last)])
+
+
+def graph_in(path: Path | str) -> ExecutionGraph:
+    """The graph in a file, or that of the record in a file. Raises InputError."""
+    return load_graph(path) if "programs" in read_json(path, dict) else graph_of_record(load(path))
+
+
+def summary(graph: ExecutionGraph) -> dict[str, Any]:
+    """The events of each rank, with loops rolled up and unrolled, and the graph's source."""
+    ranks = [
+        {"rank": r, "events": count(events), "unrolled": length(events)}
+        for r, events in enumerate(graph.programs)
+    ]
+    return {"source": graph.source, "note": graph.note, "residual": graph.residual, "ranks": ranks}
+
+
+def as_text(graph: ExecutionGraph) -> str:
+    """The same as text."""
+    ranks = summary(graph)["ranks"]
+    lines = [f"execution graph of {graph.source}, {plural(graph.ranks, 'rank')}\n"]
+    lines += [table(list(ranks[0]), [list(row.values()) for row in ranks])]
+    lines += [graph.note] if graph.note else []
+    return "\n".join([*lines, residual_text(graph)] if graph.residual else lines)

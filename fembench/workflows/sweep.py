@@ -27,10 +27,16 @@ from fembench.weights.host_speed import host_speeds
 from fembench.weights.stale import disturbance
 from fembench.workflows.cases import check_least, warn_of_weights
 from fembench.workflows.notebook import Runs
-from fembench.workflows.sweep_first import measure_network, measure_nodes, measured_first
 from fembench.workflows.sweep_plan import SweepPlan, plan_of, refuse_early
 from fembench.workflows.sweep_runs import Minutes, Sweep
-from fembench.workflows.sweep_source import campaign_of, folder_of, source_of
+from fembench.workflows.sweep_source import (
+    campaign_of,
+    folder_of,
+    measure_network,
+    measure_nodes,
+    measured_first,
+    source_of,
+)
 
 
 @typed

@@ -2,6 +2,8 @@
 
 If some of several hosts are slow, the default campaign is made again after the run on all ranks with equal
 shares: with shares by speed, and without the slow hosts.
+
+On several hosts, the default campaign measures the nodes and the network before its runs.
 """
 
 import contextlib
@@ -11,18 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from fembench.base.config import convert, from_toml, read_text
-from fembench.base.errors import InputError
+from fembench.base.errors import AllocationLostError, FembenchError, InputError, UnsharedError
 from fembench.base.progress import progress
 from fembench.base.units import few, percent
 from fembench.bench.campaign_file import Campaign, CampaignRun, by_importance, cases_of, interleaved
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.default_campaign import SOLUTION, as_toml, default_campaign, solution_campaign
+from fembench.characterize.node_launches import PATIENCE, NodesAsked
 from fembench.launch.hosts import same_host
 from fembench.records.case import Case
-from fembench.records.nodes import NodesRecord, nodes_of_campaign
+from fembench.records.nodes import FOLDER, NodesRecord, nodes_of_campaign
 from fembench.records.record import Record
+from fembench.report.node_tables import conclusions
 from fembench.weights.host_speed import NODES, host_speeds
+from fembench.weights.slow_nodes import slow_nodes
+from fembench.workflows.characterize import machine
+from fembench.workflows.nodes import measured_in
 
 WHERE = "the default campaign"
 
@@ -146,3 +153,84 @@ def say_unequal(found: LearnedSpeeds) -> None:
     """A line with the hosts whose speed is less than 90 % of the fastest."""
     slow = [f"{name} ({percent(speed, 0)} of the fastest)" for name, speed in found.hosts.slow().items()]
     progress(f"slow hosts, by {NODES}: {few(slow, 3)}; adding runs with shares by speed, and without them")
+
+
+MACHINE = "machine.json"  # in the results folder: speeds and network of the hosts
+FEW_MINUTES = 10.0  # with less, the network is not measured
+FEWEST_MINUTES = 2.0  # with less, nor are slow hosts looked for, which takes up to half a minute
+NODES_SECONDS, NETWORK_SECONDS = 30.0, 120.0  # that these take at most, and about
+QUARTER = 0.25  # of the minutes, after which a launch that looks for them is ended
+
+
+def measured_first(there: CampaignHosts, folder: Folder, minutes: float, machine: bool) -> dict[str, float]:
+    """Measurements before the runs of the default campaign -> seconds they take."""
+    found = {}
+    if _wants_nodes(there, folder) and not 0 < minutes < FEWEST_MINUTES:
+        found["slow hosts"] = NODES_SECONDS
+    if _wants_network(there, folder) and not machine and not 0 < minutes < FEW_MINUTES:
+        found["network"] = NETWORK_SECONDS
+    return found
+
+
+def _wants_nodes(there: CampaignHosts, folder: Folder) -> bool:
+    """Whether slow hosts are to be looked for: once, before the campaign begins."""
+    begun = nodes_in(folder, there) or any(folder.runs.glob("[!.]*.json"))
+    return len(there.job.hosts) > 1 and not begun
+
+
+def _wants_network(there: CampaignHosts, folder: Folder) -> bool:
+    return len(there.job.hosts) > 1 and not (folder.path / MACHINE).exists()
+
+
+def measure_nodes(there: CampaignHosts, folder: Folder, minutes: float, command: str) -> None:
+    """Find the slow hosts, as `fembench nodes` does, unless it has begun or they are known.
+
+    The slow ones are named with the cause. A failure is said, and ends nothing.
+    """
+    if not _wants_nodes(there, folder):
+        return
+    place, hostfile = folder.path / FOLDER, there.hostfile
+    if 0 < minutes < FEWEST_MINUTES:
+        by_hand = f"fembench nodes --results {place}" + (f" --hostfile {hostfile}" if hostfile else "")
+        progress(f"nodes: left out, as they take up to half a minute ({by_hand})")
+        return
+    patience = min(PATIENCE, QUARTER * 60 * minutes) if minutes else PATIENCE
+    try:
+        asked = NodesAsked(hostfile=hostfile, command=command, patience=patience)
+        record, path = measured_in(place, asked)
+    except FembenchError as error:
+        _raise_if_fatal(error)
+        progress(f"nodes: not measured: {error}")
+        return
+    for line in conclusions(record, slow_nodes(record)):
+        progress(f"nodes: {line}")
+    progress(f"nodes: {path} (fembench nodes {place})")
+
+
+def _raise_if_fatal(error: FembenchError) -> None:
+    """Raise what every later run would meet: hosts gone, or a folder not shared."""
+    if isinstance(error, (AllocationLostError, UnsharedError)):
+        raise error
+
+
+def measure_network(there: CampaignHosts, folder: Folder, minutes: float, command: str) -> None:
+    """Write speeds and network of the hosts to MACHINE in the folder, unless it is there.
+
+    A failure is said, and the campaign goes on without.
+    """
+    path, hostfile = folder.path / MACHINE, there.hostfile
+    if not _wants_network(there, folder):
+        return
+    if 0 < minutes < FEW_MINUTES:
+        by_hand = f"fembench characterize --network --quick -o {path}"
+        by_hand += f" --hostfile {hostfile}" if hostfile else ""
+        progress(f"network: left out, as it takes about two minutes ({by_hand})")
+        return
+    try:
+        slots = there.job.slots
+        machine(slots, path=path, quick=True, hostfile=hostfile, command=command, tell=progress)
+    except FembenchError as error:
+        _raise_if_fatal(error)
+        progress(f"network: not measured: {error}")
+        return
+    progress(f"network: {path} (fembench predict --machine {path})")

@@ -1,13 +1,130 @@
-"""What one reading of each clock costs on this machine: measured, as text and as JSON."""
+"""What one reading of each clock costs on this machine, as in Ferreira (2006), Section 5.2.
 
-from typing import Any
+Each timer is called 100 times, each call between two readings of the processor's
+counter. The table shows the best, worst and mean difference. The cost of the counter's
+own reading is not subtracted; the row `rdtsc` shows it. Rows `C` call the timers from
+C, as Ferreira did; rows `Python` call them from Python.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from fembench.base.arrays import I64
 from fembench.base.tables import table
 from fembench.records.record import ClockCertificate
+from fembench.timing import clocks
 from fembench.timing.certificate import certify
-from fembench.timing.experiment import CALLS, Experiment, run_experiment
+from fembench.timing.tracer import compiled, make_tracer
+
+CALLS = 100  # as in Ferreira (2006)
+
+
+class TimerCost(NamedTuple):
+    """The cost of one call of a timer, in ticks of the reference clock."""
+
+    timer: str
+    language: str  # "C" or "Python": where the call is made
+    best: float
+    worst: float
+    mean: float
+    median: float
+
+
+class Experiment(NamedTuple):
+    """All timers, measured with one reference clock."""
+
+    reference: str  # the clock that timed the timers
+    ticks_per_second: float
+    calls: int
+    timers: tuple[TimerCost, ...]
+
+    def nanoseconds(self, ticks: float) -> float:
+        return ticks / self.ticks_per_second * 1e9
+
+
+# Timers in C: name in tables -> name in the compiled module
+_IN_C = {
+    "rdtsc": "rdtsc",
+    "rdtscp": "tsc",
+    "gettimeofday": "gettimeofday",
+    "MPI_Wtime": "MPI_Wtime",
+    "clock_gettime(MONOTONIC)": "perf_counter_ns",
+    "clock_gettime(MONOTONIC_RAW)": "monotonic_raw",
+    "clock_gettime(THREAD_CPUTIME_ID)": "thread_time_ns",
+}
+
+
+def run_experiment(
+    calls: int = CALLS, wtime: Callable[[], float] | None = None, wtime_address: int = 0
+) -> Experiment:
+    """Time `calls` calls of every available timer.
+
+    `wtime` is MPI's clock as a Python function, `wtime_address` the address of its C
+    function; without them, their rows are left out. Without the compiled module,
+    `perf_counter_ns` is the reference.
+    """
+    if not clocks.has_tsc():
+        rows = [
+            _cost(name, "Python", _calls_by_system_clock(call, calls)) for name, call in _python_timers(wtime)
+        ]
+        return Experiment("perf_counter_ns", 1e9, calls, tuple(rows))
+    rate = clocks.calibrate(0.05).ticks_per_second
+    rows = [
+        _cost(name, "C", compiled.costs_in_c(timer, calls, wtime_address))
+        for name, timer in _IN_C.items()
+        if timer != "MPI_Wtime" or wtime_address
+    ]
+    rows += [
+        _cost(name, "Python", compiled.costs_of_calls(call, calls)) for name, call in _python_timers(wtime)
+    ]
+    rows.append(
+        _cost("a recorded span (begin and end)", "Python", compiled.costs_of_calls(_span(rate), calls))
+    )
+    return Experiment("tsc", rate, calls, tuple(rows))
+
+
+def _python_timers(wtime: Callable[[], float] | None) -> list[tuple[str, Callable[[], object]]]:
+    timers: list[tuple[str, Callable[[], object]]] = []
+    if clocks.has_tsc():
+        timers.append(("tsc", compiled.read_tsc))
+    timers.append(("perf_counter_ns", time.perf_counter_ns))
+    if wtime is not None:
+        timers.append(("MPI.Wtime", wtime))
+    timers += [("time_ns", time.time_ns), ("monotonic_raw", clocks.monotonic_raw)]
+    return [*timers, ("thread_time_ns", time.thread_time_ns)]
+
+
+def _span(ticks_per_second: float) -> Callable[[], None]:
+    """A call that records one span."""
+    tracer = make_tracer("tsc", 1_000_000, ticks_per_second)
+    tracer.recording = True
+    begin, end = tracer.begin, tracer.end
+
+    def span() -> None:
+        begin(0)
+        end(0)
+
+    return span
+
+
+def _calls_by_system_clock(call: Callable[[], object], n: int) -> I64:
+    """(n,) nanoseconds between two readings of `perf_counter_ns` around each `call()`."""
+    read = time.perf_counter_ns
+    out = [0] * n
+    for i in range(n):
+        before = read()
+        call()
+        out[i] = read() - before
+    return np.array(out, dtype=np.int64)
+
+
+def _cost(timer: str, language: str, ticks: I64) -> TimerCost:
+    statistics = (ticks.min(), ticks.max(), ticks.mean(), np.median(ticks))
+    return TimerCost(timer, language, *(float(s) for s in statistics))
 
 
 def as_tree(experiment: Experiment, certificate: ClockCertificate) -> dict[str, Any]:

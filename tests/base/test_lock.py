@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-from fembench.base import lock
+from fembench.base import files
 from fembench.base.errors import InputError
-from fembench.base.lock import BY_NAME, NAME, locked
+from fembench.base.files import BY_NAME, NAME, locked
 
 ENTER = """
 import sys, time
 from pathlib import Path
-from fembench.base.lock import locked
+from fembench.base.files import locked
 with locked(Path(sys.argv[1]), shared=sys.argv[2] == "shared"):
     print("in", flush=True)
     time.sleep(60)
@@ -66,7 +66,7 @@ def test_a_killed_owner_holds_nobody_up(tmp_path):
 
 
 def test_a_file_that_names_a_live_process_locks_nothing(tmp_path):
-    (tmp_path / NAME).write_bytes(lock._me())
+    (tmp_path / NAME).write_bytes(files._me())
     with locked(tmp_path):
         pass
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from fembench.bench.describe import offset_of, sights
 from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import enough, measure
-from fembench.bench.offsets import offset_of, sights
 from fembench.bench.prepare import prepare
 from fembench.ranks import interface
 from fembench.ranks.comm import DOUBLE, MAX

@@ -13,7 +13,7 @@ from fembench.characterize.probes import STORAGES
 from fembench.cli.main import main
 from fembench.launch.hosts import hostfile_of_names
 from fembench.records.profile import LEVELS, load_profile, save_profile
-from fembench.report.profiles import as_text
+from fembench.report.profiles import profile_text
 from fembench.weights.from_profile import by_profile
 from fembench.workflows import characterize as workflow
 
@@ -56,7 +56,7 @@ def test_every_rank_phase_storage_and_size_is_measured(measured):
 def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_path):
     profile, _ = measured
     assert profile.environment.synthetic == "emulated speeds 1,0.5"
-    assert "SYNTHETIC" in as_text(profile)
+    assert "SYNTHETIC" in profile_text(profile)
     save_profile(profile, tmp_path / "machine.json")
     assert load_profile(tmp_path / "machine.json") == profile
     speed = {(s.rank, s.name): s.speed for s in profile.speeds if s.level == "L2"}

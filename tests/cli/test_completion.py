@@ -10,9 +10,8 @@ import time
 
 import pytest
 
-from fembench.cli.completion import completion
 from fembench.cli.parser import option_strings
-from fembench.cli.verbs import SHELLS, verb_parser, verbs
+from fembench.cli.verbs import SHELLS, completion, verb_parser, verbs
 
 
 @pytest.mark.parametrize("shell", SHELLS)

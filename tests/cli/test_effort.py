@@ -21,7 +21,7 @@ def effort(tmp_path, monkeypatch):
         return JobEnd(replace(planted([1.0] * case.placement.ranks), id="x", case=case), "", "", 0, "")
 
     monkeypatch.setattr("fembench.workflows.run.launch", launch)
-    monkeypatch.setattr("fembench.workflows.tune_runs.launch", launch)
+    monkeypatch.setattr("fembench.workflows.tune.launch", launch)
 
     def found(*words, **fields):
         asked.clear()

@@ -23,7 +23,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["fembench.cli.main", "fembench.base.ending", "fembench.cli.verbs"])
+@pytest.mark.parametrize("module", ["fembench.cli.main", "fembench.base.errors", "fembench.cli.verbs"])
 def test_an_interruption_while_the_command_is_loaded_is_one_line(module):
     line = [sys.executable, "-c", WHILE_IMPORTING.replace("MODULE", module)]
     done = subprocess.run(line, capture_output=True, text=True)

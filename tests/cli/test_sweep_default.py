@@ -24,7 +24,7 @@ from fembench.launch.run_job import JobEnd
 from fembench.records.nodes import load_nodes
 from fembench.records.store import load, record_paths
 from fembench.records.verdict import Verdict
-from fembench.workflows import sweep_first
+from fembench.workflows import sweep_source
 from fembench.workflows.sweep_runs import Minutes
 
 PROBLEM = json.loads(msgspec.json.encode(resolved(load_problem("corner-load"))))
@@ -48,7 +48,7 @@ class Ranks:
         self.foreign = 0.0  # percent of the CPU time of each node
         self.other = False  # n2 has another processor instead of a quota
         monkeypatch.setattr(campaigns, "launch", self.launch)
-        monkeypatch.setattr(sweep_first, "machine", self.network)
+        monkeypatch.setattr(sweep_source, "machine", self.network)
         monkeypatch.setattr("fembench.workflows.nodes.launch_nodes", self.nodes)
 
     @property
@@ -223,19 +223,19 @@ def test_a_campaign_that_has_begun_without_a_measurement_of_nodes_goes_on_withou
 def test_slow_nodes_are_looked_for_again_only_on_other_hosts(ranks, monkeypatch):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
     for _ in range(2):
-        sweep_first.measure_nodes(there, folder, 0.0, "")
+        sweep_source.measure_nodes(there, folder, 0.0, "")
     assert ranks.ran == ["all nodes"]
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[4-6]")
-    sweep_first.measure_nodes(campaign_hosts(), folder, 0.0, "")
+    sweep_source.measure_nodes(campaign_hosts(), folder, 0.0, "")
     assert ranks.ran == ["all nodes"] * 2
 
 
 def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
     there, folder = campaign_hosts(), Folder(Path("results/default"))
-    sweep_first.measure_nodes(there, folder, 1.0, "")
+    sweep_source.measure_nodes(there, folder, 1.0, "")
     assert "nodes: left out, as they take up to half a minute" in capsys.readouterr().err
     assert ranks.ran == []
-    sweep_first.measure_nodes(there, folder, 4.0, "")
+    sweep_source.measure_nodes(there, folder, 4.0, "")
     assert (ranks.ran, ranks.patience) == (["all nodes"], 60.0)
 
 

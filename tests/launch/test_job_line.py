@@ -28,7 +28,7 @@ def using(monkeypatch):
     def use(name):
         monkeypatch.setattr(lines, "find_launcher", lambda: f"/opt/{name}")
         monkeypatch.setattr(lines, "recognised", lambda program: BY_NAME[name])
-        monkeypatch.setattr("fembench.launch.srun.plugin", lambda program: "pmix")
+        monkeypatch.setattr("fembench.launch.batch_systems.plugin", lambda program: "pmix")
 
     return use
 

@@ -11,10 +11,16 @@ import time
 import msgspec
 import pytest
 
-from fembench.base.ending import EndedError, raise_if_asked, signals_raised
-from fembench.base.errors import AllocationLostError, InputError, RunFailedError
+from fembench.base.errors import (
+    AllocationLostError,
+    EndedError,
+    InputError,
+    RunFailedError,
+    raise_if_asked,
+    signals_raised,
+)
+from fembench.launch import batch_systems as plugins
 from fembench.launch import run_job as starter
-from fembench.launch import srun as plugins
 from fembench.launch.batch_systems import how_it_ended
 from fembench.launch.case_job import launch
 from fembench.launch.job import UNSHARED

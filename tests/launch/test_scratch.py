@@ -14,7 +14,7 @@ import pytest
 from mpi_job import cli
 
 from fembench.base.errors import InputError
-from fembench.base.lock import NAME, locked
+from fembench.base.files import NAME, locked
 from fembench.launch.scratch import occupied, reserved, shared_folder, writable
 from fembench.records.store import record_paths
 

@@ -11,7 +11,6 @@ from planted_runs import ITERATIONS, even_prices, planted_run
 from fembench.model.engine import simulate
 from fembench.model.from_record import graph_of_record
 from fembench.model.graph import save_graph
-from fembench.model.graph_machine import even_machine_for
 from fembench.model.machine import even_machine
 from fembench.model.measures import errors_text, run_errors
 from fembench.model.planner import make_plan
@@ -19,6 +18,7 @@ from fembench.records.case import Case
 from fembench.records.phases import ALLREDUCE, ASSEMBLY, CG
 from fembench.records.store import load, save
 from fembench.records.times import Times
+from fembench.workflows.simulate import even_machine_for
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "runs"
 

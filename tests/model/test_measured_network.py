@@ -36,7 +36,7 @@ from fembench.records.network import (
 )
 from fembench.records.profile import load_profile, save_profile
 from fembench.records.sites import by_pair, with_nodes
-from fembench.report.network import as_text
+from fembench.report.profiles import network_text
 
 SIZES = (8, 64, 1024, 8192, 65536, 524288)
 O, L, A_BYTE, GAP = 2e-6, 5e-5, 8e-9, 7e-9
@@ -125,7 +125,7 @@ def test_method_one_alone_tells_what_a_message_takes_and_nothing_of_overheads():
             # T = L + g(m): half an empty round trip, and what m bytes add to one way
             assert value_at(one.latency, m) == pytest.approx(2 * O + L + A_BYTE * m, rel=1e-6)
             assert value_at(one.send, m) == value_at(one.receive, m) == 0
-    text = as_text(network)
+    text = network_text(network)
     assert "trains of MPI_Isend alone" in text
     assert "overheads are unknown, and assumed to be 0" in text
 
@@ -135,7 +135,7 @@ def test_costs_by_blocking_calls_alone_are_those_of_the_profile():
     network = estimated(msgspec.structs.replace(brought_home(), samples=samples, send_mode="send"), (0, 0, 1))
     assert network.classes == network.blocking
     assert value_at(network.classes[1].latency, 5000) == pytest.approx(2 * (L + A_BYTE * 5000), rel=1e-6)
-    assert "MPI_Send," in as_text(network)
+    assert "MPI_Send," in network_text(network)
 
 
 def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
@@ -153,7 +153,7 @@ def test_messages_both_ways_take_as_much_longer_as_turns_of_them_did():
     )
     network = estimated(msgspec.structs.replace(brought_home(), exchanges=found), (0, 0, 1))
     near, far, back = network.classes
-    text = as_text(network)
+    text = network_text(network)
     assert "x 1.33" in text  # 16 KiB
     assert re.search(r"b > a +\| +1000 B \| +500 ms \| +200 ms", text)
     assert far.both_ways == ((1024, 1.0), (65536, pytest.approx(1.5)))
@@ -282,7 +282,7 @@ def test_h_is_told_by_product_and_kernels_and_brought_up_to_date_by_three_laws()
     )  # queue of 2 a core, half a load, half served
     assert second[2:] == pytest.approx([2.0, 2.0, 4.0, 4.0, 6.0, 4.0])
     assert slowness_rows(planted_machine([1.0])) == []
-    assert "Eq. 4.3" in as_text(profile.network, [first, second])
+    assert "Eq. 4.3" in network_text(profile.network, [first, second])
 
 
 def test_a_host_is_as_slow_as_its_clock_says_it_is_now():
@@ -333,11 +333,11 @@ def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_pa
     save_profile(profile, tmp_path / "machine.json")
     assert load_profile(tmp_path / "machine.json") == profile
     measured = msgspec.structs.replace(network, contention=(crowd(1.5, 2, 65536, "between"),), polling=1.9)
-    text = as_text(measured, synthetic="a lab")
+    text = network_text(measured, synthetic="a lab")
     for part in ("SYNTHETIC: a lab", "a > b", "Kielmann", "between", "1.50", "travels", "keep their core"):
         assert part in text
     slow = msgspec.structs.replace(measured, overlap=False, overlap_left=0.97, polling=1.01)
-    assert "does not travel while ranks compute: 97 %" in as_text(slow)
-    assert "leave their core" in as_text(slow)
-    waits = as_text(msgspec.structs.replace(slow, overlap_left=1.26))
+    assert "does not travel while ranks compute: 97 %" in network_text(slow)
+    assert "leave their core" in network_text(slow)
+    waits = network_text(msgspec.structs.replace(slow, overlap_left=1.26))
     assert "all of its time remains afterwards (measured: 126 %; more is a disturbance)" in waits

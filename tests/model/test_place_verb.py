@@ -6,10 +6,10 @@ from planted_environment import on_hosts_with
 from planted_machine import flat_class, line, planted_machine, planted_network
 from planted_records import FROZEN
 
-from fembench.model.hosts_for_parts import measured, one_a_core
 from fembench.records.network import HostTaken
 from fembench.records.profile import save_profile
 from fembench.records.store import load
+from fembench.workflows.place import measured, one_a_core
 
 RECORD = str(FROZEN)
 

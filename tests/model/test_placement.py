@@ -10,7 +10,6 @@ from planted_runs import run_of, study_of
 from fembench.base.errors import InputError
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
-from fembench.model.hosts_for_parts import iteration_on, measured
 from fembench.model.launcher_files import LAUNCHER_FILES, mpich, rankfile, slurm
 from fembench.model.placement import (
     CandidateHost,
@@ -22,6 +21,7 @@ from fembench.model.placement import (
 )
 from fembench.records.case import Case
 from fembench.records.hlogp import MessageCost
+from fembench.workflows.place import iteration_on, measured
 
 REMOTE = MessageCost(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts
 LOCAL = MessageCost(0.010974, 0.0, 0.010974)  # on one host

@@ -5,7 +5,7 @@ import pytest
 
 from fembench.ranks import interface as interface_module
 from fembench.ranks.interface import AllReduce, Interface, PendingAllReduce
-from fembench.ranks.sharing import find_sharing
+from fembench.ranks.subdomain import find_sharing
 from fembench.records import phases
 from fembench.timing.tracer import make_tracer
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fembench.ranks.sharing import exchange, find_sharing
+from fembench.ranks.subdomain import exchange, find_sharing
 
 pytestmark = pytest.mark.mpi
 

@@ -6,8 +6,7 @@ import pytest
 from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.presets import resolve
 from fembench.ranks.piece import Piece
-from fembench.ranks.sharing import Sharing
-from fembench.ranks.subdomain import build_subdomain
+from fembench.ranks.subdomain import Sharing, build_subdomain
 
 BOX = resolve("box:4x3x5:hex8")
 

@@ -11,7 +11,7 @@ from planted_profile import planted_profile
 from fembench.cli.main import main
 from fembench.records.network import HostTaken
 from fembench.records.profile import network_disturbed, provisional, save_profile, speeds_disturbed
-from fembench.report.network import as_text
+from fembench.report.profiles import network_text
 
 
 def profile(*, speeds=0.0, messages=0.0, stolen=0.0, notes=()):
@@ -57,6 +57,6 @@ def test_predictions_from_a_disturbed_profile_say_provisional(disturbed, tmp_pat
 @pytest.mark.parametrize("disturbed", [False, True])
 def test_the_switch_of_the_protocol_is_provisional_if_others_used_the_cpu(disturbed):
     made = profile(messages=66.0 * disturbed)
-    text = as_text(made.network, disturbed=network_disturbed(made))
+    text = network_text(made.network, disturbed=network_disturbed(made))
     assert text.startswith("PROVISIONAL: others used 66.0 %") == disturbed
     assert (", PROVISIONAL |" in text) == disturbed

@@ -5,7 +5,7 @@ import pytest
 from planted_environment import on_hosts_with
 from planted_profile import planted_profile
 
-from fembench.report.profiles import as_text, sizes_table, speeds_table, warnings
+from fembench.report.profiles import profile_text, sizes_table, speeds_table, warnings
 
 replace = msgspec.structs.replace
 
@@ -35,10 +35,10 @@ def test_sizes_and_company_are_side_by_side():
 def test_emulated_speeds_are_labelled_in_every_table():
     profile = planted_profile([1.0, 0.5])
     profile = replace(profile, environment=replace(profile.environment, synthetic="emulated speeds 1,0.5"))
-    assert "SYNTHETIC: emulated speeds 1,0.5" in as_text(profile)
+    assert "SYNTHETIC: emulated speeds 1,0.5" in profile_text(profile)
     assert "SYNTHETIC" in speeds_table(profile)
     assert "SYNTHETIC" in sizes_table(profile, 0)
-    assert "SYNTHETIC" not in as_text(planted_profile([1.0, 0.5]))
+    assert "SYNTHETIC" not in profile_text(planted_profile([1.0, 0.5]))
 
 
 def test_a_quiet_machine_has_no_warnings():

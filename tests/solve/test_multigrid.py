@@ -12,7 +12,7 @@ from fembench.mesh.mesh import Mesh
 from fembench.methods.lookup import precond_of
 from fembench.ranks.comm import alone
 from fembench.ranks.interface import Interface
-from fembench.ranks.sharing import Sharing
+from fembench.ranks.subdomain import Sharing
 from fembench.solve.grids import grid_over, prolongator
 from fembench.solve.iterate import StoppingCriterion
 from fembench.solve.levels import LevelMatrix, inverse_of

@@ -7,7 +7,7 @@ import pytest
 
 from fembench.cli.main import main
 from fembench.timing import clocks, tracer
-from fembench.timing.experiment import run_experiment
+from fembench.workflows.timers import run_experiment
 
 needs_tsc = pytest.mark.skipif(not clocks.has_tsc(), reason="no processor counter")
 

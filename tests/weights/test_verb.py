@@ -18,7 +18,7 @@ from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights
 from fembench.weights.export import plain
 from fembench.weights.make import by_time
-from fembench.workflows.tune_runs import TuneRuns
+from fembench.workflows.tune import TuneRuns
 
 
 @pytest.fixture

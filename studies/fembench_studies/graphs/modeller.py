@@ -18,12 +18,12 @@ from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.errors import InputError
 from fembench.model.graph import ExecutionGraph
-from fembench.model.graph_machine import even_machine_for, machine_in_file
 from fembench.model.heterogeneity import from_kernels, from_product, kernel_seconds
 from fembench.model.machine import Machine, checked_speeds
 from fembench.records.hlogp import MessageCost, message_cost, parse_link
 from fembench.records.network import CurvePiece, PairClass, class_of
 from fembench.records.profile import Profile
+from fembench.workflows.simulate import even_machine_for, machine_in_file
 
 
 class ModelHost(NamedTuple):

@@ -26,8 +26,8 @@ import numpy as np
 from fembench.base.tables import table
 from fembench.fem.materials import Material
 from fembench.kernels.backend import kernels
-from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.presets import resolve
+from fembench.ranks.piece import rows_in_space
 from fembench.solve.operators import build_operator
 from fembench.stats.summary import median, median_interval
 

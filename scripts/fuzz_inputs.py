@@ -308,7 +308,7 @@ def _forged_slices(folder: Path) -> list[Reader]:
 
 def _tables() -> list[Reader]:
     """What is written in TOML."""
-    from fembench.balance.scenario import read_scenario
+    from fembench.balance.virtual import read_scenario
     from fembench.base.config import tomllib
     from fembench.bench.campaign import read_campaign
     from fembench.fem.problem import load_problem

@@ -8,8 +8,8 @@ from fembench.bench.case_run import FILE, key_of
 from fembench.bench.measure import control_of
 from fembench.bench.prepare import prepare
 from fembench.bench.verify import SENSITIVE, Solved, fingerprint
+from fembench.fem.parts import solve
 from fembench.fem.problem import ProblemSpec, load_problem
-from fembench.fem.reference_solve import solve
 from fembench.fem.residual import internal_force
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve

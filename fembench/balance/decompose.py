@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64
 from fembench.base.errors import InputError
-from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.mesh import Mesh
 from fembench.partition.methods import partition
 from fembench.ranks.interface import Interface
-from fembench.ranks.piece import Piece
+from fembench.ranks.piece import Piece, rows_in_space
 from fembench.ranks.subdomain import Sharing, Subdomain, build_subdomain
 
 MOST = 52  # blocks per rank: the set of blocks at a node is sent as the bits of one double

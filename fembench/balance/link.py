@@ -7,7 +7,7 @@ import numpy as np
 from fembench.balance.observation import PairCosts
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.ranks.comm import Comm, on_root
 from fembench.records.hlogp import message_cost
 from fembench.records.network import Network, class_of

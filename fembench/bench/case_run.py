@@ -29,7 +29,7 @@ from fembench.bench.verify import Solved, solved_again, verify
 from fembench.fem.elements import cell_stress, von_mises
 from fembench.fem.problem import ProblemSpec, resolved
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter
-from fembench.host.where import host_key, host_names
+from fembench.host.provenance import host_key, host_names
 from fembench.launch.begun import BEGIN
 from fembench.launch.job import Job, RankProgram, Tell
 from fembench.mesh.facets import load_graphs

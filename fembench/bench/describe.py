@@ -24,8 +24,7 @@ from fembench.base.plugins import brought
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
-from fembench.host.provenance import blas_threads, variables, versions
-from fembench.host.where import host_names, machine_key
+from fembench.host.provenance import blas_threads, host_names, machine_key, variables, versions
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.methods.lookup import CPU, load

@@ -9,7 +9,7 @@ from fembench.base.arrays import F64
 from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
 from fembench.host.machine_state import BRIEF, LARGEST, TRIADS, HostState, readings, roof, state_here, triads
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING

@@ -21,7 +21,6 @@ from fembench.fem.parts import check_parts, whole_mesh
 from fembench.fem.problem import ProblemSpec, load_problem, needs_boundary
 from fembench.fem.survey import check, merge, survey
 from fembench.kernels.backend import kernels
-from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.facets import facet_parts
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import box_named, resolve
@@ -33,7 +32,7 @@ from fembench.ranks.box import box_hash, box_piece, plan_of
 from fembench.ranks.box import count_cut as count_cut_of_box
 from fembench.ranks.comm import MAX, MIN, SUM, Comm, on_root, together
 from fembench.ranks.interface import Interface
-from fembench.ranks.piece import Piece, extract, scatter, tagged_facets
+from fembench.ranks.piece import Piece, extract, rows_in_space, scatter, tagged_facets
 from fembench.ranks.sliced import RanksWorld, cut_slice, migrate, read_slice, sliced_piece
 from fembench.ranks.subdomain import Subdomain, build_subdomain, find_sharing
 from fembench.records.case import Case

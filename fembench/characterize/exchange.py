@@ -21,8 +21,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from fembench.characterize.cold import LONGER, counted, turns_of
 from fembench.characterize.pingpong import CONTROL, MESSAGE, Side
-from fembench.characterize.progress import LONGER, counted, turns_of
 from fembench.ranks.comm import MAX, Comm
 from fembench.ranks.interface import AllReduce
 from fembench.records.network import AllReduceTime, Exchange

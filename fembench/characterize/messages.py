@@ -17,7 +17,7 @@ from typing import cast
 
 import msgspec
 
-from fembench.characterize.cold import LONGEST, measure_cold
+from fembench.characterize.cold import LONGEST, measure_cold, overlap_left, polling_factor
 from fembench.characterize.cold import SIZES as COLD_SIZES
 from fembench.characterize.exchange import (
     Pairs,
@@ -31,10 +31,9 @@ from fembench.characterize.jobs import NetworkJob
 from fembench.characterize.load_now import kernel_times, load_of
 from fembench.characterize.pingpong import SIZES as TRAIN_SIZES
 from fembench.characterize.pingpong import PingPongEffort, measure_pair, measure_trains
-from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.host.host import affinity, named_processor, numa_node, taken_meter
 from fembench.host.others import others_meter
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm, together
 from fembench.records.network import (

@@ -26,7 +26,7 @@ from fembench.characterize.meter import Meter, Way, counted_in_ticks, survey
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
 from fembench.host.host import affinity, cache_instances, confine, node_facts, own_cores, physical_cores
 from fembench.host.machine_state import LARGEST, UNREADABLE, clock_rate, listed_clock_rate, throttle_events
-from fembench.host.where import host_names, machine_key
+from fembench.host.provenance import host_names, machine_key
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm, doze
 from fembench.records.nodes import NodeSamples, NodesLaunch

@@ -33,7 +33,7 @@ from fembench.characterize.probes import (
 from fembench.host.cgroup import cpu_quota
 from fembench.host.host import cache_instances
 from fembench.host.machine_state import HostState, host_state, readings
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm, doze, together

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """1 if too few runs are left for a score, or the machine changed after the training."""
     import json
 
-    from fembench.workflows.validate import predicted_ahead, text_of, validated
+    from fembench.workflows.predict import predicted_ahead, text_of, validated
 
     if options.cases:
         written, folder = predicted_ahead(options.grid, options.cases)

@@ -5,9 +5,12 @@ along edges pass forces to each other, but a hinge passes no moment. So a part c
 if the supports and the nodes that it shares with others leave it a motion. Six unknowns
 per part: `q`, the part's rigid motion.
 
-A whole mesh, tags prepared for selections, to be distributed or used serially."""
+A whole mesh, tags prepared for selections, to be distributed or used serially.
 
-from typing import Protocol
+A whole mesh is also solved here directly, with scipy: the reference for every parallel run.
+"""
+
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -15,15 +18,21 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I32, I64, Mask
 from fembench.base.errors import InputError
-from fembench.fem.boundary import Nodes, fixed_dofs
+from fembench.fem.boundary import Nodes, fixed_dofs, prescribed, right_hand_side
 from fembench.fem.checks import text
+from fembench.fem.elements import element_stiffness
 from fembench.fem.extent import RANK_TOLERANCE, Extent, extent_of, rigid_modes
+from fembench.fem.materials import Modulus, lame
 from fembench.fem.problem import ProblemSpec, needs_boundary
 from fembench.fem.selection import BOUNDARY
 from fembench.fem.survey import check, survey
 from fembench.mesh.facets import boundary_facets, facet_parts, nodes_of_tags
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.sliced import Alone, World
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 
 MOST = 200  # hinged parts that are examined together: a dense system of 6 unknowns each
 
@@ -229,3 +238,29 @@ def _mask(members: I32, n: int) -> Mask:
     mask = np.zeros(n, dtype=bool)
     mask[members] = True
     return mask
+
+
+def assembled(x: F64, cells: I32, element: str, lam: Modulus, mu: Modulus) -> "csr_matrix":
+    """The stiffness matrix of the unconstrained body, 3 n_nodes square, N/m."""
+    from scipy.sparse import csr_matrix
+
+    ke = element_stiffness(x[cells], element, lam, mu)
+    dofs = (3 * cells[:, :, None] + np.arange(3)).reshape(len(cells), -1)
+    rows = np.broadcast_to(dofs[:, :, None], ke.shape)
+    columns = np.broadcast_to(dofs[:, None, :], ke.shape)
+    return csr_matrix((ke.ravel(), (rows.ravel(), columns.ravel())), shape=(x.size, x.size))
+
+
+def solve(spec: ProblemSpec, mesh: Mesh) -> F64:
+    """Displacements (n_nodes, 3) in m by sparse LU. Raises InputError if singular."""
+    from scipy.sparse.linalg import splu
+
+    geometry = whole_mesh(spec, mesh)
+    check_whole(spec, geometry)
+    u = prescribed(spec, geometry, geometry.extent)
+    free = np.flatnonzero(~fixed_dofs(spec, geometry, geometry.extent))
+    f = right_hand_side(spec, geometry, geometry.extent).ravel()
+    A = assembled(mesh.x, mesh.cells, mesh.element, *lame(spec, geometry))
+    flat = u.ravel()
+    flat[free] = splu(A[free][:, free].tocsc()).solve(f[free])
+    return u

@@ -25,7 +25,7 @@ import numpy as np
 
 from fembench.host.cgroup import ROOT, read
 from fembench.host.host import CPUS
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm, doze
 from fembench.records.record import StateKind, StateReading

@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 
 from fembench.host import cgroup, host
 from fembench.host.cgroup import ROOT, read
-from fembench.host.where import machine_key
+from fembench.host.provenance import machine_key
 from fembench.ranks.comm import Comm
 from fembench.records.quiet import LAB_GROUP
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fembench.base.compiled import compiled_module
 from fembench.base.errors import InputError
+from fembench.base.plugins import compiled_module
 
 
 def _loaded() -> ModuleType:

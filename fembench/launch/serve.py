@@ -13,7 +13,7 @@ from fembench.base.errors import FembenchError, InputError, UnsharedError, shown
 from fembench.base.files import write_atomic
 from fembench.base.units import plural
 from fembench.host import cgroup, host
-from fembench.host.where import Key, distinct_names, host_key
+from fembench.host.provenance import Key, distinct_names, host_key
 from fembench.launch.job import (
     APART,
     ERROR,

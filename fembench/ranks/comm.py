@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from mpi4py import MPI
 
-from fembench.base.compiled import compiled_module
 from fembench.base.errors import FembenchError
+from fembench.base.plugins import compiled_module
 
 native: Any = compiled_module("fembench.ranks._native")  # None: mpi4py is used
 

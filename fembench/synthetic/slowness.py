@@ -39,7 +39,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from fembench.host.where import host_key
+from fembench.host.provenance import host_key
 from fembench.records.phases import ASSEMBLY, COMPUTING, SPMV_INTERFACE, SPMV_INTERIOR
 from fembench.synthetic.speeds import Change
 from fembench.synthetic.waits import HeardTracer, glance_at_clock, sleep_until, spin_until

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fembench.base.arrays import F64, I64
-from fembench.base.compiled import compiled_module
 from fembench.base.errors import InputError
+from fembench.base.plugins import compiled_module
 from fembench.records.phases import NAMES
 
 compiled: Any = compiled_module("fembench.timing._tracer")  # None: not built; `make_tracer` refuses

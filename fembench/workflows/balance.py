@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fembench.balance.control import Settings, parse_drain
-from fembench.balance.scenario import Scenario, read_scenario
-from fembench.balance.virtual import VirtualRun, against_no_moves, simulate
+from fembench.balance.virtual import Scenario, VirtualRun, against_no_moves, read_scenario, simulate
 from fembench.base.errors import InputError
 from fembench.base.tables import table
 from fembench.base.units import plural

@@ -11,8 +11,7 @@ from golden import integer_optimum, job, oracle
 from fembench.balance.choose import amortised
 from fembench.balance.control import Control, Settings
 from fembench.balance.observation import Tuning, applied
-from fembench.balance.scenario import Scenario, ScenarioEvent, known, read_scenario
-from fembench.balance.virtual import against_no_moves, simulate
+from fembench.balance.virtual import Scenario, ScenarioEvent, against_no_moves, known, read_scenario, simulate
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench.methods.policies import POLICIES

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from fembench.base.compiled import compiled_module
 from fembench.base.errors import InputError
+from fembench.base.plugins import compiled_module
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fembench.fem.reference_solve import assembled
+from fembench.fem.parts import assembled
 from fembench.mesh.box import box
 from fembench.mesh.mesh import Mesh
 

@@ -8,8 +8,8 @@ from fembench.balance.decompose import decompose
 from fembench.base.errors import InputError
 from fembench.bench.prepare import prepare
 from fembench.fem.materials import lame
+from fembench.fem.parts import solve
 from fembench.fem.problem import load_problem
-from fembench.fem.reference_solve import solve
 from fembench.mesh.box import box
 from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh

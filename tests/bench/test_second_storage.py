@@ -7,8 +7,8 @@ from fembench.bench.case_run import shipped
 from fembench.bench.measure import measure
 from fembench.bench.prepare import prepare
 from fembench.bench.verify import Solved, other_method, solved_again, verify
+from fembench.fem.parts import solve
 from fembench.fem.problem import load_problem
-from fembench.fem.reference_solve import solve
 from fembench.fem.residual import internal_force
 from fembench.mesh.presets import resolve
 from fembench.records.answer import fingerprint_difference

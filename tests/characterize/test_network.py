@@ -6,6 +6,7 @@ import platform
 import numpy as np
 import pytest
 
+from fembench.characterize.cold import overlap_left, polling_factor
 from fembench.characterize.estimate import estimated
 from fembench.characterize.exchange import (
     allreduce_time,
@@ -27,7 +28,6 @@ from fembench.characterize.pingpong import (
     saturated,
 )
 from fembench.characterize.pingpong import SIZES as TRAIN_SIZES
-from fembench.characterize.progress import overlap_left, polling_factor
 from fembench.records.network import HostTaken, NetworkSettings, check_network
 from fembench.records.sites import by_pair, by_site, with_nodes
 

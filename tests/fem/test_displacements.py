@@ -7,7 +7,7 @@ from fem_meshes import ELEMENTS, LAM, MU, distorted, l2_error
 from fembench.fem import residual
 from fembench.fem.elements import cell_strain, cell_stress, von_mises
 from fembench.fem.fields import l2_squares
-from fembench.fem.reference_solve import assembled
+from fembench.fem.parts import assembled
 from fembench.fem.residual import internal_force
 
 

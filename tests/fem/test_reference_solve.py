@@ -6,7 +6,7 @@ from fembench.base.errors import InputError
 from fembench.fem.boundary import local_load
 from fembench.fem.elements import cell_stress
 from fembench.fem.extent import extent_of
-from fembench.fem.parts import whole_mesh
+from fembench.fem.parts import solve, whole_mesh
 from fembench.fem.problem import (
     BAR,
     CANTILEVER,
@@ -17,7 +17,6 @@ from fembench.fem.problem import (
     ProblemSpec,
     exact_solution,
 )
-from fembench.fem.reference_solve import solve
 from fembench.fem.residual import internal_force
 from fembench.mesh.box import box
 

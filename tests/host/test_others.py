@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from fembench.bench import describe
-from fembench.host import host, others, where
+from fembench.host import host, others, provenance
 from fembench.host.others import UNKNOWN, CpuTimes, others_meter, share
-from fembench.host.where import distinct_names, host_names
+from fembench.host.provenance import distinct_names, host_names
 from fembench.ranks.comm import alone
 
 IDLE = (0.0,) * 8
@@ -93,7 +93,7 @@ def described(comm, **facts):
 
 @pytest.mark.mpi
 def test_two_hosts_of_one_node_name_are_two(comm, monkeypatch):
-    monkeypatch.setattr(where, "host_key", lambda: ("localhost", f"boot {comm.rank % 2}"))
+    monkeypatch.setattr(provenance, "host_key", lambda: ("localhost", f"boot {comm.rank % 2}"))
     names = ["localhost", "localhost-2"][: comm.size]
     assert host_names(comm)[:2] == names
     found = described(comm)
@@ -107,7 +107,7 @@ def test_two_hosts_of_one_node_name_are_two(comm, monkeypatch):
 def test_hosts_have_one_number_per_machine_whatever_their_names(comm, monkeypatch, machines):
     """Every rank is on a host of its own; kernels alternate."""
     boot = f"boot {comm.rank % machines}"
-    monkeypatch.setattr(where, "host_key", lambda: (f"n{comm.rank}", boot))
+    monkeypatch.setattr(provenance, "host_key", lambda: (f"n{comm.rank}", boot))
     monkeypatch.setattr(describe, "machine_key", lambda: boot)
     found = described(comm, machine=-1)
     if comm.rank == 0:

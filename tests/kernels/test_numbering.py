@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kernel_samples import SAMPLES, grid
 
-from fembench.kernels.numbering import rows_in_space
+from fembench.ranks.piece import rows_in_space
 
 
 @pytest.mark.parametrize("s", SAMPLES.values(), ids=SAMPLES.keys())

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from fembench.kernels.numbering import rows_in_space
 from fembench.mesh.presets import resolve
-from fembench.ranks.piece import Piece
+from fembench.ranks.piece import Piece, rows_in_space
 from fembench.ranks.subdomain import Sharing, build_subdomain
 
 BOX = resolve("box:4x3x5:hex8")

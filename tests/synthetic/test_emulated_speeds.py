@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fembench.characterize.load_now import kernel_times, slowness_kernels
-from fembench.host.where import host_key
+from fembench.host.provenance import host_key
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.synthetic import slowness, waits
 from fembench.synthetic.slowness import FULL_SPEED, ONCE, EmulatedSlowness, slowness_of, turn_of

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fembench.characterize.speeds import doze
 from fembench.errors import InputError
 from fembench.host.others import OthersShare, others_meter
-from fembench.host.where import host_names
+from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm

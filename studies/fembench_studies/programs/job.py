@@ -13,7 +13,7 @@ from fembench.bench.describe import describe
 from fembench.errors import InputError
 from fembench.host.host import host_facts, taken_meter
 from fembench.host.others import others_meter
-from fembench.host.where import host_key
+from fembench.host.provenance import host_key
 from fembench.launch.job import RankProgram
 from fembench.launch.line import job_line
 from fembench.launch.run_job import measure

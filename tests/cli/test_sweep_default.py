@@ -240,7 +240,7 @@ def test_slow_nodes_are_left_out_only_of_the_shortest_campaigns(ranks, capsys):
 
 
 @pytest.mark.parametrize(
-    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_first.machine")]
+    ("what", "measure"), [("nodes", "nodes.launch_nodes"), ("network", "sweep_source.machine")]
 )
 def test_what_cannot_be_measured_is_said_and_the_campaign_goes_on(ranks, capsys, monkeypatch, what, measure):
     monkeypatch.setattr(f"fembench.workflows.{measure}", Mock(side_effect=InputError("no route to n3")))

@@ -204,7 +204,7 @@ def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
 @pytest.mark.parametrize("measured", [partial(fembench.tune, "m1", ranks=2), partial(fembench.machine, 2)])
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(measured, folder, monkeypatch):
     started = []
-    for name in ("tune_runs.launch", "characterize.measured_speeds"):
+    for name in ("tune.launch", "characterize.measured_speeds"):
         monkeypatch.setattr(f"fembench.workflows.{name}", lambda *_, **__: started.append(True))
     (folder / "taken").mkdir(exist_ok=True)
     with pytest.raises(InputError, match=r"^cannot write taken: Is a directory$"):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fembench import errors
     from fembench.workflows.characterize import machine
     from fembench.workflows.doctor import doctor
+    from fembench.workflows.mesh import parts
     from fembench.workflows.notebook import load, page, shares, verb
-    from fembench.workflows.parts import parts
     from fembench.workflows.predict import predict
     from fembench.workflows.run import run
     from fembench.workflows.sweep import sweep
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "errors", "load", "machine", "page", "parts"]
 __all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
-HOMES = {"machine": "characterize"} | dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
+HOMES = {"machine": "characterize", "parts": "mesh"}
+HOMES |= dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
 
 
 def __getattr__(name: str) -> object:

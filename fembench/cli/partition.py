@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows.parts import parts
+    from fembench.workflows.mesh import parts
 
     with working(f"partition: cutting {options.mesh}"):
         found = call(parts, options)

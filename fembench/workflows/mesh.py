@@ -1,16 +1,28 @@
-"""Meshes, made and converted."""
+"""Meshes: made, converted, and cut by shares, with files that hand the parts to other programs."""
 
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fembench.base.errors import InputError
+from fembench.base.progress import progress
+from fembench.base.tables import table
+from fembench.base.units import percent, plural
 from fembench.mesh.box import LENGTHS, Box, box
 from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh, lines, summary
 from fembench.mesh.presets import box_counts, box_named, resolve
 from fembench.mesh.slicing import source_of_box, source_of_mesh, write_sliced
+from fembench.partition.maps import MAPS
+from fembench.partition.methods import partition
+from fembench.partition.partition import Partition, node_parts
+from fembench.partition.shares import parse_shares
+from fembench.records.weights import Weights, load_weights, shares_of
+from fembench.weights.stale import doubts
 
 __all__ = ["convert", "describe", "lines", "write_box"]
 
@@ -75,3 +87,87 @@ def difference(mesh: Mesh, written: Mesh) -> str:
     found = [f"coordinates differ by up to {moved:.1e} m"] if moved > 0 else []
     found += [f"tags {', '.join(sorted(before - after))} are lost"] if before - after else []
     return "; ".join(found) or "tags are changed"
+
+
+FEW = 8  # parts whose shares fit into a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class CutMesh:
+    """A mesh that is cut, and the files that were written."""
+
+    mesh: Mesh
+    partition: Partition  # part p is for rank p
+    hosts: tuple[str, ...]  # [rank] its host; "" if shares were given
+    files: tuple[Path, ...] = ()
+    use: str = ""  # what to do with them
+
+    @property
+    def miss(self) -> float:
+        """How far the share of a part is from its target, relative to it, at most."""
+        return float(np.max(np.abs(self.partition.achieved / self.partition.targets - 1)))
+
+    @property
+    def sentence(self) -> str:
+        """How the cells are divided."""
+        cut = self.partition
+        shares = ", ".join(percent(share) for share in cut.achieved)
+        found = f"{plural(len(cut.part_of_cell), 'cell')} in {plural(cut.n_parts, 'part')}"
+        return f"{found}{f' of {shares}' * (cut.n_parts <= FEW)}: within {percent(self.miss)} of the targets."
+
+    @property
+    def text(self) -> str:
+        """The parts as a table, then the files."""
+        cut = self.partition
+        node, part = node_parts(self.mesh.cells, cut.part_of_cell, self.mesh.n_nodes)
+        nodes, sharers = np.bincount(part, minlength=cut.n_parts), np.bincount(node)
+        columns = {
+            "rank": range(cut.n_parts),
+            "host": self.hosts,
+            "target": [percent(share) for share in cut.targets],
+            "share": [percent(share) for share in cut.achieved],
+            "cells": cut.sizes.tolist(),
+            "nodes": nodes.tolist(),
+        }
+        if not any(self.hosts):
+            del columns["host"]
+        lines = [table([*columns], [*zip(*columns.values())]), ""]
+        lines.append(f"{plural(int(np.count_nonzero(sharers > 1)), 'node')} shared by two parts or more")
+        return "\n".join([*lines, *map(str, self.files), *([f"next: {self.use}"] if self.use else [])])
+
+
+def parts(
+    mesh: Path | str,
+    *,
+    shares: str = "",
+    weights: Weights | Path | str | None = None,
+    to: str = "",
+    output: Path | str = "parts",
+    partitioner: str = "metis",
+) -> CutMesh:
+    """Cut a mesh by shares, and write the parts for another program.
+
+    mesh: preset, box or file, numbered as the other program reads it
+    shares: as in "2:1" or "8*1" (eight equal ones)
+    weights: instead of shares, a file with them, or what `shares` found
+    to: the program, as in `fembench partition --to`; "": nothing is written
+    output: a folder for the files
+    partitioner: metis or rcb
+
+    Raises InputError.
+    """
+    if bool(shares) == bool(weights):
+        raise InputError("parts of a mesh: expected either shares or weights")
+    if to and to not in MAPS:
+        raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
+    found = weights if isinstance(weights, Weights) else load_weights(weights) if weights else None
+    targets = shares_of(found) if found else parse_shares(shares)
+    hosts = tuple(rank.host for rank in found.ranks) if found else ("",) * len(targets)
+    for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
+        progress(f"fembench: warning: {doubt}")
+    whole = resolve(str(mesh))
+    cut = partition(whole, targets, partitioner)
+    if not to:
+        return CutMesh(whole, cut, hosts)
+    files = MAPS[to].write(whole, cut, Path(output))
+    return CutMesh(whole, cut, hosts, tuple(files), MAPS[to].use)

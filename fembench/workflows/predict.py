@@ -13,7 +13,7 @@ from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
 from fembench.bench.campaign import read_campaign
-from fembench.bench.fastest import reasons, settled
+from fembench.bench.campaign_file import reasons, settled
 from fembench.characterize.load_now import loads_of
 from fembench.launch.hosts import host_slots
 from fembench.launch.scratch import occupied

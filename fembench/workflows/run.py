@@ -11,11 +11,10 @@ from fembench.base.errors import InputError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import plural
 from fembench.bench.campaign import held_against, reference_beside
-from fembench.bench.campaign_file import run_id
+from fembench.bench.campaign_file import reasons, run_id, settled
 from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts, check_memory
 from fembench.bench.duration import about
-from fembench.bench.fastest import reasons, settled
 from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
 from fembench.launch.line import MOST_PER_CORE, ranks_per_core

@@ -10,10 +10,9 @@ from fembench.base.arguments import typed
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling, working
 from fembench.base.units import few
-from fembench.bench.campaign_file import Campaign, CampaignRun
+from fembench.bench.campaign_file import Campaign, CampaignRun, reasons
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
-from fembench.bench.fastest import reasons
 from fembench.bench.inputs import gone
 from fembench.launch.launchers import SETTINGS, use_settings
 from fembench.launch.scratch import occupied

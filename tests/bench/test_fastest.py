@@ -3,7 +3,7 @@
 import pytest
 
 from fembench.base.errors import InputError
-from fembench.bench.fastest import settled, solution_seconds
+from fembench.bench.campaign_file import settled, solution_seconds
 from fembench.methods.lookup import preconds
 from fembench.records.case import Case, new_case
 

@@ -9,7 +9,7 @@ from fembench.methods.lookup import Combination
 from fembench.methods.recipe import recipe
 from fembench.records import phases as ph
 from fembench.records.binding import taking_turns
-from fembench.report.plots.roofline import roofline
+from fembench.report.plots.gantt import roofline
 from fembench.report.results import results
 from fembench.report.roofline import phase_works, roofline_points
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fembench.report.factors import every_factor
 from fembench.report.plots import bars, gantt, lines
 from fembench.report.plots.canvas import Plot
-from fembench.report.plots.roofline import roofline
+from fembench.report.plots.gantt import roofline
 from fembench.report.results import Result
 from fembench.report.roofline import roofline_points
 from fembench.report.unequal import unequal_results

@@ -23,7 +23,6 @@ from fembench.model.configuration import not_invalid
 from fembench.model.engine import simulate
 from fembench.model.events import simulate_events
 from fembench.model.forecast import per_iteration, with_collectives
-from fembench.model.launcher_files import LAUNCHER_FILES
 from fembench.model.machine import Link, Machine
 from fembench.model.placement import (
     JUDGED,
@@ -44,6 +43,7 @@ from fembench.records.network import class_of
 from fembench.records.profile import Profile, load_profile, provisional
 from fembench.records.record import Record
 from fembench.records.store import load
+from fembench.workflows.command import LAUNCHER_FILES
 
 TURNS = 20  # iterations to simulate; they repeat after a few
 

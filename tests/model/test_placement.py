@@ -10,7 +10,6 @@ from planted_runs import run_of, study_of
 from fembench.base.errors import InputError
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
-from fembench.model.launcher_files import LAUNCHER_FILES, mpich, rankfile, slurm
 from fembench.model.placement import (
     CandidateHost,
     Parts,
@@ -21,6 +20,7 @@ from fembench.model.placement import (
 )
 from fembench.records.case import Case
 from fembench.records.hlogp import MessageCost
+from fembench.workflows.command import LAUNCHER_FILES, mpich, rankfile, slurm
 from fembench.workflows.place import iteration_on, measured
 
 REMOTE = MessageCost(0.351304, -0.350929, 0.357019)  # LAM, 4 MiB between hosts

@@ -4,7 +4,7 @@ from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights, save_weights
-from fembench.weights.export import EXPORTS, ShareFormat, metis, plain
+from fembench.workflows.command import EXPORTS, ShareFormat, metis, plain
 
 
 def weights(shares, hosts=None):

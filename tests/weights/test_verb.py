@@ -16,8 +16,8 @@ from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights
-from fembench.weights.export import plain
 from fembench.weights.make import by_time
+from fembench.workflows.command import plain
 from fembench.workflows.tune import TuneRuns
 
 

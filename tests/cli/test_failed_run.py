@@ -26,7 +26,7 @@ def test_a_job_that_no_launcher_can_start_leaves_no_folder(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("mesh", ["m9", "nowhere.msh"])
-@pytest.mark.parametrize(("verb", "module"), [("run", "run"), ("tune", "tune_runs")])
+@pytest.mark.parametrize(("verb", "module"), [("run", "run"), ("tune", "tune")])
 def test_a_mesh_that_is_not_there_is_refused_before_a_rank_is_started(
     tmp_path, monkeypatch, refusal, verb, module, mesh
 ):

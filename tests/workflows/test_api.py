@@ -195,7 +195,7 @@ def test_a_job_without_a_record_raises_the_same_exception_from_every_function(
     measured, kind, error, folder, monkeypatch
 ):
     outcome = JobEnd(None, kind, "the reason", 1, "what was printed")
-    for module in ("run", "tune_runs"):
+    for module in ("run", "tune"):
         monkeypatch.setattr(f"fembench.workflows.{module}.launch", lambda *_, **__: outcome)
     with pytest.raises(error, match=r"^the reason$"):
         measured("m1", ranks=2, results="failed")

@@ -355,10 +355,12 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.records.nodes import load_nodes
     from fembench.records.prediction import load_prediction
     from fembench.records.profile import load_profile
-    from fembench.records.store import load, load_failure
+    from fembench.records.store import glance, load, load_failure
     from fembench.records.weights import load_weights
+    from fembench.report.history import series_of
     from fembench.weights.make import by_time
     from fembench.weights.slow_nodes import slow_nodes
+    from fembench.workflows.comparison import compare
 
     path = TESTS / "data" / "record.json"
     record = load(path)
@@ -378,6 +380,8 @@ def _records(folder: Path) -> list[Reader]:
     graph = {"schema": GRAPH_SCHEMA} | _plain(graph_of_record(record))
     return [
         Reader("records", load, [_plain(small)], ".json"),
+        Reader("glances", lambda p: series_of([glance(p)]), [_plain(small)], ".json"),
+        Reader("comparisons", lambda p: compare(path, p).tables(), [_plain(small)], ".json"),
         Reader("profiles", load_profile, [_plain(profile)], ".json"),
         Reader(
             "nodes",

@@ -32,6 +32,7 @@ EXTRAS = {  # optional package -> what to install with it
     "jinja2": "matplotlib jinja2",
     "markupsafe": "matplotlib jinja2",
     "matplotlib": "matplotlib jinja2",
+    "ruptures": "ruptures",
     "shtab": "shtab",
 }
 

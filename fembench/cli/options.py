@@ -141,6 +141,14 @@ def real(least: float, most: float = LARGEST, *, inner: bool = False) -> Callabl
     return number
 
 
+def percentage(text: str) -> float:
+    """The type of an option that takes a percentage, as 5%; the fraction."""
+    value = _float(text.strip().removesuffix("%"))
+    if value is None or not text.strip().endswith("%") or not 0 <= value < LARGEST:
+        raise argparse.ArgumentTypeError(f"{shown(text)}: expected a percentage such as 5%")
+    return value / 100
+
+
 def _float(text: str) -> float | None:
     """The number in a text, also nan and inf; None if there is none."""
     try:

@@ -8,7 +8,6 @@ and no page is written.
 Examples:
   fembench report results/scaling
   fembench report results/scaling --base 2 --out /tmp/report
-  fembench report results/new-cluster --against results/old-cluster
 """
 
 import argparse
@@ -23,13 +22,12 @@ folder DIR: results of a campaign: holds runs/*.json
 --out DIR: folder for the report (default: DIR/report)
 --base N: number of ranks that speedups refer to (default: the smallest)
 --peers FILE: result of `fembench peers` (default: DIR/peers.json)
---against DIR: results of another campaign, whose headline is shown next to this one's
 {ALL}--json: print every table as JSON; report is null if no page is written
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path, against=Path)
+    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,11 +40,10 @@ def run(options: argparse.Namespace) -> int:
 
     campaign = tables.read_campaign(options.folder, options.peers)
     said = tables.conclusions_of(campaign)
-    other = tables.other_campaign(options.against) if options.against else None
     index = missing = None
     try:
         with working("report: drawing the plots"):
-            made = tables.tables_of(campaign, options.base, other)
+            made = tables.tables_of(campaign, options.base)
             from fembench.report import page
 
             target = options.out or options.folder / "report"

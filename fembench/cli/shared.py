@@ -1,12 +1,15 @@
 """Options that several verbs share: those of a case, of its hosts, and of a job."""
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fembench.cli.options import declare, real, whole
 from fembench.records.case import FIELDS, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES, MAP_BY
+
+if TYPE_CHECKING:
+    from fembench.report.outputs import Findings
 
 ASKED = ("storage", "partitioner", "sets", "warmups", "precision", "seconds")  # defaults depend on others
 ALL = "--all: print all tables, not only those that support the conclusions\n"
@@ -71,3 +74,22 @@ def fields_from(options: argparse.Namespace) -> dict[str, Any]:
 def say(conclusions: Sequence[str]) -> None:
     """Print sentences, a line each, and a blank line after the last."""
     print("".join(f"{sentence}\n" for sentence in [*conclusions, ""] if conclusions), end="")
+
+
+def show(options: argparse.Namespace, found: "Findings", folded: Collection[str] = ()) -> None:
+    """Print findings, or their JSON, and write the files of -o.
+
+    folded: tables that are printed with --all only
+    """
+    from fembench.base.config import json_text
+    from fembench.report.outputs import tree
+    from fembench.report.table import text
+
+    if options.json:
+        print(json_text(tree(found)))
+    else:
+        say(found.said)
+        shown = [t for t in found.tables if t.name not in folded or options.all]
+        print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown))
+    for path in options.output:
+        found.save(path)

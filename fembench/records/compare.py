@@ -3,13 +3,21 @@
 Times on different hosts, libraries, meshes or clocks are different quantities.
 Comparability does not depend on times; the result is None (comparable) or the name of
 the first field that differs.
+
+Whether two runs ask the same question, whatever computes the answer; what else differs.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from fembench.records.case import Case
-from fembench.records.record import Record
+from fembench.base.config import encode
+from fembench.base.units import few
+from fembench.records.case import Case, fields_of
+from fembench.records.record import Environment, Record
+
+_OF_JOBS = ("FEMBENCH_STARTER", "SLURM_JOB_ID", "SLURM_JOB_NODELIST")  # variables that name a job
+# fields of a case that decide what is computed; not the names of mesh and problem, nor hosts
+_ASKED = [n for n in fields_of("question", "method", "placement") if n not in ("mesh", "problem", "hosts")]
 
 _KIND: tuple[tuple[str, Callable[[Record], object]], ...] = (
     ("host set", lambda r: host_names(r)),
@@ -67,6 +75,50 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     mine, theirs = a.environment.versions, b.environment.versions
     changed = sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
     return f"version of {changed[0]}" if changed else None
+
+
+Question = tuple[tuple[str, object], ...]
+
+
+def question(case: Case, mesh_hash: str, problem: Mapping[str, object]) -> Question:
+    """What a run asks: mesh, problem, method, ranks and how they share the mesh, by name.
+
+    Hosts, libraries and commit may differ, emulated slowness and the number of sets, too.
+    """
+    values = case.flat()
+    solved = {"mesh": mesh_hash, "problem": encode(dict(sorted(problem.items())))}
+    return tuple((solved | {name: values[name] for name in _ASKED}).items())
+
+
+def environment_facts(e: Environment) -> dict[str, str]:
+    """What may make a run faster or slower than another: hosts, libraries, settings."""
+    hosts = [e.hosts[i] for i in sorted(set(e.rank_host))]
+    facts = {
+        "commit": f"{e.commit[:12]}{' (changed)' if e.dirty else ''}",
+        "hosts": few(sorted(host.name for host in hosts), 3),
+        "CPU": ", ".join(sorted({host.cpu_model for host in hosts})),
+        "kernel": ", ".join(sorted({host.kernel for host in hosts})),
+        "governor": ", ".join(sorted({host.governor for host in hosts})),
+        "MPI library": e.mpi,
+        "kernels of fembench": e.kernels,
+        "emulated": e.synthetic,
+    }
+    facts |= {f"version of {name}": version for name, version in e.versions.items()}
+    return facts | {f"variable {n}": value for n, value in e.variables.items() if n not in _OF_JOBS}
+
+
+def environment_differences(
+    a: Iterable[Environment], b: Iterable[Environment]
+) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """(what, its values in a, in b) of all facts that differ; each value once."""
+    mine, theirs = ([environment_facts(e) for e in side] for side in (a, b))
+    names = dict.fromkeys(name for facts in (*mine, *theirs) for name in facts)
+    values = [(name, _values(name, mine), _values(name, theirs)) for name in names]
+    return [(name, x, y) for name, x, y in values if x != y]
+
+
+def _values(name: str, facts: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    return tuple(sorted({found.get(name, "") for found in facts}))
 
 
 def pools(records: Iterable[Record]) -> list[Pool]:

@@ -1,6 +1,7 @@
 """Records on disk: results/<campaign>/{campaign.toml, runs/*.json, report/}.
 
-A record is read only if its arrays fit its ranks, phases and hosts.
+A record is read only if its arrays fit its ranks, phases and hosts. A glance at one reads
+what a series of many runs needs, in a tenth of the time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +14,12 @@ from fembench.base import plugins
 from fembench.base.config import read_json, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
-from fembench.records.record import SCHEMA, Failure, Record
+from fembench.records.case import Case
+from fembench.records.phases import ASSEMBLY, CG, NAMES
+from fembench.records.record import SCHEMA, Environment, Failure, MeshFacts, Record
 from fembench.records.schema import Packed, check_time, read
-from fembench.records.validity import judge
+from fembench.records.schema import numbers as unpacked
+from fembench.records.validity import RULES, judge
 
 
 def save(item: Record | Failure, folder: Path) -> Path:
@@ -97,6 +101,65 @@ def failures(folder: Path | str) -> Iterator[Failure]:
     """Every run of a campaign that left no record, those without time included."""
     for path in sorted((Path(folder) / "runs").glob("[!.]*.failed.json")):
         yield load_failure(path)
+
+
+class GlanceSet(msgspec.Struct, frozen=True):
+    """A set, as far as a glance reads it."""
+
+    warmup: bool
+    seconds: tuple[tuple[float, ...], ...] | Packed
+
+
+class GlanceVerdict(msgspec.Struct, frozen=True):
+    status: str
+    version: int = 0
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """A record, as far as a series of runs needs it."""
+
+    schema: int
+    id: str
+    created: str
+    case: Case
+    environment: Environment
+    mesh: MeshFacts
+    problem: dict[str, object]
+    phases: tuple[str, ...]
+    sets: tuple[GlanceSet, ...]
+    verdict: GlanceVerdict
+    seconds: float = 0.0  # of assembly and CG on the slowest rank, median over the timed sets
+
+
+def glance(path: Path | str) -> Glance:
+    """A record at a glance. Raises InputError for anything else.
+
+    Its verdict is believed if it is by the rules as they are now; otherwise, the record
+    is read and judged.
+    """
+    try:
+        found = msgspec.json.decode(Path(path).read_bytes(), type=Glance)
+        seconds = _seconds(found)
+        check_time(found.created, f"{path}: created")
+        sound = all(0 <= i < len(found.environment.hosts) for i in found.environment.rank_host)
+    except (OSError, ValueError, IndexError):  # not JSON, not a record, ragged
+        load(path)  # says what is wrong
+        raise InputError(f"{path}: no timed sets of {NAMES[CG]}; run the case again") from None
+    if not sound or found.schema != SCHEMA or found.verdict.version != RULES:
+        verdict = load(path).verdict
+        found = msgspec.structs.replace(found, verdict=GlanceVerdict(verdict.status, verdict.version))
+    return msgspec.structs.replace(found, seconds=seconds)
+
+
+def _seconds(found: Glance) -> float:
+    """Raises ValueError or IndexError for other phases, or arrays that do not fit them."""
+    import numpy as np
+
+    if found.phases[: CG + 1] != NAMES[: CG + 1]:
+        raise ValueError("other phases")
+    tables = [unpacked(one.seconds) for one in found.sets if not one.warmup]
+    slowest = [table[:, [ASSEMBLY, CG]].sum(axis=1).max() for table in tables]
+    return float(np.median(slowest)) if slowest else 0.0
 
 
 MOST = 1e30  # flops or bytes, also per second: more than any computer has

@@ -13,7 +13,6 @@ import numpy as np
 from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.binding import oversubscribed
-from fembench.records.case import fields_of
 from fembench.records.compare import host_names
 from fembench.records.record import Environment
 from fembench.records.verdict import named
@@ -23,7 +22,7 @@ from fembench.report.results import Result
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
-from fembench.report.table import Rows, Table, declared
+from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
 from fembench.weights.host_speed import HostSpeeds
@@ -40,7 +39,6 @@ class HeadlineRow:
     high: float = np.nan
     unit: str = ""  # "MDOF/s", "%", "x"
     remark: str = ""
-    of: Result | None = None  # what it was measured on, if that decides whether two numbers can be compared
 
 
 def headline(
@@ -93,12 +91,10 @@ def rated(result: Result) -> str:
     return SOLVE if result.solved and result.record.solve.levels else CG
 
 
-def _percent(
-    what: str, remark: str, of: Result | None = None, ends: Sequence[float] = (np.nan,) * 3
-) -> HeadlineRow:
+def _percent(what: str, remark: str, ends: Sequence[float] = (np.nan,) * 3) -> HeadlineRow:
     """A row of fractions: a value with the ends of its interval."""
     value, low, high = (100 * end for end in ends)
-    return HeadlineRow(what, value, low, high, "%", remark, of)
+    return HeadlineRow(what, value, low, high, "%", remark)
 
 
 def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
@@ -138,7 +134,7 @@ def _merit(full: Result) -> HeadlineRow:
     done = "equations x iterations / s" if rated(full) == CG else "equations solved / s, set-up included"
     where = ", ".join([f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])])
     ends = (work / took.median, work / took.high, work / took.low)
-    return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}", full)
+    return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}")
 
 
 def _limits(full: Result) -> list[HeadlineRow]:
@@ -147,7 +143,7 @@ def _limits(full: Result) -> list[HeadlineRow]:
         ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
     )
     spent = [
-        _percent(what, remark, full, (part_of_cg(full.runs, *phases), np.nan, np.nan))
+        _percent(what, remark, (part_of_cg(full.runs, *phases), np.nan, np.nan))
         for what, phases, remark in parts
     ]
     return [_bandwidth(full), *spent]
@@ -163,7 +159,7 @@ def _bandwidth(full: Result) -> HeadlineRow:
         return _percent(what, why)
     measured = f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
     held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
-    return _percent(what, held + measured, full, (point.of_roof, np.nan, np.nan))
+    return _percent(what, held + measured, (point.of_roof, np.nan, np.nan))
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
@@ -184,7 +180,7 @@ def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:
         start = f" (the {s.base.ranks} ranks count as {s.base.ranks})" if s.base.ranks > 1 else ""
         return _percent(what, "; ".join([why, f"speedup {s.ratio:.2f}{start}: {ends}", *slower, *flaws]))
     remark = "; ".join(filter(None, (ends, s.equal, *slower, *flaws)))
-    return _percent(what, remark, s.result, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
+    return _percent(what, remark, [end / s.result.ranks for end in (s.ratio, s.low, s.high)])
 
 
 def scale(result: Result) -> tuple[int, int]:
@@ -216,7 +212,7 @@ def _weak(weak: Sequence[WeakPoint]) -> HeadlineRow:
     timed = SOLVE if whole else "iteration of cg"
     ends = f"{timed}, {p.result.method}, {size}, from {p.base.ranks} to {p.result.ranks} ranks"
     remark = "; ".join([ends, *_flaws(p.base, p.result)])
-    return _percent(what, remark, p.result, p.efficiency[SOLVE if whole else ITERATION])
+    return _percent(what, remark, p.efficiency[SOLVE if whole else ITERATION])
 
 
 def _slowest(speeds: HostSpeeds) -> HeadlineRow:
@@ -250,7 +246,7 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             low, high = ratio_range(a, b)
             what = f"time with equal shares over time with {best.setting}, assembly + cg on {equal.mesh}"
             remark = "; ".join([what, *_flaws(equal, best)])
-            return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark, best)]
+            return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
     if not unequal:
         return []
     why = "not available: unequal ranks, but no run with equal and one with weighted shares (fembench tune)"
@@ -273,8 +269,7 @@ NOTE = (
     "other and handling "
     "messages. Strong scaling efficiency is for one mesh on more ranks, weak scaling efficiency for a mesh "
     "that grows with the ranks. If hosts are slow, the last line names the fastest way to run, and what the "
-    "other ways cost. Compare two machines by this table only if they solved the same meshes with the same "
-    "method: there is no ratio of different questions."
+    "other ways cost."
 )
 
 
@@ -283,46 +278,9 @@ NOTE = (
     "Headline",
     NOTE,
     "what; value unit: value | {0:digits} {1}; low high: 95 % interval | >{0:digits}–{1:digits}",
-    "?other_value other_unit: other | {0:digits} {1}; ?ratio; remarks",
+    "remarks",
 )
-def _headline(rows: Sequence[HeadlineRow], theirs: Mapping[str, HeadlineRow]) -> Rows:
+def headline_table(rows: Sequence[HeadlineRow]) -> Rows:
+    """The rows."""
     for row in rows:
-        other = theirs.get(row.what)
-        beside = (other.value, other.unit) if other else None
-        ratio = _ratio(row, other) if other else None
-        yield row.what, (row.value, row.unit), (row.low, row.high), beside, ratio, _remark(row, other)
-
-
-def headline_table(rows: Sequence[HeadlineRow], other: Sequence[HeadlineRow] = (), name: str = "") -> Table:
-    """The rows; with those of another campaign, of this name, beside them."""
-    made = _headline(rows, {row.what: row for row in other})
-    named = (dataclasses.replace(c, head=name) if c.head == "other" else c for c in made.columns)
-    return dataclasses.replace(made, columns=tuple(named))
-
-
-def _remark(row: HeadlineRow, other: HeadlineRow | None) -> str:
-    """The remark, that of the other campaign if it differs, and why there is no ratio."""
-    if other is None:
-        return row.remark
-    beside = [f"other: {other.remark}"] if other.remark != row.remark else []
-    differ = _differ(row.of, other.of) if row.of and other.of else ""
-    return "; ".join(filter(None, [row.remark, *beside, differ and f"no ratio: {differ}"]))
-
-
-def _ratio(mine: HeadlineRow, theirs: HeadlineRow) -> float | None:
-    """Of two numbers that answer the same question."""
-    if mine.of is None or theirs.of is None or _differ(mine.of, theirs.of):
-        return None
-    assert isinstance(mine.value, float)
-    assert isinstance(theirs.value, float)
-    return mine.value / theirs.value if theirs.value else None
-
-
-def _differ(a: Result, b: Result) -> str:
-    """What makes two results different questions; "" if they ask the same."""
-    if a.record.mesh.hash != b.record.mesh.hash:
-        return "different meshes"
-    if a.record.problem != b.record.problem:
-        return "different problems"
-    mine, theirs = a.pool.case.flat(), b.pool.case.flat()
-    return "different methods" if any(mine[f] != theirs[f] for f in fields_of("method")) else ""
+        yield row.what, (row.value, row.unit), (row.low, row.high), row.remark

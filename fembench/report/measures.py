@@ -28,6 +28,13 @@ VECTORS = "vectors"  # other computing in CG
 SET = "set"
 RUN = "run"
 REST = "unattributed"
+PARTS = {  # of SOLVE: they add up, with LOOP
+    ASSEMBLY: (ph.ASSEMBLY,),
+    PRODUCT: ph.PRODUCT_PARTS,
+    **{ph.NAMES[k]: (k,) for k in ph.VECTOR_PARTS},
+    "messages": ph.OWN_MESSAGES,
+    "waiting": ph.WAITING,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,6 +121,18 @@ def mean_times(runs: Sequence[Times]) -> dict[str, float]:
 def rank_times(runs: Sequence[Times], *phases: int) -> F64:
     """(n_ranks,) seconds per set, summed over phases, of runs with timed sets."""
     return over_runs([one.seconds(*phases) for one in runs if len(one.timed)])
+
+
+def parts_of_solve(one: Times) -> dict[str, float]:
+    """name -> seconds of SOLVE, its PARTS and LOOP: medians over the timed sets of a run.
+
+    SOLVE is that of the slowest rank. The parts are those of the rank that computes
+    longest, so that a slow rank is not told as waiting of the others.
+    """
+    rank = int(np.median(one.seconds(*ph.COMPUTING), axis=0).argmax())
+    parts = {name: one.seconds(*phases)[:, rank] for name, phases in PARTS.items()}
+    whole = {SOLVE: one.seconds(ph.ASSEMBLY, ph.CG).max(axis=1)}
+    return {n: float(np.median(v)) for n, v in (whole | parts | {LOOP: one.loop[:, rank]}).items()}
 
 
 def part_of_cg(runs: Sequence[Times], *phases: int) -> float:

@@ -18,6 +18,7 @@ import jinja2
 import markupsafe
 
 from fembench.base.errors import InputError
+from fembench.records.record import Record
 from fembench.report import exports, table
 from fembench.report.conclusions import conclusions
 from fembench.report.exports import read_fields
@@ -25,7 +26,7 @@ from fembench.report.plots.canvas import Plot, themed
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import Table
-from fembench.report.tables import Against, CampaignResults, read_campaign, tables_of
+from fembench.report.tables import CampaignResults, read_campaign, tables_of
 
 MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
@@ -66,7 +67,6 @@ def build(
     folder: Path | str,
     out: Path | str | None = None,
     *,
-    against: Against | None = None,
     said: Sequence[str] | None = None,
 ) -> Path:
     """Write the report of the campaign in `folder` to `out` (default: its report/).
@@ -76,7 +76,7 @@ def build(
     """
     campaign = read_campaign(Path(folder))
     target = Path(out or Path(folder) / "report")
-    return write(campaign, tables_of(campaign, against=against), target, said=said)
+    return write(campaign, tables_of(campaign), target, said=said)
 
 
 def write(
@@ -104,6 +104,16 @@ def write(
         _write(fresh / "report.md", render("report.md.j2", campaign, sections, files, said=said))
         _write(fresh / "index.html", render("page.html.j2", campaign, sections, files, said=said))
     return target / "index.html"
+
+
+def single_page(
+    title: str, said: Sequence[str], tables: Sequence[Table], plots: Sequence[Plot], records: Sequence[Record]
+) -> str:
+    """A page in one file: the first table with the plots, then the other tables."""
+    campaign = CampaignResults(title, list(records), [], {}, "")
+    parts = [Section("Summary", list(plots), list(tables[:1])), Section("Details", [], list(tables[1:]))]
+    sections = [part for part in parts if part.plots or part.tables]
+    return render("page.html.j2", campaign, sections, None, said=said)
 
 
 def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
@@ -141,12 +151,13 @@ def render(
     template: str,
     campaign: CampaignResults,
     sections: Sequence[Section],
-    files: Sequence[str],
+    files: Sequence[str] | None,
     synthetic: Sequence[str] | None = None,
     said: Sequence[str] = (),
 ) -> str:
     """A page from a template.
 
+    files: beside the page; None: it has no others, not even tables
     synthetic: the emulation; None: that of the records
     said: conclusions, in sentences
     """

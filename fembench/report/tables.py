@@ -7,8 +7,6 @@ Needs neither jinja2 nor matplotlib.
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,13 +17,12 @@ from fembench.records.contest import FILE as PEERS_FILE
 from fembench.records.contest import PeersRecord, load_peers
 from fembench.records.nodes import NodesRecord, nodes_of_campaign
 from fembench.records.record import NO_TIME, Failure, Record
-from fembench.records.store import load_all
 from fembench.report import equality, laws, origin, runs, speedup, times, work
 from fembench.report.balance_tables import balance_tables
 from fembench.report.conclusions import conclusions
 from fembench.report.exports import fields_path
 from fembench.report.factors import every_factor, factors_table
-from fembench.report.headline import HeadlineRow, headline, headline_table
+from fembench.report.headline import headline, headline_table
 from fembench.report.measures import CG, SOLVE
 from fembench.report.node_tables import nodes_table
 from fembench.report.peer_tables import peers_tables
@@ -67,19 +64,6 @@ TERMINAL = (  # with --all
 )
 
 
-class Against(NamedTuple):
-    """Another campaign."""
-
-    name: str
-    records: Sequence[Record]
-    nodes: NodesRecord | None = None
-
-
-def other_campaign(folder: Path) -> Against:
-    """The campaign in a folder. Raises InputError."""
-    return Against(folder.resolve().name, load_all(folder), nodes_of_campaign(folder))
-
-
 def selected(found: Sequence[Table], everything: bool = False) -> str:
     """The tables that support the conclusions, as aligned text; or `everything` for a terminal."""
     compared = any(t.name == "speedup_cg" and np.isfinite(t["speedup"]).any() for t in found)
@@ -92,13 +76,12 @@ def every_table(
     failures: Iterable[Failure] = (),
     peers: PeersRecord | None = None,
     base: int = 0,
-    against: Against | None = None,
     nodes: NodesRecord | None = None,
 ) -> list[Table]:
     """Every table that has rows.
 
     `failures`: of runs without a record. `base`: ranks of the base of speedups, 0: the
-    fewest. `against`: another campaign, for the headline. `nodes`: of the same hosts.
+    fewest. `nodes`: of the same hosts.
     """
     found = results(records, nodes)
     failed, left_out = list[Failure](), list[Failure]()
@@ -109,7 +92,7 @@ def every_table(
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
     made = [
-        headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out)), *_other(against)),
+        headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out))),
         runs.overview(found),
         runs.reasons(found),
         runs.failures(failed),
@@ -147,16 +130,6 @@ def every_table(
         *(peers_tables(peers) if peers else ()),
     ]
     return [t for t in made if t.rows]
-
-
-def _other(against: Against | None) -> tuple[Sequence[HeadlineRow], str]:
-    """Headline of another campaign, and its name."""
-    if against is None:
-        return (), ""
-    found = results(against.records, against.nodes)
-    speedups, unequal = {name: all_speedups(found, name) for name in (CG, SOLVE)}, unequal_results(found)
-    speeds = found[0].speeds if found else HostSpeeds()
-    return headline(found, speedups, weak_points(found), unequal, speeds), against.name
 
 
 _WEAK = "no two runs on different numbers of ranks have equal equations per rank (within 10 %)"
@@ -220,13 +193,12 @@ class CampaignResults:
         return sum(failure.kind != NO_TIME for failure in self.failures)
 
 
-def tables_of(campaign: CampaignResults, base: int = 0, against: Against | None = None) -> list[Table]:
+def tables_of(campaign: CampaignResults, base: int = 0) -> list[Table]:
     """Every table of the campaign that has rows.
 
     base: ranks of the run to which speedups refer; 0: the fewest
-    against: another campaign, whose headline is shown next to this one's
     """
-    return every_table(campaign.records, campaign.failures, campaign.peers, base, against, campaign.nodes)
+    return every_table(campaign.records, campaign.failures, campaign.peers, base, campaign.nodes)
 
 
 def conclusions_of(campaign: CampaignResults) -> list[str]:

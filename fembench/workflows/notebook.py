@@ -171,16 +171,14 @@ def verb(*words: str) -> str:
 
 
 @typed
-def page(runs: Runs | Path | str, *, against: Runs | Path | str | None = None) -> Path:
+def page(runs: Runs | Path | str) -> Path:
     """Build the report of a results folder; returns the path of its index.html. Raises InputError.
 
     runs: what `sweep` returned, or the folder
-    against: other runs, or their folder, to compare with
     """
     from fembench.report.page import build
-    from fembench.report.tables import other_campaign
 
-    return build(_folder(runs), against=None if against is None else other_campaign(_folder(against)))
+    return build(_folder(runs))
 
 
 def _folder(runs: Runs | Path | str) -> Path:

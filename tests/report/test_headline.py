@@ -8,7 +8,7 @@ import pytest
 from planted_environment import on_hosts_with
 from planted_nodes import Planted, planted_nodes
 from planted_records import lasting
-from report_sample import HOST, campaign, environment, make_record, named, rows_of, verdict
+from report_sample import HOST, campaign, environment, make_record, rows_of, verdict
 
 from fembench.records import phases as ph
 from fembench.records.record import LevelTimes
@@ -176,16 +176,6 @@ def test_more_ranks_are_said_to_be_slower_only_beyond_the_interval(factor, slowe
     slow = lasting(records[1], factor * base / other)
     remarks = head_of([records[0], slow])["strong scaling efficiency"]["remarks"]
     assert ("slower than on one rank: use one rank" in remarks) is slower
-
-
-def test_different_questions_have_no_ratio():
-    mine, theirs = [make_record("m2", 2)], [make_record("m3", 2)]
-    rows = head_of(mine, against=tables.Against("old", theirs))
-    assert not any("ratio" in row for row in rows.values())
-    assert rows["figure of merit"]["remarks"].endswith("; no ratio: different meshes")
-    other = [make_record("m2", 2, storage="sym")]
-    rows = head_of(mine, against=tables.Against("old", other))
-    assert rows["waiting"]["remarks"].endswith("no ratio: different methods")
 
 
 def test_strong_scaling_is_that_of_the_most_ranks_with_a_base_if_full_scale_has_none():
@@ -367,18 +357,6 @@ def test_a_slow_node_is_the_slowest_host_with_its_cause_and_interval():
     assert row["remarks"] == (
         "n6: memory slow, cores normal; over the typical host (fembench nodes); 1 more slow"
     )
-
-
-def test_another_campaign_stands_beside_with_its_ratio():
-    mine, theirs = campaign((1, 4), ("m2",), noise=0.0), campaign((1, 2), ("m2",), noise=0.0)
-    old = tables.Against("old", theirs)
-    rows = head_of(mine, against=old)
-    merit, other = rows["figure of merit"], head_of(theirs)["figure of merit"]
-    assert merit["other_value"] == other["value"]
-    assert merit["ratio"] == pytest.approx(merit["value"] / other["value"])
-    assert "ranks 4, VALID; other: million equations x iterations / s: m2 · csr, ranks 2" in merit["remarks"]
-    assert (rows["verdict"]["other_value"], rows["verdict"]["ratio"]) == ("VALID", None)
-    assert "old" in [c.head for c in named(mine, "headline", against=old).columns]
 
 
 def test_unequal_hosts_that_were_not_measured_alone_are_listed_with_the_run_that_is_missing():

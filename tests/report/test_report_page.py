@@ -342,18 +342,6 @@ def test_a_comparison_with_peers_may_lie_elsewhere(folder, tmp_path, output, ref
     assert "none.json" in refusal("report", str(folder), "--peers", str(tmp_path / "none.json"))
 
 
-def test_the_headline_of_another_campaign_is_shown_next_to_this_one(folder, tmp_path, capsys):
-    keep(folder, ONE, TWO)
-    (tmp_path / "old" / "runs").mkdir(parents=True)
-    keep(tmp_path / "old", TWO)
-    assert main(["report", str(folder), "--against", str(tmp_path / "old")]) == 0
-    head = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| what "))
-    assert [cell.strip() for cell in head.split("|")[4:6]] == ["old", "ratio"]
-    assert "<th>old</th>" in (folder / "report" / "index.html").read_text()
-    assert main(["report", str(folder), "--against", str(tmp_path / "none")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_a_base_that_was_never_run_is_one_line_and_status_two(folder, capsys):
     keep(folder, ONE, TWO)
     assert main(["report", str(folder), "--base", "3"]) == 2

@@ -317,10 +317,7 @@ def test_a_plot_is_found_by_its_name(runs, unrendered):
         runs.plot("colour")
 
 
-def test_a_page_is_built_from_what_a_sweep_returns_and_compared_with_other_runs(runs, folder, unrendered):
+def test_a_page_is_built_from_what_a_sweep_returns(runs, folder, unrendered):
     assert "<h1>" in fembench.page(runs).read_text()
     with pytest.raises(InputError, match="not a folder"):
         fembench.page(runs[0].id)
-    assert "two" in fembench.page(runs, against=runs.source).read_text()
-    with pytest.raises(InputError, match="page of elsewhere: not a folder"):
-        fembench.page(runs, against="elsewhere")

@@ -1,0 +1,102 @@
+"""Are the verdicts of `fembench compare` right? Pairs of equal results, and pairs with one phase 5 % slower.
+
+    python benchmarks/compare.py [--pairs N] [--seed N] [--json FILE]
+
+The results are planted: records of four cases, five runs each, as a campaign with `repetitions = 5` leaves
+them. Runs scatter as on a real machine: all times of a run share one factor (1 %), each of its phases has
+another one (0.5 %), a round of runs shares a third one (0.5 %), one run in ten is 4 % slower, and sets
+scatter by 2 %. The targets: at most one of twenty equal pairs gets a verdict other than 'no difference
+shown', for any case or for the geometric mean; a slowdown of 5 %, planted in one phase, is found in 19 of
+20, and that phase is named. The exit status is 1 if a target is not met. Half a minute.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from commands import Promise, end
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from planted_records import nested, planted
+
+from fembench.records import phases as ph
+from fembench.records.record import Record
+from fembench.report.comparison import SHOWN, Compared, SideRuns, compared
+
+CASES = ({}, {"precond": "jacobi"}, {"storage": "csr"}, {"ranks": 2})
+RUN, PHASE, ROUND, SLOW, SETS = 0.01, 0.005, 0.005, 1.04, 0.02
+RUNS, SLOWER = 5, 1.05
+PLANTED = {"product": ph.PRODUCT_PARTS, "assembly": (ph.ASSEMBLY,)}
+
+
+def scattered(record: Record, rng: np.random.Generator, round: float, slower: dict[int, float]) -> Record:
+    """The record as another run would leave it; `slower`: factors of phases."""
+    factors = np.exp(PHASE * rng.standard_normal(len(ph.NAMES)) + RUN * rng.standard_normal()) * round
+    factors *= SLOW if rng.random() < 0.1 else 1.0
+    for phase, factor in slower.items():
+        factors[phase] *= factor
+    sets = []
+    for one in record.sets:
+        seconds = np.array(one.seconds) * factors * np.exp(SETS * rng.standard_normal())
+        seconds[:, ph.CG] = seconds[:, list(ph.CG_PARTS)].sum(axis=1)
+        sets.append(msgspec.structs.replace(one, seconds=nested(seconds)))
+    return msgspec.structs.replace(record, sets=tuple(sets))
+
+
+def campaign(models: list[Record], name: str, rng: np.random.Generator, slower: dict[int, float]) -> SideRuns:
+    """The runs of all cases, in rounds."""
+    records = []
+    for k in range(RUNS):
+        round = np.exp(ROUND * rng.standard_normal())
+        for number, model in enumerate(models):
+            run = scattered(model, rng, round, slower)
+            created = f"2026-01-02T03:{k:02d}:{number:02d}+00:00"
+            records.append(msgspec.structs.replace(run, id=f"{name}-{number}-{k}", created=created))
+    return SideRuns(name, records)
+
+
+def false_verdicts(found: Compared) -> int:
+    """Verdicts of equal cases, or of their mean, that are a difference."""
+    phases = map(found.said, found.parts.values())
+    return sum(said in SHOWN for said in (found.verdict, *phases, *(p.verdict for p in found.pairs)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=20, metavar="N", help="of each kind (default: 20)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the scatter (default: 1)")
+    parser.add_argument("--json", metavar="FILE", help="write what was found to this file")
+    options = parser.parse_args()
+    rng, n = np.random.default_rng(options.seed), options.pairs
+    models = [planted((1.0,) * case.get("ranks", 1), noise=0.0, **case_of(case)) for case in CASES]
+    wrong, found, named = 0, 0, 0
+    for k in range(n):
+        base = campaign(models, "base", rng, {})
+        wrong += false_verdicts(compared(base, campaign(models, "equal", rng, {}))) > 0
+        name, phases = list(PLANTED.items())[k % len(PLANTED)]
+        slow = compared(base, campaign(models, "slow", rng, dict.fromkeys(phases, SLOWER)))
+        told = [name for name, ratio in slow.parts.items() if slow.said(ratio) == "slower"]
+        found += bool(told)
+        named += told == [name]
+    most, least = n // 20, n - n // 20
+    return end(
+        [
+            Promise("equal results: false verdicts", f"{wrong} of {n}", f"<= {most}", wrong <= most),
+            Promise("one phase 5 % slower: found", f"{found} of {n}", f">= {least}", found >= least),
+            Promise("and that phase named", f"{named} of {n}", f">= {least}", named >= least),
+        ],
+        file=options.json,
+    )
+
+
+def case_of(case: dict) -> dict:
+    return {name: value for name, value in case.items() if name != "ranks"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Show how the times of cases changed over dates, and since when.
+
+Reads the records of many runs, as a nightly job leaves them: folders of results, or
+folders of such folders. Of each case, the runs of one day and commit are a point.
+Where the level of these points changes, it says by how much, from which date and
+commit on, and what else changed: libraries, kernel, hosts. Single slow nights are no
+change, and a new level needs three points; a series needs nine. Runs on different
+processors are different series, and INVALID runs do not count. Verdicts by today's
+rules are taken from the records, so that 10 000 are read in seconds; others are judged.
+
+It needs the package ruptures: pip install ruptures.
+
+Examples:
+  fembench history results/nightly
+  fembench history results/2026-* -o history.html
+"""
+
+import argparse
+
+from fembench.cli.options import declare
+from fembench.cli.shared import show
+
+OPTIONS = """
+folders DIR+: results, or folders of results
+-o, --output FILE*: write all that was found: .md, .json, or .html (a page with a plot
+    per case, without other files); may be repeated
+--json: print every table as JSON
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    declare(parser, OPTIONS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """0: what a change means is for the reader to say; `fembench compare` fails jobs."""
+    from fembench.report.outputs import check_form
+    from fembench.workflows.history import ENDINGS, history
+
+    for path in options.output:
+        check_form(path, ENDINGS)
+    show(options, history(options.folders).findings)
+    return 0

@@ -1,0 +1,292 @@
+"""Two campaigns held against each other, case by case: ratios of times, verdicts, and what explains them.
+
+A sample is one run: the sets of a run share the state of the hosts. A ratio is a time of
+the other campaign over that of the first, so a ratio above 1 is slower. All intervals of a
+comparison (of its cases, their mean, and its phases) hold together with 95 %, so equal
+campaigns get a false verdict in at most one comparison of twenty, however many cases
+they have.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log, nan
+from typing import NamedTuple
+
+import numpy as np
+
+from fembench.base.arrays import F64
+from fembench.base.units import plural
+from fembench.records.compare import Question, question, ranks_in_words, same_kind
+from fembench.records.phases import ASSEMBLY, CG
+from fembench.records.record import Record
+from fembench.records.times import times_of
+from fembench.report.headline import crowded
+from fembench.report.measures import LOOP, PARTS, SOLVE, parts_of_solve
+from fembench.report.results import Result, results
+from fembench.stats.compare import Comparison
+from fembench.stats.outliers import joint_level
+from fembench.stats.student import FEWEST, Ratio, ratio_unpaired
+from fembench.stats.summary import median
+from fembench.weights.stale import foreign_work
+
+SHOWN = ("slower", "faster")  # verdicts that are a difference
+NEAR = 2  # fields in which a case may differ from another to be named beside it
+PARTS_OF_SOLVE = (*PARTS, LOOP)
+SMALL = 0.01  # of the time: a smaller part is not judged
+
+
+class SideRuns(NamedTuple):
+    """A campaign to compare."""
+
+    name: str
+    records: Sequence[Record]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class CaseRuns:
+    """One case of a campaign, and its runs that count."""
+
+    result: Result  # by which it is named
+    asked: Question
+    records: tuple[Record, ...]  # by date; (): none counts
+    seconds: Mapping[str, F64]  # SOLVE and its parts: (n_runs,)
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """'m · sym, 2 ranks'."""
+        return f"{self.result.mesh} · {self.result.method}, {ranks_in_words(self.result.ranks)}" + (
+            f" ({self.result.placement})" if self.result.placement else ""
+        )
+
+
+class Part(NamedTuple):
+    """A part of SOLVE on both sides."""
+
+    name: str
+    a: float  # seconds, median over runs
+    b: float
+
+
+class CasePair(NamedTuple):
+    """One case in both campaigns."""
+
+    a: CaseRuns
+    b: CaseRuns
+    ratio: Ratio  # b over a
+    whole: Part  # SOLVE
+    parts: tuple[Part, ...]
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        return len(self.a.records), len(self.b.records)
+
+    @property
+    def verdict(self) -> str:
+        """'slower', 'faster', 'no difference shown', or why there is none."""
+        return verdict(self.ratio, *self.runs)
+
+    @property
+    def carrier(self) -> tuple[str, float]:
+        """The part that makes most of the difference, and its share of it."""
+        return _carrier({p.name: p.b - p.a for p in self.parts})
+
+
+class Left(NamedTuple):
+    """A case without a ratio."""
+
+    where: str  # the campaigns that have it
+    case: CaseRuns
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compared:
+    """A campaign compared with a base."""
+
+    base: SideRuns
+    other: SideRuns
+    pairs: tuple[CasePair, ...]
+    left: tuple[Left, ...]
+    counted: tuple[CasePair, ...]  # those with an interval; all, if none has
+    ratio: Ratio  # geometric mean of the counted cases
+    parts: Mapping[str, Ratio]  # the same of each part of the time
+    bandwidth: Ratio  # of the memory, measured beside the runs
+
+    @property
+    def verdict(self) -> str:
+        """That of the geometric mean."""
+        return self.said(self.ratio)
+
+    def said(self, ratio: Ratio) -> str:
+        """What a mean over the counted cases shows."""
+        runs = [n for pair in self.counted for n in pair.runs]
+        return verdict(ratio, min(runs, default=0), max(runs, default=0))
+
+    @property
+    def carrier(self) -> tuple[str, float]:
+        """The part that makes most of the difference, all cases with equal weights."""
+        found: dict[str, float] = {}
+        for pair in self.counted:
+            for part in pair.parts:
+                found[part.name] = found.get(part.name, 0) + (part.b - part.a) / pair.whole.a
+        return _carrier(found)
+
+    def slower_than(self, limit: float) -> list[tuple[str, float]]:
+        """(case, lower end) of all ratios whose whole interval is above 1 + `limit`."""
+        ratios = [(pair.b.name, pair.ratio) for pair in self.pairs]
+        ratios += [("the geometric mean", self.ratio)] if len(self.pairs) > 1 else []
+        found = [(name, ratio.interval.low) for name, ratio in ratios if ratio.interval]
+        return [(name, low) for name, low in found if low > 1 + limit]
+
+
+def verdict(ratio: Ratio, *runs: int) -> str:
+    """What a ratio shows, from these numbers of runs."""
+    if ratio.interval:
+        return Comparison(ratio.value, ratio.interval, min(runs), 0.0).verdict
+    if max(runs) == 1:
+        return "one run each: no interval over runs"
+    return f"no interval: fewer than {FEWEST} runs" if min(runs) < FEWEST else "no interval: identical runs"
+
+
+def _carrier(differences: Mapping[str, float]) -> tuple[str, float]:
+    """The largest difference in the direction of their sum, and its share of the sum."""
+    whole = sum(differences.values())
+    if not whole:
+        return "", nan
+    name = max(differences, key=lambda name: differences[name] / whole)
+    return name, differences[name] / whole
+
+
+def compared(base: SideRuns, other: SideRuns) -> Compared:
+    """Every case of `base` that `other` has, too; commits, hosts and libraries may differ."""
+    mine, theirs = ({case.asked: case for case in cases(side)} for side in (base, other))
+    both = [(a, theirs[q]) for q, a in mine.items() if q in theirs]
+    used = [(a, b) for a, b in both if a.records and b.records]
+    judged = [pair for pair in used if min(len(case.records) for case in pair) >= FEWEST] or used
+    large = [name for name in PARTS_OF_SOLVE if _share(name, judged) >= SMALL]
+    level = joint_level(len(judged) + (len(judged) > 1) + len(large))
+    pairs = tuple(_pair(a, b, level) for a, b in used)
+    left = [
+        Left(_without(base, other, a, b), a, "all runs INVALID")
+        for a, b in both
+        if not (a.records and b.records)
+    ]
+    for here, cases_here, there in ((base, mine, theirs), (other, theirs, mine)):
+        others = [case for q, case in there.items() if q not in cases_here]
+        left += [Left(here.name, c, _reason(c, others)) for q, c in cases_here.items() if q not in there]
+    return Compared(
+        base,
+        other,
+        pairs,
+        tuple(left),
+        tuple(pair for pair in pairs if (pair.a, pair.b) in judged),
+        mean_ratio([(a.seconds[SOLVE], b.seconds[SOLVE]) for a, b in judged], level),
+        {name: mean_ratio([(a.seconds[name], b.seconds[name]) for a, b in judged], level) for name in large},
+        mean_ratio([(_bandwidths(a), _bandwidths(b)) for a, b in judged], level),
+    )
+
+
+def _share(name: str, cases: Iterable[tuple[CaseRuns, CaseRuns]]) -> float:
+    """The least part of the time that `name` takes in a case, on either side."""
+    both = [case.seconds for pair in cases for case in pair]
+    return min((median(s[name]) / median(s[SOLVE]) for s in both), default=0.0)
+
+
+def _without(base: SideRuns, other: SideRuns, a: CaseRuns, b: CaseRuns) -> str:
+    return ", ".join(side.name for side, case in ((base, a), (other, b)) if not case.records)
+
+
+def _pair(a: CaseRuns, b: CaseRuns, level: float) -> CasePair:
+    whole, *parts = (Part(name, median(a.seconds[name]), median(b.seconds[name])) for name in a.seconds)
+    ratio = ratio_unpaired(b.seconds[SOLVE], a.seconds[SOLVE], level)
+    return CasePair(a, b, ratio, whole, tuple(part for part in parts if part.a or part.b))
+
+
+def _bandwidths(case: CaseRuns) -> F64:
+    """(n,) bytes/s of all ranks together, of the runs that measured it."""
+    return np.array([sum(r.solve.bandwidth) for r in case.records if r.solve.bandwidth])
+
+
+def mean_ratio(cases: Sequence[tuple[F64, F64]], level: float) -> Ratio:
+    """The geometric mean of b over a, from (runs of a, runs of b) of each case.
+
+    Runs of different cases that were made in one round of a campaign share the state of
+    the hosts. So the k-th runs of all cases count as one sample, their geometric mean.
+    """
+    if not cases or not all(len(runs) and runs.min() > 0 for pair in cases for runs in pair):
+        return Ratio(nan, None)
+    value = exp(sum(log(median(b) / median(a)) for a, b in cases) / len(cases))
+    rounds = []
+    for side in zip(*cases):
+        n = min(map(len, side))
+        rounds.append(np.exp(np.mean([np.log(runs[:n]) for runs in side], axis=0)))
+    found = ratio_unpaired(rounds[1], rounds[0], level).interval
+    return Ratio(value, found and found._replace(low=min(found.low, value), high=max(found.high, value)))
+
+
+def cases(side: SideRuns) -> list[CaseRuns]:
+    """The cases of a campaign, named as in its report, by size of mesh."""
+    groups: dict[Question, list[Record]] = {}
+    for record in sorted(side.records, key=lambda r: (r.created, r.id)):
+        asked = question(record.case, record.mesh.hash, record.problem)
+        groups.setdefault(asked, []).append(record)
+    newest = {asked: max(group, key=_counts) for asked, group in groups.items()}
+    asked_of = {(record.id, record.created): asked for asked, record in newest.items()}
+    named = [(r, asked_of[r.record.id, r.record.created]) for r in results(list(newest.values()))]
+    return [_case(result, asked, groups[asked]) for result, asked in named]
+
+
+def _counts(record: Record) -> tuple[bool, str]:
+    """By which a run stands for others: not INVALID, new."""
+    return record.verdict.status != "INVALID", record.created
+
+
+def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRuns:
+    kept, notes = [r for r in records if _is_timed(r)], []
+    if n := len(records) - len(kept):
+        notes.append(f"{plural(n, 'run')} INVALID, left out")
+    if older := [why for r in kept if (why := _apart(kept[-1], r))]:
+        notes.append(f"{plural(len(older), 'older run')} left out: {older[-1]} differs")
+        kept = [r for r in kept if not _apart(kept[-1], r)]
+    quiet = [r for r in kept if not foreign_work([r.environment])]
+    if n := len(kept) - len(quiet):
+        enough = len(quiet) >= FEWEST
+        notes.append(f"{plural(n, 'run')} DISTURBED{', left out' * enough}")
+        kept = quiet if enough else kept
+    notes += ["PROVISIONAL"] if any(r.verdict.status == "PROVISIONAL" for r in kept) else []
+    notes += ["OVERSUBSCRIBED"] if crowded(result) else []
+    took = [parts_of_solve(times_of(r)) for r in kept]
+    seconds = {name: np.array([one[name] for one in took]) for name in (SOLVE, *PARTS_OF_SOLVE)}
+    return CaseRuns(result, asked, tuple(kept), seconds, tuple(notes))
+
+
+def _is_timed(record: Record) -> bool:
+    """Whether a run is not INVALID, and all of its timed sets took time."""
+    if record.verdict.status == "INVALID" or not record.solve.iterations:
+        return False
+    walls = times_of(record).seconds(ASSEMBLY, CG)
+    return bool(len(walls) and walls.max(axis=1).min() > 0)
+
+
+def _apart(newest: Record, run: Record) -> str | None:
+    """In what a run of the same side is no repetition of the newest; the hosts of a job may differ."""
+    if newest.case.output.label != run.case.output.label:
+        return "label"
+    return same_kind(newest, run, but=("host set",))
+
+
+def _reason(case: CaseRuns, others: Iterable[CaseRuns]) -> str:
+    """Why a case has no ratio: what its nearest relative asks instead, or that it has none."""
+    mine = dict(case.asked)
+    differ = [[name for name, value in other.asked if mine[name] != value] for other in others]
+    nearest = min(differ, key=len, default=[])
+    if not 0 < len(nearest) <= NEAR:
+        return "no such case on the other side"
+    return f"no ratio: {' and '.join(map(_plural, nearest))}"
+
+
+def _plural(field: str) -> str:
+    """'different meshes'."""
+    named = {"mesh": "meshes", "problem": "problems", "ranks": "numbers of ranks", "shares": "shares"}
+    return f"different {named[field]}" if field in named else f"different values of {field}"

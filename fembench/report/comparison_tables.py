@@ -1,0 +1,231 @@
+"""Sentences and tables of comparisons: the verdict first, then what explains it."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from math import log
+
+from fembench.base.units import few, percent, plural
+from fembench.records.compare import environment_differences
+from fembench.records.record import Environment
+from fembench.report.comparison import SHOWN, CasePair, Compared
+from fembench.report.results import CASE, case_of
+from fembench.report.table import Rows, Table, declared
+from fembench.stats.student import FEWEST, Ratio
+from fembench.stats.summary import Interval, ends_of
+from fembench.weights.stale import disturbance
+
+MOST = 4  # cases, or facts, that a sentence names
+
+
+def more(ratio: float) -> str:
+    """'5.1 % more' for 1.051, '4.8 % less' for 0.952."""
+    return f"{percent(abs(ratio - 1))} {'more' if ratio >= 1 else 'less'}"
+
+
+def span(interval: Interval) -> str:
+    """'3.1 to 7.2 % more', '1.2 % less to 1.9 % more'."""
+    low, high = interval[:2]
+    if (low < 1) != (high < 1):
+        return f"{more(low)} to {more(high)}"
+    near, far = sorted((low, high), key=lambda end: abs(end - 1))
+    return f"{percent(abs(near - 1)).removesuffix(' %')} to {more(far)}"
+
+
+def conclusions(found: Sequence[Compared]) -> list[str]:
+    """What comparisons show, in sentences: the verdict first, then what explains it."""
+    return [line for one in found for line in filter(None, _of_one(one))]
+
+
+def _of_one(one: Compared) -> Iterator[str]:
+    a, b = _environments(one)
+    yield disturbance([*a, *b], "times")
+    if not one.pairs:
+        yield f"No case of {one.other.name} has a ratio to one of {one.base.name}: see Not compared."
+        return
+    yield _overall(one)
+    yield _by_phase(one)
+    yield from _by_case(one)
+    yield _machine(one)
+    yield _differing(one)
+    if one.left:
+        yield f"{plural(len(one.left), 'case')} without a ratio: see Not compared."
+
+
+def _overall(one: Compared) -> str:
+    """'new is slower than old: 5.1 % more time (3.1 to 7.2 % more), m · sym, one rank. Of …'."""
+    names = f"{one.other.name} and {one.base.name}"
+    of = f"geometric mean of {len(one.counted)} cases" if len(one.pairs) > 1 else one.pairs[0].a.name
+    took = f"{more(one.ratio.value)} time"
+    if one.ratio.interval is None:
+        return f"No verdict on {names}: {took}, {of}; {one.verdict}. Make {FEWEST} runs of each, better 5."
+    ends = f"{took} ({span(one.ratio.interval)}), {of}"
+    if one.verdict not in SHOWN:
+        return f"No difference shown between {names}: {ends}."
+    name, share = one.carrier
+    carried = f"Of the difference, {percent(share, 0)} is in {name}"
+    return f"{one.other.name} is {one.verdict} than {one.base.name}: {ends}. {carried}."
+
+
+def _by_phase(one: Compared) -> str:
+    """The phases that differ, if they are not all alike."""
+    shown = {n: r for n, r in one.parts.items() if r.interval and one.said(r) in SHOWN}
+    named = [f"{n} takes {more(r.value)} time ({span(r.interval)})" for n, r in shown.items() if r.interval]
+    return f"By phase: {'; '.join(named)}." if named else ""
+
+
+def _by_case(one: Compared) -> Iterator[str]:
+    """The cases that differ, the worst first, if there are several cases."""
+    for kind in SHOWN if len(one.pairs) > 1 else ():
+        pairs = [p for p in one.pairs if p.verdict == kind]
+        pairs.sort(key=lambda p: -abs(log(p.ratio.value)))
+        if pairs:
+            named = [f"{p.a.name} ({more(p.ratio.value)} time, mostly in {p.carrier[0]})" for p in pairs]
+            yield f"{kind.capitalize()} in {len(pairs)} of {len(one.pairs)} cases: {few(named, MOST)}."
+
+
+def _machine(one: Compared) -> str:
+    """That the memory of the hosts differs in the same direction as the times."""
+    ends = one.bandwidth.interval
+    if one.verdict not in SHOWN or ends is None or 1 in ends:
+        return ""
+    if (one.bandwidth.value < 1) != (one.ratio.value > 1):
+        return ""
+    return (
+        f"The memory bandwidth measured beside the runs differs, too: {more(one.bandwidth.value)} "
+        f"({span(ends)}). So hosts or their state explain the times, at least in part."
+    )
+
+
+def _differing(one: Compared) -> str:
+    found = [name for name, *_ in _differences(one)]
+    if not found:
+        return "Commit, hosts and libraries are the same on both sides."
+    return f"What differs: {few(found, MOST)}."
+
+
+def _differences(one: Compared) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    return environment_differences(*_environments(one))
+
+
+def _environments(one: Compared) -> tuple[list[Environment], list[Environment]]:
+    """Those of all runs that count, of both sides."""
+    a = [record.environment for pair in one.pairs for record in pair.a.records]
+    return a, [record.environment for pair in one.pairs for record in pair.b.records]
+
+
+@declared(
+    "comparison",
+    "Comparison",
+    "Time of assembly and cg on the slowest rank: the median over the sets of a run, then over runs. The "
+    "ratio is that of the other results over the first ones: above 1, the other ones are slower. The runs "
+    "are the samples (Welch's interval, on logarithms; three or more of each). All intervals hold together "
+    "with 95 %, whatever the number of cases. 'slower' and 'faster': the interval excludes 1. The geometric "
+    "mean takes the k-th runs of all cases as one sample, because they may share the state of the hosts. "
+    "'Mostly in' names the part of the time that makes most of the difference, on the rank that computes "
+    "longest, and its share of the difference. INVALID runs do not count, nor do DISTURBED ones, if three "
+    "others are left.",
+    "?other: compared",
+    CASE,
+    "base_s: first; other_s: other; ratio | .3f; low high: 95 % interval | >{0:.3f}–{1:.3f}",
+    "runs other_runs: runs | >{0}, {1}; verdict; ?carrier share: mostly in | {0} ({1:fraction})",
+    "remarks",
+)
+def comparison_table(found: Sequence[Compared]) -> Rows:
+    """A row per case, and one of the geometric mean, of every comparison."""
+    for one in found:
+        other = one.other.name if len(found) > 1 else None
+        for p in one.pairs:
+            yield (
+                *(other, *case_of(p.a.result), p.whole.a, p.whole.b),
+                *_judged(p.ratio, p.runs, p.verdict, p.carrier),
+                _remarks(p, one),
+            )
+        if len(one.pairs) > 1:
+            mean = plural(len(one.counted), "case"), "geometric mean", (None, None), None, None
+            yield (other, *mean, *_judged(one.ratio, (None, None), one.verdict, one.carrier), "")
+
+
+def _judged(
+    ratio: Ratio, runs: tuple[int | None, int | None], said: str, carrier: tuple[str, float]
+) -> tuple[object, ...]:
+    return ratio.value, ends_of(ratio.interval), runs, said, carrier if said in SHOWN else None
+
+
+def _remarks(pair: CasePair, one: Compared) -> str:
+    """Notes of both sides; one that only one side has, with its name. Different iterations."""
+    a, b = pair.a.notes, pair.b.notes
+    notes = [note for note in a if note in b]
+    for side, mine, theirs in ((one.base, a, b), (one.other, b, a)):
+        notes += [f"{side.name}: {note}" for note in mine if note not in theirs]
+    counts = [case.records[-1].solve.iterations for case in (pair.a, pair.b)]
+    notes += [f"{counts[0]} and {counts[1]} iterations"] if counts[0] != counts[1] else []
+    return "; ".join(notes)
+
+
+@declared(
+    "compared_phases",
+    "Phases",
+    "The parts of assembly and cg, on the rank that computes longest: they add up to its time. First the "
+    "geometric mean over cases of each part that takes 1 % of the time or more, then the cases; the last "
+    "column is the part of their difference that the phase makes. 'product' is matrix times vector, "
+    "'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest of cg.",
+    "?other: compared",
+    CASE,
+    "phase; base_s: first; other_s: other; ratio | .3f; low high: 95 % interval | >{0:.3f}–{1:.3f}",
+    "?verdict; ?change_fraction: of the difference",
+)
+def phase_table(found: Sequence[Compared]) -> Rows:
+    """A row per phase of all cases, with its verdict; then one per phase of each case."""
+    for one in found:
+        other = one.other.name if len(found) > 1 else None
+        mean = plural(len(one.counted), "case"), "geometric mean", (None, None)
+        for name, ratio in one.parts.items():
+            said = one.said(ratio)
+            yield other, *mean, name, None, None, ratio.value, ends_of(ratio.interval), said, None
+        for p in one.pairs:
+            whole = sum(part.b - part.a for part in p.parts)
+            for name, a, b in p.parts:
+                ratio_of = b / a if a else None
+                share = (b - a) / whole if whole and p.verdict in SHOWN else None
+                yield other, *case_of(p.a.result), name, a, b, ratio_of, ends_of(None), None, share
+
+
+@declared(
+    "differences",
+    "What differs",
+    "What the records state of commits, hosts, libraries and settings, where the two sides differ.",
+    "?compared; what; base: first; other",
+)
+def difference_table(found: Sequence[Compared]) -> Rows:
+    """A row per fact that differs."""
+    for one in found:
+        for name, a, b in _differences(one):
+            values = ("; ".join(value or "–" for value in side[:3]) for side in (a, b))
+            yield one.other.name if len(found) > 1 else None, name, *values
+
+
+@declared(
+    "not_compared",
+    "Not compared",
+    "Cases without a ratio, and why. Only cases of the same mesh, problem, method and ranks are compared.",
+    "where: results",
+    CASE,
+    "reason",
+)
+def left_table(found: Sequence[Compared]) -> Rows:
+    """A row per case without a ratio."""
+    return [(one.where, *case_of(one.case.result), one.reason) for c in found for one in c.left]
+
+
+def comparison_tables(found: Sequence[Compared]) -> list[Table]:
+    """All tables that have rows."""
+    made = [f(found) for f in (comparison_table, difference_table, left_table, phase_table)]
+    return [with_sides(table, found) for table in made if table.rows]
+
+
+def with_sides(table: Table, found: Sequence[Compared]) -> Table:
+    """The table with the names of the results as heads of their columns."""
+    heads = {"first": found[0].base.name}
+    heads |= {"other": found[0].other.name} if len(found) == 1 else {}
+    named = (dataclasses.replace(c, head=heads.get(c.head, c.head)) for c in table.columns)
+    return dataclasses.replace(table, columns=tuple(named))

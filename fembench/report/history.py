@@ -1,0 +1,162 @@
+"""The times of a case over dates: a series of points, and the changes of its level.
+
+A point is the median of the runs of one day and commit: runs of one day share the state
+of the hosts. Runs on different processors are different series.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple
+
+from fembench.base.units import few, plural
+from fembench.records.compare import Question, environment_differences, question
+from fembench.records.record import Environment
+from fembench.records.store import Glance
+from fembench.report.comparison_tables import MOST, more, span
+from fembench.report.runs import case_name
+from fembench.report.table import Rows, declared
+from fembench.stats.changes import FEWEST_POINTS, change_points
+from fembench.stats.student import Ratio, ratio_unpaired
+from fembench.stats.summary import ends_of, median
+
+
+class DayPoint(NamedTuple):
+    """The runs of one day and commit."""
+
+    date: datetime.date
+    commit: str
+    seconds: float  # assembly and cg: median over the runs
+    environments: tuple[Environment, ...]  # of each run
+
+
+class LevelChange(NamedTuple):
+    """A point from which on a case takes another time."""
+
+    at: int  # index of the first point of the new level
+    ratio: Ratio  # time after it over time before it, up to the next change
+    also: tuple[str, ...]  # what else changed: libraries, hosts, settings
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CaseSeries:
+    """A case over dates."""
+
+    name: str
+    cpu: str
+    points: tuple[DayPoint, ...]  # by date
+    changes: tuple[LevelChange, ...]
+
+    @property
+    def levels(self) -> list[tuple[int, int]]:
+        """(first point, one behind the last) of each level."""
+        ends = [0, *(change.at for change in self.changes), len(self.points)]
+        return list(pairwise(ends))
+
+    @property
+    def runs(self) -> int:
+        return sum(len(point.environments) for point in self.points)
+
+    def told(self, change: LevelChange) -> str:
+        """'m · sym · one rank: 5.1 % more time (3.2 to 7.0 % more) since 2026-03-04, commit a to b'."""
+        before, after = self.points[change.at - 1], self.points[change.at]
+        commits = f", commit {before.commit} to {after.commit}" if before.commit != after.commit else ""
+        also = f"; also {few(change.also, MOST)}" if change.also else ""
+        ends = f" ({span(change.ratio.interval)})" if change.ratio.interval else ""
+        return f"{self.name}: {more(change.ratio.value)} time{ends} since {after.date}{commits}{also}"
+
+
+def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
+    """A series per case and processor, of all runs that are not INVALID.
+
+    Raises ModuleNotFoundError without the package ruptures.
+    """
+    groups: dict[tuple[Question, str], dict[tuple[datetime.date, str], list[Glance]]] = {}
+    for one in sorted(found, key=lambda g: (g.created, g.id)):
+        if one.verdict.status != "INVALID" and 0 < one.seconds < inf:
+            asked = question(one.case, one.mesh.hash, one.problem)
+            e = one.environment
+            cpu = ", ".join(sorted({e.hosts[i].cpu_model for i in set(e.rank_host)}))
+            day = datetime.datetime.fromisoformat(one.created).date()
+            groups.setdefault((asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
+    return [_series(cpu, days, len(groups)) for (_, cpu), days in groups.items()]
+
+
+def _series(cpu: str, days: dict[tuple[datetime.date, str], list[Glance]], tests: int) -> CaseSeries:
+    points = tuple(
+        DayPoint(day, commit, median([r.seconds for r in runs]), tuple(r.environment for r in runs))
+        for (day, commit), runs in days.items()
+    )
+    values = [point.seconds for point in points]
+    found = change_points(values, tests)
+    ends = [0, *found, len(points)]
+    changes = tuple(
+        LevelChange(at, ratio_unpaired(values[at:end], values[begin:at]), _also(points[at - 1], points[at]))
+        for begin, at, end in zip(ends, ends[1:], ends[2:])
+    )
+    return CaseSeries(case_name(next(iter(days.values()))[0].case), cpu, points, changes)
+
+
+def _also(before: DayPoint, after: DayPoint) -> tuple[str, ...]:
+    differ = environment_differences(before.environments, after.environments)
+    return tuple(name for name, *_ in differ if name != "commit")
+
+
+def history_conclusions(found: Sequence[CaseSeries]) -> list[str]:
+    """The changes, the latest first, in sentences."""
+    changes = [(s.points[c.at].date, s.told(c)) for s in found for c in s.changes]
+    said = [f"{text}." for _, text in sorted(changes, reverse=True)]
+    short = sum(len(s.points) < FEWEST_POINTS for s in found)
+    steady = sum(not s.changes for s in found) - short
+    said += [f"No change shown in {plural(steady, 'case')}."] if steady else []
+    if short:
+        said.append(f"{plural(short, 'case')} with too few points to search: {FEWEST_POINTS} are needed.")
+    return said
+
+
+@declared(
+    "changes",
+    "Changes",
+    "Where the level of a series changes: PELT with a penalty for which a steady series shows a change in "
+    "less than one of twenty, all cases together. The ratio is the time after the change over that "
+    "before it, each up to the next change; above 1, it became slower. The interval is at 95 %.",
+    "case; ?cpu: CPU; date; before after: commits | {0} to {1}; ratio | .3f",
+    "low high: 95 % interval | >{0:.3f}–{1:.3f}; n_before n_after: points | >{0}, {1}; also: also changed",
+)
+def changes_table(found: Sequence[CaseSeries]) -> Rows:
+    """A row per change, the latest first."""
+    rows = [
+        (
+            *_who(s, found),
+            str(s.points[c.at].date),
+            (s.points[c.at - 1].commit, s.points[c.at].commit),
+            *(c.ratio.value, ends_of(c.ratio.interval)),
+            (c.at - begin, end - c.at),
+            ", ".join(c.also),
+        )
+        for s in found
+        for c, (begin, _), (_, end) in zip(s.changes, s.levels, s.levels[1:])
+    ]
+    return sorted(rows, key=lambda row: row[2], reverse=True)
+
+
+@declared(
+    "history",
+    "History",
+    "One row per case. A point is the median of the runs of one day and commit; the time is that of assembly "
+    "and cg on the slowest rank. INVALID runs do not count.",
+    "case; ?cpu: CPU; first: from; last: to; points; runs; level_s: now; changes",
+)
+def history_table(found: Sequence[CaseSeries]) -> Rows:
+    """A row per case; the time now is the median of its last level."""
+    for s in found:
+        begin, end = s.levels[-1]
+        level = median([point.seconds for point in s.points[begin:end]])
+        dates = str(s.points[0].date), str(s.points[-1].date)
+        yield *_who(s, found), *dates, len(s.points), s.runs, level, len(s.changes)
+
+
+def _who(one: CaseSeries, everyone: Sequence[CaseSeries]) -> tuple[str, str | None]:
+    return one.name, one.cpu if len({s.cpu for s in everyone}) > 1 else None

@@ -1,0 +1,91 @@
+"""Ratios of times with their intervals, and times against dates."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fembench.report.comparison import Compared
+from fembench.report.history import CaseSeries
+from fembench.report.plots import canvas
+from fembench.report.plots.canvas import Axes, Plot
+from fembench.stats.student import Ratio
+from fembench.stats.summary import ends_of, median
+
+COLOURS = {"slower": canvas.VERMILION, "faster": canvas.GREEN}
+ROW = 0.34  # inches
+MOST_ROWS = 60
+MOST_SERIES = 40
+
+
+def ratios(found: Sequence[Compared]) -> list[Plot]:
+    """One figure per comparison: the ratio of each case, and the geometric mean."""
+    return [_ratios(one, k) for k, one in enumerate(found, 1) if one.pairs]
+
+
+def _ratios(one: Compared, number: int) -> Plot:
+    rows = list(_rows(one))[-MOST_ROWS:]
+    base, other = one.base.name, one.other.name
+    with canvas.figure(1, height=1.3 + ROW * len(rows)) as (drawn, (axes,)):
+        axes.axvline(1, color=canvas.GREY, linestyle="--", linewidth=1.2)
+        for y, row in enumerate(rows):
+            _row(axes, y, *row)
+        axes.set_yticks(range(len(rows)), [canvas.escaped(name) for name, *_ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(canvas.escaped(f"time of {other} / time of {base}"))
+        looks = {"no difference shown, or no verdict": canvas.GREY, **COLOURS}
+        canvas.colour_legend(drawn, looks)
+        return canvas.plot(
+            drawn,
+            "ratios" if number == 1 else f"ratios-{number}",
+            f"{other} against {base}",
+            "Time of assembly and cg, as a ratio. Bars are 95 % intervals over runs, which hold together; a "
+            "bar that reaches the dashed line shows no difference. A point without a bar has too few runs.",
+        )
+
+
+def _rows(one: Compared) -> Iterator[tuple[str, Ratio, str]]:
+    """(name, ratio, verdict) of each case, and of the mean."""
+    for pair in one.pairs:
+        yield pair.a.name, pair.ratio, pair.verdict
+    if len(one.pairs) > 1:
+        yield "geometric mean", one.ratio, one.verdict
+
+
+def _row(axes: Axes, y: int, name: str, ratio: Ratio, said: str) -> None:
+    low, high = ends_of(ratio.interval)
+    spread = np.nan_to_num([[ratio.value - low], [high - ratio.value]])
+    colour = COLOURS.get(said, canvas.GREY)
+    axes.errorbar([ratio.value], [y], xerr=spread, color=colour, marker="o", capsize=4, elinewidth=1.6)
+    ends = f" ({low:.3f}–{high:.3f})" if ratio.interval else ""
+    canvas.row_tip(axes, y, 0.9, f"{name}\n{ratio.value:.3f}{ends}: {said}")
+
+
+def histories(found: Sequence[CaseSeries]) -> list[Plot]:
+    """A figure per case: those with changes first, as many as a page can show."""
+    changed = sorted(found, key=lambda s: -len(s.changes))
+    return [_series(one, k) for k, one in enumerate(changed[:MOST_SERIES], 1)]
+
+
+def _series(one: CaseSeries, number: int) -> Plot:
+    days = np.array([p.date for p in one.points], "datetime64[D]")
+    values = np.array([p.seconds for p in one.points])
+    factor, unit = canvas.seconds_scale(float(values.max()))
+    with canvas.figure(1, height=2.8) as (drawn, (axes,)):
+        axes.plot(days, factor * values, color=canvas.BLUE, marker="o", linestyle="", markersize=4)
+        for begin, end in one.levels:
+            level = factor * median(values[begin:end])
+            axes.plot(days[[begin, end - 1]], [level, level], color=canvas.BLACK)
+        for day in days[[change.at for change in one.changes]].astype(int).tolist():
+            axes.axvline(day, color=canvas.VERMILION, linestyle="--", linewidth=1.2)
+        axes.set_ylim(0, 1.15 * factor * values.max())
+        axes.set_ylabel(unit)
+        axes.tick_params(axis="x", rotation=20)
+        return canvas.plot(
+            drawn,
+            f"history-{number}",
+            one.name,
+            "Points are days, each the median of its runs. Lines are the levels between changes, which are "
+            "dashed.",
+            "; ".join(map(one.told, one.changes)),
+        )

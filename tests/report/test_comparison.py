@@ -1,0 +1,281 @@
+"""Two campaigns held against each other, with planted differences."""
+
+import importlib
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from planted_records import lasting, nested, wrong
+from report_sample import environment, make_record
+
+import fembench
+from fembench.base.errors import InputError
+from fembench.cli.main import main
+from fembench.records import phases as ph
+from fembench.records.store import save
+from fembench.report.comparison import SideRuns, compared, mean_ratio
+from fembench.report.comparison_tables import comparison_tables, conclusions, more, span
+from fembench.report.table import text, to_json
+from fembench.stats.student import ratio_unpaired
+from fembench.stats.summary import Interval
+
+ONE_RANK = {"noise": 0.0, "events": False}
+
+
+def runs(mesh="m2", ranks=1, *, n=5, factor=1.0, seed=0, phase=None, **changes):
+    """Runs of a case that scatter by 1 %, longer by a factor: all of it, or one phase."""
+    rng = np.random.default_rng([seed, ranks, len(mesh)])
+    made = []
+    for k in range(n):
+        record = make_record(mesh, ranks, run=k, **{**ONE_RANK, **changes})
+        record = lasting(
+            record, float(np.exp(0.01 * rng.standard_normal())) * (factor if phase is None else 1)
+        )
+        made.append(record if phase is None else longer(record, phase, factor))
+    return made
+
+
+def longer(record, phase, factor):
+    """The record with one phase longer, and cg with it."""
+    sets = []
+    for one in record.sets:
+        seconds = np.array(one.seconds)
+        more_of_it = (factor - 1) * seconds[:, phase]
+        seconds[:, phase] += more_of_it
+        if phase in ph.CG_PARTS:
+            seconds[:, ph.CG] += more_of_it
+        sets.append(replace(one, seconds=nested(seconds)))
+    return replace(record, sets=tuple(sets))
+
+
+def held(a, b):
+    return compared(SideRuns("old", a), SideRuns("new", b))
+
+
+def rows(found, name):
+    return to_json(next(t for t in comparison_tables([found]) if t.name == name))
+
+
+def test_equal_cases_show_no_difference_and_the_interval_of_their_ratio_contains_1():
+    found = held(runs(), runs(seed=1))
+    (row,) = rows(found, "comparison")
+    assert row["verdict"] == found.verdict == "no difference shown"
+    assert row["low"] < 1 < row["high"]
+    assert conclusions([found])[0].startswith("No difference shown between new and old: ")
+
+
+def test_a_slow_phase_is_found_named_and_told_first():
+    found = held(runs(), runs(seed=1, phase=ph.SPMV_INTERIOR, factor=1.1))
+    (row,) = rows(found, "comparison")
+    assert (row["verdict"], row["carrier"]) == ("slower", "product")
+    assert row["share"] > 0.6
+    said = conclusions([found])
+    assert said[0].startswith("new is slower than old: ")
+    assert said[0].endswith(" % is in product.")
+    assert "By phase: product takes " in said[1]
+    shown = {r["phase"]: r["verdict"] for r in rows(found, "compared_phases") if r["verdict"]}
+    assert (shown["product"], shown["assembly"]) == ("slower", "no difference shown")
+
+
+def test_a_slow_rank_is_told_as_computing_and_not_as_the_waiting_of_others():
+    a, b = runs(ranks=4, skew=0.0), runs(ranks=4, skew=0.1, seed=1)
+    assert held(a, b).carrier[0] == "product"
+
+
+def test_one_run_each_has_a_ratio_but_neither_interval_nor_verdict():
+    found = held(runs(n=1), runs(n=1, factor=2.0))
+    (row,) = rows(found, "comparison")
+    assert row["ratio"] == pytest.approx(2, rel=0.05)
+    assert (row["low"], row["verdict"]) == (None, "one run each: no interval over runs")
+    assert found.slower_than(0.05) == []
+    assert conclusions([found])[0].startswith("No verdict on new and old: ")
+    assert held(runs(n=2), runs()).verdict == "no interval: fewer than 3 runs"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"mesh": "m3"}, "no ratio: different meshes"),
+        ({"problem": "bar"}, "no ratio: different problems"),
+        ({"storage": "sym"}, "no ratio: different values of storage"),
+        ({"ranks": 2}, "no ratio: different numbers of ranks"),
+        ({"mesh": "m3", "ranks": 2, "storage": "sym"}, "no such case on the other side"),
+    ],
+)
+def test_different_questions_have_no_ratio_and_it_says_why(other, reason):
+    problem = {"problem": {"name": other.get("problem", "corner-load")}} if "problem" in other else {}
+    mesh, ranks = other.get("mesh", "m2"), other.get("ranks", 1)
+    fields = {k: v for k, v in other.items() if k == "storage"}
+    b = [replace(r, **problem) for r in runs(mesh, ranks, n=1, **fields)]
+    found = held(runs(n=1), b)
+    assert not found.pairs
+    assert [r["reason"] for r in rows(found, "not_compared")] == [reason] * 2
+    assert conclusions([found]) == ["No case of new has a ratio to one of old: see Not compared."]
+
+
+def test_the_same_question_is_paired_whatever_hosts_library_commit_or_number_of_sets():
+    other = replace(environment(1), mpi="another MPI", commit="f00", versions={"numpy": "3"})
+    b = runs(n=3, sets=7, environment=other)
+    found = held(runs(n=3), b)
+    assert len(found.pairs) == 1
+    differ = {r["what"]: (r["base"], r["other"]) for r in rows(found, "differences")}
+    assert differ["MPI library"][1] == "another MPI"
+    assert differ["version of numpy"] == ("2.4.0", "3")
+    assert "hosts" not in differ
+
+
+def test_invalid_runs_never_enter_a_ratio():
+    a, b = runs(), [*runs(seed=1), wrong(lasting(make_record("m2", **ONE_RANK), 9.0))]
+    found = held(a, b)
+    assert found.pairs[0].runs == (5, 5)
+    assert "new: 1 run INVALID, left out" in rows(found, "comparison")[0]["remarks"]
+    found = held(a, [wrong(r) for r in runs(seed=1)])
+    assert (found.pairs, found.left[0].reason, found.left[0].where) == ((), "all runs INVALID", "new")
+
+
+def test_of_two_kinds_of_runs_on_one_side_the_newest_count():
+    old = runs(n=3, environment=replace(environment(1), commit="0ld"), factor=3.0)
+    new = [replace(r, id=f"new-{r.id}", created=r.created.replace("2026", "2027")) for r in runs(n=4)]
+    found = held([*old, *new], runs(seed=1))
+    assert found.pairs[0].runs == (4, 5)
+    assert "old: 3 older runs left out: commit differs" in rows(found, "comparison")[0]["remarks"]
+
+
+def test_the_runs_of_a_round_are_one_sample_of_the_geometric_mean():
+    """Cases that scatter together know no more than one of them; independent ones know more."""
+    rng = np.random.default_rng(3)
+    a, b = np.exp(0.01 * rng.standard_normal((2, 8)))
+    alone = ratio_unpaired(b, a).interval
+    together = mean_ratio([(a, b), (2 * a, 2 * b)], 0.95).interval
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high), rel=1e-9)
+    c, d = np.exp(0.01 * rng.standard_normal((2, 8)))
+    apart = mean_ratio([(a, b), (c, d)], 0.95).interval
+    assert apart.high - apart.low < 0.9 * (alone.high - alone.low)
+    assert mean_ratio([(a, 2 * a), (b, 8 * b)], 0.95).value == pytest.approx(4)
+
+
+def test_intervals_widen_with_the_number_of_cases_so_that_all_hold_together():
+    a, b = runs(), runs(seed=1)
+    (one,) = held(a, b).pairs
+    many = held([*a, *runs("m1"), *runs("m3")], [*b, *runs("m1", seed=1), *runs("m3", seed=1)])
+    same = next(p for p in many.pairs if p.a.result.mesh == "m2").ratio.interval
+    assert same.high / same.low > one.ratio.interval.high / one.ratio.interval.low
+
+
+def test_several_cases_have_a_row_of_their_geometric_mean_and_the_slower_ones_are_named():
+    a = [*runs("m1"), *runs("m2"), *runs("m3")]
+    b = [*runs("m1", seed=1), *runs("m2", seed=1), *runs("m3", seed=1, factor=1.2)]
+    found = held(a, b)
+    *cases, mean = rows(found, "comparison")
+    product = np.prod([row["ratio"] for row in cases])
+    assert (mean["mesh"], mean["ratio"]) == ("3 cases", pytest.approx(product ** (1 / 3)))
+    assert any(
+        line.startswith("Slower in 1 of 3 cases: m3 · csr, one rank (") for line in conclusions([found])
+    )
+
+
+def test_percentages_say_more_or_less_at_both_ends():
+    assert (more(1.051), more(0.952)) == ("5.1 % more", "4.8 % less")
+    assert span(Interval(1.03, 1.07, 0.95)) == "3.0 to 7.0 % more"
+    assert span(Interval(0.93, 0.97, 0.95)) == "3.0 to 7.0 % less"
+    assert span(Interval(0.98, 1.03, 0.95)) == "2.0 % less to 3.0 % more"
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Folders of a case on two ranks: old; same; slow, by 20 %; once, a single run."""
+    made = {"old": runs(ranks=2), "same": runs(ranks=2, seed=1), "slow": runs(ranks=2, seed=2, factor=1.2)}
+    made["once"] = made["slow"][:1]
+    for name, records in made.items():
+        (tmp_path / name / "runs").mkdir(parents=True)
+        for record in records:
+            save(record, tmp_path / name / "runs")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_verb_fails_only_if_the_whole_interval_is_above_the_limit(folders, output, capsys):
+    assert "No difference shown between same and old" in output(
+        "compare", "old", "same", "--fail-above", "5%"
+    )
+    assert main(["compare", "old", "slow", "--fail-above", "5%"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("slow is slower than old: ")
+    assert "failed: m2 · csr, 2 ranks: slower by 1" in printed
+    assert main(["compare", "old", "slow", "--fail-above", "19.9%"]) == 0, "the interval contains 19.9 %"
+    assert main(["compare", "slow", "old", "--fail-above", "0%"]) == 0
+    assert main(["compare", "old", "slow"]) == 0
+
+
+def test_what_cannot_be_judged_or_read_is_one_line_and_status_two(folders, refusal):
+    assert "no case can be judged" in refusal("compare", "old", "once", "--fail-above", "5%")
+    assert "expected a percentage such as 5%" in refusal("compare", "old", "slow", "--fail-above", "0.05")
+    assert "unknown ending; expected one of .md, .json, .xml, .html" in refusal(
+        "compare", "old", "slow", "-o", "all.pdf"
+    )
+    assert "none: no such file or folder" in refusal("compare", "old", "none")
+    assert "expected two or more" in refusal("compare", "old")
+
+
+def test_invalid_cases_in_the_other_results_fail_the_check_too(folders, capsys):
+    (folders / "bad" / "runs").mkdir(parents=True)
+    for record in runs(ranks=2):
+        save(wrong(record), folders / "bad" / "runs")
+    assert main(["compare", "old", "bad", "--fail-above", "5%"]) == 1
+    assert "all runs INVALID" in capsys.readouterr().out
+
+
+def test_results_are_written_in_the_form_of_the_ending(folders, output, unrendered):
+    words = ["--fail-above", "50%"]
+    for name in ("a.md", "a.json", "a.xml", "a.html"):
+        words += ["-o", name]
+    output("compare", "old", "slow", "once", *words)
+    assert (folders / "a.md").read_text().startswith("# slow, once against old\n\n* ")
+    tables = json.loads((folders / "a.json").read_text())["tables"]
+    assert [row["other"] for row in tables["comparison"]] == ["slow", "once"]
+    suite = ElementTree.fromstring((folders / "a.xml").read_text())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "1")
+    page = (folders / "a.html").read_text()
+    assert "<h1>slow, once against old</h1>" in page
+    assert "tables/" not in page, "a page without other files links to none"
+    assert page.count("<svg") == 2
+
+
+def test_junit_reports_a_failure_with_its_reason(folders):
+    found = fembench.compare("old", "slow", fail_above=0.05)
+    found.save("junit.xml")
+    suite = ElementTree.parse("junit.xml").getroot()
+    assert suite.get("failures") == "1"
+    case = suite.find("testcase")
+    assert case.get("name") == "m2 · csr, 2 ranks"
+    assert case.find("failure").get("message").startswith("slower by 1")
+
+
+def test_results_are_compared_from_python_and_shipped_ones_have_a_name(folders):
+    found = fembench.compare(fembench.load("old"), "slow")
+    assert found.verdicts == ["slower"]
+    assert found.summary()["ratio"] == pytest.approx([1.2], rel=0.03)
+    assert text(found.summary()) in repr(found)
+    assert fembench.compare("reference", folders / "old").found[0].base.name == "reference"
+    with pytest.raises(InputError, match="come with fembench: reference"):
+        fembench.compare("refrence", "old")
+
+
+def test_the_verb_prints_json_with_the_sentences(folders, answer):
+    found = answer("compare", "old", "slow", "--fail-above", "50%")
+    assert found["conclusions"][0].startswith("slow is slower")
+    assert found["tables"]["comparison"][0]["verdict"] == "slower"
+
+
+def test_results_that_may_join_the_repository_are_checked(folders, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "scripts")
+    faults = importlib.import_module("check_results").faults
+    found = faults(folders / "once")
+    assert found[0] == "no campaign.toml: others cannot repeat it"
+    assert "m2 · csr, 2 ranks: 1 run; expected 3 or more" in found
+    assert any(": PROVISIONAL: " in line or ": INVALID: " in line for line in found)
+    (folders / "once" / "notes.txt").write_text("in /home/somebody")
+    assert {"other files: notes.txt", "notes.txt: a path of a home folder"} <= set(faults(folders / "once"))

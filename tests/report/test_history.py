@@ -1,0 +1,147 @@
+"""The times of cases over dates, with planted changes."""
+
+import datetime
+import json
+import time
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from planted_records import lasting, wrong
+from report_sample import environment, make_record
+
+from fembench.cli import main as entry
+from fembench.records.store import glance, load, save
+from fembench.records.times import times_of
+from fembench.records.validity import RULES, judge
+from fembench.report.history import history_conclusions, series_of
+from fembench.report.measures import SOLVE, parts_of_solve
+from fembench.stats.changes import change_points
+from fembench.workflows.history import history
+
+pytest.importorskip("ruptures")
+PLAIN = {"noise": 0.0, "events": False}
+
+
+def nights(values, mesh="m1", **changes):
+    """A record per day, whose times are the values."""
+    base = make_record(mesh, 2, **PLAIN, **changes)
+    base = replace(base, verdict=judge(base))
+    for day, value in enumerate(values):
+        date = datetime.date(2026, 3, 1) + datetime.timedelta(days=day)
+        created = f"{date}T03:00:00+00:00"
+        e = replace(base.environment, commit=f"c{day // 8}")
+        yield replace(lasting(base, float(value)), id=f"{mesh}-{day:03d}", created=created, environment=e)
+
+
+def steps(rng, n=24, at=16, factor=1.1, noise=0.01):
+    values = np.exp(noise * rng.standard_normal(n))
+    values[at:] *= factor
+    return values
+
+
+@pytest.fixture
+def nightly(tmp_path):
+    """A folder of 24 nights: one case is 10 % slower from the seventeenth on, another is not."""
+    rng, folder = np.random.default_rng(2), tmp_path / "nightly"
+    (folder / "runs").mkdir(parents=True)
+    for record in (*nights(steps(rng)), *nights(steps(rng, factor=1.0), "m2")):
+        save(record, folder / "runs")
+    return folder
+
+
+def test_a_change_is_found_with_its_date_its_commits_and_its_size(nightly):
+    slower, steady = history([nightly]).series
+    (change,) = slower.changes
+    assert str(slower.points[change.at].date) == "2026-03-17"
+    assert change.ratio.interval.low < 1.1 < change.ratio.interval.high
+    said = history_conclusions([slower, steady])
+    assert said[0].startswith("m1 · csr · 2 ranks: ")
+    assert said[0].endswith(" since 2026-03-17, commit c1 to c2.")
+    assert said[1] == "No change shown in 1 case."
+
+
+@pytest.mark.parametrize("values", ["steady", "one slow night", "short"])
+def test_noise_a_slow_night_and_a_short_series_show_no_change(values):
+    x = steps(np.random.default_rng(4), factor=1.0)
+    if values == "one slow night":
+        x[10] *= 1.5
+    if values == "short":
+        x = np.r_[x[:4], 2 * x[4:8]]
+    assert change_points(x) == []
+
+
+def test_steady_series_change_in_less_than_one_of_twenty_also_with_rare_large_values():
+    rng = np.random.default_rng(6)
+    x = 0.01 * rng.standard_normal((60, 40))
+    rare = x + (rng.random(x.shape) < 0.1) * 0.06 * rng.exponential(size=x.shape)
+    assert sum(bool(change_points(np.exp(row))) for row in x) <= 3
+    assert sum(bool(change_points(np.exp(row))) for row in rare) <= 5
+
+
+def test_each_of_several_series_needs_a_larger_change():
+    x = steps(np.random.default_rng(8), n=30, at=20, factor=1.05, noise=0.015)
+    assert change_points(x) != []
+    assert change_points(x, tests=10_000) == []
+
+
+def test_runs_of_one_day_and_commit_are_one_point_and_invalid_ones_are_none(nightly):
+    first = load(sorted((nightly / "runs").glob("m1-000*"))[0])
+    again = lasting(replace(first, id="again", created="2026-03-01T05:00:00+00:00"), 3.0)
+    bad = wrong(replace(first, id="bad", created="2026-03-01T06:00:00+00:00"))
+    for record in (again, bad):
+        save(record, nightly / "runs")
+    point = history([nightly]).series[0].points[0]
+    times = [parts_of_solve(times_of(r))[SOLVE] for r in (first, again)]
+    assert (len(point.environments), point.seconds) == (2, pytest.approx(np.median(times)))
+
+
+def test_other_processors_are_another_series(nightly):
+    other = replace(environment(2).hosts[0], cpu_model="Other CPU")
+    for record in nights([1.0], environment=environment(2, hosts=(other,))):
+        save(replace(record, id="other"), nightly / "runs")
+    assert [len(s.points) for s in history([nightly]).series] == [24, 24, 1]
+
+
+def test_a_glance_reads_what_the_whole_record_says_and_judges_old_verdicts_again(nightly):
+    path = next((nightly / "runs").glob("*.json"))
+    record, seen = load(path), glance(path)
+    assert seen.seconds == pytest.approx(parts_of_solve(times_of(record))[SOLVE], rel=1e-12)
+    assert seen.verdict.status == record.verdict.status
+    old = replace(record.verdict, version=RULES - 1, status="INVALID")
+    save(replace(record, verdict=old), nightly / "runs")
+    assert glance(path).verdict.status == record.verdict.status
+
+
+def test_many_records_are_read_in_a_millisecond_each(nightly):
+    paths = sorted((nightly / "runs").glob("*.json"))
+    start = time.process_time()
+    found = [glance(path) for path in paths * 4]
+    assert time.process_time() - start < 2e-3 * len(found)  # a quarter of what reading them whole takes
+    assert len(series_of(found)) == 2
+
+
+def test_the_verb_writes_each_form_and_reads_folders_of_folders(nightly, output, unrendered):
+    files = [str(nightly.parent / name) for name in ("a.html", "a.json", "a.md")]
+    words = [word for file in files for word in ("-o", file)]
+    printed = output("history", str(nightly.parent), *words)
+    assert printed.startswith("m1 · csr · 2 ranks: ")
+    assert "\nChanges\n" in printed
+    page = (nightly.parent / "a.html").read_text()
+    assert page.count("<svg") == 2
+    tables = json.loads((nightly.parent / "a.json").read_text())["tables"]
+    assert [row["date"] for row in tables["changes"]] == ["2026-03-17"]
+
+
+def test_what_cannot_be_read_is_one_line_and_status_two(nightly, refusal):
+    assert "x: expected a folder of results" in refusal("history", str(nightly), str(nightly.parent / "x"))
+    (nightly.parent / "empty").mkdir()
+    assert "no records found" in refusal("history", str(nightly.parent / "empty"))
+    (nightly / "runs" / "half.json").write_text('{"schema": 3')
+    assert "half.json: not valid JSON" in refusal("history", str(nightly))
+
+
+def test_a_missing_package_is_named_with_its_installation(nightly, monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "ruptures", None)
+    assert entry.main(["history", str(nightly)]) == 2
+    assert "pip install ruptures" in capsys.readouterr().err

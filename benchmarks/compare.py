@@ -1,6 +1,6 @@
 """Are the verdicts of `fembench compare` right? Pairs of equal results, and pairs with one phase 5 % slower.
 
-    python benchmarks/compare.py [--pairs N] [--seed N] [--json FILE]
+    python benchmarks/compare.py [--pairs N] [--seed N] [--json FILE] [--keep DIR]
 
 The results are planted: records of four cases, five runs each, as a campaign with `repetitions = 5` leaves
 them. Runs scatter as on a real machine: all times of a run share one factor (1 %), each of its phases has
@@ -8,6 +8,8 @@ another one (0.5 %), a round of runs shares a third one (0.5 %), one run in ten 
 scatter by 2 %. The targets: at most one of twenty equal pairs gets a verdict other than 'no difference
 shown', for any case or for the geometric mean; a slowdown of 5 %, planted in one phase, is found in 19 of
 20, and that phase is named. The exit status is 1 if a target is not met. Half a minute.
+
+--keep only writes a pair of results, DIR/old and DIR/new, in which the product of CG is 5 % slower.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from planted_records import nested, planted
 
 from fembench.records import phases as ph
 from fembench.records.record import Record
+from fembench.records.store import save
 from fembench.report.comparison import SHOWN, Compared, SideRuns, compared
 
 CASES = ({}, {"precond": "jacobi"}, {"storage": "csr"}, {"ranks": 2})
@@ -71,9 +74,13 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=20, metavar="N", help="of each kind (default: 20)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the scatter (default: 1)")
     parser.add_argument("--json", metavar="FILE", help="write what was found to this file")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="write a pair of results, and end")
     options = parser.parse_args()
     rng, n = np.random.default_rng(options.seed), options.pairs
     models = [planted((1.0,) * case.get("ranks", 1), noise=0.0, **case_of(case)) for case in CASES]
+    if options.keep:
+        keep(options.keep, models, rng)
+        return 0
     wrong, found, named = 0, 0, 0
     for k in range(n):
         base = campaign(models, "base", rng, {})
@@ -92,6 +99,14 @@ def main() -> int:
         ],
         file=options.json,
     )
+
+
+def keep(folder: Path, models: list[Record], rng: np.random.Generator) -> None:
+    """Write the runs of both sides."""
+    for name, factor in (("old", 1.0), ("new", SLOWER)):
+        (folder / name / "runs").mkdir(parents=True)
+        for record in campaign(models, name, rng, dict.fromkeys(PLANTED["product"], factor)).records:
+            save(record, folder / name / "runs")
 
 
 def case_of(case: dict) -> dict:

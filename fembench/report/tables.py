@@ -7,6 +7,7 @@ Needs neither jinja2 nor matplotlib.
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 

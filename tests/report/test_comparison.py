@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -279,3 +281,24 @@ def test_results_that_may_join_the_repository_are_checked(folders, monkeypatch):
     assert any(": PROVISIONAL: " in line or ": INVALID: " in line for line in found)
     (folders / "once" / "notes.txt").write_text("in /home/somebody")
     assert {"other files: notes.txt", "notes.txt: a path of a home folder"} <= set(faults(folders / "once"))
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "compare.md"
+
+
+def test_the_example_of_the_guide_runs_and_writes_its_page(folders, capsys, unrendered):
+    (folders / "results").mkdir()
+    (folders / "slow").rename(folders / "results" / "new")
+    (folders / "old").rename(folders / "results" / "old")
+    (example,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    exec(example, {})
+    assert capsys.readouterr().out.startswith("new is slower than old: ")
+    assert (folders / "comparison.html").exists()
+
+
+def test_the_benchmark_finds_a_planted_phase_and_nothing_in_equal_results(
+    from_benchmarks, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--pairs", "2"])
+    assert from_benchmarks("compare").main() == 0
+    assert "2 of 2" in capsys.readouterr().out

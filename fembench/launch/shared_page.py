@@ -12,7 +12,6 @@ comes between sets alone (bench/measure.py).
 import contextlib
 import mmap
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +90,7 @@ def page_of(tell: Tell) -> Page:
 @contextlib.contextmanager
 def shared_page(folder: Path) -> Iterator[Page]:
     """A page for the job in this folder; at which nobody looks where that is impossible."""
-    name = f"fembench-{secrets.token_hex(8)}"
+    name = f"fembench-{os.urandom(8).hex()}"
     try:
         file = os.memfd_create(name)  # Linux
     except (AttributeError, OSError):

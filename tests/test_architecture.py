@@ -59,7 +59,7 @@ DOORS = {  # package -> the one module, or room, that may import it
     "pymetis": "partition/methods",
     "meshio": "mesh/io",
     "matplotlib": "report/plots",
-    "ruptures": "stats/changes",
+    "ruptures": "report/history",
     "shtab": "cli/verbs",
     "argparse": "cli",  # functions below it take values
 }

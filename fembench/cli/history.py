@@ -35,9 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0: what a change means is for the reader to say; `fembench compare` fails jobs."""
     from fembench.report.outputs import check_form
-    from fembench.workflows.history import ENDINGS, history
+    from fembench.workflows.comparison import HISTORY_ENDINGS, history
 
     for path in options.output:
-        check_form(path, ENDINGS)
+        check_form(path, HISTORY_ENDINGS)
     show(options, history(options.folders).findings)
     return 0

@@ -14,10 +14,9 @@ from fembench.cli import main as entry
 from fembench.records.store import glance, load, save
 from fembench.records.times import times_of
 from fembench.records.validity import RULES, judge
-from fembench.report.history import history_conclusions, series_of
+from fembench.report.history import change_points, history_conclusions, series_of
 from fembench.report.measures import SOLVE, parts_of_solve
-from fembench.stats.changes import change_points
-from fembench.workflows.history import history
+from fembench.workflows.comparison import history
 
 pytest.importorskip("ruptures")
 PLAIN = {"noise": 0.0, "events": False}

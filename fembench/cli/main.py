@@ -32,6 +32,8 @@ EXTRAS = {  # optional package -> what to install with it
     "jinja2": "matplotlib jinja2",
     "markupsafe": "matplotlib jinja2",
     "matplotlib": "matplotlib jinja2",
+    "otf2": "otf2",
+    "pyarrow": "pyarrow",
     "ruptures": "ruptures",
     "shtab": "shtab",
 }

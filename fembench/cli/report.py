@@ -3,31 +3,37 @@
 Writes DIR/report/{index.html, report.md, tables/, plots/, exports/}: every table
 and every measured time as CSV, plots as SVG, fields for ParaView (VTU) and
 timelines for ui.perfetto.dev. Without matplotlib and jinja2, the tables are printed,
-and no page is written.
+and no page is written. With --export, the runs are written for another program instead,
+to DIR/exports.
 
 Examples:
   fembench report results/scaling
   fembench report results/scaling --base 2 --out /tmp/report
+  fembench report results/scaling --export parquet --export extra-p
 """
 
 import argparse
 import json
 from pathlib import Path
 
-from fembench.cli.options import declare
+from fembench.cli.options import declare, listed
 from fembench.cli.shared import ALL, say
+from fembench.report.formats import EXPORTS, export
 
 OPTIONS = f"""
 folder DIR: results of a campaign: holds runs/*.json
---out DIR: folder for the report (default: DIR/report)
+--out DIR: folder for the report (default: DIR/report), or for exports (default:
+    DIR/exports)
 --base N: number of ranks that speedups refer to (default: the smallest)
 --peers FILE: result of `fembench peers` (default: DIR/peers.json)
+--export FORMAT*: write the runs for another program, and no report; may be repeated.
+    {listed(EXPORTS)}
 {ALL}--json: print every table as JSON; report is null if no page is written
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path)
+    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path, export=tuple(EXPORTS))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from fembench.report import table, tables
 
     campaign = tables.read_campaign(options.folder, options.peers)
+    if options.export:
+        return _export(campaign, options)
     said = tables.conclusions_of(campaign)
     index = missing = None
     try:
@@ -59,4 +67,13 @@ def run(options: argparse.Namespace) -> int:
     print(f"report: {index or 'the page is not written'}")
     if missing:
         raise missing
+    return 0
+
+
+def _export(campaign, options: argparse.Namespace) -> int:
+    """Write the exports and print their paths. Raises ModuleNotFoundError as `run` does."""
+    folder, written = options.out or options.folder / "exports", {}
+    for name in dict.fromkeys(options.export):
+        written[name] = str(export(name, campaign, folder, new=options.out is not None))
+    print(json.dumps({"exports": written}) if options.json else "\n".join(written.values()))
     return 0

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ def read_fields(path: Path) -> Fields:
 
 
 MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
+# of every measured time: the fields of its case, then what was measured
+COLUMNS = (*(f"case_{name}" if name in MEASURED else name for name in FIELDS), *MEASURED)
 
 
 def write_vtu(fields: Fields, path: Path) -> None:
@@ -95,36 +97,41 @@ def _partners(event: Event) -> str:
     return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
 
 
-def write_everything(records: Iterable[Record], path: Path) -> None:
+def write_everything(records: Iterable[Record], path: Path, *, large: bool = True) -> None:
     """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
 
-    Large records, whose times are packed, are left out: rows
+    Without `large`, records whose times are packed are left out: rows
     take a hundred times the room.
     """
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*FIELDS, *MEASURED])
-        for record in (r for r in records if not times_of(r).large):
+        writer.writerow(COLUMNS)
+        for record in (r for r in records if large or not times_of(r).large):
             case = [*map(csv_cell, (*record.case.flat().values(), record.id))]
-            writer.writerows((*case, record.verdict.status, *row) for row in _rows(record))
+            writer.writerows((*case, record.verdict.status, *row) for row in samples(record, csv_cell))
 
 
-def _rows(record: Record) -> Iterator[tuple[object, ...]]:
-    """Rows of kind, set, rank, host, phase, seconds, count, for phases that occurred."""
+def samples(
+    record: Record, cell: Callable[[str], object] = str
+) -> Iterator[tuple[str, int | None, int, object, str, float, int | None]]:
+    """Rows of kind, set, rank, host, phase, seconds, count, for phases that occurred.
+
+    `cell`: what a row has of the name of a host.
+    """
     times = times_of(record)
     sets = list(
         zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
     )
-    hosts = map(csv_cell, record.environment.host_of_rank)
+    hosts = map(cell, record.environment.host_of_rank)
     totals = zip(hosts, times.program.tolist(), times.once.tolist())
     for rank, (host, total, once) in enumerate(totals):
         for phase, seconds in zip(NAMES, once):
             if seconds:
-                yield "setup", "", rank, host, phase, seconds, ""
-        yield "run", "", rank, host, "total", total, ""
+                yield "setup", None, rank, host, phase, seconds, None
+        yield "run", None, rank, host, "total", total, None
         for k, (warmup, by_rank, counts, walls) in enumerate(sets):
             kind = "warmup" if warmup else "timed"
             for phase, seconds, count in zip(NAMES, by_rank[rank], counts[rank]):
                 if count:
                     yield kind, k, rank, host, phase, seconds, count
-            yield kind, k, rank, host, "total", walls[rank], ""
+            yield kind, k, rank, host, "total", walls[rank], None

@@ -139,7 +139,7 @@ def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
     folder = target / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
-        exports.write_everything(campaign.records, folder / "everything.csv")
+        exports.write_everything(campaign.records, folder / "everything.csv", large=False)
     for record in campaign.records:
         exports.write_time_line(record, folder)
         if record.id in campaign.fields:

@@ -1,0 +1,293 @@
+"""Write a campaign in the formats of `formats.py`; every one has the times of our tables.
+
+Sources: the readers of Extra-P 4.2 (JSON lines), TALP-Pages 3.8 (JSON of DLB) and
+hatchet 2026.2 (split JSON of Caliper); OTF2 3.2.
+"""
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from fembench.base.arrays import F64
+from fembench.records.case import FIELDS
+from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES, TOP_LEVEL
+from fembench.records.record import Record
+from fembench.records.times import Times, times_of
+from fembench.report import measures
+from fembench.report.contents import CampaignResults
+from fembench.report.exports import (
+    COLUMNS,
+    MEASURED,
+    read_fields,
+    samples,
+    write_everything,
+    write_time_line,
+    write_vtu,
+)
+from fembench.report.headline import usable
+from fembench.report.results import Result, results
+
+
+def _csv(campaign: CampaignResults, path: Path) -> None:
+    write_everything(campaign.records, path)
+
+
+def _parquet(campaign: CampaignResults, path: Path) -> None:
+    """The rows of `_csv`, a row group per run."""
+    import pyarrow
+    from pyarrow import parquet
+
+    kinds = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+    measured = dict.fromkeys(MEASURED, pyarrow.string())
+    measured |= dict.fromkeys(("set", "rank", "count"), pyarrow.int64()) | {"seconds": pyarrow.float64()}
+    of_case = [kinds.get(field.type, pyarrow.string()) for field in FIELDS.values()]
+    schema = pyarrow.schema(list(zip(COLUMNS, [*of_case, *measured.values()])))
+    with parquet.ParquetWriter(path, schema) as out:
+        for record in campaign.records:
+            rows = list(zip(*samples(record)))
+            same = (*record.case.flat().values(), record.id, record.verdict.status)
+            arrays = [*([value] * len(rows[0]) for value in same), *rows]
+            out.write_table(pyarrow.table(dict(zip(COLUMNS, arrays)), schema=schema))
+
+
+def _extra_p(campaign: CampaignResults, folder: Path) -> None:
+    """A file per method: the median of every run, by ranks and equations if they vary."""
+    found = usable(results(campaign.records, campaign.nodes))
+    meshes = Counter(n for n, _ in {(r.record.mesh.n_equations, r.mesh) for r in found})
+    files: dict[str, list[Result]] = defaultdict(list)
+    for r in found:
+        twin = r.mesh if meshes[r.record.mesh.n_equations] > 1 else ""  # same size, another mesh
+        files[_file_name(r.method, r.placement, twin)].append(r)
+    for name, some in files.items():
+        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _measurements(some))
+        (folder / f"{name}.jsonl").write_bytes(lines)
+
+
+def _measurements(found: Sequence[Result]) -> Iterator[dict[str, object]]:
+    """Lines of seconds on the slowest rank, one for each phase and run.
+
+    Extra-P wants every phase of every case: 0 for those that did not occur.
+    """
+    points = [{"ranks": r.ranks, "equations": r.record.mesh.n_equations} for r in found]
+    varying = [key for key in points[0] if len({point[key] for point in points}) > 1] or ["ranks"]
+    names = [name for name in dict.fromkeys(name for r in found for name in r.times) if _call_path(name)]
+    for (r, point), name in itertools.product(zip(found, points), names):
+        where = {"params": {key: point[key] for key in varying}, "callpath": _call_path(name)}
+        time = r.times.get(name)
+        for seconds in time.medians if time else [0.0] * len(r.runs):
+            yield where | {"metric": "time", "value": seconds}
+
+
+def _call_path(name: str) -> str:
+    """'set->cg->cg.dot'; "" for sums over phases."""
+    if name in (measures.SET, measures.RUN):
+        return name
+    if name in (NAMES[ASSEMBLY], NAMES[CG]):
+        return f"set->{name}"
+    if name.startswith(f"{NAMES[CG]}."):
+        return f"set->{NAMES[CG]}->{name}"
+    return f"run->{name}" if name in (*NAMES, measures.REST) else ""
+
+
+def _file_name(*words: str) -> str:
+    """'sym-jacobi-7-1' of 'sym · jacobi' and '7:1'."""
+    return re.sub(r"[^\w.]+", "-", " ".join(filter(None, words))).strip("-")
+
+
+def _talp_pages(campaign: CampaignResults, folder: Path) -> None:
+    """A folder per mesh and method, with the factors of every run that is not INVALID."""
+    for r in usable(results(campaign.records, campaign.nodes)):
+        place = folder / _file_name(r.mesh, r.method, r.placement)
+        place.mkdir(exist_ok=True)
+        for record in (record for record in r.pool.records if len(times_of(record).timed)):
+            (place / f"{record.id}.json").write_bytes(msgspec.json.encode(_talp(record)))
+
+
+def _talp(record: Record) -> dict[str, object]:
+    """A run as DLB 3.8 has it; hardware counters, which are not read, are 0."""
+    ranks = {"numCpus": (n := record.case.placement.ranks), "numMpiRanks": n, "numGpus": 0}
+    regions = {"Global": (ASSEMBLY, CG), NAMES[ASSEMBLY]: (ASSEMBLY,), NAMES[CG]: (CG,)}
+    timed = {name: phases for name, phases in regions.items() if times_of(record).seconds(*phases).any()}
+    found = {name: ranks | _region(record, phases) for name, phases in timed.items()}
+    commit = record.environment.commit
+    tree: dict[str, object] = {"dlbVersion": "3.8.0", "timestamp": record.created, "resources": ranks}
+    tree |= {"metadata": {"gitCommit": commit}} if commit != "unknown" else {}
+    return tree | {"Application": found}
+
+
+def _region(record: Record, phases: Sequence[int]) -> dict[str, float]:
+    """Efficiencies of phases in a typical set, and nanoseconds; useful: outside messages."""
+    times, n = times_of(record), record.case.placement.ranks
+    outside = times.seconds(*phases)
+    if CG in phases:
+        outside = outside - times.seconds(*COMMUNICATION)
+    useful, elapsed = np.median(outside, axis=0), float(np.median(times.slowest(*phases)))
+    place = np.array(record.environment.rank_host)
+    by_host = max(float(useful[place == host].mean()) for host in set(place.tolist()))
+    mean, most = float(useful.mean()), float(useful.max())
+    parallel = mean / elapsed
+    return {
+        "cycles": 0,
+        "instructions": 0,
+        "numMeasurements": len(times.timed),
+        "elapsedTime": round(1e9 * elapsed),
+        "usefulTime": round(1e9 * n * mean),
+        "mpiTime": round(1e9 * n * (elapsed - mean)),
+        "parallelEfficiency": parallel,
+        "mpiParallelEfficiency": parallel,
+        "mpiCommunicationEfficiency": most / elapsed,
+        "mpiLoadBalance": mean / most,
+        "mpiLoadBalanceIn": by_host / most,
+        "mpiLoadBalanceOut": mean / by_host,
+        "ompParallelEfficiency": 1.0,
+    }
+
+
+def _caliper(campaign: CampaignResults, folder: Path) -> None:
+    """A file per run: seconds of every rank in every phase, in a tree that adds up."""
+    for record in campaign.records:
+        nodes, rows = _tree(times_of(record))
+        numbers = ("mpi.rank", "sum#time.duration", "inclusive#sum#time.duration")
+        columns = ("Node order", "path", *numbers)
+        tree = {
+            "data": rows,
+            "columns": columns,
+            "column_metadata": [{"is_value": name != "path"} for name in columns],
+            "nodes": nodes,
+            "fembench": record.environment.versions.get("fembench", ""),
+            "id": record.id,
+            "created": record.created,
+            "verdict": record.verdict.status,
+            "hosts": ",".join(dict.fromkeys(record.environment.host_of_rank)),
+            **record.case.flat(),
+        }
+        (folder / f"{record.id}.json").write_bytes(msgspec.json.encode(tree))
+
+
+def _tree(times: Times) -> tuple[list[dict[str, Any]], list[tuple[int, int, int, float, float]]]:
+    """(nodes, rows of node twice, rank, seconds outside its children, all its seconds).
+
+    hatchet takes the order of the nodes from the first rows: those of rank 0.
+    """
+    nodes: list[dict[str, Any]] = []
+    rows: list[tuple[int, int, int, float, float]] = []
+
+    def add(label: str, all_of_it: F64, inner: F64, parent: int | None = None) -> int:
+        here, above = len(nodes), {} if parent is None else {"parent": parent}
+        nodes.append({"label": label, "column": "path"} | above)
+        seconds = zip((all_of_it - inner).tolist(), all_of_it.tolist())
+        rows.extend((here, here, rank, *both) for rank, both in enumerate(seconds))
+        return here
+
+    def add_phases(seconds: F64, parent: int) -> None:
+        """Of (P, n_phases)."""
+        for k in (k for k in TOP_LEVEL if seconds[:, k].any()):
+            parts = [part for part in CG_PARTS if k == CG and seconds[:, part].any()]
+            here = add(NAMES[k], seconds[:, k], seconds[:, parts].sum(axis=1), parent)
+            for part in parts:
+                add(NAMES[part], seconds[:, part], np.zeros(times.n_ranks), here)
+
+    root = add(measures.RUN, times.program, times.program - times.unattributed)
+    add_phases(times.once, root)
+    for label, chosen in (("warm-up sets", times.warmups), ("timed sets", ~times.warmups)):
+        if chosen.any():
+            seconds = times.all_sets[chosen].sum(axis=0)
+            whole = seconds[:, TOP_LEVEL].sum(axis=1)
+            add_phases(seconds, add(label, whole, whole, root))
+    return nodes, sorted(rows, key=lambda row: row[2])
+
+
+def _otf2(campaign: CampaignResults, folder: Path) -> None:
+    """An archive per traced run."""
+    from otf2 import writer
+
+    for record in (record for record in campaign.records if record.events):
+        with writer.open(str(folder / record.id), timer_resolution=10**9) as trace:
+            _write_otf2(record, trace)
+
+
+def _write_otf2(record: Record, trace: Any) -> None:
+    """The spans of every rank, in nanoseconds, with their messages."""
+    from otf2.enums import GroupType, Paradigm
+
+    made, hosts = trace.definitions, record.environment.host_of_rank
+    machine = made.system_tree_node("machine")
+    nodes = {host: made.system_tree_node(host, parent=machine) for host in dict.fromkeys(hosts)}
+    groups = [
+        made.location_group(f"rank {rank}", system_tree_parent=nodes[host]) for rank, host in enumerate(hosts)
+    ]
+    places = [made.location("main", group=group) for group in groups]
+    mpi = {"paradigm": Paradigm.MPI}
+    made.group("ranks", group_type=GroupType.COMM_LOCATIONS, members=places, **mpi)
+    everyone = made.group("world", group_type=GroupType.COMM_GROUP, members=places, **mpi)
+    comm = made.comm("world", group=everyone)
+    regions = [made.region(name) for name in record.phases]
+    begin = min(e.begin for e in record.events)
+    for rank, place in enumerate(places):
+        out = trace.event_writer_from_location(place)
+        for step in _steps(record, rank, begin):
+            _write_step(out, step, regions, comm)
+
+
+class Step(NamedTuple):
+    """The begin or the end of a span."""
+
+    time: int  # nanoseconds
+    ends: bool
+    phase: int
+    messages: tuple[tuple[int, int], ...]  # (partner, bytes)
+
+
+def _steps(record: Record, rank: int, begin: float) -> Iterator[Step]:
+    """Begins and ends of a rank's spans, nested."""
+    open_ones: list[Step] = []
+    spans = sorted((e for e in record.events if e.rank == rank), key=lambda e: (e.begin, -e.end))
+    for e in spans:
+        first, last = (round(1e9 * (moment - begin)) for moment in (e.begin, e.end))
+        while open_ones and open_ones[-1].time <= first:
+            yield open_ones.pop()
+        messages = tuple(zip(e.partners, e.bytes))
+        yield Step(first, False, e.phase, messages)
+        open_ones.append(Step(last, True, e.phase, messages))
+    yield from reversed(open_ones)
+
+
+def _write_step(out: Any, step: Step, regions: Sequence[Any], comm: Any) -> None:
+    """Messages leave when a span of sending begins, and have come when one of waiting ends."""
+    if not step.ends:
+        out.enter(step.time, regions[step.phase])
+    for partner, n_bytes in step.messages:
+        if NAMES[step.phase] == "cg.send" and not step.ends:
+            out.mpi_send(step.time, partner, comm, 0, n_bytes)
+        elif NAMES[step.phase] == "cg.wait" and step.ends:
+            out.mpi_recv(step.time, partner, comm, 0, n_bytes)
+    if step.ends:
+        out.leave(step.time, regions[step.phase])
+
+
+def _perfetto(campaign: CampaignResults, folder: Path) -> None:
+    for record in campaign.records:
+        write_time_line(record, folder)
+
+
+def _vtu(campaign: CampaignResults, folder: Path) -> None:
+    for name, path in campaign.fields.items():
+        write_vtu(read_fields(path), folder / f"{name}.vtu")
+
+
+WRITERS: dict[str, Callable[[CampaignResults, Path], None]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "extra-p": _extra_p,
+    "talp-pages": _talp_pages,
+    "caliper": _caliper,
+    "otf2": _otf2,
+    "perfetto": _perfetto,
+    "vtu": _vtu,
+}

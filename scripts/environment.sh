@@ -243,6 +243,17 @@ install_test() { install_listed "the test tools" test --constraint "$ROOT/script
 install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }
 install_peers() { install_listed "the packages to compare with" peers; }
 
+# Programs that read exports pin old versions of numpy and pandas, so they have an environment of their own.
+install_exports() {
+    local packages
+    install_listed "what exports are written with" exports
+    mapfile -t packages < <(listed readers)
+    [[ -x $VENV/readers/bin/python ]] || step "creating an environment for the readers of exports" \
+        "$VENV/bin/python" -m venv --without-pip "$VENV/readers" || exit 3
+    step "installing the readers of exports" \
+        "$VENV/bin/python" -m pip --python "$VENV/readers/bin/python" install --quiet "${packages[@]}" || exit 3
+}
+
 install_opencl() {
     compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null || apt_get "OpenCL runs on this machine" pocl-opencl-icd
     install_listed "pyopencl" opencl

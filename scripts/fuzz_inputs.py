@@ -346,6 +346,7 @@ def _records(folder: Path) -> list[Reader]:
     from planted_machine import planted_machine
     from planted_nodes import Planted, planted_nodes
 
+    from fembench.base.lock import Owner
     from fembench.model.from_record import graph_of_record
     from fembench.model.graph import GRAPH_SCHEMA, load_graph
     from fembench.model.predictor import Predictor, prediction_of
@@ -361,6 +362,8 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.weights.make import by_time
     from fembench.weights.slow_nodes import slow_nodes
     from fembench.workflows.comparison import compare
+    from fembench.workflows.sweep_state import Counts, SweepState, read_state
+    from fembench.workflows.watch import CampaignSight, sentences
 
     path = TESTS / "data" / "record.json"
     record = load(path)
@@ -378,6 +381,9 @@ def _records(folder: Path) -> list[Reader]:
         runs=(),
     )
     graph = {"schema": GRAPH_SCHEMA} | _plain(graph_of_record(record))
+    counts = Counts(runs=3, verdicts={"VALID": 1}, left=60.0)
+    doing = {"doing": "sweep: 2/3", "seconds": 5.0, "stage": "set 3", "counts": counts}
+    state = SweepState(owner=Owner(1, "n1", record.created), written=record.created, **doing)
     return [
         Reader("records", load, [_plain(small)], ".json"),
         Reader("glances", lambda p: series_of([glance(p)]), [_plain(small)], ".json"),
@@ -394,6 +400,12 @@ def _records(folder: Path) -> list[Reader]:
         Reader("peers", load_peers, [_plain(peers)], ".json"),
         Reader("graphs", load_graph, [graph], ".json"),
         Reader("failures", load_failure, [_failure(record)], ".json"),
+        Reader(
+            "campaign states",
+            lambda p: [*sentences(CampaignSight(read_state(p), 0.0, False))],
+            [_plain(state)],
+            ".json",
+        ),
     ]
 
 

@@ -15,6 +15,7 @@ The last line says 'N passed, N failed'. The exit status is 0 if nothing failed.
 settings: FEMBENCH_WITH_PETSC=1   compile and install PETSc first (once, 10 minutes), so that its tests run
   FEMBENCH_WITH_OPENCL=1          install pyopencl and pocl, so that the tests of devices run
   FEMBENCH_WITH_PEERS=1           install scikit-fem and pyamg, so that the comparisons with them run
+  FEMBENCH_WITH_EXPORTS=1         install what exports are written and read with, so that each is loaded by its reader
   FEMBENCH_TEST_RANKS="1 2"       numbers of ranks for the MPI tests (default: 1 2 3 4)
   FEMBENCH_TEST_WORKERS=N         worker processes for the serial tests (default: 3); 0: no extra process
   FEMBENCH_TEST_LIMIT=180         time limit of one test, in seconds
@@ -30,7 +31,8 @@ fi
 
 # shellcheck source=scripts/environment.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../scripts/environment.sh"
-prepare_environment base test ${FEMBENCH_WITH_PEERS:+peers} ${FEMBENCH_WITH_OPENCL:+opencl} ${FEMBENCH_WITH_PETSC:+petsc}
+prepare_environment base test ${FEMBENCH_WITH_PEERS:+peers} ${FEMBENCH_WITH_OPENCL:+opencl} ${FEMBENCH_WITH_PETSC:+petsc} \
+    ${FEMBENCH_WITH_EXPORTS:+exports}
 # shellcheck source=tests/sessions.sh
 source "$ROOT/tests/sessions.sh"
 

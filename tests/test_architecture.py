@@ -61,6 +61,8 @@ DOORS = {  # package -> the one module, or room, that may import it
     "matplotlib": "report/plots",
     "ruptures": "report/history",
     "shtab": "cli/verbs",
+    "otf2": "report/writers",
+    "pyarrow": "report/writers",
     "argparse": "cli",  # functions below it take values
 }
 # import paths in strings: what a room may name and somebody else loads, which imports nothing at start

@@ -31,6 +31,12 @@ class _Told(threading.local):
 
 
 _told = _Told()
+_doing: list["Doing"] = []  # the innermost last, whether shown or not
+
+
+def current() -> "Doing | None":
+    """What this process is doing, the innermost activity."""
+    return next(iter(_doing[-1:]), None)
 
 
 def progress(text: str) -> None:
@@ -71,6 +77,11 @@ class Doing:
         self._stage = stage
 
     @property
+    def stage(self) -> str:
+        """How far it is; "" if that is not known."""
+        return self._stage
+
+    @property
     def text(self) -> str:
         return self._text
 
@@ -92,15 +103,25 @@ def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> I
     Off a terminal, the lines stay, and come ever more seldom.
     """
     work = Doing(text)
-    if _told.by_calls or not sys.stderr:
-        yield work
-        return
+    _doing.append(work)
+    try:
+        if _told.by_calls or not sys.stderr:
+            yield work
+        else:
+            with _shown_while(work, patience, every):
+                yield work
+    finally:
+        _doing.remove(work)
+
+
+@contextlib.contextmanager
+def _shown_while(work: Doing, patience: float, every: float) -> Iterator[None]:
     ended = threading.Event()
     tick = functools.partial(_tick, patience=patience) if sys.stderr.isatty() else _log
     ticker = threading.Thread(target=tick, args=(work, ended, every), daemon=True)
     ticker.start()
     try:
-        yield work
+        yield
     finally:
         ended.set()
         ticker.join()

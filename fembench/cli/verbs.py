@@ -18,7 +18,7 @@ from fembench.base.errors import InputError, shown
 from fembench.cli.parser import Parser, every_action, fill, nearest, section_text, sections, split
 
 GROUPS = {
-    "first steps": ("doctor", "run", "sweep", "report", "compare", "history", "check"),
+    "first steps": ("doctor", "run", "sweep", "watch", "report", "compare", "history", "check"),
     "unequal hosts": ("nodes", "characterize", "weights", "tune", "partition", "place"),
     "prediction": ("predict", "simulate", "trace", "validate"),
     "more": ("mesh", "peers", "balance", "timers", "lab"),

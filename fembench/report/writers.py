@@ -16,7 +16,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.records.case import FIELDS
-from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES, TOP_LEVEL
+from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES, SEND, TOP_LEVEL, WAIT
 from fembench.records.record import Record
 from fembench.records.times import Times, times_of
 from fembench.report import measures
@@ -235,7 +235,7 @@ def _write_otf2(record: Record, trace: Any) -> None:
             _write_step(out, step, regions, comm)
 
 
-class Step(NamedTuple):
+class SpanEdge(NamedTuple):
     """The begin or the end of a span."""
 
     time: int  # nanoseconds
@@ -244,28 +244,28 @@ class Step(NamedTuple):
     messages: tuple[tuple[int, int], ...]  # (partner, bytes)
 
 
-def _steps(record: Record, rank: int, begin: float) -> Iterator[Step]:
+def _steps(record: Record, rank: int, begin: float) -> Iterator[SpanEdge]:
     """Begins and ends of a rank's spans, nested."""
-    open_ones: list[Step] = []
+    open_ones: list[SpanEdge] = []
     spans = sorted((e for e in record.events if e.rank == rank), key=lambda e: (e.begin, -e.end))
     for e in spans:
         first, last = (round(1e9 * (moment - begin)) for moment in (e.begin, e.end))
         while open_ones and open_ones[-1].time <= first:
             yield open_ones.pop()
         messages = tuple(zip(e.partners, e.bytes))
-        yield Step(first, False, e.phase, messages)
-        open_ones.append(Step(last, True, e.phase, messages))
+        yield SpanEdge(first, False, e.phase, messages)
+        open_ones.append(SpanEdge(last, True, e.phase, messages))
     yield from reversed(open_ones)
 
 
-def _write_step(out: Any, step: Step, regions: Sequence[Any], comm: Any) -> None:
+def _write_step(out: Any, step: SpanEdge, regions: Sequence[Any], comm: Any) -> None:
     """Messages leave when a span of sending begins, and have come when one of waiting ends."""
     if not step.ends:
         out.enter(step.time, regions[step.phase])
     for partner, n_bytes in step.messages:
-        if NAMES[step.phase] == "cg.send" and not step.ends:
+        if step.phase == SEND and not step.ends:
             out.mpi_send(step.time, partner, comm, 0, n_bytes)
-        elif NAMES[step.phase] == "cg.wait" and step.ends:
+        elif step.phase == WAIT and step.ends:
             out.mpi_recv(step.time, partner, comm, 0, n_bytes)
     if step.ends:
         out.leave(step.time, regions[step.phase])

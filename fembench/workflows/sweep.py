@@ -36,6 +36,7 @@ from fembench.workflows.sweep_source import (
     measured_first,
     source_of,
 )
+from fembench.workflows.sweep_state import standing
 
 
 @typed
@@ -112,14 +113,16 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
         _say_changes(runs, folder)
         _say_reasons(runs)
         warn_of_weights(sweep.weights, (run.case for run in runs))
-        if source.made:
-            measure_nodes(there, folder, limit.minutes, sweep.command)
-            if not machine:
-                measure_network(there, folder, limit.minutes, sweep.command)
-        sweep.prepare()
-        sweep.execute()
-        if ended:
-            ended(sweep)
+        with standing(folder.path) as state:
+            sweep.tell = state.tell
+            if source.made:
+                measure_nodes(there, folder, limit.minutes, sweep.command)
+                if not machine:
+                    measure_network(there, folder, limit.minutes, sweep.command)
+            sweep.prepare()
+            sweep.execute()
+            if ended:
+                ended(sweep)
     if line := limit.overrun():
         progress(line)
     if not sweep.measured:

@@ -1,7 +1,8 @@
 """The runs of one sweep: which come, in which order, and a line of progress for each."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +19,11 @@ from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.weights import load_weights
 from fembench.report.runs import case_name, summary_line
+from fembench.weights.stale import disturbance
 from fembench.workflows.cases import weighted
 from fembench.workflows.sweep_plan import cores_of
 from fembench.workflows.sweep_source import SweepSource, made, nodes_in, say_unequal, speeds_from
+from fembench.workflows.sweep_state import Counts
 
 REPORT = 8.0  # seconds that tables and page take
 LEFT_OUT = "left out (no time)"
@@ -69,6 +72,7 @@ class Sweep:
     records: list[Record] = field(init=False)  # all in the folder; those made are added
     measured: list[Record] = field(default_factory=list)  # of the runs of the campaign
     failed: int = 0  # runs without a record
+    tell: Callable[[Counts], None] = lambda _: None  # is told how many runs are done
 
     def runs(self) -> tuple[list[CampaignRun], list[CampaignRun]]:
         """(runs of the campaign, those kept); with --minutes, per case."""
@@ -113,7 +117,19 @@ class Sweep:
                     self._learn(done.record)
                 self._say(k, done)
                 self.failed += done.record is None and not done.cut
+            self._count()
         self.folder.leave_out(self.order.left_out, f"no time within --minutes {self.limit.minutes:g}")
+
+    def _count(self) -> None:
+        """Tell how many runs are done."""
+        counts = Counts(
+            runs=len(self.order.planned()),
+            verdicts=Counter(record.verdict.status for record in self.measured),
+            failed=self.failed,
+            left=self.order.seconds_left,
+            disturbed=disturbance([record.environment for record in self.measured], "times"),
+        )
+        self.tell(counts)
 
     def _say_what_comes(self) -> None:
         """How many runs, and how long they take."""
@@ -127,7 +143,10 @@ class Sweep:
 
     def _coming(self, now: Doing) -> Iterator[CampaignRun]:
         """The runs, each announced when its turn comes."""
+        kept = set(self.kept)
         for k, run in enumerate(self.order, 1):
+            if run not in kept:
+                self._count()
             now.text = f"sweep: {self.order.place(k)}: {case_name(run.case)}"
             expected = self.order.seconds_of(run)
             now.tell(f"about {clock(expected)} in all" if expected else "")

@@ -12,7 +12,7 @@ from fembench.base.errors import InputError
 from fembench.base.files import atomic_folder, atomic_path
 
 if TYPE_CHECKING:
-    from fembench.report.contents import CampaignResults
+    from fembench.report.tables import CampaignResults
 
 
 class ExportFormat(NamedTuple):

@@ -20,7 +20,6 @@ from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES
 from fembench.records.record import Record
 from fembench.records.times import Times, times_of
 from fembench.report import measures
-from fembench.report.contents import CampaignResults
 from fembench.report.exports import (
     COLUMNS,
     MEASURED,
@@ -32,6 +31,7 @@ from fembench.report.exports import (
 )
 from fembench.report.headline import usable
 from fembench.report.results import Result, results
+from fembench.report.tables import CampaignResults
 
 
 def _csv(campaign: CampaignResults, path: Path) -> None:

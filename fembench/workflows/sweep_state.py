@@ -16,8 +16,7 @@ from typing import Annotated
 import msgspec
 
 from fembench.base.config import encode
-from fembench.base.ending import EndedError
-from fembench.base.errors import FembenchError, shown
+from fembench.base.errors import EndedError, FembenchError, shown
 from fembench.base.files import atomic_path
 from fembench.base.lock import Owner
 from fembench.base.progress import Doing, current

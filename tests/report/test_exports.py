@@ -19,8 +19,8 @@ from fembench.records.record import Event
 from fembench.records.store import save
 from fembench.records.times import times_of
 from fembench.records.validity import judge
-from fembench.report import contents
 from fembench.report.formats import EXPORTS, export
+from fembench.report.tables import read_campaign
 from fembench.report.writers import WRITERS
 
 replace = msgspec.structs.replace
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def exported(folder, tmp_path):
     """A function: where the campaign is exported to."""
-    return lambda name: export(name, contents.read_campaign(folder), tmp_path)
+    return lambda name: export(name, read_campaign(folder), tmp_path)
 
 
 def read_by(package, script, *words):
@@ -215,7 +215,7 @@ def traced(tmp_path):
     record = replace(make_record("m1", 2), events=MESSAGES)
     (tmp_path / "runs").mkdir()
     save(record, tmp_path / "runs")
-    return export("otf2", contents.read_campaign(tmp_path), tmp_path) / record.id / "traces.otf2"
+    return export("otf2", read_campaign(tmp_path), tmp_path) / record.id / "traces.otf2"
 
 
 def test_otf2_has_every_span_and_message_of_a_trace(tmp_path):

@@ -343,10 +343,10 @@ def _problem(load: Callable[[Path], object]) -> Callable[[Path], object]:
 
 def _records(folder: Path) -> list[Reader]:
     """What fembench itself writes as JSON."""
-    from fembench.base.lock import Owner
     from planted_machine import planted_machine
     from planted_nodes import Planted, planted_nodes
 
+    from fembench.base.files import Owner
     from fembench.model.from_record import graph_of_record
     from fembench.model.graph import GRAPH_SCHEMA, load_graph
     from fembench.model.predictor import Predictor, prediction_of

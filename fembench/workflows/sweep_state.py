@@ -17,8 +17,7 @@ import msgspec
 
 from fembench.base.config import encode
 from fembench.base.errors import EndedError, FembenchError, shown
-from fembench.base.files import atomic_path
-from fembench.base.lock import Owner
+from fembench.base.files import Owner, atomic_path
 from fembench.base.progress import Doing, current
 from fembench.records.record import now_utc
 from fembench.records.schema import check_time, read

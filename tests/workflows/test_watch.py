@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone
 
 import msgspec
 import pytest
-from fembench.base.lock import Owner
 from planted_records import planted
 
+from fembench.base.files import Owner
 from fembench.base.progress import telling, working
 from fembench.cli.main import main
 from fembench.records.store import load, record_paths, save

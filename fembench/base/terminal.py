@@ -74,6 +74,13 @@ def fitting(stream: TextIO | None, redirect: Callable[[Any], Any]) -> Iterator[N
             fitted.flush()
 
 
+def write_unfitted(text: str) -> None:
+    """Write a file to stdout: no line of it is changed."""
+    stream: Any = sys.stdout
+    stream.flush()
+    (stream._stream if isinstance(stream, FittedStream) else stream).write(text)
+
+
 def as_on_terminal(text: str) -> str:
     """The text as this terminal shows it; unchanged if there is none."""
     width = width_of(sys.stdout) if sys.stdout else None

@@ -14,10 +14,10 @@ Examples:
 """
 
 import argparse
-import sys
 
 from fembench.base.config import json_text
 from fembench.base.progress import progress
+from fembench.base.terminal import write_unfitted
 from fembench.cli.options import call, declare, listed
 from fembench.records.weights import RULES, loud_notes, save_weights
 from fembench.workflows.command import EXPORTS
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         save_weights(weights, options.output)
     if options.export:
-        sys.stdout.write(EXPORTS[options.export].text(weights))
+        write_unfitted(EXPORTS[options.export].text(weights))
         for note in loud_notes(weights):
             progress(f"note: {note}")
     elif options.json:

@@ -37,6 +37,14 @@ def test_openfoam_cuts_by_the_weights_of_its_dictionary():
     assert "metisCoeffs { processorWeights (750000 250000); }" in text
 
 
+@pytest.mark.parametrize("name", EXPORTS)
+def test_an_exported_file_is_never_fitted_to_a_terminal(name, monkeypatch, tmp_path, output):
+    made = weights([1 / 40] * 40)
+    save_weights(made, tmp_path / "w.json")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert output("weights", str(tmp_path / "w.json"), "--export", name) == EXPORTS[name].text(made)
+
+
 def test_shares_in_the_file_of_metis_sum_to_one():
     lines = metis(weights([1 / 7] * 7)).splitlines()
     assert sum(float(line.split("=")[1]) for line in lines) == pytest.approx(1, abs=1e-8)

@@ -8,6 +8,7 @@ with working("tune: equal shares") as now:      # a terminal shows it after two 
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 import time
@@ -73,7 +74,7 @@ class Doing:
         self.text = text
 
     def tell(self, stage: str) -> None:
-        """Say how far it is."""
+        """Say how far it is; on a narrow terminal, what follows '; ' gives way first."""
         self._stage = stage
 
     @property
@@ -92,8 +93,13 @@ class Doing:
     def line(self, width: int | None = None) -> str:
         """'run: m on 2 ranks … 0:05, set 3 of about 12'; at this width, with less of the text."""
         passed = clock(int(time.monotonic() - self.began))
-        rest = f" … {passed}, {self._stage}" if self._stage else f" … {passed}"
-        return (self.text[: max(0, width - len(rest))] + rest)[:width] if width else self.text + rest
+        first, plain = self._stage.partition("; ")[0], re.sub(r" \([^()]*\)$", "", self._stage)
+        stages = [self._stage, plain, first] if first != self._stage else [first]
+        rests = [f" … {', '.join(filter(None, [passed, stage]))}" for stage in stages]
+        if not width:
+            return self.text + rests[0]
+        rest = next((one for one in rests if len(self.text + one) <= width), rests[-1])
+        return (self.text[: max(0, width - len(rest))] + rest)[:width]
 
 
 @contextlib.contextmanager

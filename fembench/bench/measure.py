@@ -69,7 +69,7 @@ class HowFar:
         self.page.expect(total, self._about, self._begin)
         about = "about " if self._about else ""
         left = clock((total - done) * (now - self._begin) / done)
-        self._tell(f"set {done + 1} of {about}{total}, residual {residual:.1e}, {left} left")
+        self._tell(f"set {done + 1} of {about}{total}, {left} left; residual {residual:.1e}")
 
 
 def expected_sets(effort: CaseEffort, spent: Sequence[float]) -> int:

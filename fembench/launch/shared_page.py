@@ -56,19 +56,20 @@ class Page:
             self.words[word] = value
 
     def line(self) -> str:
-        """'set 2 of 12, iteration 340 of 900, residual 3.1e-04, 1:05 left'; "" outside the sets."""
+        """'set 2 of 12, 1:05 left, iteration 340 of 900; residual 3.1e-04'; "" outside the sets."""
         iteration, residual, target, number, iterations, sets, about, begin = map(float, self.words[:8])
         if not number:
             return ""
-        said = [f"set {number:.0f} of {'about ' if about else ''}{max(sets, number):.0f}"]
+        said = f"set {number:.0f} of {'about ' if about else ''}{max(sets, number):.0f}"
         done = number - 1
-        if iteration > 0:
-            said.append(f"iteration {iteration:.0f}" + (f" of {iterations:.0f}" if iterations else ""))
-            said.append(f"residual {residual:.1e}" + (f" (ends at {target:.1e})" if target else ""))
-            done += min(1.0, iteration / iterations) if iterations else 0.0
+        if iteration > 0 and iterations:
+            done += min(1.0, iteration / iterations)
         if done > 0:
-            said.append(f"{clock((max(sets, number) - done) * (time.monotonic() - begin) / done)} left")
-        return ", ".join(said)
+            said += f", {clock((max(sets, number) - done) * (time.monotonic() - begin) / done)} left"
+        if iteration > 0:
+            said += f", iteration {iteration:.0f}" + (f" of {iterations:.0f}" if iterations else "")
+            said += f"; residual {residual:.1e}" + (f" (ends at {target:.1e})" if target else "")
+        return said
 
 
 class Teller:

@@ -125,6 +125,25 @@ def test_each_thread_is_told_of_its_own_calls(capsys):
     assert capsys.readouterr() == ("", "three\n")
 
 
+STAGE = "set 2 of 12, 0:21 left, iteration 9 of 70; residual 3.1e-04 (ends at 1.0e-06)"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (104, f"run: m1 on 2 ranks … 0:00, {STAGE}"),
+        (86, "run: m1 on 2 ranks … 0:00, set 2 of 12, 0:21 left, iteration 9 of 70; residual 3.1e-04"),
+        (80, "run: m1 on 2 ranks … 0:00, set 2 of 12, 0:21 left, iteration 9 of 70"),
+        (60, "run: m1 on … 0:00, set 2 of 12, 0:21 left, iteration 9 of 70"),
+        (40, " … 0:00, set 2 of 12, 0:21 left, iterati"),
+    ],
+)
+def test_the_target_of_the_residual_gives_way_first_then_the_residual_and_the_time_left_stays(width, shown):
+    now = module.Doing("run: m1 on 2 ranks")
+    now.tell(STAGE)
+    assert now.line(width) == shown
+
+
 def test_a_line_says_how_far_the_work_is_and_its_text_gives_way_on_a_narrow_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("COLUMNS", "41")

@@ -41,8 +41,8 @@ def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_le
         now[0] += 0.6
         one.say(done, [0.5] * max(0, done - 2), 3.14e-9)
     assert told == [
-        "set 3 of 12, residual 3.1e-09, 0:06 left",
-        "set 5 of 12, residual 3.1e-09, 0:05 left",
+        "set 3 of 12, 0:06 left; residual 3.1e-09",
+        "set 5 of 12, 0:05 left; residual 3.1e-09",
     ]
 
 
@@ -52,7 +52,7 @@ def test_a_set_of_seconds_shows_its_iteration_and_residual_from_the_first_one_on
     told = []
     case = Case.of(mesh="s", ranks=1, iterations=4000, sets=1, warmups=0)
     launch(case, id="x", command="", scratch=tmp_path, tell=told.append).content()
-    form = r"set 1 of 1, iteration (\d+) of 4000, residual \d\.\de-\d+, \d:\d\d left"
+    form = r"set 1 of 1, \d:\d\d left, iteration (\d+) of 4000; residual \d\.\de-\d+"
     seen = [int(found[1]) for line in told if (found := re.fullmatch(form, line))]
     assert seen, told
     assert seen == sorted(set(seen))

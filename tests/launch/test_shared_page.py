@@ -28,7 +28,7 @@ def test_what_a_solver_in_another_process_reaches_is_seen_while_its_loop_runs(tm
         assert page.shared
         assert page.line() == ""
         subprocess.run([sys.executable, "-c", RANK, str(tmp_path)], check=True)
-        assert page.line() == "set 1 of about 12, iteration 340, residual 3.2e-03 (ends at 1.0e-06)"
+        assert page.line() == "set 1 of about 12, iteration 340; residual 3.2e-03 (ends at 1.0e-06)"
     assert not page_in(tmp_path).shared  # nothing of it stays
 
 
@@ -49,14 +49,14 @@ def test_a_file_that_is_not_the_page_of_the_job_is_left_alone(tmp_path, change):
     [
         (0, 0, (5, 1.0, 0.0), ""),
         (1, 0, (-1, 0.0, 0.0), "set 1 of 4"),
-        (1, 0, (7, 1e-3, 1e-9), "set 1 of 4, iteration 7, residual 1.0e-03 (ends at 1.0e-09)"),
-        (1, 200, (50, 1e-3, 0.0), "set 1 of 4, iteration 50 of 200, residual 1.0e-03, 2:30 left"),
+        (1, 0, (7, 1e-3, 1e-9), "set 1 of 4, iteration 7; residual 1.0e-03 (ends at 1.0e-09)"),
+        (1, 200, (50, 1e-3, 0.0), "set 1 of 4, 2:30 left, iteration 50 of 200; residual 1.0e-03"),
         (3, 200, (-1, 1e-3, 0.0), "set 3 of 4, 0:10 left"),
-        (3, 200, (900, 1e-3, 0.0), "set 3 of 4, iteration 900 of 200, residual 1.0e-03, 0:03 left"),
-        (6, 200, (100, 1e-3, 0.0), "set 6 of 6, iteration 100 of 200, residual 1.0e-03, 0:01 left"),
+        (3, 200, (900, 1e-3, 0.0), "set 3 of 4, 0:03 left, iteration 900 of 200; residual 1.0e-03"),
+        (6, 200, (100, 1e-3, 0.0), "set 6 of 6, 0:01 left, iteration 100 of 200; residual 1.0e-03"),
     ],
 )
-def test_a_line_says_set_iteration_residual_and_the_time_left(monkeypatch, number, iterations, shown, line):
+def test_a_line_says_set_time_left_iteration_and_residual(monkeypatch, number, iterations, shown, line):
     monkeypatch.setattr(time, "monotonic", lambda: 110.0)
     page = Page()
     page.expect(4, False, 100.0)

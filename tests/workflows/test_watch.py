@@ -38,7 +38,7 @@ def planted_state(tmp_path, monkeypatch):
             written=when.isoformat(),
             doing="sweep: 4/20: m · sym · 2 ranks",
             seconds=65.0,
-            stage="set 3 of about 12, residual 1.2e-07, 0:21 left",
+            stage="set 3 of about 12, 0:21 left; residual 1.2e-07",
             counts=COUNTS,
         )
         (tmp_path / STATE).write_bytes(msgspec.json.encode(msgspec.structs.replace(state, **changes)))
@@ -58,7 +58,7 @@ def test_a_running_campaign_shows_its_run_its_sets_its_verdicts_and_the_time_lef
     assert once(capsys, planted_state()) == (
         0,
         [
-            "sweep: 4/20: m · sym · 2 ranks … 1:05, set 3 of about 12, residual 1.2e-07, 0:21 left.",
+            "sweep: 4/20: m · sym · 2 ranks … 1:05, set 3 of about 12, 0:21 left; residual 1.2e-07.",
             "3 of 20 runs done: 2 VALID, 1 PROVISIONAL, 1 failed; about 12:34 left.",
             "No run was disturbed, as far as was measured.",
         ],

@@ -60,6 +60,15 @@ def percent(fraction: float, decimals: int = 1) -> str:
     return f"{fixed(100 * fraction, decimals)} %"
 
 
+def span(value: float) -> str:
+    """'6 s', '12 minutes', '1.5 h' or '3 days': how long something takes, or is ago."""
+    if value < 99.5:
+        return f"{value:.0f} s"
+    if value < 99.5 * 60:
+        return f"{value / 60:.0f} minutes"
+    return f"{value / 3600:.1f} h" if value < 47.95 * 3600 else f"{value / 86400:.0f} days"
+
+
 def clock(value: float) -> str:
     """'0:05', '12:30' or '1:02:03'."""
     minutes, rest = divmod(round(value), 60)

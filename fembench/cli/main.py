@@ -85,8 +85,8 @@ def _told(function: Callable[[T], int], given: T) -> int:
     except UnicodeEncodeError as error:  # file names that no record can hold
         print(f"fembench: {shown(ascii(error.object), 200)}: expected UTF-8", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return _interrupted()
+    except KeyboardInterrupt as error:
+        return _interrupted(str(error))
     except EndedError as error:
         print(f"fembench: ended by {error}", file=sys.stderr)
         return 128 + error.number
@@ -111,8 +111,8 @@ def _written_out(status: int) -> int:
     return status
 
 
-def _interrupted() -> int:
-    print("fembench: interrupted", file=sys.stderr)
+def _interrupted(then: str = "") -> int:
+    print("; ".join(filter(None, ["fembench: interrupted", then])), file=sys.stderr)
     return 130
 
 

@@ -6,7 +6,7 @@ Weights are those that would balance each case, or one with its origin.
 from collections.abc import Iterable, Sequence
 
 from fembench.base.tables import table
-from fembench.base.units import plural, seconds
+from fembench.base.units import plural, seconds, span
 from fembench.records.record import Record, now_utc
 from fembench.records.weights import RankShare, Weights, age_seconds, loud_notes
 from fembench.report.measures import CG
@@ -149,11 +149,9 @@ def as_table(weights: Weights) -> str:
         for p, (r, k) in enumerate(zip(weights.ranks, _relative(weights)))
     ]
     heads = ["rank", "host", "share", "95 % interval", "time per cell", "relative speed"]
-    hours = age_seconds(weights, now_utc()) / 3600
-    age = f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
     count = plural(len(weights.source), "record")
     origin = f"{count} of {weights.mesh}" if weights.mesh else "a machine profile"
-    head = f"rule {weights.rule}, from {origin}, measured {age} ago"
+    head = f"rule {weights.rule}, from {origin}, measured {span(age_seconds(weights, now_utc()))} ago"
     label = [f"SYNTHETIC: {weights.synthetic}"] if weights.synthetic else []
     tasks = [f"equal tasks: {', '.join(f'{h} {k}' for h, k in weights.tasks)}"] if weights.tasks else []
     body = table(heads, rows, align="rlrrrr")

@@ -72,17 +72,21 @@ def run(
         what = f"run: {case.question.mesh} on {plural(case.placement.ranks, 'rank')}"
         with occupied(folder, shared=True), reserved(folder, stem) as id, working(what) as now:
             now.tell(about(case, folder, _cores(case, hostfile)))
-            outcome = launch(
-                case,
-                id=id,
-                command=command or call_text("run", asked.question.mesh, given),
-                scratch=folder,
-                hostfile=hostfile,
-                timeout=timeout,
-                reference=held_against(case, reference) if reference else reference_beside(case, folder),
-                fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
-                tell=now.tell,
-            )
+            try:
+                outcome = launch(
+                    case,
+                    id=id,
+                    command=command or call_text("run", asked.question.mesh, given),
+                    scratch=folder,
+                    hostfile=hostfile,
+                    timeout=timeout,
+                    reference=held_against(case, reference) if reference else reference_beside(case, folder),
+                    fields_path=(folder / f"{id}.fields.npz").resolve() if case.output.fields else None,
+                    tell=now.tell,
+                )
+            except KeyboardInterrupt as error:
+                error.args = ("nothing was kept",)
+                raise
             if outcome.result is None and outcome.kind not in (*REFUSED, REVOKED):
                 save(failure_of(id, case, outcome), folder)
             record = outcome.content()

@@ -28,6 +28,15 @@ def test_seconds_round_to_the_next_unit_and_never_print_a_power_of_ten(value, te
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [(6.2, "6 s"), (99.4, "99 s"), (99.6, "2 minutes"), (5400.0, "90 minutes"), (5970.0, "1.7 h")]
+    + [(172_600.0, "47.9 h"), (172_700.0, "2 days"), (864_000.0, "10 days")],
+)
+def test_a_span_of_time_has_the_unit_that_reads_best(value, text):
+    assert units.span(value) == text
+
+
+@pytest.mark.parametrize(
     ("n_bytes", "text"),
     [
         (512, "512 B"),

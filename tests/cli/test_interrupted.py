@@ -39,6 +39,16 @@ def test_an_interruption_that_python_has_turned_into_another_error_is_one_line(m
     assert capsys.readouterr() == ("", "fembench: interrupted\n")
 
 
+def test_an_interrupted_run_says_that_nothing_was_kept(monkeypatch, capsys, tmp_path):
+    def interrupted(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("fembench.workflows.run.launch", interrupted)
+    assert main(["run", "m1", "--results", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "fembench: interrupted; nothing was kept"
+    assert not list(tmp_path.rglob("*.json"))
+
+
 def test_an_error_without_an_interruption_stays_an_error(monkeypatch):
     def broken(options):
         raise RuntimeError("a bug")

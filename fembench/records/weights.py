@@ -18,6 +18,7 @@ from fembench.records.schema import check_time, read
 
 WEIGHTS_SCHEMA = 1
 FAST = 0.9  # of the speed of the fastest host: what a host needs to be one of the fast
+REFUSED = "tune says not to use these weights"  # begins a note
 Rule = Literal["time", "rate", "comm", "tasks", "given"]
 RULES = get_args(Rule)[:-1]  # by which shares follow from measurements
 
@@ -57,7 +58,7 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
 
 def loud_notes(weights: Weights) -> list[str]:
     """The notes that say why the shares may be far off."""
-    return [note for note in weights.notes if note.startswith(("DISTURBED", "PROVISIONAL"))]
+    return [note for note in weights.notes if note.startswith((REFUSED, "DISTURBED", "PROVISIONAL"))]
 
 
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
@@ -73,6 +74,9 @@ def save_weights(weights: Weights, path: Path | str) -> None:
 
 def load_weights(path: Path | str) -> Weights:
     """The weights in a file. Raises InputError for another, or a sum that is not 1."""
+    if Path(path).is_dir():
+        how = f"use `fembench weights {path} -o weights.json` first"
+        raise InputError(f"{path}: a folder; expected a file of weights: {how}")
     weights = read(path, Weights, WEIGHTS_SCHEMA, "weights", has="ranks", verb="weights")
     total = sum(shares_of(weights))
     if not weights.ranks or min(shares_of(weights)) <= 0 or abs(total - 1) > 1e-6:

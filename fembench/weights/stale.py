@@ -12,16 +12,17 @@ from fembench.records.phases import COMPUTING
 from fembench.records.quiet import foreign
 from fembench.records.record import Environment, Record
 from fembench.records.times import times_of
-from fembench.records.weights import Weights, loud_notes, mismatch, stale_hosts
+from fembench.records.weights import REFUSED, Weights, loud_notes, mismatch, stale_hosts
 
 CHANGED = 0.1  # relative; a host whose speed changed by more makes weights stale
 
 
 def doubts(weights: Weights, synthetic: str) -> list[str]:
     """Why not to use the weights for a run whose ranks are emulated so; "": real ones."""
-    found = [f"weights: {note}" for note in loud_notes(weights)]
+    notes = loud_notes(weights)
+    found = [note if note.startswith(REFUSED) else f"weights: {note}" for note in notes]
     if weights.rule != "given" and weights.synthetic != synthetic:
-        found.append(f"the weights are of {_ranks(weights.synthetic)}, the run has {_ranks(synthetic)}")
+        found.append(f"the weights are of {_ranks(weights.synthetic)}, but used for {_ranks(synthetic)}")
     return found
 
 

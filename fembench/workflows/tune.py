@@ -31,7 +31,7 @@ from fembench.launch.scratch import occupied, reserved, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import save
-from fembench.records.weights import Weights, as_text, save_weights, shares_of
+from fembench.records.weights import REFUSED, Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
 from fembench.weights.advice import LEAST_GAIN
 from fembench.weights.make import by_time
@@ -91,6 +91,7 @@ class TuneRuns:
 ITERATIONS = 50  # fixed work, by default
 EFFORT = {"warmups": 1, "sets": 1, "seconds": 2.0}  # of a run, by default; noise dominates shorter ones
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
+WHY_NOT = "every pair of runs was DISTURBED"
 FEW_PAIRS = 2  # where a rank can contribute almost nothing
 
 
@@ -123,7 +124,7 @@ class Tuned:
     def where(self) -> str:
         """The file of the weights; whether it is not to be used, and why."""
         disturbed = self.proof.advice.kind == "disturbed"
-        return f"{self.output}" + (" (do not use: every pair of runs was DISTURBED)" if disturbed else "")
+        return f"{self.output}" + (f" (do not use: {WHY_NOT})" if disturbed else "")
 
     def as_tree(self) -> dict[str, Any]:
         """The same for JSON."""
@@ -240,8 +241,8 @@ def proven(weights: Weights, proof: Proof) -> Weights:
     If foreign work disturbed every pair, each run by these weights is warned of it.
     """
     if proof.advice.kind == "disturbed":
-        others = [note for note in weights.notes if not note.startswith("DISTURBED")]
-        return replace(weights, notes=(proof.disturbed, *others))
+        others = [note for note in weights.notes if not note.startswith((REFUSED, "DISTURBED"))]
+        return replace(weights, notes=(f"{REFUSED}: {WHY_NOT}", proof.disturbed, *others))
     if proof.advice.kind != "use":
         return weights
     notes = [

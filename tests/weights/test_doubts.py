@@ -13,6 +13,7 @@ from fembench.weights.stale import doubts
 
 DISTURBED = "DISTURBED: others used up to 57 % of the CPU time on n1"
 EMULATED = "SYNTHETIC ranks (emulated speeds 1,0.5)"
+REFUSED = "tune says not to use these weights: every pair of runs was DISTURBED"
 OTHERS = "SYNTHETIC ranks (emulated speeds 0.5,1)"
 
 
@@ -46,15 +47,16 @@ def warned(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("used", "options", "said"),
     [
-        (weights("emulated speeds 1,0.5"), "", [f"the weights are of {EMULATED}, the run has real ranks"]),
+        (weights("emulated speeds 1,0.5"), "", [f"the weights are of {EMULATED}, but used for real ranks"]),
         (
             weights("emulated speeds 1,0.5"),
             "--emulate 0.5,1",
-            [f"the weights are of {EMULATED}, the run has {OTHERS}"],
+            [f"the weights are of {EMULATED}, but used for {OTHERS}"],
         ),
         (weights("emulated speeds 1,0.5"), "--emulate 1,0.5", []),
-        (weights(), "--emulate 0.5,1", [f"the weights are of real ranks, the run has {OTHERS}"]),
+        (weights(), "--emulate 0.5,1", [f"the weights are of real ranks, but used for {OTHERS}"]),
         (weights(notes=(DISTURBED, "speeds at 9 cells")), "", [f"weights: {DISTURBED}"]),
+        (weights(notes=(REFUSED, DISTURBED)), "", [REFUSED, f"weights: {DISTURBED}"]),
     ],
 )
 def test_a_run_says_why_its_weights_should_not_be_used(warned, used, options, said):
@@ -65,5 +67,5 @@ def test_a_campaign_says_it_once(warned, tmp_path):
     text = 'name = "c"\n[[cases]]\nmesh = ["m1", "m2"]\nranks = [1, 2]\n'
     (tmp_path / "c.toml").write_text(text)
     used = weights("emulated speeds 1,0.5", notes=(DISTURBED,))
-    said = [f"weights: {DISTURBED}", f"the weights are of {EMULATED}, the run has real ranks"]
+    said = [f"weights: {DISTURBED}", f"the weights are of {EMULATED}, but used for real ranks"]
     assert warned(used, "sweep", "c.toml", "--results", "out", "--no-report") == said

@@ -13,7 +13,7 @@ from fembench.base.errors import RunFailedError
 from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.verdict import Verdict
-from fembench.records.weights import loud_notes, shares_of
+from fembench.records.weights import REFUSED, loud_notes, shares_of
 from fembench.weights.advice import advise
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
@@ -237,6 +237,7 @@ def test_weights_that_nothing_follows_from_are_marked_as_not_to_be_used(tmp_path
     quiet = loud_in([]).weights
     weights = proven(quiet, proof)
     assert [note for note in loud_notes(weights) if note == proof.disturbed] == [proof.disturbed] * doubted
+    assert (weights.notes[:1] == (f"{REFUSED}: every pair of runs was DISTURBED",)) == doubted
     assert proven(weights, proof).notes == weights.notes
     found = Tuned(weights, proof, tmp_path / "w.json", tmp_path)
     assert found.where == f"{tmp_path / 'w.json'}" + WARNED * doubted

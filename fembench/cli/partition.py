@@ -30,7 +30,7 @@ mesh MESH: preset, box:…, file or folder of slices
 --to FORMAT = metis: {listed(MAPS)}
 -o, --output FOLDER = parts: folder for the files
 --partitioner metis|rcb = metis: graph or coordinates
---json: print JSON instead of a table
+--json: print JSON, with all parts, instead of a table
 """
 
 
@@ -45,8 +45,10 @@ def run(options: argparse.Namespace) -> int:
         found = call(parts, options)
     if options.json:
         cut = found.partition
-        tree = {"targets": cut.targets, "cells": cut.sizes.tolist(), "hosts": found.hosts}
-        print(json_text(tree | {"files": [str(path) for path in found.files], "use": found.use}))
+        tree: dict[str, object] = {"targets": cut.targets, "hosts": found.hosts}
+        tree |= {"cells": cut.sizes.tolist(), "use": found.use}
+        tree |= {name: [str(path) for path in getattr(found, name)] for name in ("files", "removed")}
+        print(json_text(tree))
     else:
         say([found.sentence])
         print(found.text)

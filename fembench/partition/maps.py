@@ -8,7 +8,7 @@ beside it, which do. They refuse another number of cells or ranks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,7 +70,7 @@ def decompose_dict(shares: Sequence[float], method: str) -> str:
     return (
         f"{_foam_head('dictionary', 'system', 'decomposeParDict')}"
         f"numberOfSubdomains {len(shares)};\n"
-        f"method {method};  // manual: by a map; scotch, ptscotch, metis: by processorWeights\n"
+        f"method {method};  // manual: by the map; scotch, metis: by weights\n"
         'manualCoeffs { dataFile "cellDecomposition"; }\n'
         f"scotchCoeffs {weights}\nmetisCoeffs {weights}\n"
     )
@@ -262,6 +262,29 @@ void map_subdomains(dealii::Triangulation<dim, spacedim> &tria, const std::strin
     }
 }
 """
+
+
+def write_map(to: str, mesh: Mesh, partition: Partition, folder: Path) -> tuple[list[Path], list[Path]]:
+    """(files of a format, removed files of an older map with the same name)."""
+    path = folder / map_name(mesh, partition)
+    before = path.read_bytes() if path.is_file() else b""
+    files = MAPS[to].write(mesh, partition, folder)
+    if not path.is_file() or path.read_bytes() == before:
+        return files, []
+    stale = [one for one in _companions(path) if one not in files]
+    for one in stale:
+        one.unlink()
+    return files, stale
+
+
+def _companions(path: Path) -> Iterator[Path]:
+    """What fembench has written beside a map, for it."""
+    yield from (one for suffix in (".ghosts", ".vtu") if (one := Path(f"{path}{suffix}")).is_file())
+    for one in sorted(path.parent.glob("map_*")):
+        text = one.read_text(encoding="utf-8", errors="replace") if one.is_file() else ""
+        if MARK in text and f'"{path.name}"' in text:
+            yield one
+
 
 MAPS = {
     "metis": MapFormat("the file of gpmetis", "line i is the part of cell i, both from 0", metis),

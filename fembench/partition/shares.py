@@ -35,6 +35,11 @@ def parse_shares(text: str, ranks: int | None = None) -> tuple[float, ...]:
     return normalise(weights)
 
 
+def shares_text(shares: Sequence[float] | str) -> str:
+    """Shares as text, '2,1'; text as it is."""
+    return shares if isinstance(shares, str) else ",".join(f"{share:.12g}" for share in shares)
+
+
 def normalise(weights: Sequence[float]) -> tuple[float, ...]:
     """Weights scaled to sum to 1. Raises InputError unless all are positive and finite."""
     if not weights:

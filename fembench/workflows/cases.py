@@ -11,6 +11,7 @@ from fembench.base.progress import progress
 from fembench.base.units import plural
 from fembench.mesh.presets import check_known
 from fembench.methods.storages import DEFAULT_STORAGE
+from fembench.partition.shares import shares_text
 from fembench.records.case import FIELDS, Case, exactly, new_case
 from fembench.records.weights import as_text, load_weights
 from fembench.synthetic.speeds import slowness_text
@@ -26,7 +27,10 @@ def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
     if unknown:
         raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
     known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
-    case = case_of({**known, **exactly(fields)}, "run")
+    given = exactly(fields)
+    if isinstance(given.get("shares"), list | tuple):
+        given["shares"] = shares_text(given["shares"])
+    case = case_of({**known, **given}, "run")
     check_known(case.question.mesh)
     return case
 

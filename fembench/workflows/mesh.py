@@ -1,26 +1,30 @@
 """Meshes: made, converted, and cut by shares, with files that hand the parts to other programs."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fembench.base.errors import InputError
+from fembench.base.arguments import typed
+from fembench.base.errors import InputError, shown
 from fembench.base.progress import progress
 from fembench.base.tables import table
+from fembench.base.terminal import as_on_terminal
 from fembench.base.units import percent, plural
 from fembench.mesh.box import LENGTHS, Box, box
 from fembench.mesh.io import read, write
 from fembench.mesh.mesh import Mesh, lines, summary
 from fembench.mesh.presets import box_counts, box_named, resolve
 from fembench.mesh.slicing import source_of_box, source_of_mesh, write_sliced
-from fembench.partition.maps import MAPS
+from fembench.partition.maps import MAPS, write_map
 from fembench.partition.methods import partition
 from fembench.partition.partition import Partition, node_parts
-from fembench.partition.shares import parse_shares
+from fembench.partition.shares import parse_shares, shares_text
 from fembench.records.weights import Weights, load_weights, shares_of
 from fembench.weights.stale import doubts
 
@@ -90,9 +94,10 @@ def difference(mesh: Mesh, written: Mesh) -> str:
 
 
 FEW = 8  # parts whose shares fit into a sentence
+MANY = 16  # parts; of more with the same target, three have a row
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CutMesh:
     """A mesh that is cut, and the files that were written."""
 
@@ -101,6 +106,7 @@ class CutMesh:
     hosts: tuple[str, ...]  # [rank] its host; "" if shares were given
     files: tuple[Path, ...] = ()
     use: str = ""  # what to do with them
+    removed: tuple[Path, ...] = ()  # files of an older map with the same name
 
     @property
     def miss(self) -> float:
@@ -114,6 +120,12 @@ class CutMesh:
         shares = ", ".join(percent(share) for share in cut.achieved)
         found = f"{plural(len(cut.part_of_cell), 'cell')} in {plural(cut.n_parts, 'part')}"
         return f"{found}{f' of {shares}' * (cut.n_parts <= FEW)}: within {percent(self.miss)} of the targets."
+
+    def __repr__(self) -> str:
+        return as_on_terminal(f"{self.sentence}\n\n{self.text}")
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.sentence)}</p><pre>{escape(self.text)}</pre>"
 
     @property
     def text(self) -> str:
@@ -131,15 +143,32 @@ class CutMesh:
         }
         if not any(self.hosts):
             del columns["host"]
-        lines = [table([*columns], [*zip(*columns.values())]), ""]
+        rows, typical = [*zip(*columns.values())], self._typical
+        lines = [table([*columns], [rows[rank] for rank in typical]), ""]
+        if len(typical) < len(rows):
+            lines.append("of equal targets: the ranks with the fewest, median and most cells")
         lines.append(f"{plural(int(np.count_nonzero(sharers > 1)), 'node')} shared by two parts or more")
-        return "\n".join([*lines, *map(str, self.files), *([f"next: {self.use}"] if self.use else [])])
+        lines += map(str, self.files)
+        if self.removed:
+            lines.append(f"removed, of an older map: {', '.join(map(str, self.removed))}")
+        return "\n".join([*lines, *([f"next: {self.use}"] if self.use else [])])
+
+    @property
+    def _typical(self) -> list[int]:
+        """Ranks: all or, of many with one target, those with the fewest, median and most cells."""
+        alike: dict[float, list[int]] = {}
+        for rank in np.argsort(self.partition.sizes, kind="stable").tolist():
+            alike.setdefault(self.partition.targets[rank], []).append(rank)
+        if self.partition.n_parts <= MANY:
+            return list(range(self.partition.n_parts))
+        return sorted({ranks[k] for ranks in alike.values() for k in (0, len(ranks) // 2, -1)})
 
 
+@typed
 def parts(
     mesh: Path | str,
     *,
-    shares: str = "",
+    shares: str | Sequence[float] = "",
     weights: Weights | Path | str | None = None,
     to: str = "",
     output: Path | str = "parts",
@@ -148,7 +177,7 @@ def parts(
     """Cut a mesh by shares, and write the parts for another program.
 
     mesh: preset, box or file, numbered as the other program reads it
-    shares: as in "2:1" or "8*1" (eight equal ones)
+    shares: as in "2:1", [2, 1] or "8*1" (eight equal ones)
     weights: instead of shares, a file with them, or what `shares` found
     to: the program, as in `fembench partition --to`; "": nothing is written
     output: a folder for the files
@@ -157,11 +186,12 @@ def parts(
     Raises InputError.
     """
     if bool(shares) == bool(weights):
-        raise InputError("parts of a mesh: expected either shares or weights")
+        raise InputError("parts of a mesh: expected either --shares 2:1 or --weights FILE")
     if to and to not in MAPS:
         raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
     found = weights if isinstance(weights, Weights) else load_weights(weights) if weights else None
-    targets = shares_of(found) if found else parse_shares(shares)
+    targets = shares_of(found) if found else parse_shares(shares_text(shares))
+    _check_several(targets, shares_text(shares))
     hosts = tuple(rank.host for rank in found.ranks) if found else ("",) * len(targets)
     for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
         progress(f"fembench: warning: {doubt}")
@@ -169,5 +199,16 @@ def parts(
     cut = partition(whole, targets, partitioner)
     if not to:
         return CutMesh(whole, cut, hosts)
-    files = MAPS[to].write(whole, cut, Path(output))
-    return CutMesh(whole, cut, hosts, tuple(files), MAPS[to].use)
+    files, removed = write_map(to, whole, cut, Path(output))
+    return CutMesh(whole, cut, hosts, tuple(files), MAPS[to].use, tuple(removed))
+
+
+def _check_several(targets: Sequence[float], shares: str) -> None:
+    """Raises InputError if all cells are for one part: often the number of parts was meant."""
+    if len(targets) > 1:
+        return
+    if not shares:
+        raise InputError("weights of one rank cut nothing; expected those of two ranks or more")
+    n = shares.strip() if re.fullmatch(r" *[1-9]\d{0,5} *", shares) and float(shares) > 1 else "2"
+    count = "two" if n == "2" else n
+    raise InputError(f"shares '{shown(shares)}' name one part; expected {n}*1 for {count} equal parts")

@@ -37,6 +37,7 @@ from fembench.model.predictor import BALANCED, Predictor, observed, open_study, 
 from fembench.model.rates import Rates, slowed
 from fembench.model.score import PredictionScore, ScoredConfiguration, cell_table, score_table, too_noisy
 from fembench.model.slots import parse_factor
+from fembench.partition.shares import shares_text
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.network import PROVISIONAL
@@ -53,7 +54,7 @@ def predict(
     mesh: Path | str,
     *,
     ranks: Sequence[int] = (),
-    shares: str = "",
+    shares: str | Sequence[float] = "",
     method: str = SIMULATION,
     learn: Sequence[Path | str | Record] = (),
     iterations: int = 0,
@@ -96,7 +97,7 @@ def predict(
         rates = _as_now(study, str(hostfile)) if now else study.rates
         study = dataclasses.replace(study, rates=rates, edits=tuple(machines), factor=parse_factor(network))
         counts = list(dict.fromkeys(ranks)) or [len(study.profile.environment.rank_host)]
-        cases = _cases(mesh, counts, shares, fields)
+        cases = _cases(mesh, counts, shares_text(shares), fields)
         for line in reasons(cases):
             progress(f"predict: {line}")
         with working(f"predict: {mesh}"):

@@ -15,7 +15,7 @@ from fembench.base.errors import InputError
 from fembench.mesh.box import box
 from fembench.mesh.elements import element_named
 from fembench.mesh.io import read
-from fembench.partition.maps import MAPS, decompose_dict, ghosts, whole_shares
+from fembench.partition.maps import MAPS, decompose_dict, ghosts, whole_shares, write_map
 from fembench.partition.methods import partition
 
 MESH = box((4, 3, 2), "tet4")
@@ -72,6 +72,24 @@ def test_a_file_that_somebody_else_wrote_is_not_replaced(folder):
         MAPS["openfoam"].write(MESH, CUT, folder)
     assert theirs.read_text() == "method scotch;\n"
     assert not (folder / "constant").exists()
+
+
+def test_no_file_of_an_older_map_stays_beside_a_new_one_of_the_same_name(folder):
+    other = partition(MESH, (0.2, 0.3, 0.5))
+    more = partition(MESH, [1.0] * 30)  # its name begins as that of three parts does
+    (folder / "map_folder").mkdir(parents=True)
+    (folder / "map_of_mine.py").write_text('"box-4x3x2.part.3"')
+    written = [path for to in ("dolfinx", "mfem", "vtu") for path in write_map(to, MESH, CUT, folder)[0]]
+    kept = write_map("dealii", MESH, more, folder)[0]
+    assert write_map("petsc", MESH, CUT, folder)[1] == []  # the same map
+    files, removed = write_map("dolfinx", MESH, other, folder)
+    names = {"map_partitioning.hpp", "map_distribute.py", "box-4x3x2.part.3.vtu"}
+    assert {path.name for path in removed} == names
+    files, removed = write_map("metis", MESH, CUT, folder)
+    assert {path.name for path in removed} == {"map_partitioner.py", "box-4x3x2.part.3.ghosts"}
+    left = {path for path in folder.iterdir() if path.is_file()}
+    assert left == {*files, *kept, folder / "map_of_mine.py"}
+    assert len(set(written)) == 5
 
 
 @pytest.mark.parametrize("element", ["tet4", "hex8"])

@@ -47,6 +47,7 @@ def runs(folder):
     case = {"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3, "emulate": ""}
     found = fembench.sweep(cases=[case], name="two", tell=told.append)
     assert [line.partition(",")[0] for line in told] == ["sweep: 2 runs to come", "[1/2", "[2/2"]
+    assert re.fullmatch(r"sweep: 2 runs to come, in about \d+ s", told[0])
     return found
 
 
@@ -94,6 +95,12 @@ def test_a_sliced_mesh_is_cut_by_its_ranks_and_a_case_has_the_storage_of_its_sol
     case = fembench.run("bar.mesh/", ranks=2, iterations=10, sets=1)[0].case
     assert (case.placement.partitioner, case.method.storage) == ("rcb", "sym")
     assert case_asked("m1", {"solver": "petsc"}).method.storage == "baij"
+
+
+def test_shares_of_a_case_are_text_or_numbers():
+    assert case_asked("m1", {"ranks": 2, "shares": [2, 1.5]}).placement.shares == "2,1.5"
+    with pytest.raises(InputError, match="shares = 2: expected text"):
+        case_asked("m1", {"ranks": 2, "shares": 2})
 
 
 def test_a_case_that_ran_is_asked_again_with_other_fields():
@@ -275,7 +282,9 @@ def test_importing_the_package_names_the_functions_and_imports_none():
 
 def test_the_script_of_the_guide_runs_as_it_stands(tmp_path, monkeypatch, capfd, unrendered):
     monkeypatch.chdir(tmp_path)
-    exec(SCRIPT, {})
+    script = {}
+    exec(SCRIPT, script)
+    assert {"assembly", "cg.loop"} <= {row[-8] for row in script["rows"]}
     told = capfd.readouterr()
     assert [line for line in told.err.splitlines() if not line.startswith("note: ")] == []
     assert told.out.splitlines()[-1] == "results/script/report/index.html"

@@ -10,7 +10,7 @@ from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
 from fembench.errors import InputError
 from fembench.partition.maps import MAPS
-from fembench.records.weights import RankShare, Weights, save_weights
+from fembench.records.weights import REFUSED, RankShare, Weights, save_weights
 
 
 def weights(**others):
@@ -48,6 +48,38 @@ def test_python_gets_the_map_and_writes_nothing_unless_asked(tmp_path, monkeypat
     assert (cut.files, [*tmp_path.iterdir()]) == ((), [])
 
 
+def test_python_gives_shares_as_numbers_too():
+    sizes = [fembench.parts("m1", shares=s).partition.sizes.tolist() for s in ("2:1", [2, 1], (2.0, 1.0))]
+    assert sizes[0] == sizes[1] == sizes[2]
+    with pytest.raises(InputError, match=r"parts: shares = 2: expected text or a list \(each a number\)"):
+        fembench.parts("m1", shares=2)
+
+
+def test_a_notebook_shows_a_cut_mesh_as_a_sentence_and_a_table():
+    cut = fembench.parts("m1", shares="2:1")
+    assert repr(cut) == f"{cut.sentence}\n\n{cut.text}"
+    assert cut._repr_html_() == f"<p>{cut.sentence}</p><pre>{cut.text}</pre>"
+
+
+def test_of_many_equal_parts_three_have_a_row():
+    cut = fembench.parts("m1", shares="20*1,10*2,7")
+    rows = [line.split("|") for line in cut.text.splitlines() if line.startswith("|")][2:]
+    sizes = cut.partition.sizes
+    of = {1: sorted(sizes[:20]), 2: sorted(sizes[20:30])}
+    expected = [size for k in (1, 2) for size in (of[k][0], of[k][len(of[k]) // 2], of[k][-1])]
+    assert sorted(int(row[4]) for row in rows) == sorted([*expected, sizes[30]])
+    assert "of equal targets: the ranks with the fewest, median and most cells" in cut.text
+    assert fembench.parts("m1", shares="16*1").text.count("\n|") == 17
+
+
+def test_a_map_that_changed_is_said_to_have_removed_the_files_of_the_older_one(tmp_path, output):
+    words = ["partition", "m1", "-o", str(tmp_path)]
+    output(*words, "--shares", "2:1", "--to", "dolfinx")
+    text = output(*words, "--shares", "1:1")
+    assert f"removed, of an older map: {tmp_path / 'm1.part.2.ghosts'}, " in text
+    assert [path.name for path in tmp_path.iterdir()] == ["m1.part.2"]
+
+
 def test_nodes_of_several_parts_are_counted_once():
     text = fembench.parts("box:2x1x1:hex8", shares="1:1").text
     assert text.count("|     1 |     8 |") == 2
@@ -55,19 +87,26 @@ def test_nodes_of_several_parts_are_counted_once():
 
 
 def test_weights_that_may_be_far_off_or_are_emulated_are_handed_over_with_a_warning(tmp_path, capsys):
-    save_weights(weights(notes=("DISTURBED: others used up to 57 %",)), tmp_path / "w.json")
+    notes = (f"{REFUSED}: every pair", "DISTURBED: others used up to 57 %")
+    save_weights(weights(notes=notes), tmp_path / "w.json")
     words = ["partition", "m1", "--weights", str(tmp_path / "w.json")]
     assert main([*words, "--to", "metis", "-o", str(tmp_path)]) == 0
-    assert "warning: weights: DISTURBED: others used up to 57 %" in capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == f"fembench: warning: {notes[0]}"
+    assert told[1] == f"fembench: warning: weights: {notes[1]}"
     told = fembench.parts("m1", weights=weights(synthetic="1,0.5"))
     assert told.files == ()
-    assert "SYNTHETIC ranks (1,0.5)" in capsys.readouterr().err
+    assert "are of SYNTHETIC ranks (1,0.5), but used for real ranks" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "expected either shares or weights"),
+        ([], "expected either --shares 2:1 or --weights FILE"),
+        (["--shares", "2"], "shares '2' name one part; expected 2*1 for two equal parts"),
+        (["--shares", "64"], "shares '64' name one part; expected 64*1 for 64 equal parts"),
+        (["--shares", "0.5"], "shares '0.5' name one part; expected 2*1 for two equal parts"),
+        (["--weights", "."], ".: a folder; expected a file of weights: use `fembench weights . -o weights."),
         (["--shares", " "], "cannot read ''"),
         (["--shares", "3000*1"], "3000 parts of"),
         (["--weights", "nothing.json"], "cannot read nothing.json"),

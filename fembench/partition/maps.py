@@ -82,10 +82,8 @@ def whole_shares(shares: Sequence[float]) -> list[int]:
 
 
 def _foam_head(kind: str, place: str, name: str) -> str:
-    return (
-        f"// {MARK}\n"
-        f"FoamFile {{ version 2.0; format ascii; class {kind}; location {place}; object {name}; }}\n"
-    )
+    entries = f"class {kind}; location {place}; object {name};"
+    return f"// {MARK}\nFoamFile {{ version 2.0; format ascii;\n  {entries} }}\n"
 
 
 def dolfinx(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:

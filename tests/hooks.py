@@ -72,7 +72,7 @@ def start_clock(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Give a test that is run again its full time limit, and make the fixtures of its module anew.
+    """When a test is repeated, give it its full time limit and new module fixtures.
 
     So it starts in a fresh folder, and judges another measurement.
     """

@@ -243,7 +243,8 @@ def _counts(record: Record) -> tuple[bool, str]:
 
 
 def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRuns:
-    kept, notes = [r for r in records if _is_timed(r)], []
+    parts = {id(r): _parts(r) for r in records}
+    kept, notes = [r for r in records if parts[id(r)]], []
     if n := len(records) - len(kept):
         notes.append(f"{plural(n, 'run')} INVALID, left out")
     if older := [why for r in kept if (why := _apart(kept[-1], r))]:
@@ -256,17 +257,17 @@ def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRun
         kept = quiet if enough else kept
     notes += ["PROVISIONAL"] if any(r.verdict.status == "PROVISIONAL" for r in kept) else []
     notes += ["OVERSUBSCRIBED"] if crowded(result) else []
-    took = [parts_of_solve(times_of(r)) for r in kept]
-    seconds = {name: np.array([one[name] for one in took]) for name in (SOLVE, *PARTS_OF_SOLVE)}
+    seconds = {name: np.array([parts[id(r)][name] for r in kept]) for name in (SOLVE, *PARTS_OF_SOLVE)}
     return CaseRuns(result, asked, tuple(kept), seconds, tuple(notes))
 
 
-def _is_timed(record: Record) -> bool:
-    """Whether a run is not INVALID, and all of its timed sets took time."""
+def _parts(record: Record) -> dict[str, float]:
+    """Seconds of SOLVE and its parts; {} if a run is INVALID, or not all of its timed sets took time."""
     if record.verdict.status == "INVALID" or not record.solve.iterations:
-        return False
-    walls = times_of(record).seconds(ASSEMBLY, CG)
-    return bool(len(walls) and walls.max(axis=1).min() > 0)
+        return {}
+    times = times_of(record)
+    walls = times.seconds(ASSEMBLY, CG)
+    return parts_of_solve(times) if len(walls) and walls.max(axis=1).min() > 0 else {}
 
 
 def _apart(newest: Record, run: Record) -> str | None:

@@ -22,7 +22,7 @@ def more(ratio: float) -> str:
     return f"{percent(abs(ratio - 1))} {'more' if ratio >= 1 else 'less'}"
 
 
-def span(interval: Interval) -> str:
+def range_in_words(interval: Interval) -> str:
     """'3.1 to 7.2 % more', '1.2 % less to 1.9 % more'."""
     low, high = interval[:2]
     if (low < 1) != (high < 1):
@@ -58,7 +58,7 @@ def _overall(one: Compared) -> str:
     took = f"{more(one.ratio.value)} time"
     if one.ratio.interval is None:
         return f"No verdict on {names}: {took}, {of}; {one.verdict}. Make {FEWEST} runs of each, better 5."
-    ends = f"{took} ({span(one.ratio.interval)}), {of}"
+    ends = f"{took} ({range_in_words(one.ratio.interval)}), {of}"
     if one.verdict not in SHOWN:
         return f"No difference shown between {names}: {ends}."
     name, share = one.carrier
@@ -69,7 +69,11 @@ def _overall(one: Compared) -> str:
 def _by_phase(one: Compared) -> str:
     """The phases that differ, if they are not all alike."""
     shown = {n: r for n, r in one.parts.items() if r.interval and one.said(r) in SHOWN}
-    named = [f"{n} takes {more(r.value)} time ({span(r.interval)})" for n, r in shown.items() if r.interval]
+    named = [
+        f"{n} takes {more(r.value)} time ({range_in_words(r.interval)})"
+        for n, r in shown.items()
+        if r.interval
+    ]
     return f"By phase: {'; '.join(named)}." if named else ""
 
 
@@ -92,7 +96,7 @@ def _machine(one: Compared) -> str:
         return ""
     return (
         f"The memory bandwidth measured beside the runs differs, too: {more(one.bandwidth.value)} "
-        f"({span(ends)}). So hosts or their state explain the times, at least in part."
+        f"({range_in_words(ends)}). So hosts or their state explain the times, at least in part."
     )
 
 

@@ -25,7 +25,7 @@ from fembench.base.units import few, plural
 from fembench.records.compare import Question, environment_differences, question
 from fembench.records.record import Environment
 from fembench.records.store import Glance
-from fembench.report.comparison_tables import MOST, more, span
+from fembench.report.comparison_tables import MOST, more, range_in_words
 from fembench.report.runs import case_name
 from fembench.report.table import Rows, declared
 from fembench.stats.student import Ratio, ratio_unpaired, student_factor
@@ -118,7 +118,7 @@ class CaseSeries:
         before, after = self.points[change.at - 1], self.points[change.at]
         commits = f", commit {before.commit} to {after.commit}" if before.commit != after.commit else ""
         also = f"; also {few(change.also, MOST)}" if change.also else ""
-        ends = f" ({span(change.ratio.interval)})" if change.ratio.interval else ""
+        ends = f" ({range_in_words(change.ratio.interval)})" if change.ratio.interval else ""
         return f"{self.name}: {more(change.ratio.value)} time{ends} since {after.date}{commits}{also}"
 
 

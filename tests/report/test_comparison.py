@@ -19,7 +19,7 @@ from fembench.cli.main import main
 from fembench.records import phases as ph
 from fembench.records.store import save
 from fembench.report.comparison import SideRuns, compared, mean_ratio
-from fembench.report.comparison_tables import comparison_tables, conclusions, more, span
+from fembench.report.comparison_tables import comparison_tables, conclusions, more, range_in_words
 from fembench.report.table import text, to_json
 from fembench.stats.student import ratio_unpaired
 from fembench.stats.summary import Interval
@@ -181,9 +181,9 @@ def test_several_cases_have_a_row_of_their_geometric_mean_and_the_slower_ones_ar
 
 def test_percentages_say_more_or_less_at_both_ends():
     assert (more(1.051), more(0.952)) == ("5.1 % more", "4.8 % less")
-    assert span(Interval(1.03, 1.07, 0.95)) == "3.0 to 7.0 % more"
-    assert span(Interval(0.93, 0.97, 0.95)) == "3.0 to 7.0 % less"
-    assert span(Interval(0.98, 1.03, 0.95)) == "2.0 % less to 3.0 % more"
+    assert range_in_words(Interval(1.03, 1.07, 0.95)) == "3.0 to 7.0 % more"
+    assert range_in_words(Interval(0.93, 0.97, 0.95)) == "3.0 to 7.0 % less"
+    assert range_in_words(Interval(0.98, 1.03, 0.95)) == "2.0 % less to 3.0 % more"
 
 
 @pytest.fixture

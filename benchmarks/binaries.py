@@ -8,7 +8,8 @@ are measured first (`characterize --network --quick`), or read from --machine. A
 for 2 and for 4 ranks, are written and sealed with a hash; then the programs run. Their time is the median of
 all runs, from MPI_Init to MPI_Finalize on the slowest rank. A prediction is kept if its interval contains the
 time and is at most 20 % wide to each side; one that is wider must say why. Exit status 0 if five of six are
-kept and no wide one is without its reason, 1 if not, 2 without mpicc.
+kept and no wide one is without its reason, 1 if not, or if others used the processors meanwhile, 2 without
+mpicc.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from commands import Promise, at_least, end, fembench
+from commands import Promise, at_least, disturbance, end, fembench
 
 from fembench.base.tables import table
 from fembench.base.units import seconds
@@ -94,6 +95,7 @@ def measured_machine(folder: Path) -> str:
 
 def judged(plans: Sequence[Plan], options: argparse.Namespace, folder: Path) -> int:
     """Compile, predict, seal, run and score."""
+    disturbed = disturbance()
     predictions = {str(plan): predicted(plan, options.machine, folder) for plan in plans}
     seal = hashlib.sha256(json.dumps(predictions, indent=1).encode()).hexdigest()
     print(f"load {os.getloadavg()[0]:.1f}; predictions sealed: sha256 {seal}", flush=True)
@@ -112,7 +114,7 @@ def judged(plans: Sequence[Plan], options: argparse.Namespace, folder: Path) -> 
         at_least("predictions whose interval contains the time", kept / len(plans), KEPT, ".0%"),
         Promise("wide intervals without a reason", str(silent), "0", not silent),
     ]
-    return end(promises, file=options.json, predictions=predictions, times=times)
+    return end(promises, disturbed(), file=options.json, predictions=predictions, times=times)
 
 
 def verdict_of(prediction: dict, time: float) -> str:

@@ -2,16 +2,21 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from fembench.base.commands import interpreter
 from fembench.base.files import write_atomic
 from fembench.base.tables import table
+from fembench.host import host
+from fembench.host.others import TICK, CpuTimes, share
+from fembench.records.quiet import OTHERS
 
 FEMBENCH = (*interpreter(), "-m", "fembench")
 
@@ -46,6 +51,27 @@ def built(name: str, hosts: str) -> Iterator[str]:
             yield name
         finally:
             fembench("lab", "down", name)
+
+
+def disturbance() -> Callable[[], str]:
+    """A function: why measurements since now test nothing, because others used the processors; or ""."""
+    begin = _processors()
+
+    def found() -> str:
+        others, resolution = share(begin, _processors(), len(host.affinity()))
+        if others - resolution <= OTHERS:
+            return ""
+        return (
+            f"others used {others:.1f} % of the processors' time (at most {OTHERS:g} %): repeat without them"
+        )
+
+    return found
+
+
+def _processors() -> CpuTimes:
+    """Times of the processors now, and of this process with all the commands that it has waited for."""
+    spent = tuple(TICK * n for n in host.stat_ticks(host.affinity()))
+    return CpuTimes(time.perf_counter(), spent, {"own": sum(os.times()[:4])})
 
 
 class Promise(NamedTuple):

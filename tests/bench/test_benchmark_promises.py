@@ -35,3 +35,24 @@ def test_nothing_is_judged_of_measurements_that_test_nothing(commands, capsys, t
     tree = json.loads((tmp_path / "found.json").read_text())
     assert [promise["verdict"] for promise in tree["promises"]] == ["INVALID", "stated"]
     assert tree["runs"] == [5]
+
+
+def planted(commands, monkeypatch, own):
+    """What is said of ten seconds in which the processors worked for one, a part `own` for the benchmark."""
+    passed = 10.0 * len(commands.host.affinity())
+    ends = (passed / 10, 0.0, 0.0, 0.9 * passed, 0.0, 0.0, 0.0, 0.0)
+    looks = iter([(0.0, (0.0,) * 8, {"own": 0.0}), (10.0, ends, {"own": own * passed})])
+    monkeypatch.setattr(commands, "_processors", lambda: commands.CpuTimes(*next(looks)))
+    return commands.disturbance()()
+
+
+def test_work_of_others_during_a_benchmark_is_a_reason_not_to_judge(commands, monkeypatch):
+    assert planted(commands, monkeypatch, 0.095) == ""
+    said = "others used 4.0 % of the processors' time (at most 2 %): repeat without them"
+    assert planted(commands, monkeypatch, 0.06) == said
+
+
+def test_the_commands_that_a_benchmark_ran_are_not_others(commands):
+    before = commands._processors().own["own"]
+    commands.fembench("--version", capture=True)
+    assert commands._processors().own["own"] > before

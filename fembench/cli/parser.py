@@ -77,13 +77,18 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{_name(action)} {shown(value)}: expected {expected}{nearest(str(value), choices)}")
 
     def error(self, message: str) -> NoReturn:
-        message = re.sub("^the following arguments are required: ", "missing ", message)
+        message = re.sub("^the following arguments are required: (.*)", self._missing, message)
         value = re.fullmatch(r"argument (\S+?/)*(\S+): (.*)", message)
         if not value:
             raise InputError(f"{message}; {self._hint()}")
         name, text = value.groups()[1:]
         told = ": expected a " in text  # the value, then what was expected
         raise InputError(f"{name} {text}" if told else f"{name}: {text}; {self._hint()}")
+
+    def _missing(self, found: re.Match[str]) -> str:
+        """'missing --machine (machine profile from characterize)': with the first words of its help."""
+        told = {"/".join(a.option_strings): re.split("; | \\(", a.help or "")[0] for a in self._actions}
+        return f"missing {found[1]}{f' ({text})' if (text := told.get(found[1])) else ''}"
 
     def _hint(self) -> str:
         return f"see {self.prog} --help"

@@ -46,7 +46,7 @@ class Page:
         self.words[0], self.words[1], self.words[2] = iteration, residual, target
 
     def turn_to(self, number: int, iterations: int) -> None:
-        """Set `number` begins (0: there are no more sets); it has so many iterations (0: not known)."""
+        """Show that a set begins: its number (0: none is left) and its iterations (0: not known)."""
         self.words[ITERATIONS] = iterations
         self.words[NUMBER] = number
 

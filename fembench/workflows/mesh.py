@@ -190,8 +190,9 @@ def parts(
     if to and to not in MAPS:
         raise InputError(f"unknown format '{to}'; expected one of {', '.join(MAPS)}")
     found = weights if isinstance(weights, Weights) else load_weights(weights) if weights else None
-    targets = shares_of(found) if found else parse_shares(shares_text(shares))
-    _check_several(targets, shares_text(shares))
+    text = shares_text(shares)
+    targets = shares_of(found) if found else parse_shares(text)
+    _check_several(targets, text)
     hosts = tuple(rank.host for rank in found.ranks) if found else ("",) * len(targets)
     for doubt in doubts(found, os.environ.get("FEMBENCH_SYNTHETIC", "")) if found else ():
         progress(f"fembench: warning: {doubt}")

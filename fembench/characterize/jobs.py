@@ -6,7 +6,6 @@ import msgspec
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.records.profile import LEVELS, Level
 from fembench.records.sites import NetworkSettings
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
@@ -24,7 +23,6 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     quick: bool
     seconds: float  # maximum measuring time per host
     visit: float  # seconds per visit
-    levels: tuple[Level, ...] = LEVELS
     rounds: int  # maximum number
     emulate: str
     dilate: float

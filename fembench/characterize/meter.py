@@ -24,6 +24,9 @@ import time
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
+import numpy as np
+
+from fembench.base.arrays import F64
 from fembench.bench.describe import describe
 from fembench.characterize.jobs import CharacterizeJob, NodesJob
 from fembench.characterize.probes import Probe
@@ -37,6 +40,7 @@ from fembench.synthetic.waits import glance_at_clock
 from fembench.timing.tracer import TracerLike
 
 BATCH = 1e-3  # seconds of calls between two stamps
+EMPTY = 9  # calls of nothing
 LEARNT = 5  # times as many calls, timed one by one, in a stretched visit
 Way = Literal["processor", "elapsed", "stretched"]
 LOOK, CHANGES = 3e-3, 8  # a clock that changes less often in these seconds counts in ticks
@@ -70,6 +74,7 @@ class Meter:
         self._elapsed = self._due = 0.0
         self._least: dict[tuple[str, ...], float] = {}  # seconds per call of each probe, if stretched
         self._glance = glance_at_clock() * 1e-9
+        self._empty: dict[Callable[[], object], F64] = {}  # after each `before`
 
     @property
     def held_back(self) -> float:
@@ -102,6 +107,7 @@ class Meter:
         calls = self.calls(cost)
         if self.way == "stretched":
             return probe.units / (self._least_of(probe, calls) * self.factor)
+        calls = 1 if probe.before else calls  # a batch would be as long as many calls of both
         batches: list[float] = []
         end = time.perf_counter() + seconds
         while not batches or time.perf_counter() < end:
@@ -117,9 +123,9 @@ class Meter:
 
     def _least_of(self, probe: Probe, calls: int) -> float:
         """The least processor time of a call of this probe so far, in seconds."""
-        name = (probe.phase, probe.storage, probe.level)
+        name = (probe.phase, probe.storage, str(probe.units))
         for _ in range(calls):
-            used = self._timed(probe, 1)[1] - self._glance
+            used = self._timed(probe, 1)[1]
             if used > 0:  # else the clock of the thread stood still
                 self._least[name] = min(used, self._least.get(name, math.inf))
             os.sched_yield()  # to a rank that shares this core and its caches
@@ -128,20 +134,33 @@ class Meter:
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """(elapsed seconds, seconds of processor time) of a batch.
 
-        Each call is preceded by `probe.before`, if there is one, for caches as in a run.
+        Each call, or each of its two parts, is preceded by `probe.before`, if there is one,
+        for caches as in a run.
         """
         if probe.before is None:
-            return self._stamped(probe, calls)
-        elapsed = used = 0.0
+            return self._stamped(probe.call, probe.number, calls)
+        parts = [part for part in (probe.call, probe.then) if part]
+        found = np.zeros(2)
         for _ in range(calls):
-            probe.before()
-            one = self._stamped(probe, 1)
-            elapsed, used = elapsed + one[0], used + one[1]
-        return elapsed, used
+            for part in parts:
+                probe.before()
+                found += self._stamped(part, probe.number, 1)
+        elapsed, used = found - calls * len(parts) * self._stamps_after(probe.before, probe.number)
+        return float(elapsed), float(used)
 
-    def _stamped(self, probe: Probe, calls: int) -> tuple[float, float]:
-        """As `_timed`, for consecutive calls."""
-        tracer, call, phase = self._tracer, probe.call, probe.number
+    def _stamps_after(self, before: Callable[[], object], phase: int) -> F64:
+        """(2,) what `_stamped` finds for no call at all: clocks, too, have left the caches."""
+        if before not in self._empty:
+            found = []
+            for _ in range(EMPTY):
+                before()
+                found.append(self._stamped(lambda: None, phase, 1))
+            self._empty[before] = np.median(found, axis=0)
+        return self._empty[before]
+
+    def _stamped(self, call: Callable[[], object], phase: int, calls: int) -> tuple[float, float]:
+        """As `_timed`, for consecutive calls; without the time of reading the clocks."""
+        tracer = self._tracer
         before = tracer.now()
         tracer.begin(phase)
         used = time.thread_time_ns()
@@ -149,7 +168,8 @@ class Meter:
             call()
         used = time.thread_time_ns() - used
         tracer.end(phase)
-        return (tracer.now() - before) / tracer.ticks_per_second, used * 1e-9
+        elapsed = (tracer.now() - before) / tracer.ticks_per_second
+        return elapsed - 2 * self._glance, used * 1e-9 - self._glance
 
 
 T = TypeVar("T")

@@ -19,16 +19,15 @@ from fembench.base.units import plural
 from fembench.characterize.jobs import CharacterizeJob
 from fembench.characterize.meter import Meter, Way, survey, way_of
 from fembench.characterize.probes import (
-    STORAGES,
     Probe,
     assembly_probe,
     box_of,
     dense_box_of,
+    iteration_probes,
     level_bytes,
     local_part,
     memory_probes,
     product_probe,
-    updates_probe,
 )
 from fembench.host.cgroup import cpu_quota
 from fembench.host.host import cache_instances
@@ -37,7 +36,7 @@ from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
 from fembench.ranks.comm import Comm, doze, together
-from fembench.records.profile import PROFILE_SCHEMA, Level, Profile, Speed, speed_of
+from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts, now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
@@ -138,8 +137,8 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         certifier = Certifier("auto", lambda costs: worst_costs(comm.allgather(costs)))
         certificate = certifier.start()
         counts = f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'host')}"
-        say(f"{counts}: setting up kernels on local meshes of {plural(len(job.levels), 'size')}")
-        probes = together(comm, lambda: list(_probes(facts, host.size, job.levels, say)))
+        say(f"{counts}: setting up kernels on local meshes")
+        probes = together(comm, lambda: list(_probes(facts, host.size, say)))
         tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
         way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
         meter = Meter(tracer, way, job.dilate / injected[comm.rank])
@@ -178,20 +177,19 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     )
 
 
-def _probes(facts: HostFacts, ranks: int, levels: tuple[Level, ...], say: Tell) -> Iterator[Probe]:
+def _probes(facts: HostFacts, ranks: int, say: Tell) -> Iterator[Probe]:
     """All probes of this rank, given the number of ranks on its host."""
     begin = time.perf_counter()
     sharers = math.ceil(ranks / max(cache_instances(3), 1))
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
-    for level in levels:
-        n_bytes = sizes[level]
-        part = local_part(box_of(n_bytes))
-        yield assembly_probe(level, *part)
-        products = {storage: product_probe(storage, level, *part) for storage in STORAGES}
-        yield from products.values()
-        yield product_probe("dense", level, *local_part(dense_box_of(n_bytes)))
-        yield updates_probe(level, part[0], products["sym"].call if level == "memory" else None)
-        yield from memory_probes(level, n_bytes)
+    for level, each in sizes.items():
+        for n_bytes in each:
+            part = local_part(box_of(n_bytes))
+            yield from iteration_probes(level, *part)
+            if level in LEVELS:
+                yield assembly_probe(level, *part)
+                yield product_probe("dense", level, *local_part(dense_box_of(n_bytes)))
+                yield from memory_probes(level, n_bytes)
         say(f"kernels with data in {level} are set up: {time.perf_counter() - begin:.0f} s")
 
 

@@ -14,7 +14,7 @@ from fembench.methods.lookup import Combination, product_name
 from fembench.methods.recipe import PLAIN, Recipe
 from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
-from fembench.model.rates import Rates
+from fembench.model.rates import Rates, beside_others
 from fembench.model.slots import Slot, company
 from fembench.model.workload import Workload
 from fembench.records.case import Case
@@ -104,26 +104,26 @@ def prices(
     together: Sequence[int] = (),
 ) -> list[Price]:
     """[rank] prices from the profile's speeds, at the size of the rank's part and while
-    together[rank] ranks of its host compute (default: all of them). Raises InputError
-    for a run that has no price."""
+    up to together[rank] ranks of its host compute (default: all of them). Raises
+    InputError for a run that has no price."""
     check_supported(work, correction)
     c, one = correction or Correction(), work.recipe
     together, sizes = together or company(slots), work.product_units()
     name = product_name(work.case.method)
-    stretch = stretched_by(work, rates)
+    stretch, parts = stretched_by(work, rates), work.parts
+    assembly = beside_others(rates, slots, "assembly", parts.cells, together)
+    products = beside_others(rates, slots, name, sizes, together)
+    updates = beside_others(rates, slots, "updates", parts.dofs, together)
     found = []
     for r, s in enumerate(slots):
-        dofs, k = work.parts.dofs[r], together[r]
-        product = stretch * rates.seconds(s.rank, name, sizes[r], k)
-        vector = stretch * rates.seconds(s.rank, "updates", dofs, k) / PLAIN.updates.vectors
-        n_bytes = sum(work.parts.message_bytes[r])
+        dofs, k = parts.dofs[r], together[r]
+        product, vector = stretch * products[r], stretch * updates[r] / PLAIN.updates.vectors
+        n_bytes = sum(parts.message_bytes[r])
         on_m = c.precond.at(dofs, k)
         grids, small = _on_grids(work, r, s, rates, k)
         found.append(
             Price(
-                assembly=c.assembly.at(work.parts.cells[r], k)
-                * stretch
-                * rates.seconds(s.rank, "assembly", work.parts.cells[r], k),
+                assembly=c.assembly.at(parts.cells[r], k) * stretch * assembly[r],
                 product=c.product.at(sizes[r], k) * product,
                 updates=c.updates.at(dofs, k) * one.updates.vectors * vector,
                 loop=c.loop,

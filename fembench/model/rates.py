@@ -1,10 +1,14 @@
 """The profile's speeds as functions of the size of a part and of the ranks on its host.
 
-Speeds are measured at three sizes and with several numbers of ranks at once. Between
+Speeds are measured at several sizes and with several numbers of ranks at once. Between
 sizes, the time of a call is interpolated linearly: units that no longer fit into a
 cache come from the next level. Between numbers of ranks, logarithms of speed are
 interpolated. Outside the measured range, speed is constant. If a host has more ranks
 than were measured, they share the total speed of the measured ones.
+
+Ranks of a host share a cache: what fits into it depends on the parts of all of them. k
+ranks that compute are as fast as k equal parts of the same total were measured to be. A
+part of the least measured size has a cache for itself.
 """
 
 from collections.abc import Sequence
@@ -16,7 +20,10 @@ from msgspec import structs
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.methods.lookup import storage_of
+from fembench.model.slots import Slot
 from fembench.records.profile import Profile, Speed
+
+ALIKE = 1.05  # ratio of times up to which ranks end together
 
 
 @dataclass(frozen=True)
@@ -27,13 +34,14 @@ class Rates:
     dilate: float = 1.0  # factor by which the profile was slowed down (emulated hosts)
     uncertain: float = 0.0  # half-width of the logarithm of all times, for a load that changes
 
-    def seconds(self, rank: int, name: str, units: float, together: int) -> float:
-        """Seconds of a call on `units` while `together` ranks compute. Raises InputError."""
-        return units / self.speed(rank, name, units, together) if units else 0.0
+    def seconds(self, rank: int, name: str, units: float, together: int, total: float = 0.0) -> float:
+        """Seconds of a call on `units` while `together` ranks compute; `total` units of
+        all ranks of the host, by default of these alike. Raises InputError."""
+        return units / self.speed(rank, name, units, together, total) if units else 0.0
 
-    def speed(self, rank: int, name: str, units: float, together: int) -> float:
+    def speed(self, rank: int, name: str, units: float, together: int, total: float = 0.0) -> float:
         """Units per second while `together` ranks of the host compute. Raises InputError."""
-        counts, at_count = self._by_count(rank, name, [s.speed for s in self._found(rank, name)], units)
+        counts, at_count = self._by_count(rank, name, units, total or units * together)
         value = float(np.exp(np.interp(np.log(together), np.log(counts), np.log(at_count))))
         return value * min(1.0, counts[-1] / together) if len(counts) > 1 else value
 
@@ -62,19 +70,42 @@ class Rates:
             raise InputError(f"the profile has no {name} of rank {rank}; it has {', '.join(known) or 'none'}")
         return found
 
-    def _by_count(
-        self, rank: int, name: str, values: Sequence[float], units: float
-    ) -> tuple[list[int], list[float]]:
-        """(numbers of ranks at once, ascending; the value at `units` for each)."""
+    def _by_count(self, rank: int, name: str, units: float, total: float) -> tuple[list[int], list[float]]:
+        """(numbers of ranks at once, ascending; the speed with `total` units for each)."""
         found = self._found(rank, name)
         counts = sorted({s.corunning for s in found})
         at = []
         for count in counts:
-            points = sorted((s.units, v) for s, v in zip(found, values) if s.corunning == count)
+            points = sorted((s.units, s.speed) for s in found if s.corunning == count)
             x, y = np.array(points, float).T
-            inside = min(max(units, x[0]), x[-1])
+            alike = units if units <= x[0] or len(counts) == 1 else total / count
+            inside = min(max(alike, x[0]), x[-1])
             at.append(inside / float(np.interp(inside, x, x / y)))
         return counts, at
+
+
+def beside_others(
+    rates: Rates, slots: Sequence[Slot], name: str, units: Sequence[float], most: Sequence[int]
+) -> list[float]:
+    """[rank] seconds of a call on units[rank], which all ranks of a host begin together.
+
+    Whoever has less to do ends earlier: then others have more of the memory's bandwidth,
+    but no more of the cache. Not more than most[rank] ranks compute at once.
+    """
+    found = [0.0] * len(slots)
+    for host in {slot.host for slot in slots}:
+        left = {r: 1.0 for r, slot in enumerate(slots) if slot.host == host and units[r]}  # of its call
+        total, now = sum(units[r] for r in left), 0.0
+        while left:
+            still = {
+                r: rates.seconds(slots[r].rank, name, units[r], min(len(left), most[r]), total) for r in left
+            }
+            ends = {r: part * still[r] for r, part in left.items()}
+            step = max(end for end in ends.values() if end <= ALIKE * min(ends.values()))
+            found = [now + min(ends.get(r, 0.0), step) if r in left else t for r, t in enumerate(found)]
+            left = {r: part - step / still[r] for r, part in left.items() if ends[r] > step}
+            now += step
+    return found
 
 
 def slowed(rates: Rates, factors: dict[int, float]) -> Rates:

@@ -27,8 +27,9 @@ from fembench.records.schema import read
 from fembench.stats.summary import median_interval
 
 PROFILE_SCHEMA = 7
-Level = Literal["L2", "L3", "memory"]
+Level = Literal["L2", "L3", "L3 and memory", "memory"]
 LEVELS: tuple[Level, ...] = ("L2", "L3", "memory")
+BETWEEN: Level = "L3 and memory"  # of several sizes
 
 
 class Speed(Frozen, frozen=True):
@@ -37,7 +38,7 @@ class Speed(Frozen, frozen=True):
     rank: int
     phase: str  # assembly, product, updates, triad, read
     storage: str  # of a product; else ""
-    level: Level  # memory level that holds the rank's symmetric matrix, or the arrays of triad and read
+    level: Level  # memory levels that hold the rank's symmetric matrix, or the arrays of triad and read
     corunning: int  # ranks of the host in the same kernel at the same time, this one included
     unit: str  # cells, blocks (3x3, of the whole stiffness), dofs, bytes
     units: int  # per call

@@ -83,12 +83,23 @@ def test_what_comes_before_a_call_is_not_timed(way):
     one = Meter(make_tracer(), way, batch=2 * USED)
     probe = dataclasses.replace(probe_of(updates), before=product)
     assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
-    assert calls[:4] == ["before", "call"] * 2
+    calls.clear()
+    parts = dataclasses.replace(probe, units=3000, then=lambda: calls.append("then") or busy(2 * USED))
+    assert one.visit(parts, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
+    assert calls[:4] == ["before", "call", "before", "then"]
+
+
+def test_the_time_of_reading_cold_clocks_is_that_of_no_call_at_all(monkeypatch):
+    one, calls = Meter(make_tracer(), "elapsed"), []
+    probe = dataclasses.replace(probe_of(calls.clear), before=lambda: None, then=calls.clear)
+    took = {probe.call: (9e-6, 8e-6)}
+    monkeypatch.setattr(one, "_stamped", lambda call, *_: took.get(call, (3e-6, 2e-6)))
+    assert one._timed(probe, 2) == pytest.approx((4 * 6e-6, 4 * 6e-6))
 
 
 def test_a_call_during_which_the_clock_of_the_thread_stood_still_is_not_the_least(monkeypatch):
     one, used = Meter(make_tracer(), "stretched", batch=6e-5), iter((2e-4, 0.0, 1e-4))
-    monkeypatch.setattr(one, "_timed", lambda probe, calls: (1e-4, next(used) + one._glance))
+    monkeypatch.setattr(one, "_timed", lambda probe, calls: (1e-4, next(used)))
     assert one.visit(probe_of(lambda: None), 1e-4, 1.0) == pytest.approx(1000 / 1e-4)
 
 

@@ -1,5 +1,7 @@
 """What is measured of a rank: sizes that fit their caches, and units that are what they say."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from fembench.fem.materials import Material
 from fembench.host.host import cache_instances
 from fembench.records.case import Case
 from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
+from fembench.records.profile import BETWEEN, LEVELS
 from fembench.solve.operators import build_operator
 from fembench.timing.tracer import NullTracer
 
@@ -33,21 +36,30 @@ def part():
 def test_sizes_lie_in_their_caches_and_outside():
     sizes = level_bytes({"L2": MB, "L3": 32 * MB}, sharers=2, ranks=2, memory=64 << 30)
     assert probes.PART * 2.7 <= 1  # csr of the same mesh still fits
-    assert sizes["L2"] == int(0.3 * MB)
-    assert MB < sizes["L3"] <= 32 * MB / 2 / 2.7 * 1.02
-    assert sizes["memory"] == 64 * MB
-    assert level_bytes({"L3": 1 << 30}, 1, 1, 1 << 40)["memory"] == probes.MOST  # however large the cache
+    (inner,), (middle,), (outer,) = (sizes[level] for level in LEVELS)
+    assert inner == int(0.3 * MB)
+    assert MB < middle <= 32 * MB / 2 / 2.7 * 1.02
+    assert outer == 64 * MB
+    assert level_bytes({"L3": 1 << 30}, 1, 1, 1 << 40)["memory"] == (probes.MOST,)  # however large the cache
+
+
+def test_sizes_are_dense_where_the_shared_cache_becomes_too_small():
+    sizes = level_bytes({"L2": MB, "L3": 32 * MB}, sharers=2, ranks=2, memory=64 << 30)[BETWEEN]
+    assert sizes[0] == 8 * MB  # both parts take half of the cache
+    assert sizes[-1] == 32 * MB
+    assert [b / a for a, b in itertools.pairwise(sizes)] == pytest.approx([2**0.5] * 4, rel=1e-6)
 
 
 def test_sizes_ascend_also_where_caches_are_small_or_unknown():
     for caches in ({}, {"L2": MB}, {"L2": 2 * MB, "L3": MB}, {"L2": 4096, "L3": 8192}):
         sizes = level_bytes(caches, sharers=64, ranks=64, memory=0)
         assert sizes["L2"] <= sizes["L3"] < sizes["memory"]
+        assert all(sizes["L3"][0] < n < sizes["memory"][0] for n in sizes[BETWEEN])
 
 
 def test_all_ranks_together_take_half_the_memory_at_most():
     sizes = level_bytes({"L2": MB, "L3": 32 * MB}, sharers=8, ranks=64, memory=16 << 30)
-    assert 64 * probes.COPIES * sizes["memory"] <= 8 << 30
+    assert 64 * probes.COPIES * sizes["memory"][0] <= 8 << 30
 
 
 @pytest.mark.parametrize("n_bytes", [300_000, 4 * MB])
@@ -89,7 +101,7 @@ def test_a_product_is_computed(part, storage, made):
     assert storage != "dense" or probe.units == part.n_active**2
     probe.call()
     at = next(i for i, array in enumerate(made) if (array == 1).all())  # ebe makes more behind them
-    d, q = made[at : at + 2]
+    _r, d, q = made[at : at + 3]
     np.testing.assert_allclose(q, build_operator("sym", part, *LAME).apply(d), atol=1e-9 * abs(q).max())
 
 
@@ -102,6 +114,26 @@ def test_updates_may_be_repeated_for_ever(part, made):
     assert (r == 1).all()
     assert (x == 0).all()
     assert d == pytest.approx(2.0)  # d = r + d / 2
+
+
+def test_outside_the_second_level_cache_each_pass_over_vectors_follows_a_product(part, made):
+    for level in ("L2", BETWEEN, "memory"):
+        made.clear()
+        *products, updates = probes.iteration_probes(level, part, *LAME)
+        x, _r, d, q = made[:4]
+        assert [p.before is not None for p in products] == [level == BETWEEN] * len(probes.STORAGES)
+        assert (updates.before is None) == (updates.then is None) == (level == "L2")
+        if updates.before:
+            updates.before()
+            assert (q != 1).any()  # the product, of the same vectors
+            updates.call()
+            assert d == pytest.approx(1.5)  # d = r + d / 2
+            x[:] = np.nan
+            updates.then()
+            assert np.isnan(x).all()  # x = x + 0 d
+        if level == BETWEEN:
+            products[0].before()
+            assert d == pytest.approx(1.75)
 
 
 def test_bytes_are_those_that_move():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from planted_environment import on_hosts_with
 from planted_machine import flat_class, planted_machine, planted_network
+from planted_profile import one_speed
 from planted_runs import ITERATIONS, even_prices, planted_run, run_of, study_of
 from thesis_001 import DATA
 
@@ -34,9 +35,9 @@ from fembench.model.grid import study_of as study_of_grid
 from fembench.model.machine import even_machine
 from fembench.model.planner import make_plan
 from fembench.model.predictor import open_study, taught
-from fembench.model.rates import rates_of
+from fembench.model.rates import Rates, beside_others, rates_of
 from fembench.model.score import Grid, ScoredConfiguration, check_held_out, ideal, kendall, score
-from fembench.model.slots import company, machine_of, slots_of
+from fembench.model.slots import Slot, company, machine_of, slots_of
 from fembench.model.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
@@ -113,6 +114,63 @@ def test_between_two_sizes_the_time_of_a_call_lies_between_theirs():
     assert rates.seconds(0, "product sym", (small + large) / 2, 1) == pytest.approx(sum(ends) / 2)
     assert rates.speed(0, "product sym", 1.0, 1) == pytest.approx(1e9)
     assert rates.speed(0, "product sym", 1e12, 1) == pytest.approx(1e9 / 4)
+
+
+def cached_rates():
+    """Two ranks that share a cache of 60 units: then both are half as fast, or one alone is at 0.8."""
+    sizes = {1: [(10, 100), (60, 100), (61, 80), (400, 80)], 2: [(10, 100), (30, 100), (31, 50), (200, 50)]}
+    found = [
+        one_speed(rank, "product", "sym", "memory", k, "blocks", 1.0, n, np.array([float(speed)]))
+        for rank in range(2)
+        for k, points in sizes.items()
+        for n, speed in points
+    ]
+    return Rates({(rank, "product sym"): [s for s in found if s.rank == rank] for rank in range(2)})
+
+
+@pytest.mark.parametrize(
+    ("units", "total", "speed"),
+    [
+        (20, 40, 100),  # both fit
+        (20, 100, 50),  # this one alone would fit
+        (80, 100, 50),
+        (10, 100, 100),  # into a cache of its own
+    ],
+)
+def test_a_part_fits_into_a_shared_cache_if_all_parts_together_do(units, total, speed):
+    assert cached_rates().speed(0, "product sym", units, 2, total) == pytest.approx(speed)
+
+
+def test_whoever_ends_earlier_leaves_the_others_the_memory_but_not_the_cache():
+    slots = [Slot(0, 0, 0), Slot(0, 0, 1)]
+    rates, name = cached_rates(), "product sym"
+    short, long = beside_others(rates, slots, name, [100, 300], [2, 2])
+    assert short == pytest.approx(100 / 50)
+    assert long == pytest.approx(100 / 50 + 200 / 80)
+    short, long = beside_others(rates, slots, name, [15, 50], [2, 2])
+    assert short == pytest.approx(15 / 50)
+    assert long == pytest.approx(15 / 50 + 35 / 80)  # 50 of 65 units: the cache has not become larger
+    apart = beside_others(rates, [Slot(0, 0, 0), Slot(1, 0, 1)], name, [100, 300], [1, 1])
+    assert apart == pytest.approx([100 / 80, 300 / 80])
+    assert beside_others(rates, slots, name, [0, 300], [2, 2]) == pytest.approx([0, 300 / 80])
+
+
+def test_equal_parts_compute_together_to_the_end():
+    slots = [Slot(0, 0, rank) for rank in range(4)]
+    rates = rates_of(planted_machine([1.0] * 4))  # made up: 1 / sqrt(ranks at once), the same at all sizes
+    times = beside_others(rates, slots, "product sym", [1e6, 1.02e6, 1e6, 1.01e6], [4] * 4)
+    assert times == pytest.approx([2e-3, 2.04e-3, 2e-3, 2.02e-3])
+    fewer = beside_others(rates, slots, "product sym", [1e6] * 4, [2] * 4)  # on two cores
+    assert fewer == pytest.approx([2**0.5 * 1e-3] * 4)
+
+
+def test_the_last_part_of_the_longest_call_has_the_host_for_itself():
+    work = workload(Case.of(mesh="m1", ranks=2, shares="1:3"))
+    slots, rates = [Slot(0, 0, 0), Slot(0, 0, 1)], rates_of(planted_machine([1.0] * 2))
+    alone, both = (rates.seconds(1, "product sym", work.parts.blocks[1], k) for k in (1, 2))
+    (_, long) = prices(work, slots, rates)
+    part = work.parts.blocks[0] / work.parts.blocks[1]
+    assert long.product == pytest.approx(part * both + (1 - part) * alone)
 
 
 def test_parts_larger_than_what_was_measured_are_told(tmp_path, capsys, machine_file):

@@ -18,7 +18,9 @@ for seconds). Work counts as the same if the two phases before it are the same, 
 its data stay in the last-level cache. Then the ranks of a host agree on the median time
 per unit of work (cell, flop, node): they should differ by their speeds and parts, not
 by the core they happen to run on. If blocks move, there is no rehearsal: at each look,
-and after each set, ranks agree on the least time that any has seen.
+and after each set, ranks agree on the least time that any has seen. Small programs keep
+a low quantile of their rehearsals: the least one is that of a moment at which the core
+was faster than it ever is for long.
 
 Ranks of a host take turns: if there is time to spare, a rank computes at the beginning,
 in the middle or near the end of its phase. All ranks begin a phase together, and would
@@ -57,6 +59,7 @@ Amounts = Mapping[int, float]  # phase -> how much of its work, positive
 NO_AMOUNTS: Amounts = {}  # one of each
 Heavier = Mapping[int, float]  # iteration -> multiple of the time of all work from there on
 ONCE = ("once",)  # work that is never the same again: it lasts a multiple of its time
+Among = Callable[[list[float]], float]  # chooses one of several times
 Same = tuple[Any, ...]  # identifies the same work: its name, the two phases before, the phase
 COMPUTE = frozenset({TASK, *COMPUTING})
 RESERVE = 2.0  # times the least that a phase may take when it has its turn
@@ -67,6 +70,7 @@ class FullSpeed:
     """Nothing is emulated: methods of EmulatedSlowness that do nothing."""
 
     factor = 1.0
+    learned: Mapping[str, float] = {}
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
         return tracer
@@ -76,12 +80,12 @@ class FullSpeed:
     def new_work(
         self, work: Hashable, amounts: Amounts = NO_AMOUNTS, heavier: Heavier = NO_AMOUNTS
     ) -> None: ...
-    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+    def rehearsals(
+        self, comm: Comm, seconds: float, most: float = math.inf, among: Among = min
+    ) -> Iterator[int]:
         return iter(())
 
-    def agree(
-        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
-    ) -> None: ...
+    def agree(self, comm: Comm, units: Mapping[str, float], among: Among = min) -> None: ...
     def share(self, comm: Comm) -> None: ...
 
 
@@ -122,6 +126,7 @@ class EmulatedSlowness:
         self._iteration = -1
         self._before = (-1, -1)  # phases ended last
         self._least: dict[Same, float] = {}  # ns of processor time, of an amount of 1
+        self._every: dict[Same, list[float]] | None = None  # each such time, if not the least one counts
         self._count: Counter[Same] = Counter()
 
     def tracer(self, tracer: TracerLike, /) -> TracerLike:
@@ -155,21 +160,30 @@ class EmulatedSlowness:
     def _learn(self, on: bool) -> None:
         self._learning, self._taught, self._late = on, not on, 0
 
-    def rehearsals(self, comm: Comm, seconds: float, most: float = math.inf) -> Iterator[int]:
+    def rehearsals(
+        self, comm: Comm, seconds: float, most: float = math.inf, among: Among = min
+    ) -> Iterator[int]:
         """Turns of unstretched work, up to `seconds` on rank 0 and `most`. Collective.
 
-        None at full speed. The least times hold afterwards.
+        None at full speed. The least times hold afterwards, or those that `among` chooses
+        from all of these rehearsals.
         """
         begin, done = time.perf_counter(), 0
+        self._every = None if among is min else {}
         self._learn(True)
         while not done or (done < most and comm.bcast(time.perf_counter() - begin < seconds)):
             yield done
             done += 1
         self._learn(False)
+        self._least.update((same, among(times)) for same, times in (self._every or {}).items())
+        self._every = None
 
-    def agree(
-        self, comm: Comm, units: Mapping[str, float], among: Callable[[list[float]], float] = min
-    ) -> None:
+    @property
+    def learned(self) -> dict[str, float]:
+        """Name of a piece of work -> seconds of an amount of 1 of it at full speed."""
+        return {same[0]: 1e-9 * ns for same, ns in self._least.items() if same[-1] == TASK}
+
+    def agree(self, comm: Comm, units: Mapping[str, float], among: Among = min) -> None:
         """Let the ranks of a host agree on one time per unit of work. Collective.
 
         It is the least or the median (`among`) of those that they have found.
@@ -236,6 +250,8 @@ class EmulatedSlowness:
     def _compare(self, phase: int, used: int) -> None:
         """Keep the least time of this work, and let the phase last its multiple."""
         amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
+        if self._every is not None:
+            self._every.setdefault(same, []).append(used / amount)
         if not self._taught or same not in self._least:
             self._least[same] = min(used / amount, self._least.get(same, math.inf))
         self._count[same] += 1

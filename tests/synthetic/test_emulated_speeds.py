@@ -1,5 +1,7 @@
 """Emulated slowness stretches what is computed, and nothing else."""
 
+import math
+import statistics
 import subprocess
 import sys
 import time
@@ -11,7 +13,7 @@ from fembench.characterize.load_now import kernel_times, slowness_kernels
 from fembench.host.provenance import host_key
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.synthetic import slowness, waits
-from fembench.synthetic.slowness import FULL_SPEED, ONCE, EmulatedSlowness, slowness_of, turn_of
+from fembench.synthetic.slowness import FULL_SPEED, ONCE, TASK, EmulatedSlowness, slowness_of, turn_of
 from fembench.synthetic.speeds import Change
 from fembench.synthetic.waits import HeardTracer, sleep_until
 from fembench.timing.tracer import NullTracer, make_tracer
@@ -93,6 +95,17 @@ def test_what_was_learned_is_what_phases_last(clock):
     for seconds in (5e-3, 1e-3):  # a slow core, and a fast one
         rank.new_work(None)
         assert lasting(rank, clock, seconds, phase=AXPY) == pytest.approx([0.2], rel=0.01)
+
+
+def test_a_piece_of_work_lasts_as_the_chosen_one_of_its_rehearsals_and_each_learning_is_anew(clock):
+    rank = slow(1.0, 100.0)
+    for times, expected in (((2e-3, 5e-3, 9e-3), 5e-3), ((7e-3, 6e-3, 8e-3), 7e-3)):
+        for turn in rank.rehearsals(Ranks(), math.inf, most=3, among=statistics.median):
+            rank.new_work("task", {TASK: 2.0})
+            lasting(rank, clock, 2 * times[turn], phase=TASK)
+        assert rank.learned == {"task": pytest.approx(expected, rel=0.01)}
+        rank.new_work("task", {TASK: 3.0})
+        assert lasting(rank, clock, 1e-3, phase=TASK) == pytest.approx([300 * expected], rel=0.01)
 
 
 @pytest.mark.parametrize("crowded", [True, False])

@@ -21,9 +21,12 @@ from fembench_studies.programs.user_task import is_farm, kernel_of
 SIZES = (8, 4096, 65536, 524288)  # bytes
 EXCHANGED = (8, 65536, 1048576)  # bytes of a farm's tasks and results
 TRIPS = 7  # samples of a message
-LEARN = 3.0  # seconds, longer than a slow spell of a core on a shared machine
+LEARN = 1.5  # seconds, in which all ranks compute at full speed
+TURNS = 8  # of learning and sampling: the machine changes between them, and so it does until a run
+LOW = 0.1  # quantile: some tasks meet a faster moment of their core, many a slower one
 IN_A_ROW = 5  # consecutive tasks or messages per sample: a run takes their mean
 Samples = dict[str, list[float]]  # operation -> seconds of one
+Learned = list[dict[str, float]]  # [turn] operation -> seconds at full speed; {}: nothing is emulated
 
 
 class Calibrated(NamedTuple):
@@ -33,9 +36,10 @@ class Calibrated(NamedTuple):
     messages: BySize  # half of a round trip with rank 0
     taking: BySize  # farms: receiving a task occupies the worker
     answering: BySize  # farms: sending a result occupies the worker
+    learned: Samples  # at full speed, in each turn; {}: nothing is emulated
 
 
-NOTHING = Calibrated({}, {}, {}, {})
+NOTHING = Calibrated({}, {}, {}, {}, {})
 
 
 def calibrate(
@@ -46,44 +50,72 @@ def calibrate(
     `n_bytes`: of the messages of a ring, fork or join with real messages, whose tasks
     have `size` rounds instead of units; see `after_messages`.
     """
-    found = (
-        after_messages(worker, program, size, n_bytes, count)
+    found, learned = (
+        (after_messages(worker, program, size, n_bytes, count), [])
         if n_bytes
         else samples(worker, program, tasks, size, count)
     )
     sent = half_round_trips(worker.comm, worker.meet, SIZES, samples=TRIPS, in_a_row=IN_A_ROW)
-    return Calibrated(found, sent, *(exchanges(worker) if is_farm(program) else ({}, {})))
+    exchanged = exchanges(worker) if is_farm(program) else ({}, {})
+    return Calibrated(found, sent, *exchanged, by_operation(learned))
 
 
-def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
-    """`count` samples of every operation on this rank, each the mean over
-    consecutive tasks. Collective.
+def samples(worker: Worker, program: str, tasks: int, size: int, count: int) -> tuple[Samples, Learned]:
+    """(`count` samples of every operation on this rank, each the mean over
+    consecutive tasks; what was learned in each turn). Collective.
+
+    Emulated ranks learn their speed anew in each of TURNS: between two, it changes as
+    much as from a calibration to a run.
+    """
+    turns = min(TURNS, count)
+    found: Samples = {}
+    learned: Learned = []
+    for turn in range(turns):
+        learned.append(learn(worker, program, tasks, size))
+        share = count * (turn + 1) // turns - count * turn // turns
+        for operation, row in _sampled(worker, program, tasks, size, share).items():
+            found.setdefault(operation, []).extend(row)
+    return found, learned
+
+
+def _sampled(worker: Worker, program: str, tasks: int, size: int, count: int) -> Samples:
+    """`count` samples of every operation on this rank. Collective.
 
     The coordinator of a farm does not compute at the same time as its
     workers, so it is sampled alone.
     """
     found: Samples = {}
     last = min(worker.comm.size - 1, is_farm(program))
-    learn(worker, program, tasks, size)
-    for turn in range(last + 1):
+    for group in range(last + 1):
         worker.meet()
-        if turn == min(worker.comm.rank, last):
+        if group == min(worker.comm.rank, last):
             found = _sample(worker, _task(program, tasks, size), count)
     worker.meet()
     return found
 
 
-def learn(worker: Worker, program: str, tasks: int, size: int) -> None:
-    """Let emulated ranks find the minimum time of every operation; does nothing
-    at full speed. Collective.
+def learn(worker: Worker, program: str, tasks: int, size: int) -> dict[str, float]:
+    """Let emulated ranks find the time of every operation at full speed, which they keep
+    and return; {} if nothing is emulated. Collective.
 
-    Runs and calibrations do so equally long, since a minimum
-    over more samples is smaller.
+    All ranks compute at the same time, as in a run. The least time of all would be that of a rare
+    moment, which one job meets and another does not.
     """
     task = _task(program, tasks, size)
-    for _ in worker.slowness.rehearsals(alone(), LEARN):
+    for _ in worker.slowness.rehearsals(alone(), LEARN, among=low):
         task(worker.compute)
     worker.slowness.share(worker.comm)
+    return dict(worker.slowness.learned)
+
+
+def low(times: list[float]) -> float:
+    """The low quantile of some times."""
+    return float(np.quantile(times, LOW))
+
+
+def by_operation(learned: Learned) -> Samples:
+    """operation -> [turn] seconds."""
+    return {name: [each[name] for each in learned] for name in (learned[0] if learned else ())}
 
 
 def after_messages(worker: Worker, program: str, size: int, n_bytes: int, count: int) -> Samples:

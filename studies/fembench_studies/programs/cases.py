@@ -7,13 +7,17 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
+from fembench.base.units import seconds
 from fembench.errors import InputError
 from fembench.model.closed_form import TimeRange
 from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.pamela.costs import Conditionals
 from fembench_studies.pamela.machine_model import MachineModel
 from fembench_studies.pamela.program_models import Farm, keeping, machine_of, predict_farm
+from fembench_studies.programs import graphs
 from fembench_studies.programs.compute import glance_of
 from fembench_studies.programs.record import AppCase, AppPrediction, AppRecord
 from fembench_studies.programs.settings import ProgramSettings
@@ -99,6 +103,46 @@ def predicted(case: AppCase, calibration: AppRecord) -> AppPrediction:
     )
     prediction = predict_farm(farm, machine)
     return msgspec.structs.replace(prediction, model=calibration.id)
+
+
+def other_speed(record: AppRecord, calibration: AppRecord, most: float, *, middle: bool = False) -> str:
+    """Why an emulated run does not test what its calibration predicts: between repetitions,
+    this machine did the same task faster or slower than ever in the calibration, by
+    more than `most` (relative); "" if it did not, or nothing is emulated.
+
+    `middle`: the prediction is of the median, so medians are compared.
+    """
+    ran, calibrated = _learned(record, calibration.case), _learned(calibration, calibration.case)
+    ranks = min(len(ran), len(calibrated))
+    if not ranks:
+        return ""
+    (low, high), (least, most_calibrated) = (_ends(one[:ranks], middle) for one in (ran, calibrated))
+    worst = np.maximum(high / most_calibrated, least / low)
+    rank = int(np.argmax(worst))
+    if worst[rank] <= 1 + most:
+        return ""
+    now, then = ("{} to {}".format(*map(seconds, _ends(one, False)[:, rank])) for one in (ran, calibrated))
+    return f"this machine did a task in {now} during the run, but in {then} when it was calibrated"
+
+
+def _ends(times: npt.NDArray[np.float64], middle: bool) -> npt.NDArray[np.float64]:
+    """(2, ranks) least and largest of (ranks, turns) times, or twice the median."""
+    return np.quantile(times, (0.5, 0.5) if middle else (0, 1), axis=1)
+
+
+def _learned(record: AppRecord, case: AppCase) -> npt.NDArray[np.float64]:
+    """(ranks, turns) seconds of an average task of the case at full speed; (0, 0): not known."""
+    each = [times * np.array(record.learned.get(name, ())) for name, times in _operations(case).items()]
+    return np.sum(each, axis=0) if each and all(map(len, each)) else np.empty((0, 0))
+
+
+def _operations(case: AppCase) -> dict[str, float]:
+    """Operations of a task, on average."""
+    if not is_farm(case.program):
+        return {graphs.UNIT: float(case.size)}
+    kernel = kernel_of(case.program)
+    name, times, q = kernel.chance(case.tasks, case.size) if kernel.chance else ("", 0.0, 0.0)
+    return {**kernel.counts(case.tasks, case.size), **({name: times * q} if name else {})}
 
 
 def notice(case: AppCase) -> TimeRange:

@@ -22,7 +22,14 @@ from fembench.records.record import now_utc
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.programs import farm, graphs
-from fembench_studies.programs.calibrate import NOTHING, after_messages, calibrate, learn
+from fembench_studies.programs.calibrate import (
+    NOTHING,
+    Learned,
+    after_messages,
+    by_operation,
+    calibrate,
+    learn,
+)
 from fembench_studies.programs.compute import Worker, worker_of
 from fembench_studies.programs.kernels import KERNELS
 from fembench_studies.programs.partners import AFTER, BEFORE, TRIP, round_trips
@@ -83,42 +90,44 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
     together(comm, lambda: same_code(case.program, case.code))
     pace = _pace(comm)
     worker = worker_of(comm, parse_speeds(case.emulate, comm.size), case.dilate)
-    found, times, busy, done = NOTHING, [], [], []
+    found, times, busy, done, learned = NOTHING, [], [], [], Learned()
     value, error = 0.0, 0.0
     if job.calibrate:
         sent = case.n_bytes if case.calls else 0
         found = calibrate(worker, case.program, case.tasks, case.size, job.calibrate, n_bytes=sent)
-    else:
-        learn(worker, case.program, case.tasks, case.size)
     room = graphs.Room(case, comm.rank) if case.calls and not job.calibrate else None
     before = _state(worker, case, BEFORE) if room else {}
     others = None if job.calibrate else others_meter(comm)
     for repetition in range(0 if job.calibrate else 1 + case.repetitions):
+        speed = {} if room else learn(worker, case.program, case.tasks, case.size)
         worker.busy, worker.done = 0.0, 0
         seconds, value, error = _once(worker, case, room)
         if repetition:  # the first is a warm-up
+            learned.append(speed)
             times.append(seconds)
             busy.append(worker.busy)
             done.append(worker.done)
     if room:
         times, value, error = _last_task(comm, case, times, value)
         found = found._replace(samples=before | _state(worker, case, AFTER))
+    used = others() if others else None
+    if times and not room:
+        learned.append(learn(worker, case.program, case.tasks, case.size))
+        found = found._replace(learned=by_operation(learned))
     rows = comm.gather((found, tuple(busy), tuple(done), pace))
-    messages_cost = "emulated message costs" if case.costs else ""
-    synthetic = ", ".join(filter(None, [job.synthetic, label(case.emulate, case.dilate), messages_cost]))
     environment = describe(
         comm,
         facts,
         taken,
         launcher=job.launcher,
         command=job.command,
-        synthetic=synthetic,
+        synthetic=_emulated(job),
         dilate=case.dilate,
-        others=others() if others else None,
+        others=used,
     )
     if rows is None or environment is None:
         return None
-    timed, messages, taking, answering = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
+    timed, messages, taking, answering, speeds = (_by_rank(each) for each in zip(*(row[0] for row in rows)))
     return AppRecord(
         schema=APP_SCHEMA,
         id=job.id,
@@ -135,8 +144,15 @@ def run_job(comm: Comm, job: AppJob) -> AppRecord | None:
         messages=messages,
         taking=taking,
         answering=answering,
+        learned=speeds,
         pace=tuple(row[3] for row in rows),
     )
+
+
+def _emulated(job: AppJob) -> str:
+    """What is emulated, in words; "" if nothing is."""
+    costs = "emulated message costs" if job.case.costs else ""
+    return ", ".join(filter(None, [job.synthetic, label(job.case.emulate, job.case.dilate), costs]))
 
 
 def _state(worker: Worker, case: AppCase, when: str) -> dict[str, list[float]]:

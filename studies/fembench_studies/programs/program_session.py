@@ -13,7 +13,7 @@ from fembench.base.units import plural
 from fembench.launch.scratch import occupied, reserved
 from fembench.records.profile import load_profile
 from fembench_studies.programs import compared_messages, real_messages
-from fembench_studies.programs.cases import case_of, is_farm, predicted
+from fembench_studies.programs.cases import case_of, is_farm, other_speed, predicted
 from fembench_studies.programs.job import launch
 from fembench_studies.programs.record import AppRecord, load_app, save_app
 from fembench_studies.programs.settings import ProgramSettings
@@ -77,8 +77,10 @@ def run_program(
 
 def untested(record: AppRecord, calibration: AppRecord | None) -> str:
     """Why a run tests no prediction; "" if it does, or if there is none."""
-    if calibration is None or record.predicted is None or record.environment.synthetic:
+    if calibration is None or record.predicted is None:
         return ""
+    if record.environment.synthetic:
+        return other_speed(record, calibration, MOST_CHANGE)
     return _sharing(record) or _otherwise(record, calibration)
 
 

@@ -2,7 +2,7 @@
 predictions, times and correctness.
 
 Schema history:
-    1  first; `taking`, `answering`, `pace`, `invalid` and the `method` of a prediction are newer and may miss
+    1  first; newer, may miss: `taking`, `answering`, `learned`, `pace`, `invalid`; a prediction's `method`
 """
 
 from pathlib import Path
@@ -76,6 +76,9 @@ class AppRecord(Frozen, frozen=True):
     # calibration of a farm: bytes -> [rank] -> seconds for which a worker is occupied by
     taking: Samples = msgspec.field(default_factory=dict)  # receiving a task that has arrived
     answering: Samples = msgspec.field(default_factory=dict)  # sending a result until it is received
+    # emulated speeds: operation -> [rank] -> seconds at full speed, each time that it was learned: in turns
+    # of a calibration; before each repetition of a run, and after the last one
+    learned: Samples = msgspec.field(default_factory=dict)
     pace: tuple[float, ...] = ()  # [rank] seconds of a unit of work before the rest, all ranks at once
     invalid: str = ""  # why the run tests no prediction
 

@@ -16,6 +16,7 @@ from fembench_studies.declared import captions
 from fembench_studies.pamela.farm_models import VERSIONS
 from fembench_studies.pamela.interval_score import IntervalScore
 from fembench_studies.pamela.park import ParkOutcome, pooled
+from fembench_studies.programs.cases import other_speed
 from fembench_studies.programs.record import unfit
 from fembench_studies.thesis_000.farm_live import FarmRun
 
@@ -77,7 +78,7 @@ def live_claims(live: Sequence[FarmRun]) -> list[StudyClaim]:
         if not mine:
             continue
         scores = [one.score for one in mine]
-        reason = next(filter(None, (unfit(one.record) for one in mine)), "")
+        reason = next(filter(None, (_untested(one, limit) for one in mine)), "")
         errors = [100 * abs(e) for s in scores for e in s.errors]
         hits = 100 * sum(s.hits for s in scores) / len(errors)
         name = f"MPI, {program}"
@@ -87,6 +88,11 @@ def live_claims(live: Sequence[FarmRun]) -> list[StudyClaim]:
             StudyClaim(f"{name}: half width of the intervals", WIDTH, _half(scores), reason=reason),
         ]
     return made
+
+
+def _untested(run: FarmRun, limit: float) -> str:
+    """Why a run judges no prediction to within `limit` per cent; "" if it does."""
+    return unfit(run.record) or other_speed(run.record, run.calibration, limit / 100)
 
 
 def _half(scores: Sequence[IntervalScore]) -> float:

@@ -36,6 +36,7 @@ class FarmRun:
     program: str
     workers: int
     record: AppRecord
+    calibration: AppRecord
     predicted: TimeRange
 
     @property
@@ -91,4 +92,6 @@ def _one(runs: ProgramRuns, program: str, workers: int, cores: int, effort: Prog
     record = runs.run(f"{name}-run", case_of(settings, calibration), calibration)
     if record is None or record.predicted is None:
         return None
-    return FarmRun(program, workers, record, TimeRange(record.predicted.low, record.predicted.high))
+    return FarmRun(
+        program, workers, record, calibration, TimeRange(record.predicted.low, record.predicted.high)
+    )

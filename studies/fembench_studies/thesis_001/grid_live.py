@@ -38,6 +38,7 @@ class GridRun:
     graph: str
     name: str  # of the method
     record: AppRecord
+    calibration: AppRecord
     scale: float  # seconds here per second of the thesis
     promised: float  # makespan that the method itself predicts, seconds here
 
@@ -132,7 +133,7 @@ def _scheduled(bench: GridBench, graph: str, method: str) -> GridRun | None:
     )
     name = f"{graph}-{method.replace(', ', '-').replace(' ', '-')}"
     record = bench.runs.run(name, case, calibration)
-    return GridRun(graph, method, record, scale, found.expected) if record else None
+    return GridRun(graph, method, record, calibration, scale, found.expected) if record else None
 
 
 def schedule(graph: TaskGraph, calibration: AppRecord, scale: float, method: str) -> Schedule:

@@ -47,6 +47,7 @@ class SlavesRun:
     a slave, end of the master."""
 
     record: AppRecord
+    calibration: AppRecord
     real: Floats  # (P,) medians
     graph: Floats  # (P,)
     drawn: Floats  # (SIMULATIONS, P)
@@ -126,6 +127,7 @@ def live_of(record: AppRecord, calibration: AppRecord) -> SlavesRun:
     workers = [float(np.median(row)) for row in record.busy[1:]]
     return SlavesRun(
         record=record,
+        calibration=calibration,
         real=np.array([float(np.median(record.seconds)), *workers]),
         graph=_per_process(plain, seen),
         drawn=np.array(drawn),

@@ -12,14 +12,28 @@ from math import nan
 
 import numpy as np
 
-from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION, NAMES, PARTITION, SEND, UNPACK, WAIT
+from fembench.records.phases import (
+    ASSEMBLY,
+    CG,
+    COMMUNICATION,
+    NAMES,
+    PARTITION,
+    PRODUCT_PARTS,
+    SEND,
+    UNPACK,
+    VECTOR_PARTS,
+    WAIT,
+)
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import mean_times
 from fembench.stats.student import typical_interval
+from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.thesis_004.plan import StudyPlan, Want
 from fembench_studies.thesis_004.quantities import ONE_HOST, PartFacts, Phases, Side
 from fembench_studies.thesis_004.thesis import MESHES
+
+COMPUTING_IN_CG = (*PRODUCT_PARTS, *VECTOR_PARTS)
 
 
 class StudyRecords:
@@ -45,9 +59,7 @@ class StudyRecords:
         if not records:
             return Phases()
         found = mean_times([times_of(r) for r in records])
-        case, timed = records[0].case, records[0].solve.iterations
-        scale = self.iterations.get(case.question.mesh, timed) / timed if case.stop.iterations else 1
-        return phases_of(found, scale, timed)
+        return phases_of(found, self._scale(records[0]), records[0].solve.iterations)
 
     def scatter(self, want: Want | None) -> list[float]:
         """Half the width of the interval of each repetition's total, as a
@@ -55,6 +67,23 @@ class StudyRecords:
         each = [times_of(r).seconds(ASSEMBLY, CG).mean(axis=1) for r in self.pool(want)]
         ends = [typical_interval(sets) for sets in each]
         return [float(np.log(e.high / e.low)) / 2 if e else nan for e in ends]
+
+    def at_full_speed(self, want: Want | None) -> list[float]:
+        """[repetition] seconds in which this machine would have computed an emulated case: mean over
+        tasks; []: nothing was emulated."""
+        records = [r for r in self.pool(want) if r.case.synthetic.emulate]
+        return [self._computed(r) for r in records]
+
+    def _computed(self, record: Record) -> float:
+        case, times = record.case, times_of(record)
+        speeds = np.array(parse_speeds(case.synthetic.emulate, times.n_ranks))
+        whole = self._scale(record) * times.seconds(*COMPUTING_IN_CG) + times.seconds(ASSEMBLY)
+        return float(np.mean(whole * speeds)) / case.synthetic.dilate
+
+    def _scale(self, record: Record) -> float:
+        """Iterations to the tolerance over those timed."""
+        case, timed = record.case, record.solve.iterations
+        return self.iterations.get(case.question.mesh, timed) / timed if case.stop.iterations else 1.0
 
     def side(self, plan: StudyPlan, repetition: int | None = None) -> Side:
         """The cases of all experiments: one repetition, or over all."""

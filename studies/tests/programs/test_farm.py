@@ -201,10 +201,25 @@ def test_emulated_ranks_learn_their_operations_before_they_run(comm, monkeypatch
         assert (time.perf_counter() - begin > 0.2) == learns
 
 
+def test_emulated_ranks_learn_in_each_turn_of_a_calibration_and_around_each_repetition(comm, monkeypatch):
+    monkeypatch.setattr(calibrate, "LEARN", 0.02)
+    case = case_of("pi", comm, emulate=",".join(["1"] * comm.size), dilate=2.0)
+    for calibrating, turns in ((9, calibrate.TURNS), (2, 2), (0, 1 + case.repetitions)):
+        record = job(comm, case, calibrate=calibrating)
+        if record:
+            (rows,) = record.learned.values()
+            assert [len(row) for row in rows] == [turns] * comm.size
+            assert len(set(rows)) == 1  # of one host
+            assert all(len(row) == calibrating for row in record.samples.get("pi_point", ()))
+    plain = job(comm, case_of("pi", comm), calibrate=2)
+    assert plain is None or not plain.learned
+
+
 def test_messages_of_nobody_alone(comm):
     found = half_round_trips(comm, Worker(comm).meet, (8, 4096), samples=2, in_a_row=2)
     assert all(len(times) == 2 * (comm.rank > 0) for times in found.values())
-    assert samples(Worker(comm), "ring", 3, 1, 2)["unit"]
+    found, _ = samples(Worker(comm), "ring", 3, 1, 2)
+    assert found["unit"]
 
 
 def test_a_long_result_keeps_a_worker_until_the_coordinator_looks(comm, monkeypatch):

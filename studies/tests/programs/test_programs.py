@@ -1,5 +1,7 @@
 """Cases of programs, their predictions from a calibration, and the verbs."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from planted_calibration import planted_calibration
@@ -8,7 +10,7 @@ from planted_environment import on_hosts_with
 from fembench.base.errors import InputError
 from fembench.cli.main import main
 from fembench_studies.pamela.program_models import machine_of
-from fembench_studies.programs import program_session
+from fembench_studies.programs import calibrate, program_session
 from fembench_studies.programs.cases import case_of, predicted
 from fembench_studies.programs.program_session import untested
 from fembench_studies.programs.program_text import as_text
@@ -152,6 +154,34 @@ def test_a_run_on_a_machine_that_changed_since_its_calibration_is_invalid_and_no
     judged = msgspec.structs.replace(ran, invalid=why)
     assert ("INVALID: a unit of work" in as_text(judged)) == bool(said)
     assert ("mean error" in as_text(judged)) == (not said)
+
+
+@pytest.mark.parametrize(("times", "invalid"), [(1.14, False), (1.16, True), (0.87, False), (0.86, True)])
+def test_an_emulated_run_on_a_machine_of_another_speed_is_invalid_whatever_operation_is_slower(
+    times, invalid
+):
+    points, squares = (1e-3,) * 3, ((1e-3, 1e-3),) * 3
+    calibrated = calibration({"power_10": (points,) * 3, "element": (points,) * 3})
+    calibrated = msgspec.structs.replace(calibrated, learned={"power_10": squares, "element": squares})
+    case = case_of(options("partial", tasks=4, size=10, emulate="1,1,0.5", dilate=2.0), calibrated)
+    calibrated = msgspec.structs.replace(calibrated, case=case)
+    synthetic = msgspec.structs.replace(calibrated.environment, synthetic="emulated")
+    slower = ((1e-3, times * 1e-3 + (times - 1) * 1e-3 / 25),) * 3  # one product, and 25 of 100 elements
+    ran = after(calibrated, case, learned={"power_10": squares, "element": slower}, environment=synthetic)
+    assert bool(untested(ran, calibrated)) == invalid
+    assert not untested(msgspec.structs.replace(ran, learned={}), calibrated)  # of an older fembench
+
+
+def test_a_rare_moment_of_a_faster_core_is_not_what_an_emulated_rank_learns():
+    learned = {}
+
+    def rehearsals(comm, seconds, among):
+        yield
+        learned["unit"] = among([1.0, *[2.0] * 30, 9.0])
+
+    slowness = SimpleNamespace(rehearsals=rehearsals, share=lambda comm: None, learned=learned)
+    worker = SimpleNamespace(slowness=slowness, comm=None, compute=lambda *_: None)
+    assert calibrate.learn(worker, "ring", 1, 1) == {"unit": 2.0}
 
 
 @pytest.mark.parametrize(("pace", "status"), [(1e-3, 0), (2e-3, 1)])

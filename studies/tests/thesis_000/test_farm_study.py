@@ -17,6 +17,7 @@ from fembench_studies.programs.cases import case_of
 from fembench_studies.thesis_000 import farm_gates, farm_printed, farm_study, farm_tables
 from fembench_studies.thesis_000.farm_live import QUICK, settings_of
 
+PI = case_of(settings_of("pi", 2, 2, QUICK), None)
 DATA = Path(__file__).parents[3] / "tests" / "data"
 
 
@@ -53,14 +54,32 @@ def test_the_park_keeps_every_claim_and_one_that_is_slower_than_its_samples_miss
 )
 def test_farms_under_mpi_are_claimed_to_lie_inside_narrow_intervals(slower, others, verdict):
     host = SimpleNamespace(name="a", others_percent=others, others_resolution=1.0)
-    record = SimpleNamespace(error=0.0, environment=SimpleNamespace(hosts=(host,)))
+    record = SimpleNamespace(error=0.0, environment=SimpleNamespace(hosts=(host,)), learned={}, case=PI)
     times = [slower * t for t in (1.0, 1.01, 0.99, 1.0, 1.02)]
     score = interval_score.score(times, [TimeRange(0.96, 1.04)] * 5)
-    claims = farm_gates.live_claims([SimpleNamespace(program="pi", record=record, score=score)])
+    run = SimpleNamespace(program="pi", record=record, calibration=record, score=score)
+    claims = farm_gates.live_claims([run])
     assert [c.limit for c in claims] == [2.3, 50.0, 8.0]
     assert all(c.verdict.startswith(verdict) for c in claims[:2])
     width = "yes" if verdict == "NO" else verdict
     assert claims[2].verdict.startswith(width)
+
+
+@pytest.mark.parametrize(("before", "valid"), [(0.98, True), (1.02, True), (0.96, False), (1.04, False)])
+def test_a_farm_is_not_judged_where_the_machine_had_a_speed_that_its_calibration_did_not_see(before, valid):
+    calibration = SimpleNamespace(case=PI, learned={"pi_point": ((1e-8, 1.01e-8),) * 3})
+    record = SimpleNamespace(
+        error=0.0,
+        environment=SimpleNamespace(hosts=()),
+        case=PI,
+        learned={"pi_point": ((1e-8, 1e-8), (1e-8, before * 1e-8), (1e-8, 1e-8))},
+    )
+    score = interval_score.score([1.0] * 5, [TimeRange(0.96, 1.04)] * 5)
+    run = SimpleNamespace(program="pi", record=record, calibration=calibration, score=score)
+    reasons = {c.reason for c in farm_gates.live_claims([run])}
+    now = f"{6 * min(1, before):.3g} ms to {6 * max(1, before):.3g} ms during the run"
+    said = f"this machine did a task in {now}, but in 6 ms to 6.06 ms when it was calibrated"
+    assert reasons == {"" if valid else said}
 
 
 @pytest.mark.row("000:4.4", "000:4.4-CV")

@@ -247,6 +247,34 @@ def test_a_disturbed_run_with_emulated_messages_judges_no_claim(study):
     assert claim.verdict.startswith("INVALID: others used 9 % of the ranks' processor time on ")
 
 
+@pytest.mark.parametrize(("graph", "method"), [("diamond", "HEFT, HLogP"), ("diamond", "HEFT, latency")])
+def test_hlogp_does_not_lead_where_the_machine_changed_more_than_the_latency_model_is_off(
+    study, graph, method
+):
+    _, found = study
+    (limit,) = {
+        c.limit for c in grid_study.claims(found) if c.what == f"HLogP, {graph}: less than the latency model"
+    }
+    for change, verdict in ((0.9, "yes"), (1.1, "INVALID: this machine did a task in ")):
+        moved = [
+            learned(r, 1 + change * limit / 100) if (r.graph, r.name) == (graph, method) else r for r in found
+        ]
+        verdicts = {c.what: c.verdict for c in grid_study.claims(moved)}
+        assert verdicts.pop(f"HLogP, {graph}: less than the latency model").startswith(verdict)
+        assert set(verdicts.values()) == {"yes"}
+
+
+def learned(run, factor):
+    """The run, around which a unit of work took `factor` times as long as the median of its calibration."""
+    units = {"unit": ((factor * UNIT,) * 2,) * 10}
+    spread = {"unit": ((UNIT, 0.5 * UNIT, 2 * UNIT),) * 10}
+    return dataclasses.replace(
+        run,
+        record=msgspec.structs.replace(run.record, learned=units),
+        calibration=msgspec.structs.replace(run.calibration, learned=spread),
+    )
+
+
 def slower(run, factor):
     record = run.record
     return dataclasses.replace(

@@ -124,6 +124,24 @@ def test_claims_are_printed_with_their_limits_and_decide_whether_the_study_is_va
     assert "product, 8 processes: makespan" in {claim.what for claim in late.claims if claim.verdict == "NO"}
 
 
+@pytest.mark.parametrize(
+    ("faster", "judged"), [(1.04, {5, 10, 15}), (1.07, {10, 15}), (1.12, {15}), (1.17, set())]
+)
+def test_each_claim_is_judged_only_if_the_machine_changed_by_less_than_its_limit(found, faster, judged):
+    live = found[3]
+    cost = COST["product"][1]
+    then = msgspec.structs.replace(live.calibration, learned={"row_400": ((cost, 0.5 * cost, 2 * cost),) * 8})
+    now = msgspec.structs.replace(live.record, learned={"row_400": ((cost / faster,) * 6,) * 8})
+    claims = slaves_study.claims([dataclasses.replace(live, record=now, calibration=then)])
+    assert {c.limit for c in claims[:3] if c.verdict == "yes"} == judged
+    assert {c.limit for c in claims[:3] if c.verdict.startswith("INVALID: this machine did a")} == {
+        5,
+        10,
+        15,
+    } - judged
+    assert claims[3].reason == claims[2].reason
+
+
 def test_a_wrong_value_judges_no_claim(found):
     wrong = dataclasses.replace(found[0], record=msgspec.structs.replace(found[0].record, error=2.0))
     assert {c.verdict for c in slaves_study.claims([wrong])} == {"INVALID: the program found a wrong value"}

@@ -6,6 +6,7 @@ import pytest
 from planted_records import lasting
 from planted_study import TIMERS, PlantedStudy
 
+from fembench.records.phases import ASSEMBLY, CG, WAIT
 from fembench.report.plots.canvas import Plot
 from fembench.report.table import to_json
 from fembench_studies.attempts import Attempts
@@ -170,11 +171,41 @@ def test_repetitions_of_the_slowness_are_compared(study):
 def test_slowness_that_differs_no_more_than_the_sets_of_its_runs_is_not_judged(study, spread, verdict):
     plan = study.plan
     slow, fast = (plan.case(host, 1, 2) for host in ("node00", "node8"))
-    records = dict(slower(study.records, [slow], 1.06, slice(1))._records)
+    records = dict(waiting(study.records, slow, 0.06)._records)
     for want in (slow, fast):
         records[want] = [scattered(r, spread) for r in records[want]]
     (claim,) = (c for c in Gates(plan, StudyRecords(records)).claims() if c.what.startswith("E9, 2 + 2"))
     assert claim.verdict.startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "verdict"), [(["node00"], "INVALID: this machine"), (["node00", "node8"], "yes")]
+)
+def test_slowness_is_not_judged_where_the_machine_that_emulates_the_hosts_had_another_speed(
+    study, hosts, verdict
+):
+    plan = study.plan
+    wants = [plan.case(host, 1, 2) for host in hosts]
+    found = slower(study.records, wants, 1.06, slice(1))  # both hosts alike: their ratio is as before
+    claims = [c for c in Gates(plan, found).claims() if c.what.startswith("E9, ")]
+    (two,) = (c for c in claims if c.what.startswith("E9, 2 + 2"))
+    assert two.verdict.startswith(verdict)
+    assert two.reason.endswith(", which makes a difference of 6 %") or verdict == "yes"
+    assert {c.verdict for c in claims if c is not two} == {"yes"}
+
+
+def waiting(records, want, more):
+    """The records; the first of `want` waits for messages, for a part `more` of its time."""
+    records = {w: list(each) for w, each in records.items()}
+    record, sets = records[want][0], []
+    for one in record.sets:
+        times = np.array(one.seconds)
+        waits = more * times[:, [ASSEMBLY, CG]].sum(axis=1)
+        times[:, WAIT] += waits
+        times[:, CG] += waits
+        sets.append(msgspec.structs.replace(one, seconds=times.tolist()))
+    records[want][0] = msgspec.structs.replace(record, sets=tuple(sets))
+    return StudyRecords(records)
 
 
 def scattered(record, spread):
@@ -228,7 +259,7 @@ def test_each_claim_of_the_study_has_its_limit_and_can_be_missed(study, found):
     late = [w for r in weighted.ROUNDS for w in weighted.wants(plan, found, r)]
     m3 = [w for w in late if w.case.question.mesh == "m3" and w.case.method.storage == "dense"]
     assert any(what.startswith("E13, m3, dense") for what in missed(study, slower(study.records, m3, 1.5)))
-    apart = slower(study.records, [plan.case("node00", 1, 2)], 1.06, slice(1))
+    apart = waiting(study.records, plan.case("node00", 1, 2), 0.06)
     assert missed(study, apart) == ["E9, 2 + 2 tasks: slowness repeated, largest difference"]
     runs = [plan.case("run", 3, run) for run in RUNS]
     late_runs = missed(study, slower(study.records, runs, 1.3))

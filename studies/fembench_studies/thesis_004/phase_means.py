@@ -12,18 +12,7 @@ from math import nan
 
 import numpy as np
 
-from fembench.records.phases import (
-    ASSEMBLY,
-    CG,
-    COMMUNICATION,
-    NAMES,
-    PARTITION,
-    PRODUCT_PARTS,
-    SEND,
-    UNPACK,
-    VECTOR_PARTS,
-    WAIT,
-)
+from fembench.records.phases import ASSEMBLY, CG, COMMUNICATION, NAMES, PARTITION, SEND, UNPACK, WAIT
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.report.measures import mean_times
@@ -32,8 +21,6 @@ from fembench.synthetic.speeds import parse_speeds
 from fembench_studies.thesis_004.plan import StudyPlan, Want
 from fembench_studies.thesis_004.quantities import ONE_HOST, PartFacts, Phases, Side
 from fembench_studies.thesis_004.thesis import MESHES
-
-COMPUTING_IN_CG = (*PRODUCT_PARTS, *VECTOR_PARTS)
 
 
 class StudyRecords:
@@ -77,8 +64,9 @@ class StudyRecords:
     def _computed(self, record: Record) -> float:
         case, times = record.case, times_of(record)
         speeds = np.array(parse_speeds(case.synthetic.emulate, times.n_ranks))
-        whole = self._scale(record) * times.seconds(*COMPUTING_IN_CG) + times.seconds(ASSEMBLY)
-        return float(np.mean(whole * speeds)) / case.synthetic.dilate
+        in_cg = times.seconds(CG) - times.seconds(*COMMUNICATION)
+        computed = self._scale(record) * in_cg + times.seconds(ASSEMBLY)
+        return float(np.mean(computed * speeds)) / case.synthetic.dilate
 
     def _scale(self, record: Record) -> float:
         """Iterations to the tolerance over those timed."""

@@ -1,37 +1,51 @@
-"""Are the verdicts of `fembench compare` right? Pairs of equal results, and pairs with one phase 5 % slower.
+"""Are the verdicts of `fembench compare` right, and are it and `fembench history` fast on many records?
 
-    python benchmarks/compare.py [--pairs N] [--seed N] [--json FILE] [--keep DIR]
+    python benchmarks/compare.py [--pairs N] [--records N] [--seed N] [--json FILE] [--keep DIR]
 
 The results are planted: records of four cases, five runs each, as a campaign with `repetitions = 5` leaves
 them. Runs scatter as on a real machine: all times of a run share one factor (1 %), each of its phases has
 another one (0.5 %), a round of runs shares a third one (0.5 %), one run in ten is 4 % slower, and sets
 scatter by 2 %. The targets: at most one of twenty equal pairs gets a verdict other than 'no difference
 shown', for any case or for the geometric mean; a slowdown of 5 %, planted in one phase, is found in 19 of
-20, and that phase is named. The exit status is 1 if a target is not met. Half a minute.
+20, and that phase is named.
+
+Then 10 000 records are planted, of 20 cases on 500 nights, 25 kB each: the wall time of `fembench history`
+is at most 10 s, and that of `fembench compare` of the even and the odd nights, which judges every record by
+all rules, at most 60 s. A longer time is not judged if other programs used the processors. The exit status
+is 1 if a target is not met or not judged. Two minutes.
 
 --keep only writes a pair of results, DIR/old and DIR/new, in which the product of CG is 5 % slower.
 """
 
 import argparse
+import datetime
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
-from commands import Promise, end
+from commands import FEMBENCH, Promise, at_most, disturbance, end
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from planted_records import nested, planted
 
+from fembench.base.config import json_text
 from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.store import save
+from fembench.records.validity import judge
 from fembench.report.comparison import SHOWN, Compared, SideRuns, compared
 
 CASES = ({}, {"precond": "jacobi"}, {"storage": "csr"}, {"ranks": 2})
 RUN, PHASE, ROUND, SLOW, SETS = 0.01, 0.005, 0.005, 1.04, 0.02
 RUNS, SLOWER = 5, 1.05
+RANKS, ITERATIONS = (1, 2), (100, 200, 300, 400, 500)  # of the records of many nights
+HISTORY, COMPARE = 10.0, 60.0  # seconds of wall time for all of them
 PLANTED = {"product": ph.PRODUCT_PARTS, "assembly": (ph.ASSEMBLY,)}
 
 
@@ -72,6 +86,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pairs", type=int, default=20, metavar="N", help="of each kind (default: 20)")
+    parser.add_argument(
+        "--records", type=int, default=10_000, metavar="N", help="of many nights (default: 10000; 0: none)"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the scatter (default: 1)")
     parser.add_argument("--json", metavar="FILE", help="write what was found to this file")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write a pair of results, and end")
@@ -93,12 +110,52 @@ def main() -> int:
     most, least = n // 20, n - n // 20
     return end(
         [
+            *(timed(options.records, rng) if options.records else ()),
             Promise("equal results: false verdicts", f"{wrong} of {n}", f"<= {most}", wrong <= most),
             Promise("one phase 5 % slower: found", f"{found} of {n}", f">= {least}", found >= least),
             Promise("and that phase named", f"{named} of {n}", f">= {least}", named >= least),
         ],
         file=options.json,
     )
+
+
+def timed(n: int, rng: np.random.Generator) -> Iterator[Promise]:
+    """Wall times on many records."""
+    with tempfile.TemporaryDirectory() as scratch:
+        size = plant_nights(Path(scratch), n, rng) / n
+        print(f"{n} records of {size / 1e3:.1f} kB", file=sys.stderr)
+        for words, limit in ((["history", "."], HISTORY), (["compare", "even", "odd"], COMPARE)):
+            others, start = disturbance(), time.perf_counter()
+            subprocess.run([*FEMBENCH, *words], cwd=scratch, stdout=subprocess.DEVNULL, check=True)
+            found = at_most(f"{words[0]} of {n} records", time.perf_counter() - start, limit, ".1f")
+            if not found.kept and (why := others()):  # which makes no time shorter
+                print(f"{found.what}: not judged: {why}", file=sys.stderr)
+                found = found._replace(undecided="INVALID")
+            yield found._replace(found=f"{found.found} s", limit=f"{found.limit} s")
+
+
+def plant_nights(folder: Path, n: int, rng: np.random.Generator) -> int:
+    """Write n records: each case once per night, in the folders even and odd. Returns their bytes."""
+    made = [
+        planted((1.0,) * ranks, noise=0.0, sets=10, warmups=2, iterations=iterations, **method)
+        for ranks in RANKS
+        for iterations in ITERATIONS
+        for method in ({}, {"precond": "jacobi"})
+    ]
+    models = [msgspec.structs.replace(record, verdict=judge(record)) for record in made]
+    sides = [folder / name / "runs" for name in ("even", "odd")]
+    for side in sides:
+        side.mkdir(parents=True)
+    size = 0
+    for k in range(n):
+        night, number = divmod(k, len(models))
+        date = datetime.date(2024, 1, 1) + datetime.timedelta(days=night)
+        commit = msgspec.structs.replace(models[number].environment, commit=f"c{night // 8}")
+        facts = {"id": f"{number}-{night}", "created": f"{date}T03:00:{number:02d}+00:00"}
+        record = scattered(models[number], rng, 1.0, {})
+        text = json_text(msgspec.structs.replace(record, environment=commit, **facts))
+        size += (sides[night % 2] / f"{record.id}-{k}.json").write_text(text)
+    return size
 
 
 def keep(folder: Path, models: list[Record], rng: np.random.Generator) -> None:

@@ -8,7 +8,7 @@ From Python, what the verbs of the command line do:
     runs.speedup("cg")                  # a table; runs.phases().to_pandas() is a DataFrame
     fembench.load("results/NAME")       # runs that were measured before
 
-Functions: doctor, run, sweep, load, compare, page, shares, parts, tune, machine, predict, verb.
+Functions: doctor, run, sweep, load, compare, history, page, shares, parts, tune, machine, predict, verb.
 Exceptions: fembench.errors.
 Every rank of a job imports this file, so it imports nothing before it is asked.
 """
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fembench import errors
     from fembench.workflows.characterize import machine
-    from fembench.workflows.comparison import compare
+    from fembench.workflows.comparison import compare, history
     from fembench.workflows.doctor import doctor
     from fembench.workflows.mesh import parts
     from fembench.workflows.notebook import load, page, shares, verb
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from fembench.workflows.sweep import sweep
     from fembench.workflows.tune import tune
 
-__all__ = ["compare", "doctor", "errors", "load", "machine", "page", "parts"]
+__all__ = ["compare", "doctor", "errors", "history", "load", "machine", "page", "parts"]
 __all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
-HOMES = {"compare": "comparison", "machine": "characterize", "parts": "mesh"}
+HOMES = {"compare": "comparison", "history": "comparison", "machine": "characterize", "parts": "mesh"}
 HOMES |= dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
 
 

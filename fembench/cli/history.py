@@ -39,5 +39,5 @@ def run(options: argparse.Namespace) -> int:
 
     for path in options.output:
         check_form(path, HISTORY_ENDINGS)
-    show(options, history(options.folders).findings)
+    show(options, history(*options.folders).findings)
     return 0

@@ -4,18 +4,20 @@ A record is read only if its arrays fit its ranks, phases and hosts. A glance at
 what a series of many runs needs, in a tenth of the time.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fembench.base import plugins
-from fembench.base.config import read_json, write_json
+from fembench.base.config import read_json, read_text, write_json
 from fembench.base.errors import InputError
 from fembench.base.units import few, plural
 from fembench.records.case import Case
+from fembench.records.compare import Question, question
 from fembench.records.phases import ASSEMBLY, CG, NAMES
 from fembench.records.record import SCHEMA, Environment, Failure, MeshFacts, Record
 from fembench.records.schema import Packed, check_time, read
@@ -42,17 +44,29 @@ def load(path: Path | str) -> Record:
 
 def written(path: Path | str) -> Record:
     """The record with the verdict that its file holds. Raises InputError as `load` does."""
+    text = read_text(path).encode()
+    record: Record | None
+    try:
+        record = msgspec.json.decode(text, type=Record)
+    except (msgspec.DecodeError, RecursionError):
+        record = None
+    if record is None or record.schema != SCHEMA:
+        record = _explained(path)
+    check_shapes(record, str(path))
+    return record
+
+
+def _explained(path: Path | str) -> Record:
+    """The same, more slowly: raises InputError that says what is wrong."""
     tree = read_json(path, dict)
     if "first" in tree:
         raise InputError(f"{path}: a measurement of nodes; `fembench nodes {path}` shows it")
     try:
-        record = read(path, Record, SCHEMA, "a record", has="sets", verb="run", tree=tree)
+        return read(path, Record, SCHEMA, "a record", has="sets", verb="run", tree=tree)
     except InputError as error:
         if line := _missing(tree):
             raise InputError(f"{path}: {line}") from error
         raise
-    check_shapes(record, str(path))
-    return record
 
 
 def _missing(tree: dict[str, Any]) -> str:
@@ -103,32 +117,43 @@ def failures(folder: Path | str) -> Iterator[Failure]:
         yield load_failure(path)
 
 
-class GlanceSet(msgspec.Struct, frozen=True):
+class _SeenSet(msgspec.Struct, frozen=True):
     """A set, as far as a glance reads it."""
 
     warmup: bool
     seconds: tuple[tuple[float, ...], ...] | Packed
 
 
-class GlanceVerdict(msgspec.Struct, frozen=True):
+class _SeenVerdict(msgspec.Struct, frozen=True):
     status: str
     version: int = 0
 
 
-class Glance(msgspec.Struct, frozen=True):
-    """A record, as far as a series of runs needs it."""
+class _Seen(msgspec.Struct, frozen=True):
+    """What a glance reads of a file; what many runs share is decoded once."""
 
     schema: int
     id: str
     created: str
-    case: Case
+    case: msgspec.Raw
     environment: Environment
     mesh: MeshFacts
-    problem: dict[str, object]
+    problem: msgspec.Raw
     phases: tuple[str, ...]
-    sets: tuple[GlanceSet, ...]
-    verdict: GlanceVerdict
-    seconds: float = 0.0  # of assembly and CG on the slowest rank, median over the timed sets
+    sets: tuple[_SeenSet, ...]
+    verdict: _SeenVerdict
+
+
+class Glance(NamedTuple):
+    """A record, as far as a series of runs needs it."""
+
+    id: str
+    created: str
+    case: Case
+    asked: Question
+    environment: Environment
+    status: str  # of its verdict
+    seconds: float  # of assembly and CG on the slowest rank, median over the timed sets
 
 
 def glance(path: Path | str) -> Glance:
@@ -138,20 +163,29 @@ def glance(path: Path | str) -> Glance:
     is read and judged.
     """
     try:
-        found = msgspec.json.decode(Path(path).read_bytes(), type=Glance)
-        seconds = _seconds(found)
-        check_time(found.created, f"{path}: created")
-        sound = all(0 <= i < len(found.environment.hosts) for i in found.environment.rank_host)
+        seen = msgspec.json.decode(Path(path).read_bytes(), type=_Seen)
+        seconds = _seconds(seen)
+        check_time(seen.created, f"{path}: created")
+        case, asked = _asked(bytes(seen.case), seen.mesh.hash, bytes(seen.problem))
+        e = seen.environment
+        sound = all(0 <= i < len(e.hosts) for i in e.rank_host)
     except (OSError, ValueError, IndexError):  # not JSON, not a record, ragged
         load(path)  # says what is wrong
         raise InputError(f"{path}: no timed sets of {NAMES[CG]}; run the case again") from None
-    if not sound or found.schema != SCHEMA or found.verdict.version != RULES:
-        verdict = load(path).verdict
-        found = msgspec.structs.replace(found, verdict=GlanceVerdict(verdict.status, verdict.version))
-    return msgspec.structs.replace(found, seconds=seconds)
+    status = seen.verdict.status
+    if not sound or seen.schema != SCHEMA or seen.verdict.version != RULES:
+        status = load(path).verdict.status
+    return Glance(seen.id, seen.created, case, asked, e, status, seconds)
 
 
-def _seconds(found: Glance) -> float:
+@functools.lru_cache(maxsize=1024)
+def _asked(case: bytes, mesh_hash: str, problem: bytes) -> tuple[Case, Question]:
+    """A case and its question, from JSON. Raises ValueError."""
+    found = msgspec.json.decode(case, type=Case)
+    return found, question(found, mesh_hash, msgspec.json.decode(problem, type=dict[str, object]))
+
+
+def _seconds(found: _Seen) -> float:
     """Raises ValueError or IndexError for other phases, or arrays that do not fit them."""
     if found.phases[: CG + 1] != NAMES[: CG + 1]:
         raise ValueError("other phases")

@@ -22,7 +22,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.units import few, plural
-from fembench.records.compare import Question, environment_differences, question
+from fembench.records.compare import Question, environment_differences
 from fembench.records.record import Environment
 from fembench.records.store import Glance
 from fembench.report.comparison_tables import MOST, more, range_in_words
@@ -129,12 +129,11 @@ def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
     """
     groups: dict[tuple[Question, str], dict[tuple[datetime.date, str], list[Glance]]] = {}
     for one in sorted(found, key=lambda g: (g.created, g.id)):
-        if one.verdict.status != "INVALID" and 0 < one.seconds < inf:
-            asked = question(one.case, one.mesh.hash, one.problem)
+        if one.status != "INVALID" and 0 < one.seconds < inf:
             e = one.environment
             cpu = ", ".join(sorted({e.hosts[i].cpu_model for i in set(e.rank_host)}))
             day = datetime.datetime.fromisoformat(one.created).date()
-            groups.setdefault((asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
+            groups.setdefault((one.asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
     return [_series(cpu, days, len(groups)) for (_, cpu), days in groups.items()]
 
 

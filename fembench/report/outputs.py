@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
@@ -26,7 +27,7 @@ class Checked(NamedTuple):
     seconds: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Findings:
     """What a verb found."""
 
@@ -43,6 +44,13 @@ class Findings:
         form = Path(path).suffix.lower()
         check_form(path, tuple(forms))
         write_atomic(path, forms[form]())
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.said, "", *map(text, self.tables[:1])])
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.said)
+        return said + "".join(t._repr_html_() for t in self.tables[:1])
 
 
 def forms_of(found: Findings) -> dict[str, Callable[[], str]]:

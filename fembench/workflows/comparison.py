@@ -3,7 +3,6 @@
 Times over dates come from the records of many runs.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from fembench.report.comparison_tables import (
 )
 from fembench.report.history import CaseSeries, changes_table, history_conclusions, history_table, series_of
 from fembench.report.outputs import Checked, Findings
-from fembench.report.table import Table, text
+from fembench.report.table import Table
 from fembench.stats.student import FEWEST
 from fembench.workflows.notebook import Runs
 
@@ -93,10 +92,10 @@ class CampaignComparison:
         return [test for one in self.found for test in _tests(one, self.fail_above)]
 
     def __repr__(self) -> str:
-        return "\n".join([*self.conclusions(), "", text(self.summary())])
+        return repr(self.findings)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{line}</p>" for line in self.conclusions()) + self.summary()._repr_html_()
+        return self.findings._repr_html_()
 
 
 @typed
@@ -164,31 +163,61 @@ def _tests(one: Compared, limit: float | None) -> list[Checked]:
 HISTORY_ENDINGS = (".md", ".json", ".html")
 
 
-@dataclasses.dataclass(frozen=True)
 class CampaignHistory:
     """Cases over dates."""
 
-    series: Sequence[CaseSeries]
+    def __init__(self, series: Sequence[CaseSeries]) -> None:
+        self.series = series  # one per case and processor
 
-    @property
-    def findings(self) -> Findings:
-        """Sentences, tables and plots."""
-        made = [changes_table(self.series), history_table(self.series)]
-        tables = [table for table in made if table.rows]
-        title = f"History of {plural(len(self.series), 'case')}"
-        return Findings(title, history_conclusions(self.series), tables, self._plots)
+    def conclusions(self) -> list[str]:
+        """Every change in a sentence, the latest first; how many cases have none."""
+        return history_conclusions(self.series)
 
-    def _plots(self):
+    def summary(self) -> Table:
+        """One row per case: its dates, points and runs, its time now, how often it changed."""
+        return history_table(self.series)
+
+    def tables(self) -> dict[str, Table]:
+        """Every table that has rows, by name: `changes`, that of `summary`."""
+        made = (changes_table(self.series), self.summary())
+        return {table.name: table for table in made if table.rows}
+
+    def save(self, path: Path | str) -> None:
+        """Write everything to a file: .md, .json or .html (one page).
+
+        Raises InputError for another ending, or if the file cannot be written.
+        """
+        self.findings.save(path)
+
+    def plots(self) -> "list[Plot]":
+        """The times of each case against dates, with their levels."""
         from fembench.report.plots.ratios import histories
 
         return histories(self.series)
 
+    @property
+    def findings(self) -> Findings:
+        """All of it, for a file."""
+        title = f"History of {plural(len(self.series), 'case')}"
+        return Findings(title, self.conclusions(), list(self.tables().values()), self.plots)
 
-def history(folders: Sequence[Path | str]) -> CampaignHistory:
-    """The series of all records in these folders, or in the results folders in them.
+    def __repr__(self) -> str:
+        return repr(self.findings)
 
-    Raises InputError if there is no record, ModuleNotFoundError without ruptures.
+    def _repr_html_(self) -> str:
+        return self.findings._repr_html_()
+
+
+@typed
+def history(*folders: Path | str) -> CampaignHistory:
+    """How the times of cases changed over dates, and since when.
+
+    folders: results folders, or folders of results folders
+
+    Raises InputError if there is no record, ModuleNotFoundError without the package ruptures.
     """
+    if not folders:
+        raise InputError("history: no folder; expected one or more")
     with working("history: reading records"):
         found = {(one.id, one.created): one for folder in folders for one in _glances(Path(folder))}
     return CampaignHistory(series_of(found.values()))

@@ -299,6 +299,15 @@ def test_the_example_of_the_guide_runs_and_writes_its_page(folders, capsys, unre
 def test_the_benchmark_finds_a_planted_phase_and_nothing_in_equal_results(
     from_benchmarks, monkeypatch, capsys
 ):
-    monkeypatch.setattr(sys, "argv", ["compare.py", "--pairs", "2"])
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--pairs", "2", "--records", "0"])
     assert from_benchmarks("compare").main() == 0
     assert "2 of 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("disturbed", ["", "others used 50 %"])
+def test_the_benchmark_times_both_verbs_on_many_records(from_benchmarks, monkeypatch, disturbed):
+    benchmark = from_benchmarks("compare")
+    for name, seconds in (("HISTORY", 60.0), ("COMPARE", 0.1), ("disturbance", lambda: lambda: disturbed)):
+        monkeypatch.setattr(benchmark, name, seconds)
+    found = [promise.verdict for promise in benchmark.timed(20, np.random.default_rng(1))]
+    assert found == ["kept", "INVALID" if disturbed else "NOT KEPT"]

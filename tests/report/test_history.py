@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from planted_records import lasting, wrong
 from report_sample import environment, make_record
 
+import fembench
+from fembench.base.errors import InputError
 from fembench.cli import main as entry
 from fembench.records.store import glance, load, save
 from fembench.records.times import times_of
 from fembench.records.validity import RULES, judge
 from fembench.report.history import change_points, history_conclusions, series_of
 from fembench.report.measures import SOLVE, parts_of_solve
-from fembench.workflows.comparison import history
+from fembench.report.table import text
 
 pytest.importorskip("ruptures")
 PLAIN = {"noise": 0.0, "events": False}
@@ -50,7 +52,7 @@ def nightly(tmp_path):
 
 
 def test_a_change_is_found_with_its_date_its_commits_and_its_size(nightly):
-    slower, steady = history([nightly]).series
+    slower, steady = fembench.history(nightly).series
     (change,) = slower.changes
     assert str(slower.points[change.at].date) == "2026-03-17"
     assert change.ratio.interval.low < 1.1 < change.ratio.interval.high
@@ -90,7 +92,7 @@ def test_runs_of_one_day_and_commit_are_one_point_and_invalid_ones_are_none(nigh
     bad = wrong(replace(first, id="bad", created="2026-03-01T06:00:00+00:00"))
     for record in (again, bad):
         save(record, nightly / "runs")
-    point = history([nightly]).series[0].points[0]
+    point = fembench.history(nightly).series[0].points[0]
     times = [parts_of_solve(times_of(r))[SOLVE] for r in (first, again)]
     assert (len(point.environments), point.seconds) == (2, pytest.approx(np.median(times)))
 
@@ -99,17 +101,17 @@ def test_other_processors_are_another_series(nightly):
     other = replace(environment(2).hosts[0], cpu_model="Other CPU")
     for record in nights([1.0], environment=environment(2, hosts=(other,))):
         save(replace(record, id="other"), nightly / "runs")
-    assert [len(s.points) for s in history([nightly]).series] == [24, 24, 1]
+    assert [len(s.points) for s in fembench.history(nightly).series] == [24, 24, 1]
 
 
 def test_a_glance_reads_what_the_whole_record_says_and_judges_old_verdicts_again(nightly):
     path = next((nightly / "runs").glob("*.json"))
     record, seen = load(path), glance(path)
     assert seen.seconds == pytest.approx(parts_of_solve(times_of(record))[SOLVE], rel=1e-12)
-    assert seen.verdict.status == record.verdict.status
+    assert seen.status == record.verdict.status
     old = replace(record.verdict, version=RULES - 1, status="INVALID")
     save(replace(record, verdict=old), nightly / "runs")
-    assert glance(path).verdict.status == record.verdict.status
+    assert glance(path).status == record.verdict.status
 
 
 def test_many_records_are_read_in_a_millisecond_each(nightly):
@@ -130,6 +132,35 @@ def test_the_verb_writes_each_form_and_reads_folders_of_folders(nightly, output,
     assert page.count("<svg") == 2
     tables = json.loads((nightly.parent / "a.json").read_text())["tables"]
     assert [row["date"] for row in tables["changes"]] == ["2026-03-17"]
+
+
+def test_python_gets_what_the_verb_prints_and_writes(nightly, answer):
+    found = fembench.history(nightly, nightly)  # each run once
+    printed = answer("history", str(nightly))
+    assert (found.conclusions(), list(found.tables())) == (printed["conclusions"], list(printed["tables"]))
+    assert list(found.summary()["runs"]) == [24, 24]
+    shown = found.tables()["changes"]
+    assert repr(found) == "\n".join([*found.conclusions(), "", text(shown)])
+    assert found._repr_html_().endswith(shown._repr_html_())
+    found.save(nightly.parent / "a.json")
+    assert json.loads((nightly.parent / "a.json").read_text()) == printed
+    assert len(found.plots()) == 2
+    for ending in ("xml", "pdf"):
+        with pytest.raises(InputError, match=r"unknown ending; expected one of .md, .json, .html$"):
+            found.save(f"a.{ending}")
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [
+        ((), "history: no folder; expected one or more"),
+        ((3,), "history: folders = 3: expected a path"),
+        (("none",), "none: expected a folder of results"),
+    ],
+)
+def test_python_is_refused_in_one_line(folders, said):
+    with pytest.raises(InputError, match=said):
+        fembench.history(*folders)
 
 
 def test_what_cannot_be_read_is_one_line_and_status_two(nightly, refusal):

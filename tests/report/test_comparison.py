@@ -309,5 +309,5 @@ def test_the_benchmark_times_both_verbs_on_many_records(from_benchmarks, monkeyp
     benchmark = from_benchmarks("compare")
     for name, seconds in (("HISTORY", 60.0), ("COMPARE", 0.1), ("disturbance", lambda: lambda: disturbed)):
         monkeypatch.setattr(benchmark, name, seconds)
-    found = [promise.verdict for promise in benchmark.timed(20, np.random.default_rng(1))]
+    found = [promise.verdict for promise in benchmark.timed(40, np.random.default_rng(1))]
     assert found == ["kept", "INVALID" if disturbed else "NOT KEPT"]

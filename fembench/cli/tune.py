@@ -4,6 +4,8 @@ Runs the case with equal shares, derives weights from the speed of each rank, an
 weights, in a few rounds. Then it alternates equal and weighted shares and gives a verdict: use these weights,
 no detectable gain, not proven (fewer than six pairs), too short to tell (the mesh is too small), or leave a
 host out. If the slowest host can save less than 30 % of the time, the other hosts are also timed without it.
+If only some ranks compute on devices, both kinds are also timed alone; the verdict is use both, device alone
+or CPU alone.
 Every run does fixed work: 50 iterations per set, and sets until CG has taken 2 s; --iterations, --sets and
 --seconds change that.
 

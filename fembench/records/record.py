@@ -4,6 +4,7 @@ Arrays are nested tuples, large ones packed; comments give their indices, outerm
 first. Times are in seconds unless the name ends in `_ns`."""
 
 import datetime
+import math
 import re
 from typing import Literal
 
@@ -57,6 +58,20 @@ class DeviceFacts(Frozen, frozen=True):
     memory_bytes: int = 0
     driver: str = ""
     compiler: str = ""  # of its kernels
+
+    @property
+    def room(self) -> float:
+        """Bytes for a rank's part; inf if it has no device, or its memory is not known."""
+        return USABLE * self.memory_bytes or math.inf
+
+
+USABLE = 0.9  # of a device's memory; its driver needs some
+VECTORS = 12  # of a rank on a device, at most: those of CG and its preconditioner
+
+
+def bytes_on_device(matrix: float, dofs: float) -> float:
+    """Memory for a part of so many dofs, with a matrix of so many bytes."""
+    return matrix + 8 * VECTORS * dofs
 
 
 class Environment(Frozen, frozen=True):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.base.units import percent, plural
@@ -13,10 +13,14 @@ DECIDE = "run more --pairs, on quieter hosts or with longer runs (--seconds)"
 LEAST_GAIN = 0.02  # of the time; a host that saves less is better left out
 
 
+KINDS = ("use", "no gain", "not proven", "leave out", "none", "too short", "disturbed")
+BOTH, ON_DEVICES, ON_CORES = "use both", "device alone", "CPU alone"
+
+
 class Advice(NamedTuple):
     """The verdict, with the numbers behind it."""
 
-    kind: Literal["use", "no gain", "not proven", "leave out", "none", "too short", "disturbed"]
+    kind: str  # of KINDS, or for mixed lists of devices one of BOTH, ON_DEVICES, ON_CORES
     text: str  # one line for people
     comparison: Comparison  # equal over weighted: above 1, the weights are faster
     leave_out: tuple[tuple[str, float], ...] = ()  # (host, the largest gain from adding it), smallest first
@@ -96,6 +100,33 @@ def advise(
         return Advice("not proven", "; ".join(words), comparison)
     words = [f"no detectable gain ({_why_none(comparison, comparison.interval)})", *_doubts(measured)]
     return Advice("no gain", "; ".join(words), comparison)
+
+
+def choose_kind(times: Mapping[str, Samples]) -> Advice:
+    """Which of BOTH, ON_DEVICES and ON_CORES is fastest, from runs timed in turns.
+
+    The gain is that over the second fastest, with its interval. If it is not proven, the
+    verdict says so and names no choice.
+    """
+    best, second, *_ = sorted(times, key=lambda name: median(times[name]))
+    noise = max(map(noise_of_series, times.values()))
+    found = compare_paired(times[second], times[best], noise=noise)
+    saved = percent(abs(1 - 1 / found.ratio))
+    others = [
+        f"{percent(abs(1 - median(times[best]) / median(times[name])))} less than {name}"
+        for name in times
+        if name not in (best, second)
+    ]
+    ends = [percent(1 - 1 / end) for end in found.interval[:2]] if found.interval else []
+    bounds = f"{percent(LEVEL, 0)}: {ends[0]} to {ends[1]}" if ends else f"n = {found.n}"
+    if found.verdict == "slower":
+        return Advice(
+            best, "; ".join([f"{best}: {saved} less time than {second} ({bounds})", *others]), found
+        )
+    few = f"repeat with --pairs {fewest_for(LEVEL)}" if found.interval is None else DECIDE
+    seen = f"{best} took {saved} less time than {second} ({bounds}, A/A noise {percent(found.noise)})"
+    kind = "not proven" if found.interval is None else "no gain"
+    return Advice(kind, f"{best} or {second}: not proven: {'; '.join([seen, *others])}; {few}", found)
 
 
 def _seen(comparison: Comparison, captured: float = math.nan) -> str:

@@ -12,7 +12,10 @@ from_profile.py.
 c_p     cost: seconds that rank p computes per cell
 C_p     seconds that rank p communicates
 N_p     cells of rank p, sum N_p = N
-T       the time at which all ranks finish: N_p c_p + C_p = T"""
+T       the time at which all ranks finish: N_p c_p + C_p = T
+
+A rank that computes on a device is slow on small parts: each kernel has to be started.
+Its seconds are a line over the cells of its part, whose C_p is what starting takes."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -31,10 +34,12 @@ from fembench.records.record import Record, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
-from fembench.weights.observe import observe, pooled
+from fembench.weights.observe import observe, pooled, room_on_devices
 from fembench.weights.stale import disturbance
 
 SETTLED = 1e-3  # change of a share in a round of the rule `comm` that does not matter
+SAME_SIZE = 0.05  # parts that differ by less say nothing of how speed depends on size
+LEAST_SLOPE = 0.1  # of the cost per cell; a flatter line is noise
 
 
 class Shares(NamedTuple):
@@ -75,12 +80,28 @@ def time_shares(cost: npt.ArrayLike) -> Shares:
     return Shares(middle, share_intervals(rows), tuple((scale / np.array(middle)).tolist()))
 
 
-def equal_finish(cost: npt.ArrayLike, communication: npt.ArrayLike, cells: int) -> tuple[F64, float]:
+def equal_finish(
+    cost: npt.ArrayLike, communication: npt.ArrayLike, cells: float, most: npt.ArrayLike = np.inf
+) -> tuple[F64, float]:
     """((P,) cells, T): N_p = (T - C_p) / c_p with T = (N + sum C / c) / sum 1 / c.
 
-    A rank whose C_p exceeds T gets no cells, and T is that of the other ranks.
+    A rank whose C_p exceeds T gets no cells, and T is that of the other ranks. A rank
+    gets no more than its `most` cells; the others take the rest, so there must be room.
     """
     c, C = np.asarray(cost, float), np.asarray(communication, float)
+    limit = np.broadcast_to(np.asarray(most, float), c.shape)
+    N, full = np.zeros(len(c)), np.zeros(len(c), bool)
+    while True:
+        N[full] = limit[full]
+        N[~full], T = _finish(c[~full], C[~full], cells - N[full].sum())
+        over = ~full & (limit * (1 + 1e-9) < N)
+        if not over.any():
+            return N, T
+        full |= over
+
+
+def _finish(c: F64, C: F64, cells: float) -> tuple[F64, float]:
+    """The same without limits."""
     active = np.ones(len(c), bool)
     while True:
         T = float((cells + (C[active] / c[active]).sum()) / (1 / c[active]).sum())
@@ -137,14 +158,76 @@ def by_time(records: Sequence[Record]) -> Weights:
     """Rule `time`: each rank's cells per second in any runs of the same ranks.
 
     The sets of one run are not independent. With several records, each run is one
-    sample (an interval needs three); with one, its sets are, and a note says so.
+    sample (an interval needs three); with one, its sets are, and a note says so. Where
+    ranks compute on devices, see `line_shares`.
     """
     check_same(records)
     seen = pooled(records)
+    if any(device.name for device in records[0].environment.devices):
+        return _of_devices(records)
     if len(records) == 1:
         return _weights(records, "time", seen.hosts, time_shares(seen.cost), notes=(ONE_KIND, ONE_RUN))
     runs = [np.median(observe(record).cost, axis=0) for record in records]
     return _weights(records, "time", seen.hosts, time_shares(runs), notes=(ONE_KIND,))
+
+
+def _of_devices(records: Sequence[Record]) -> Weights:
+    """Rule `time` for ranks of which some compute on devices."""
+    first = records[0]
+    devices = first.environment.devices
+    most, n_cells = room_on_devices(first), first.mesh.n_cells
+    if most.sum() < n_cells:
+        raise InputError(
+            f"{first.mesh.name} has {n_cells} cells; the devices have memory for {most.sum():.0f}: "
+            f"use more devices, or ranks on cores beside them"
+        )
+    seen = [observe(record) for record in records]
+    sets = min(len(one.total) for one in seen)
+    times = np.array([[one.cells[:sets], one.compute[:sets]] for one in seen])
+    found = line_shares(times[:, 0], times[:, 1], [bool(d.name) for d in devices], n_cells, most)
+    held = np.flatnonzero(np.array(found.shares) * n_cells >= 0.999 * most)
+    notes = [ONE_KIND, ONE_RUN, "shares of devices follow from a line of time over cells"]
+    notes += [
+        f"rank {p}: {devices[p].name} has memory for {most[p]:.0f} cells; the others take the rest"
+        for p in held
+    ]
+    return _weights(records, "time", seen[0].hosts, found, notes=tuple(notes))
+
+
+def line_shares(
+    cells: F64, compute: F64, on_device: Sequence[bool], n_cells: int, most: npt.ArrayLike = np.inf
+) -> Shares:
+    """Shares with which all finish together, from (n_runs, n_sets, P) cells and seconds.
+
+    A device's seconds are a line through its runs, C_p + c_p N_p, neither of them
+    negative; through the origin if all its parts had one size. The cost of a rank on
+    cores is that of runs with parts as in the last. Each set gives one vector of shares, as
+    in `time_shares`; no rank gets more than its `most` cells, nor less than one.
+    """
+    rows, costs = [], []
+    near = np.abs(cells - cells[-1]) <= SAME_SIZE * cells[-1]
+    cost = np.nanmedian(np.where(near, compute / cells, np.nan), axis=0)  # (n_sets, P)
+    for k, c in enumerate(cost):
+        C = np.zeros(len(c))
+        for p in np.flatnonzero(on_device):
+            C[p], c[p] = _line(cells[:, k, p], compute[:, k, p])
+        N = np.maximum(equal_finish(c, C, n_cells, most)[0], 1.0)
+        rows.append(N / N.sum())
+        costs.append(c + C / N)
+    return Shares(
+        normalise(np.median(rows, axis=0).tolist()),
+        share_intervals(rows),
+        tuple(np.median(costs, axis=0).tolist()),
+    )
+
+
+def _line(x: F64, y: F64) -> tuple[float, float]:
+    """(a, b) of y = a + b x, with the least relative errors, a >= 0 and b > 0."""
+    best, root = (0.0, float((x / y).sum() / ((x / y) ** 2).sum())), 1 / y
+    if np.ptp(x) <= SAME_SIZE * x.max():
+        return best
+    (a, b), *_ = np.linalg.lstsq(np.stack([root, x * root], axis=1), np.ones(len(x)))
+    return (float(a), float(b)) if a > 0 and b > LEAST_SLOPE * best[1] else best
 
 
 def by_finish(records: Sequence[Record], communication: Communication) -> Weights:

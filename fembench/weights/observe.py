@@ -14,7 +14,7 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.records.compare import ranks_in_words
 from fembench.records.phases import ASSEMBLY, CG, COMPUTING, OWN_MESSAGES, WAITING
-from fembench.records.record import Record
+from fembench.records.record import Record, bytes_on_device
 from fembench.records.times import times_of
 
 
@@ -56,6 +56,14 @@ def owners_of(record: Record) -> tuple[str, ...]:
     if len(set(hosts)) > 1:
         return hosts
     return tuple(f"rank {rank}" for rank in range(len(hosts)))
+
+
+def room_on_devices(record: Record) -> F64:
+    """(P,) cells for which each rank's device has memory; inf for ranks on cores."""
+    parts, devices = record.partition, record.environment.devices
+    needed = zip(record.solve.matrix_bytes, parts.dofs, parts.cells)
+    each = [bytes_on_device(matrix, dofs) / cells for matrix, dofs, cells in needed]
+    return np.array([device.room for device in devices]) / each if devices else np.full(len(each), np.inf)
 
 
 def pooled(records: Sequence[Record]) -> Observation:

@@ -5,20 +5,21 @@ Of the runs follow the weights to prove, and whom to leave out.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.units import plural, seconds
-from fembench.records.case import Case
+from fembench.records.case import CPU, Case
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.records.weights import Weights, as_text, shares_of
-from fembench.weights.advice import Advice, advise, largest_gains
+from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, Advice, advise, choose_kind, largest_gains
 from fembench.weights.host_speed import HostSpeeds, owner_speeds
 from fembench.weights.make import provisional
-from fembench.weights.observe import observe, owners_of, pooled, run_seconds
+from fembench.weights.observe import observe, owners_of, pooled, room_on_devices, run_seconds
 from fembench.weights.scaling import (
     CapturedGain,
     captured_gain,
@@ -48,6 +49,7 @@ class Trail:
     weighted: list[Record] = field(default_factory=list)  # of the comparison, one per equal run
     without: list[Record] = field(default_factory=list)  # of the comparison, without `left_out`
     left_out: str = ""  # the weakest owner; "" if there are no runs without it
+    alone: dict[str, list[Record]] = field(default_factory=dict)  # devices alone, cores alone
     rounds: list[tuple[Record, Weights]] = field(default_factory=list)  # each run and the weights from it
     tried: list[tuple[Weights, Record]] = field(default_factory=list)  # weights and a run with them
 
@@ -55,15 +57,22 @@ class Trail:
     def records(self) -> list[Record]:
         """All runs, each once."""
         rounds = [*(record for record, _ in self.rounds), *(record for _, record in self.tried)]
-        return list({id(r): r for r in (*rounds, *self.equal, *self.weighted, *self.without)}.values())
+        return list({id(r): r for r in (*rounds, *self.compared)}.values())
+
+    @property
+    def compared(self) -> list[Record]:
+        """The runs of the comparison."""
+        return [*self.equal, *self.weighted, *self.without, *chain(*self.alone.values())]
 
     @property
     def quiet(self) -> "Trail":
         """The turns of the comparison that no foreign work disturbed; if none, all."""
-        turns = list(zip(self.equal, self.weighted, self.without or self.equal))
+        turns = list(zip(self.equal, self.weighted, self.without or self.equal, *self.alone.values()))
         kept = [turn for turn in turns if not foreign_work([run.environment for run in turn])]
-        equal, weighted, without = map(list, zip(*(kept or turns)))
-        return replace(self, equal=equal, weighted=weighted, without=without if self.without else [])
+        equal, weighted, without, *others = map(list, zip(*(kept or turns)))
+        alone = dict(zip(self.alone, others))
+        without = without if self.without else []
+        return replace(self, equal=equal, weighted=weighted, without=without, alone=alone)
 
     @property
     def weights(self) -> Weights:
@@ -85,23 +94,36 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     if len(gains) < 2 or gains[weakest] > WEAK:
         return None
     owners = owners_of(trail.rounds[0][0])
-    kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
-    speeds = equal.synthetic.emulate.split(",")
-    devices = equal.devices
-    mixed = len(set(devices)) > 1
     hosts = {rank.host for rank in trail.weights.ranks}
-    if len(hosts) == 1 and not equal.synthetic.emulate and not mixed:
+    if len(hosts) == 1 and not equal.synthetic.emulate:
         return None  # a rank can only be left out together with its host
-    shares = as_text(trail.weights, kept)
-    return RunWithoutHost(
-        owner=weakest,
-        host=weakest if len(hosts) > 1 else "",
-        case=equal.with_(
-            ranks=len(kept),
-            shares=shares if len(kept) > 1 else "",
-            emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
-            device=",".join(devices[rank] for rank in kept) if mixed else equal.method.device,
-        ),
+    kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
+    host = weakest if len(hosts) > 1 else ""
+    return RunWithoutHost(owner=weakest, host=host, case=case_of_ranks(equal, trail.weights, kept))
+
+
+def each_kind_alone(equal: Case, trail: Trail) -> dict[str, list[int]]:
+    """Name -> the ranks of that kind, for a mixed list of devices; {} for others.
+
+    A kind that has no memory for the whole mesh is missing.
+    """
+    first = trail.rounds[0][0]
+    on_cores = np.array([device == CPU for device in equal.devices])
+    if on_cores.all() or not on_cores.any():
+        return {}
+    most = room_on_devices(first)
+    kinds = {ON_DEVICES: np.flatnonzero(~on_cores), ON_CORES: np.flatnonzero(on_cores)}
+    return {name: ranks.tolist() for name, ranks in kinds.items() if most[ranks].sum() >= first.mesh.n_cells}
+
+
+def case_of_ranks(equal: Case, weights: Weights, kept: Sequence[int]) -> Case:
+    """The case on these ranks alone, with their devices, their speeds and their weights."""
+    speeds, devices = equal.synthetic.emulate.split(","), [equal.devices[rank] for rank in kept]
+    return equal.with_(
+        ranks=len(kept),
+        shares=as_text(weights, kept) if len(kept) > 1 else "",
+        emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
+        device=",".join(devices) if len(set(devices)) > 1 else devices[0],
     )
 
 
@@ -127,6 +149,7 @@ class Proof:
     owners: tuple[str, ...]  # what could be left out: hosts, or the ranks if all are on one host
     left_out: str  # the weakest of them, if the others were timed without it; else ""
     without: float  # the time of the others; nan if not measured
+    alone: dict[str, float]  # the time on devices alone, and on cores alone; {} unless ranks are mixed
     provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () if none is
     too_short: str  # why the speeds of ranks cannot be told; "" if they can
     disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
@@ -135,7 +158,7 @@ class Proof:
 def prove(finished: Trail) -> Proof:
     """The proof from the runs of a tuning: of its comparison, those not disturbed."""
     trail = finished.quiet
-    first, compared = trail.equal[0], [*trail.equal, *trail.weighted, *trail.without]
+    first, compared = trail.equal[0], trail.compared
     n_cells = first.mesh.n_cells
     equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
     without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
@@ -154,6 +177,9 @@ def prove(finished: Trail) -> Proof:
         captured=captured.value,
         disturbed=foreign_work([run.environment for run in compared]),
     )
+    alone = {name: run_seconds(runs) for name, runs in trail.alone.items()}
+    if alone and advice.kind != "disturbed":
+        advice = choose_kind({BOTH: weighted, **alone})
     omitted = len(finished.equal) - len(trail.equal)
     if omitted:
         text = f"{advice.text}; {plural(omitted, 'pair')} beside foreign work left out"
@@ -179,6 +205,7 @@ def prove(finished: Trail) -> Proof:
         owners=owners,
         left_out=trail.left_out,
         without=float(np.median(without[trail.left_out])) if without else float("nan"),
+        alone={name: float(np.median(times)) for name, times in alone.items()},
         provisional=provisional(compared),
         too_short=short,
         disturbed=disturbance([record.environment for record in finished.records]),

@@ -7,13 +7,14 @@ CPU quota while it waits). Therefore the weights whose own run was fastest are
 compared with equal shares.
 
 If the slowest host (or emulated rank) can contribute little, the others also run
-without it, so that its benefit is measured and not only computed.
+without it, so that its benefit is measured and not only computed. Of a mixed list of
+devices, the device ranks run alone, and so do those on cores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -33,10 +34,19 @@ from fembench.records.record import Record
 from fembench.records.store import save
 from fembench.records.weights import REFUSED, Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
-from fembench.weights.advice import LEAST_GAIN
+from fembench.weights.advice import BOTH, LEAST_GAIN
 from fembench.weights.make import by_time
 from fembench.weights.observe import run_seconds
-from fembench.weights.proof import Proof, RunWithoutHost, Trail, gains_of, prove, without_weakest
+from fembench.weights.proof import (
+    Proof,
+    RunWithoutHost,
+    Trail,
+    case_of_ranks,
+    each_kind_alone,
+    gains_of,
+    prove,
+    without_weakest,
+)
 from fembench.workflows.cases import call_text, case_asked, check_least
 
 
@@ -49,10 +59,11 @@ class TuneRuns:
     timeout: float  # seconds of a run
     command: str  # what the records say was typed
 
-    def __call__(self, case: Case, word: str, without: str = "") -> Record:
+    def __call__(self, case: Case, word: str, without: str = "", on: Sequence[str] = ()) -> Record:
         """Run a case, on all hosts but `without`. Raises FembenchError without a record.
 
-        word: labels the run in the line of progress.
+        word: labels the run in the line of progress; on: the host of each rank, if only
+        some ranks of the job take part
         """
         stem = run_id(case, 1).rsplit("-r", 1)[0]
         with working(f"tune: {word}") as now, reserved(self.folder, stem) as id:
@@ -62,7 +73,7 @@ class TuneRuns:
                 id=id,
                 command=self.command,
                 scratch=self.folder,
-                hostfile=self._hosts_but(without) if without else self.hostfile,
+                hostfile=self._hosts_of(without, on) if without or on else self.hostfile,
                 timeout=self.timeout,
                 tell=now.tell,
             ).content()
@@ -74,11 +85,11 @@ class TuneRuns:
         """Whether the job has this host, so that ranks can be started on all others."""
         return len(self._others(host)) < len(self._others(""))
 
-    def _hosts_but(self, left_out: str) -> str:
-        """The path of a host file that omits one host."""
-        rest = self._others(left_out)
+    def _hosts_of(self, left_out: str, on: Sequence[str]) -> str:
+        """The path of a host file without one host, or with these slots."""
+        rest = [(host.name, _slots(host, on)) for host in self._others(left_out)]
         file = self.folder / "others.hosts"
-        write_atomic(file, hostfile_text((host.name, host.slots) for host in rest))
+        write_atomic(file, hostfile_text(entry for entry in rest if entry[1]))
         return str(file)
 
     def _others(self, left_out: str) -> list[HostSlots]:
@@ -88,17 +99,32 @@ class TuneRuns:
         return [host for host in hosts if not same_host(host.name, left_out)]
 
 
+def _slots(host: HostSlots, on: Sequence[str]) -> int:
+    """The slots of a host: all, or those of the ranks on it."""
+    return sum(same_host(host.name, name) for name in on) if on else host.slots
+
+
 ITERATIONS = 50  # fixed work, by default
 EFFORT = {"warmups": 1, "sets": 1, "seconds": 2.0}  # of a run, by default; noise dominates shorter ones
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
 WHY_NOT = "every pair of runs was DISTURBED"
+USED = ("use", BOTH)  # verdicts
 FEW_PAIRS = 2  # where a rank can contribute almost nothing
+
+
+class Contestant(NamedTuple):
+    """A case of the comparison."""
+
+    name: str
+    case: Case
+    runs: list[Record]
+    where: Mapping[str, Any]  # it runs, as a Runner takes it
 
 
 class Runner(Protocol):
     """Runs a case, keeps its record, `without` a host's ranks. Raises FembenchError."""
 
-    def __call__(self, case: Case, word: str, without: str = "") -> Record: ...
+    def __call__(self, case: Case, word: str, without: str = "", on: Sequence[str] = ()) -> Record: ...
 
 
 @dataclass(frozen=True)
@@ -114,7 +140,7 @@ class Tuned:
         """What disturbed the runs, the verdict, and how to use the shares, in sentences."""
         said = proof_text.conclusions(self.proof, self.weights)
         how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
-        return [*said, *([how] if self.proof.advice.kind == "use" else [])]
+        return [*said, *([how] if self.proof.advice.kind in USED else [])]
 
     def as_text(self, everything: bool = False) -> str:
         """The tables that support the conclusions: times, gain, imbalance; or `everything`."""
@@ -196,12 +222,13 @@ def close_the_loop(
     """
     trail = Trail()
     find_weights(equal, run, trail, rounds)
-    weakest = without_weakest(equal, trail)
+    kinds = each_kind_alone(equal, trail)
+    weakest = None if kinds else without_weakest(equal, trail)
     if weakest is not None and weakest.host and not can_do_without(weakest.host):
         weakest = None
-    if min(gains_of(trail).values()) < LEAST_GAIN:
+    if not kinds and min(gains_of(trail).values()) < LEAST_GAIN:
         pairs = min(pairs, FEW_PAIRS)
-    compare(equal, weakest, run, trail, pairs)
+    compare(equal, weakest, kinds, run, trail, pairs)
     return trail
 
 
@@ -209,7 +236,8 @@ def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
     """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones."""
     record = run(equal, "equal")
     for number in range(1, rounds + 1):
-        weights = by_time([record])
+        sizes = [earlier for earlier, _ in trail.rounds] if record.environment.devices else []
+        weights = by_time([*sizes, record])
         trail.rounds.append((record, weights))
         shares = shares_of(weights)
         progress(f"tune: round {number}: shares {' : '.join(f'{share:.3f}' for share in shares)}")
@@ -220,19 +248,36 @@ def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
         trail.tried.append((weights, record))
 
 
-def compare(equal: Case, weakest: RunWithoutHost | None, run: Runner, trail: Trail, pairs: int) -> None:
+def compare(
+    equal: Case,
+    weakest: RunWithoutHost | None,
+    kinds: Mapping[str, Sequence[int]],
+    run: Runner,
+    trail: Trail,
+    pairs: int,
+) -> None:
     """Run with equal shares, with the weights, and without the weakest, in turns.
 
-    The order is reversed in every second turn, so that steady slowing favours none.
+    kinds: name -> ranks that also run alone. The order is reversed in every second turn,
+    so that steady slowing favours none.
     """
     weighted = equal.with_(shares=as_text(trail.weights))
-    contestants = [("equal", equal, "", trail.equal), ("weighted", weighted, "", trail.weighted)]
+    contestants = [
+        Contestant("equal", equal, trail.equal, {}),
+        Contestant("weighted", weighted, trail.weighted, {}),
+    ]
     if weakest is not None:
         trail.left_out = weakest.owner
-        contestants.append((f"without {weakest.owner}", weakest.case, weakest.host, trail.without))
+        name = f"without {weakest.owner}"
+        contestants.append(Contestant(name, weakest.case, trail.without, {"without": weakest.host}))
+    hosts = [rank.host for rank in trail.weights.ranks]
+    for name, ranks in kinds.items():
+        kept, case = trail.alone.setdefault(name, []), case_of_ranks(equal, trail.weights, ranks)
+        where = {"on": [hosts[rank] for rank in ranks]} if len(set(hosts)) > 1 else {}
+        contestants.append(Contestant(name, case, kept, where))
     for pair in range(1, pairs + 1):
-        for name, one, host, kept in contestants[:: 1 if pair % 2 else -1]:
-            kept.append(run(one, f"pair {pair}/{pairs}, {name}", without=host))
+        for one in contestants[:: 1 if pair % 2 else -1]:
+            one.runs.append(run(one.case, f"pair {pair}/{pairs}, {one.name}", **one.where))
 
 
 def proven(weights: Weights, proof: Proof) -> Weights:
@@ -243,7 +288,7 @@ def proven(weights: Weights, proof: Proof) -> Weights:
     if proof.advice.kind == "disturbed":
         others = [note for note in weights.notes if not note.startswith((REFUSED, "DISTURBED"))]
         return replace(weights, notes=(f"{REFUSED}: {WHY_NOT}", proof.disturbed, *others))
-    if proof.advice.kind != "use":
+    if proof.advice.kind not in USED:
         return weights
     notes = [
         f"gain proven by pairs of runs; {n}" if n.startswith("PROVISIONAL") else n for n in weights.notes

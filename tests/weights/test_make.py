@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from planted_records import CELLS, planted
 
 from fembench.base.errors import InputError
+from fembench.records.record import DeviceFacts
 from fembench.records.verdict import Verdict
 from fembench.weights.make import (
     by_finish,
@@ -12,6 +14,7 @@ from fembench.weights.make import (
     by_time,
     comm_shares,
     equal_finish,
+    line_shares,
     natural_tasks,
     tasks_per_host,
     time_shares,
@@ -120,6 +123,55 @@ def test_equal_finish_is_the_closed_form_and_gives_nothing_to_a_rank_that_only_t
     assert cells * cost + C == pytest.approx([T] * 3)
     cells, T = equal_finish([1.0, 1.0, 1.0], [0.0, 0.0, 500.0], 100)
     assert (cells.tolist(), T) == ([50, 50, 0], 50)
+
+
+def test_no_rank_gets_more_cells_than_it_has_room_for_and_the_others_take_the_rest():
+    cost, C, most = [1.0, 2.0, 2.0], [0.0, 0.0, 10.0], [20.0, 40.0, np.inf]
+    cells, T = equal_finish(cost, C, 100, most)
+    assert cells == pytest.approx([20, 40, 40])
+    assert pytest.approx(2 * 40 + 10) == T
+    assert equal_finish(cost, C, 60, [20.0, 20.0, 20.0])[0] == pytest.approx([20, 20, 20])
+
+
+def times_of_a_device(cells, noise=0.0):
+    """(n_runs, n_sets, 2) cells and seconds: a device with 2 s to start, and a core a quarter as fast."""
+    rng = np.random.default_rng(1)
+    N = np.array([[[n, 1000 - n]] * 6 for n in cells], float)
+    return N, (np.array([2.0, 0.0]) + N * [0.01, 0.04]) * (1 + noise * rng.standard_normal(N.shape))
+
+
+def test_the_share_of_a_device_follows_from_its_times_on_parts_of_two_sizes():
+    """2 + 0.01 N = 0.04 (1000 - N) at N = 760; at its speed on 500 cells it gets 741."""
+    cells, seconds = times_of_a_device([500, 645], noise=0.002)
+    assert line_shares(cells, seconds, [True, False], 1000).shares[0] == pytest.approx(0.76, rel=0.01)
+    once = line_shares(cells[:1], seconds[:1], [True, False], 1000)
+    assert once.shares[0] == pytest.approx(0.7407, rel=0.01)  # 0.014 and 0.04 s per cell
+    assert once.intervals[0].low < once.shares[0] < once.intervals[0].high
+
+
+def test_sizes_that_hardly_differ_say_nothing_of_a_line():
+    cells, seconds = times_of_a_device([500, 510], noise=0.002)
+    assert line_shares(cells, seconds, [True, False], 1000).shares[0] == pytest.approx(0.74, rel=0.01)
+
+
+def with_devices(record, memory):
+    devices = (DeviceFacts("Some GPU", memory, "driver", "compiler"), DeviceFacts())
+    return replace(record, environment=replace(record.environment, devices=devices))
+
+
+def test_the_memory_of_a_device_is_an_upper_bound_of_its_share():
+    """A part of 500 cells has a matrix of 10 kB and 100 dofs of 96 bytes: 39.2 bytes per cell."""
+    record = planted((4, 1))
+    record = replace(record, solve=replace(record.solve, matrix_bytes=(10_000, 10_000)))
+    found = by_time([with_devices(record, 1 << 20)])
+    assert shares(found) == pytest.approx([0.8, 0.2], rel=0.01)
+    found = by_time([with_devices(record, 600 * 39.2 / 0.9)])
+    assert shares(found) == pytest.approx([0.6, 0.4], rel=1e-3)
+    assert "rank 0: Some GPU has memory for 600 cells; the others take the rest" in found.notes
+    devices = tuple(DeviceFacts("Some GPU", 10_000) for _ in range(2))
+    full = replace(record, environment=replace(record.environment, devices=devices))
+    with pytest.raises(InputError, match="has 1000 cells; the devices have memory for 459: use more devices"):
+        by_time([full])
 
 
 def test_without_communication_the_comm_rule_is_the_time_rule():

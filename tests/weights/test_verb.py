@@ -181,7 +181,7 @@ def test_tune_leaves_out_a_host_of_the_job_whoever_named_its_hosts(tmp_path, slu
     assert not runs("").can_do_without("n1")  # this machine
     path = tmp_path / "hosts"
     path.write_text("n1.cluster.org:2\nn2.cluster.org\n")
-    assert Path(runs(str(path))._hosts_but("n1")).read_text() == "n2.cluster.org slots=1\n"
+    assert Path(runs(str(path))._hosts_of("n1", ())).read_text() == "n2.cluster.org slots=1\n"
     slurm()
-    assert Path(runs("")._hosts_but("n2")).read_text() == "n1 slots=2\nn3 slots=2\n"
+    assert Path(runs("")._hosts_of("n2", ())).read_text() == "n1 slots=2\nn3 slots=2\n"
     assert runs("").can_do_without("n2")

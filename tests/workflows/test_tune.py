@@ -14,7 +14,7 @@ from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.verdict import Verdict
 from fembench.records.weights import REFUSED, loud_notes, shares_of
-from fembench.weights.advice import advise
+from fembench.weights.advice import advise, choose_kind
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_tree, conclusions, tables
@@ -421,3 +421,62 @@ def test_foreign_work_names_the_hosts_that_lost_most_and_counts_runs_where_there
     assert disturbance([loud]).startswith(f"{said}: speeds and shares may be far off; stop the other work")
     assert disturbance([loud, quiet], "times").startswith(f"{said} in 1 of 2 runs: times may be far off")
     assert disturbance([quiet]) == ""
+
+
+MIXED = ("gpu", "cpu", "cpu")
+
+
+def mixed(*speeds, pairs=6, start=0.0, **options):
+    """(trail, proof) of a device and two cores with these speeds."""
+    run = planted(speeds, devices=MIXED, start=start, **options)
+    case = Case.of(mesh="m1", ranks=3, iterations=50, device="gpu,2*cpu")
+    trail = close_the_loop(case, run, pairs=pairs)
+    return trail, prove(trail)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "options", "kind", "second"),
+    [
+        ((4, 1, 1), {}, "use both", "device alone"),
+        ((20, 1, 1), {"message": 0.1}, "device alone", "use both"),
+        ((1, 1, 1), {"start": 1.0}, "CPU alone", "use both"),
+    ],
+)
+def test_of_a_device_and_cores_the_fastest_choice_is_proven_by_runs_of_all_three(
+    speeds, options, kind, second
+):
+    trail, proof = mixed(*speeds, **options)
+    assert [len(runs) for runs in trail.alone.values()] == [6, 6]
+    assert [trail.alone[name][0].case.devices for name in trail.alone] == [("gpu",), ("cpu", "cpu")]
+    times = {"use both": proof.weighted, **proof.alone}
+    assert min(times, key=times.get) == proof.advice.kind == kind
+    saved = percent(1 - times[kind] / times[second])
+    assert proof.advice.text.startswith(f"{kind}: {saved[:2]}")
+    assert f"less time than {second} (95 %: " in proof.advice.text
+    text = as_text(proof, trail.weights)
+    assert "time per set, device alone" in text
+    assert as_tree(proof, trail.weights)["alone_seconds"] == proof.alone
+
+
+def test_a_choice_that_the_runs_do_not_prove_is_not_made():
+    _, proof = mixed(4, 1, 1, pairs=5)
+    assert proof.advice.kind == "not proven"
+    assert proof.advice.text.endswith("; repeat with --pairs 6")
+    both, gpu = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0], [1.01, 1.0, 1.0, 0.99, 1.02, 0.98]
+    advice = choose_kind({"use both": both, "device alone": gpu, "CPU alone": [3.0] * 6})
+    assert advice.kind == "no gain"
+    assert "not proven: " in advice.text
+    assert "66.7 % less than CPU alone" in advice.text
+
+
+def test_a_device_that_is_slow_on_small_parts_gets_the_share_of_its_line():
+    """0.1 + N / 4e6 = (864000 - N) / 2e6 at N = 442667; at its speed in the equal run it gets 393700."""
+    trail, _ = mixed(4, 1, 1, start=0.1, noise=0.001)
+    assert shares_of(trail.rounds[0][1])[0] == pytest.approx(393_700 / 864_000, rel=0.01)
+    assert shares_of(trail.rounds[1][1])[0] == pytest.approx(442_667 / 864_000, rel=0.01)
+
+
+def test_ranks_that_run_alone_keep_their_hosts():
+    hosts = ["a", "a", "b"]
+    trail, _ = mixed(4, 1, 1, hosts=hosts, pairs=2)  # the runner compares them
+    assert len(trail.alone["CPU alone"]) == 2

@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I64
 from fembench.base.files import atomic_path
-from fembench.bench.describe import Offset, Sight, device_of, environment_of, offset_of, sights, stamped
+from fembench.bench.describe import (
+    Offset,
+    Sight,
+    check_memory,
+    device_of,
+    environment_of,
+    offset_of,
+    sights,
+    stamped,
+)
 from fembench.bench.iteration_work import roofs_before, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, silent, start_plain
 from fembench.bench.prepare import Prepared, prepare
@@ -103,7 +112,7 @@ def run_case(
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
     together(comm, lambda: load_libraries(case, comm.rank))
-    device = device_of(comm, case)
+    device = device_of(comm, case.devices)
     certifier = Certifier(case.effort.clock, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
     tracer = make_tracer(certificate.name, SET_UP_SPANS, certificate.ticks_per_second)
@@ -113,6 +122,7 @@ def run_case(
     with span(tracer, SYNC):
         before = sights(comm, tracer, leaders)
     prepared = msgspec.structs.replace(prepare(comm, case, tracer), device=device)
+    together(comm, lambda: check_memory(prepared, comm.rank, case.method.storage))
     timed = start(comm, case, prepared, tracer, tell)
     with span(tracer, SYNC):  # ranks wait for each other here
         slowness = _slowness(comm, job, host.cores, on_device=device is not None)

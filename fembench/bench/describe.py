@@ -20,16 +20,18 @@ import msgspec
 import numpy as np
 from msgspec import Struct, structs
 
+from fembench.base.errors import InputError
 from fembench.base.plugins import brought
+from fembench.base.units import size
+from fembench.bench.prepare import Prepared
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
 from fembench.host.provenance import blas_threads, host_names, machine_key, variables, versions
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
-from fembench.methods.lookup import CPU, load
+from fembench.methods.lookup import CPU, load, storage_of
 from fembench.ranks.comm import Comm, library, together
-from fembench.records.case import Case
 from fembench.records.record import (
     NOT_RECORDED,
     ClockCertificate,
@@ -37,20 +39,23 @@ from fembench.records.record import (
     DeviceFacts,
     Environment,
     HostFacts,
+    bytes_on_device,
 )
 from fembench.solve.operators import RankDevice
 from fembench.synthetic.speeds import slowness_text
 from fembench.timing.tracer import TracerLike
 
+# on a device: of a full 3x3 block and its column; of a cell's node, element by element
+BLOCK_BYTES, FORCE_BYTES = 76, 32
 FINISHED = "phases of device ranks end when the device has finished their work; stamps are the host's"
 
 
-def device_of(comm: Comm, case: Case) -> RankDevice | None:
+def device_of(comm: Comm, kinds: Sequence[str]) -> RankDevice | None:
     """This rank's device with compiled kernels; None: it computes on cores. Collective.
 
-    Ranks of a host take its devices in turn. Raises InputError if one has none.
+    kinds: [rank] what it computes on. Ranks of a host take its devices in turn. Raises
+    InputError if one has none.
     """
-    kinds = case.devices
     if set(kinds) == {CPU}:
         return None
     hosts, rank, kind = host_names(comm), comm.rank, kinds[comm.rank]
@@ -61,6 +66,21 @@ def device_of(comm: Comm, case: Case) -> RankDevice | None:
 def _opened(kind: str, number: int) -> RankDevice:
     """The room of devices and its libraries are imported on these ranks only."""
     return load("fembench.device.find:open_device")(kind, number)
+
+
+def check_memory(prepared: Prepared, rank: int, storage: str) -> None:
+    """Raises InputError if the device of a rank cannot hold its part."""
+    if prepared.device is None:
+        return
+    facts, parts, npc = DeviceFacts(*prepared.device.said), prepared.partition, prepared.sub.cells.shape[1]
+    by_cells = storage_of(storage).unit == "cells"
+    matrix = (FORCE_BYTES * npc + 16) * parts.cells[rank] if by_cells else BLOCK_BYTES * parts.blocks[rank]
+    needed = bytes_on_device(matrix, parts.dofs[rank])
+    if needed > facts.room:
+        raise InputError(
+            f"device of rank {rank}: its part needs {size(needed)}, {facts.name} has "
+            f"{size(facts.memory_bytes)}: give the rank a smaller share, or use more ranks"
+        )
 
 
 def devices_in_record(comm: Comm, device: RankDevice | None) -> tuple[DeviceFacts, ...]:

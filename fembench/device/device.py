@@ -18,6 +18,17 @@ from fembench.base.arrays import F64, I32
 from fembench.device.runtime import GROUPS_PER_UNIT, LANES, THREADS, DeviceName, Runtime
 
 DOUBLE = 8
+HEX_CORNERS = [
+    [-1, -1, -1],
+    [1, -1, -1],
+    [1, 1, -1],
+    [-1, 1, -1],
+    [-1, -1, 1],
+    [1, -1, 1],
+    [1, 1, 1],
+    [-1, 1, 1],
+]
+SLICE = 9 << 20  # numbers of a matrix that are copied at a time
 
 
 class DeviceVector:
@@ -97,6 +108,12 @@ class Device:
         """Full 3x3 blocks, of which the first n_interior rows are interior."""
         return DeviceMatrix(self, indptr, columns, values, n_interior)
 
+    def elements(
+        self, x: F64, cells: I32, fixed: I32, n_first: int, lame: F64, n_interior: int, n_active: int
+    ) -> DeviceElements:
+        """Cells, of which the first n_first touch the interface; as EbeProduct takes them."""
+        return DeviceElements(self, x, cells, fixed, n_first, lame, n_interior, n_active)
+
     def empty(self, n: int) -> DeviceVector:
         """A vector of n entries."""
         return DeviceVector(self, n)
@@ -104,6 +121,10 @@ class Device:
     def CGVectors(self, *arguments: Any) -> DeviceCGVectors:
         """The vector work of an iteration."""
         return DeviceCGVectors(self, *arguments)
+
+    def Chebyshev(self, *arguments: Any) -> DeviceChebyshev:
+        """Steps of a polynomial in D^-1 A."""
+        return DeviceChebyshev(self, *arguments)
 
     def Pack(self, v: DeviceVector, index: I32, message: F64) -> DevicePack:
         """Interface values into a message."""
@@ -116,19 +137,41 @@ class Device:
     def roof(self, n_bytes: int, seconds: float = 0.05) -> float:
         """Bytes per second through `n_bytes`: the better of read and triad."""
         n = max(int(n_bytes) // DOUBLE, THREADS)
-        buffer = self.runtime.empty(n)
-        read = self.bind_sum("fb_read", n, np.int64(n), buffer)
-        self.runtime.bind("fb_fill", self.groups(n), np.int64(n), buffer)(1.0)
-        return max(DOUBLE * n / _least(read, seconds), self.triad(n_bytes, seconds))
+        read = DOUBLE * n / _least(self.Stream(n).read, seconds)
+        return max(read, self.triad(n_bytes, seconds))
 
     def triad(self, n_bytes: int, seconds: float = 0.05) -> float:
         """Bytes per second of a = b + s c, `n_bytes` in all, counted as STREAM does."""
         n = max(int(n_bytes) // (3 * DOUBLE), THREADS)
-        a, b, c = (self.runtime.empty(n) for _ in range(3))
-        for array in (a, b, c):
-            self.runtime.bind("fb_fill", self.groups(n), np.int64(n), array)(1.0)
-        run = self.bind("fb_triad", n, np.int64(n), a, b, c)
+        run = self.Triad(n).run
         return 3 * DOUBLE * n / _least(lambda: run(0.5), seconds)
+
+    def Triad(self, n: int) -> DeviceTriad:
+        """a = b + s c of arrays of n entries."""
+        return DeviceTriad(self, n)
+
+    def Stream(self, n: int) -> DeviceStream:
+        """The sum of an array of n entries."""
+        return DeviceStream(self, n)
+
+
+class DeviceTriad:
+    """run(s): a = b + s c."""
+
+    def __init__(self, device: Device, n: int) -> None:
+        size, arrays = np.int64(n), [device.runtime.empty(n) for _ in range(3)]
+        for array in arrays:
+            device.runtime.bind("fb_fill", device.groups(n), size, array)(1.0)
+        self.run = device.bind("fb_triad", n, size, *arrays)
+
+
+class DeviceStream:
+    """read(): the sum of n ones."""
+
+    def __init__(self, device: Device, n: int) -> None:
+        buffer = device.runtime.empty(n)
+        device.runtime.bind("fb_fill", device.groups(n), np.int64(n), buffer)(1.0)
+        self.read = device.bind_sum("fb_read", n, np.int64(n), buffer)
 
 
 def _least(call: Callable[[], Any], seconds: float) -> float:
@@ -174,14 +217,114 @@ class DeviceMatrix:
     ) -> None:
         self.device, self.n_interior = device, n_interior
         self.n_rows, self.n_blocks = indptr.size - 1, columns.size
-        blocks, planes = device.upload(values.reshape(-1)), device.runtime.empty(values.size)
-        device.bind("fb_planes", values.size, np.int64(columns.size), blocks, planes)()
+        planes, flat = device.runtime.empty(values.size), values.reshape(-1)
+        for begin in range(0, flat.size, SLICE):
+            piece = flat[begin : begin + SLICE]
+            count = np.int64(piece.size)
+            where = np.int64(columns.size), np.int64(begin)
+            device.bind("fb_planes", piece.size, count, *where, device.upload(piece), planes)()
         self.buffers = (device.upload(indptr), device.upload(columns), planes)
         self.n_bytes = indptr.nbytes + columns.nbytes + values.nbytes
 
     def bind(self, d: DeviceVector, q: DeviceVector) -> DeviceBsrProduct:
         """The product, bound to its vectors."""
         return DeviceBsrProduct(self, d, q)
+
+
+class DeviceElements:
+    """Cells, their forces, and for each node the forces to add up, in the order of cells."""
+
+    def __init__(
+        self,
+        device: Device,
+        x: F64,
+        cells: I32,
+        fixed: I32,
+        n_first: int,
+        lame: F64,
+        n_interior: int,
+        n_active: int,
+    ) -> None:
+        self.device, self.n_interior, self.n_active = device, n_interior, n_active
+        self.n_first, (self.n_cells, self.npc) = n_first, cells.shape
+        start, sources = _cells_of_nodes(cells, n_active)
+        held = np.zeros(3 * n_active, np.int8)
+        held[fixed] = 1
+        step, (lam, mu) = np.int64(lame.shape[1] > 1), lame
+        self.of_cells = (
+            *(np.int64(self.n_cells), np.int64(n_active), step),
+            *(device.upload(array) for array in (x, cells, lam, mu)),
+        )
+        self.shape = [device.upload(hex8_slopes())] if self.npc == 8 else []
+        self.forces = device.runtime.empty(3 * cells.size)
+        kept = (device.upload(array) for array in (start, sources, held))
+        self.of_nodes = (np.int64(self.n_cells), np.int32(self.npc), *kept)
+        arrays = (x, cells, lame, start, sources, held)
+        self.n_bytes = sum(array.nbytes for array in arrays) + 2 * 3 * DOUBLE * cells.size
+
+    def bind(self, d: DeviceVector, q: DeviceVector) -> DeviceEbeProduct:
+        """The product, bound to its vectors."""
+        return DeviceEbeProduct(self, d, q)
+
+
+class DeviceEbeProduct:
+    """q = A d from the cells, fused with d . q."""
+
+    def __init__(self, one: DeviceElements, d: DeviceVector, q: DeviceVector) -> None:
+        self._keep, device = (one, d, q), one.device
+
+        def rows(cells: tuple[int, int], nodes: tuple[int, int]) -> Callable[[], float]:
+            work = [np.int64(end) for end in cells], [np.int64(end) for end in nodes]
+            compute = device.runtime.bind(
+                f"fb_ebe{one.npc}",
+                device.groups(cells[1] - cells[0]),
+                *(*work[0], *one.of_cells, d.buffer, *one.shape, one.forces),
+            )
+            bound = (*work[1], *one.of_nodes, one.forces, d.buffer, q.buffer)
+            add = device.bind_sum("fb_ebe_sum", 3 * (nodes[1] - nodes[0]), *bound)
+
+            def run() -> float:
+                compute()
+                return add()[0]
+
+            return run
+
+        inside = one.n_interior
+        self.interface = rows((0, one.n_first), (inside, one.n_active))
+        self.interior = rows((one.n_first, one.n_cells), (0, inside))
+
+
+def _cells_of_nodes(cells: I32, n: int) -> tuple[I32, I32]:
+    """(start (n + 1,), places in the flat cells) of each of the first n nodes, ascending."""
+    nodes = cells.reshape(-1)
+    order = np.argsort(nodes, kind="stable").astype(np.int32)
+    start = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(nodes, minlength=n)[:n], out=start[1:])
+    return start, order[: start[-1]]
+
+
+def hex8_slopes() -> F64:
+    """(8, 8, 3) dN_a / dxi_e at the points of the 2x2x2 rule, nodes and points in VTK's order."""
+    s = np.array(HEX_CORNERS)
+    f = 1 + s[:, None] * s / np.sqrt(3)  # (points, nodes, 3)
+    return 0.125 * s * np.roll(f, -1, axis=2) * np.roll(f, -2, axis=2)
+
+
+class DeviceChebyshev:
+    """start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d."""
+
+    def __init__(
+        self,
+        device: Device,
+        z: DeviceVector,
+        r: DeviceVector,
+        d: DeviceVector,
+        q: DeviceVector,
+        inverse: F64,
+    ) -> None:
+        self._keep, n, M = (z, r, d, q), np.int64(z.size), device.upload(inverse)
+        self.start = device.bind("fb_chebyshev_start", z.size, n, z.buffer, r.buffer, d.buffer, M)
+        self.run = device.bind("fb_chebyshev", z.size, n, z.buffer, r.buffer, d.buffer, q.buffer, M)
 
 
 class DeviceCGVectors:

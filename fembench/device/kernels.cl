@@ -95,11 +95,119 @@ KERNEL fb_product(int first, int last, LONG n, const GLOBAL LONG *restrict indpt
     reduce(dot, room, partial);
 }
 
-/* the blocks as they were assembled, one after the other, in nine planes */
-KERNEL fb_planes(LONG n, IN blocks, OUT values)
+/* `count` numbers, from number `first` on, of n blocks as they were assembled, one after the other, in nine planes */
+KERNEL fb_planes(LONG count, LONG n, LONG first, IN blocks, OUT values)
 {
-    EACH(i, 9 * n)
-        values[i % 9 * n + i / 9] = blocks[i];
+    EACH(i, count) {
+        LONG at = first + i;
+        values[at % 9 * n + at / 9] = blocks[i];
+    }
+}
+
+/* ---- element by element: the forces of every cell, then the sum over the cells of every node
+ *
+ * Force c of node a of cell k of n is f[(3 a + c) n + k]. Nodes from n_active on have no displacement. As ebe.c. */
+
+INLINE void cross(const double *a, const double *b, double *out)
+{
+    out[0] = a[1] * b[2] - a[2] * b[1];
+    out[1] = a[2] * b[0] - a[0] * b[2];
+    out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+/* S = weight (lam tr(H) I + mu (H + H^T)) */
+INLINE void stress(double H[3][3], double weight, double lam, double mu, double S[3][3])
+{
+    double pressure = weight * lam * (H[0][0] + H[1][1] + H[2][2]);
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++)
+            S[r][c] = weight * mu * (H[r][c] + H[c][r]);
+        S[r][r] += pressure;
+    }
+}
+
+KERNEL fb_ebe4(LONG first, LONG last, LONG n, LONG n_active, LONG step, IN x, const GLOBAL int *restrict cells, IN lam,
+            IN mu, IN d, OUT f)
+{
+    EACH(i, last - first) {
+        LONG k = first + i;
+        const GLOBAL int *nodes = cells + 4 * k;
+        double e[3][3], g[4][3], H[3][3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, S[3][3];
+        for (int a = 0; a < 3; a++)
+            for (int c = 0; c < 3; c++)
+                e[a][c] = x[3 * (LONG)nodes[a + 1] + c] - x[3 * (LONG)nodes[0] + c];
+        cross(e[1], e[2], g[1]), cross(e[2], e[0], g[2]), cross(e[0], e[1], g[3]);
+        for (int c = 0; c < 3; c++)
+            g[0][c] = -(g[1][c] + g[2][c] + g[3][c]);
+        for (int a = 0; a < 4; a++)
+            if (nodes[a] < n_active)
+                for (int r = 0; r < 3; r++)
+                    for (int c = 0; c < 3; c++)
+                        H[r][c] += d[3 * (LONG)nodes[a] + r] * g[a][c];
+        double weight = 1 / (6 * (e[0][0] * g[1][0] + e[0][1] * g[1][1] + e[0][2] * g[1][2]));
+        stress(H, weight, lam[k * step], mu[k * step], S);
+        for (int a = 0; a < 4; a++)
+            for (int r = 0; r < 3; r++)
+                f[(3 * a + r) * n + k] = S[r][0] * g[a][0] + S[r][1] * g[a][1] + S[r][2] * g[a][2];
+    }
+}
+
+/* shape (8 points, 8 nodes, 3): dN_a / dxi_e */
+KERNEL fb_ebe8(LONG first, LONG last, LONG n, LONG n_active, LONG step, IN x, const GLOBAL int *restrict cells, IN lam,
+            IN mu, IN d, IN shape, OUT f)
+{
+    EACH(i, last - first) {
+        LONG k = first + i;
+        const GLOBAL int *nodes = cells + 8 * k;
+        double force[8][3];
+        for (int a = 0; a < 8; a++)
+            for (int r = 0; r < 3; r++)
+                force[a][r] = 0;
+        for (int p = 0; p < 8; p++) {
+            const GLOBAL double *N = shape + 24 * p;
+            double J[3][3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, K[3][3], g[8][3], S[3][3];
+            double H[3][3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+            for (int a = 0; a < 8; a++)
+                for (int e = 0; e < 3; e++)
+                    for (int c = 0; c < 3; c++)
+                        J[e][c] += N[3 * a + e] * x[3 * (LONG)nodes[a] + c]; /* dx_c / dxi_e */
+            cross(J[1], J[2], K[0]), cross(J[2], J[0], K[1]), cross(J[0], J[1], K[2]);
+            double det = J[0][0] * K[0][0] + J[0][1] * K[0][1] + J[0][2] * K[0][2], scale = 1 / det;
+            for (int a = 0; a < 8; a++) {
+                for (int c = 0; c < 3; c++)
+                    g[a][c] = scale * (N[3 * a] * K[0][c] + N[3 * a + 1] * K[1][c] + N[3 * a + 2] * K[2][c]);
+                if (nodes[a] < n_active)
+                    for (int r = 0; r < 3; r++)
+                        for (int c = 0; c < 3; c++)
+                            H[r][c] += d[3 * (LONG)nodes[a] + r] * g[a][c];
+            }
+            stress(H, det, lam[k * step], mu[k * step], S);
+            for (int a = 0; a < 8; a++)
+                for (int r = 0; r < 3; r++)
+                    force[a][r] += S[r][0] * g[a][0] + S[r][1] * g[a][1] + S[r][2] * g[a][2];
+        }
+        for (int a = 0; a < 8; a++)
+            for (int r = 0; r < 3; r++)
+                f[(3 * a + r) * n + k] = force[a][r];
+    }
+}
+
+/* Rows [first, last): node i is the sum of the forces `sources` [start[i], start[i + 1]), each npc k + a, in this order; d where
+ * a dof is fixed. */
+KERNEL fb_ebe_sum(LONG first, LONG last, LONG n, int npc, const GLOBAL int *restrict start,
+               const GLOBAL int *restrict sources, const GLOBAL char *restrict fixed, IN f, IN d, OUT q, OUT partial)
+{
+    LOCAL_ARRAY double room[THREADS];
+    double dot = 0;
+    EACH(k, 3 * (last - first)) {
+        LONG i = 3 * first + k, node = i / 3, c = i % 3;
+        double sum = 0;
+        for (int s = start[node]; s < start[node + 1]; s++)
+            sum += f[(3 * (sources[s] % npc) + c) * n + sources[s] / npc];
+        q[i] = sum = fixed[i] ? d[i] : sum;
+        dot += sum * d[i];
+    }
+    reduce(dot, room, partial);
 }
 
 /* ---- vectors of n entries, the last of them, from `shared` on, weighted by w in inner products */
@@ -198,6 +306,22 @@ KERNEL fb_direction_block(LONG n, OUT d, IN r, IN inverse, double beta)
         APPLY_BLOCK(p, e, z);
         for (int c = 0; c < 3; c++)
             d[3 * node + c] = z[c] + beta * d[3 * node + c];
+    }
+}
+
+/* d = z = gain D^-1 r; then, step by step, r -= q, d = keep d + gain D^-1 r, z += d */
+KERNEL fb_chebyshev_start(LONG n, OUT z, IN r, OUT d, IN inverse, double gain)
+{
+    EACH(i, n)
+        d[i] = z[i] = gain * (inverse[i] * r[i]);
+}
+
+KERNEL fb_chebyshev(LONG n, OUT z, OUT r, OUT d, IN q, IN inverse, double keep, double gain)
+{
+    EACH(i, n) {
+        r[i] -= q[i];
+        d[i] = keep * d[i] + gain * inverse[i] * r[i];
+        z[i] += d[i];
     }
 }
 

@@ -69,6 +69,7 @@ STORAGES = (
         help="element by element, no matrix",
         build="fembench.solve.operators:by_elements",
         product="fembench.solve.operators:ebe_product",
+        on_device="fembench.solve.operators:by_elements_on_device",
         fused=True,
         unit="cells",
     ),

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
@@ -62,6 +62,10 @@ class VectorKernels(Protocol):
     def CGVectors(self) -> Callable[..., Any]:
         """The vector work of an iteration."""
 
+    @property
+    def Chebyshev(self) -> Callable[..., Any]:
+        """Steps of a polynomial in D^-1 A."""
+
 
 class RankDevice(VectorKernels, Protocol):
     """The device of a rank; device/device.py adds the compiled kernels' names."""
@@ -72,6 +76,10 @@ class RankDevice(VectorKernels, Protocol):
 
     def matrix(self, indptr: NDArray, columns: NDArray, values: F64, n_interior: int) -> Any:
         """Full blocks in its memory: `n_bytes`, and `bind` as of an operator."""
+
+    @property
+    def elements(self) -> Callable[..., Any]:
+        """Cells in its memory, from which a product follows: `n_bytes` and `bind`."""
 
     def roof(self, n_bytes: int) -> float:
         """Bytes per second of its memory, through `n_bytes`: the better of read and triad."""
@@ -283,6 +291,14 @@ def by_elements(sub: Subdomain, lam: Modulus, mu: Modulus) -> Operator:
         block_diagonal=lambda: _ebe_diagonal(sub, lam, mu),
         matrix_bytes=cells.nbytes + 32 * len(sub.x) + lame.nbytes,  # coordinates are padded
     )
+
+
+def by_elements_on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: RankDevice) -> Operator:
+    """Element by element on a device, without a matrix."""
+    operator = by_elements(sub, lam, mu)
+    x, cells, fixed, n_first, lame = operator.arrays
+    made = device.elements(x, cells, fixed, int(n_first[0]), lame, sub.n_interior, sub.n_active)
+    return structs.replace(operator, bind=made.bind, matrix_bytes=made.n_bytes, kernels=device, arrays=())
 
 
 # Per cell, counted in ebe.c. tet4: edges 9, gradients 27, weight 7, differences of u 9, H 45, stress 23,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from fembench.base.arrays import F64
 from fembench.base.errors import BreakdownError
-from fembench.kernels.backend import kernels
+from fembench.kernels.backend import kernels, kernels_of
 from fembench.methods.lookup import load, precond_of
 from fembench.methods.preconditioners import CHEBYSHEV_DEGREE
 from fembench.methods.steps import NO_WORK
@@ -51,7 +51,7 @@ def largest_eigenvalue(
     consistent start; x, d and q hold finite numbers. All four are overwritten. The search
     ends where a direction stores no energy. 1 if A is zero.
     """
-    vectors = kernels.CGVectors(x, r, d, q, x, interface.weights, inverse)
+    vectors = kernels_of(x).CGVectors(x, r, d, q, x, interface.weights, inverse)
     alphas: list[float] = []
     betas: list[float] = []
     gamma = first = interface.total(vectors.step_jacobi(0.0)[1])
@@ -148,12 +148,15 @@ class ChebyshevPreconditioner:
     def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
         n = interface.n_dofs
         self._diagonal = inverse_diagonal(A, interface)
-        self._r, self._d, self._q = (kernels.zeros(n) for _ in range(3))
+        self._kernels = A.kernels
+        x, self._r, self._d, self._q = (A.kernels.empty(n) for _ in range(4))
+        for v in (x, self._d, self._q):
+            v[:] = 0.0
         self._product = A.bind(self._d, self._q)
         self._update = interface.bind(self._q, tracer)
         self._tracer = tracer
         self._r[:] = hashed(sub.global_nodes[: sub.n_active])
-        vectors = kernels.zeros(n), self._r, self._d, self._q
+        vectors = x, self._r, self._d, self._q
         self.largest = 1.1 * largest_eigenvalue(self._product, interface, self._diagonal, *vectors)
         self._coefficients = chebyshev_coefficients(self.largest / RATIO, self.largest, CHEBYSHEV_DEGREE)
         self._bound: F64 | None = None
@@ -162,13 +165,11 @@ class ChebyshevPreconditioner:
         """Overwrite z. Collective over neighbours."""
         if self._bound is not z:
             self._bound = z
-            self._step = kernels.Chebyshev(z, self._r, self._d, self._q, self._diagonal)
+            self._step = self._kernels.Chebyshev(z, self._r, self._d, self._q, self._diagonal)
         begin, end = self._tracer.begin, self._tracer.end
         (_, gain), *steps = self._coefficients
         self._r[:] = r
-        np.multiply(self._diagonal, r, out=self._d)
-        self._d *= gain
-        z[:] = self._d
+        self._step.start(gain)
         for keep, gain in steps:
             self._product.interface()
             end(PRECOND)

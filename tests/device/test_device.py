@@ -7,12 +7,20 @@ import os
 
 import numpy as np
 import pytest
+from msgspec import structs
 
+from fembench.base.errors import InputError
+from fembench.bench.describe import check_memory
 from fembench.bench.prepare import prepare
+from fembench.characterize.jobs import speeds_job
+from fembench.characterize.speeds import probes_of
+from fembench.fem.shapes import HEX_CORNERS, element_named
+from fembench.host.host import host_facts
+from fembench.ranks.comm import alone
 from fembench.records.case import Case
 from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import build_operator, on_device
+from fembench.solve.operators import build_operator, by_elements_on_device, on_device
 from fembench.timing.tracer import NullTracer, make_tracer
 
 KIND = os.environ.get("FEMBENCH_TEST_DEVICE", "opencl")
@@ -21,6 +29,7 @@ pytest.importorskip(
     reason="pyopencl is not installed; FEMBENCH_WITH_OPENCL=1 tests/run.sh installs it",
 )
 find = pytest.importorskip("fembench.device.find")
+device_module = pytest.importorskip("fembench.device.device")
 MESHES = ("m1", "box:8x5x8:hex8")
 FIXED = StoppingCriterion(fixed=25)
 TIGHT = 1e-12
@@ -71,10 +80,35 @@ def test_a_product_is_that_of_the_host(comm, device, mesh):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_product_element_by_element_is_that_of_the_host_and_repeats_to_the_last_bit(comm, device, mesh):
+    pair = Pair(comm, device, mesh)
+    cores, there = build_operator("ebe", *pair.parts), by_elements_on_device(*pair.parts, device)
+    v = np.random.default_rng(comm.rank).standard_normal(pair.prepared.interface.n_dofs)
+    close(there.apply(v), cores.apply(v))
+    np.testing.assert_array_equal(there.apply(v).view(np.int64), there.apply(v).view(np.int64))
+    d, q = device.empty(v.size), device.empty(v.size)
+    d[:] = v
+    product = there.bind(d, q)
+    assert product.interface() + product.interior() == pytest.approx(v @ cores.apply(v), rel=TIGHT)
+    assert there.flops == cores.flops
+    np.testing.assert_array_equal(there.diagonal(), cores.diagonal())
+
+
+METHODS = [
+    ("none", "sym"),
+    ("jacobi", "bsr"),
+    ("block-jacobi", "ebe"),
+    ("chebyshev", "sym"),
+    ("chebyshev", "ebe"),
+]
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("which", ["all", "even", "odd"])
-@pytest.mark.parametrize("precond", ["none", "jacobi", "block-jacobi"])
-def test_an_iteration_is_that_of_the_host_in_lists_of_any_kind(comm, device, precond, which):
-    pair = Pair(comm, device, MESHES[comm.size % 2], precond=precond)
+@pytest.mark.parametrize(("precond", "storage"), METHODS)
+def test_an_iteration_is_that_of_the_host_in_lists_of_any_kind(comm, device, precond, storage, which):
+    pair = Pair(comm, device, MESHES[comm.size % 2], precond=precond, storage=storage)
     mine = which == "all" or comm.rank % 2 == (which == "odd")
     (cores, counts), (there, there_counts) = pair.solve(None), pair.solve(device if mine else None)
     close(there.x, cores.x)
@@ -92,11 +126,26 @@ def test_messages_may_go_one_after_the_other(comm, device, how):
 
 
 @pytest.mark.mpi
-def test_a_solve_repeats_to_the_last_bit(comm, device):
-    pair = Pair(comm, device, "m1", precond="block-jacobi")
+@pytest.mark.parametrize(("precond", "storage"), [("block-jacobi", "sym"), ("chebyshev", "ebe")])
+def test_a_solve_repeats_to_the_last_bit(comm, device, precond, storage):
+    pair = Pair(comm, device, "m1", precond=precond, storage=storage)
     (one, _), (two, _) = pair.solve(device), pair.solve(device)
     np.testing.assert_array_equal(one.x.view(np.int64), two.x.view(np.int64))
     assert one.residuals == two.residuals
+
+
+def test_a_matrix_is_copied_slice_by_slice(device, monkeypatch):
+    pair = Pair(alone(), device, "m1")
+    v = np.random.default_rng(3).standard_normal(pair.prepared.interface.n_dofs)
+    at_once = on_device(*pair.parts, device).apply(v)
+    monkeypatch.setattr(device_module, "SLICE", 1000)
+    np.testing.assert_array_equal(on_device(*pair.parts, device).apply(v), at_once)
+
+
+def test_the_slopes_of_a_hexahedron_are_those_of_its_reference_element():
+    element = element_named("hex8")
+    expected = element.slope(HEX_CORNERS / np.sqrt(3))
+    np.testing.assert_allclose(device_module.hex8_slopes(), expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 127, 129, 4097])
@@ -132,6 +181,29 @@ def test_inner_products_weigh_the_shared_entries(device):
 def test_bandwidth_is_measured_and_the_better_way_to_read_counts(device):
     roof, triad = device.roof(1 << 20, 0.05), device.triad(1 << 20, 0.05)
     assert 0 < 0.2 * triad < roof < 1e14
+
+
+def test_a_device_is_measured_by_the_same_probes_as_the_core_beside_it(device):
+    job = structs.replace(speeds_job(2, device=f"{KIND},cpu"), levels=("L2",))
+    there, cores = (list(probes_of(host_facts(), 2, job, where, len)) for where in (device, None))
+    assert [(p.phase, p.storage, p.units) for p in there] == [(p.phase, p.storage, p.units) for p in cores]
+    assert {"pack", "unpack"} < {p.phase for p in there}
+    assert {p.storage for p in there} == {"", "sym", "bsr", "ebe"}
+    for probe in there:
+        probe.call()
+        if probe.before:
+            probe.before()
+
+
+@pytest.mark.parametrize("storage", ["sym", "ebe"])
+def test_a_part_that_a_device_cannot_hold_is_refused_in_one_line(device, storage, monkeypatch):
+    prepared = structs.replace(Pair(alone(), device, "m1").prepared, device=device)
+    check_memory(prepared, 0, storage)
+    tiny = device.said._replace(memory_bytes=100_000)
+    monkeypatch.setattr(type(device), "said", property(lambda self: tiny))
+    said = r"device of rank 0: its part needs \d+ KiB, .* has 97\.7 KiB: give the rank a smaller share"
+    with pytest.raises(InputError, match=said):
+        check_memory(prepared, 0, storage)
 
 
 def test_devices_are_taken_in_turn_and_described(device):

@@ -4,20 +4,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec import structs
+from planted_profile import one_speed, planted_profile
 
 import fembench
 from fembench.device import find
 from fembench.errors import InputError
 from fembench.methods.lookup import device_by_rank
+from fembench.model.cg import prices
+from fembench.model.rates import rates_of
+from fembench.model.slots import slots_of
 from fembench.model.workload import workload
 from fembench.records.case import new_case
 from fembench.records.store import load
 from fembench.records.validity import judge
 from fembench.report.roofline import held_in, partly_cached
 from fembench.weights.make import by_time
-from fembench.weights.proof import Trail, without_weakest
+from fembench.weights.proof import Trail, case_of_ranks, each_kind_alone
 
 needs_opencl = pytest.mark.skipif(
     "pyopencl" not in find.libraries(),
@@ -50,10 +55,10 @@ def test_other_words_are_refused(text):
     [
         ({"device": "gpu,cpu", "ranks": 3}, "names 2 ranks; expected 3"),
         ({"device": "99999999999999*gpu", "ranks": 3}, "expected 3"),
-        ({"device": "gpu", "storage": "csr"}, "storage 'csr': expected sym or bsr"),
+        ({"device": "gpu", "storage": "csr"}, "storage 'csr': expected sym, bsr or ebe"),
         (
             {"device": "gpu", "precond": "multigrid"},
-            "precond 'multigrid': expected none, jacobi or block-jac",
+            "precond 'multigrid': expected none, jacobi, block-jacobi or chebyshev",
         ),
         ({"device": "gpu", "recurrence": "pipelined"}, "recurrence 'pipelined': expected standard"),
         ({"device": "gpu", "solver": "petsc", "storage": "baij"}, "solver petsc: expected solver own"),
@@ -70,9 +75,36 @@ def test_cores_by_name_are_what_every_case_has():
     new_case({"mesh": "m1", "device": "cpu,cpu", "ranks": 2, "storage": "csr"}, "case")
 
 
-def test_a_device_has_no_prices_yet():
-    with pytest.raises(InputError, match="device 'gpu' has no prices"):
-        workload(new_case({"mesh": "m1", "device": "gpu"}, "case"))
+def with_copies(profile, devices, seconds):
+    """The profile with ranks on these devices, whose copies take `seconds`(bytes)."""
+    copies = [
+        one_speed(0, phase, "", level, 1, "bytes", 1.0, n, np.full(4, n / seconds(n)))
+        for level, n in (("L2", 100), ("L3", 1000), ("memory", 10_000))
+        for phase in ("pack", "unpack")
+    ]
+    return structs.replace(profile, device=devices, speeds=(*profile.speeds, *copies))
+
+
+def test_a_rank_on_a_device_is_priced_by_its_kernels_and_its_copies():
+    """A copy takes 20 us and 1 ns per byte; one below the smallest measured takes as long as that."""
+    profile = with_copies(planted_profile((4, 1)), "gpu,cpu", lambda n: 2e-5 + 1e-9 * n)
+    work = workload(new_case({"mesh": "m1", "device": "gpu,cpu", "ranks": 2}, "case"))
+    slots, rates = slots_of(profile, "sym"), rates_of(profile)
+    first, second = prices(work, slots, rates)
+    n_bytes = sum(work.parts.message_bytes[0])
+    assert 100 < n_bytes < 10_000
+    assert first.pack == pytest.approx((2e-5 + 1e-9 * n_bytes,) * 2)
+    assert second.pack == (0.0, 0.0)
+    assert rates.seconds(0, "pack", 8, 1) == pytest.approx(2.01e-5)
+    assert rates.seconds(0, "pack", 0, 1) == 0.0
+    assert first.product < 0.5 * second.product
+
+
+def test_a_prediction_needs_a_profile_of_the_same_devices():
+    work = workload(new_case({"mesh": "m1", "device": "gpu"}, "case"))
+    profile = planted_profile((1,))
+    with pytest.raises(InputError, match="rank 0 computes on gpu, the profile has cpu in its place"):
+        prices(work, slots_of(profile, "sym"), rates_of(profile))
 
 
 def test_a_device_that_is_not_there_is_one_line(monkeypatch, tmp_path):
@@ -111,15 +143,19 @@ def test_a_record_of_a_gpu_is_valid_and_no_cache_of_its_host_holds_the_matrix(pa
         assert not partly_cached(one)
 
 
-def test_a_rank_that_is_left_out_takes_its_device_along():
+def test_each_kind_of_rank_runs_alone_with_its_devices_and_its_shares():
     record = load(next(path for path in RECORDS if "-p16-" in path.name))
-    weights = by_time([record])
-    trail = Trail(rounds=[(record, weights)], tried=[(weights, record)])
-    left = without_weakest(record.case.with_(shares=""), trail)
-    assert left is not None
-    assert left.host == ""
-    assert left.owner != "rank 0"
-    assert left.case.devices == ("gpu", *["cpu"] * 14)
+    equal, weights = record.case.with_(shares=""), by_time([record])
+    kinds = each_kind_alone(equal, Trail(rounds=[(record, weights)]))
+    assert kinds == {"device alone": [0], "CPU alone": [*range(1, 16)]}
+    gpu, cores = (case_of_ranks(equal, weights, ranks) for ranks in kinds.values())
+    assert (gpu.devices, gpu.placement.ranks, gpu.placement.shares) == (("gpu",), 1, "")
+    assert cores.devices == ("cpu",) * 15
+    assert cores.placement.shares.count(",") == 14
+    small = structs.replace(record.environment.devices[0], memory_bytes=1 << 20)
+    devices = (small, *record.environment.devices[1:])
+    full = structs.replace(record, environment=structs.replace(record.environment, devices=devices))
+    assert [*each_kind_alone(equal, Trail(rounds=[(full, weights)]))] == ["CPU alone"]
 
 
 @pytest.fixture
@@ -150,19 +186,20 @@ BUSY = 10.0  # percent of the CPU time that others use, above which times say no
 @needs_opencl
 @pytest.mark.slow
 @pytest.mark.alone
-def test_shares_of_a_mixed_run_follow_the_speeds_and_the_answer_does_not(quick):
+def test_tune_finds_the_shares_of_a_device_and_a_core_and_the_answer_does_not_depend_on_them(quick):
     """A device of four times the speed of a core, emulated: its share is four fifths."""
     alone = fembench.run("m3", iterations=60, sets=2, **quick)
     mixed = {"ranks": 2, "device": "opencl,cpu", "emulate": "1,0.25", "dilate": 4, "iterations": 60}
-    equal = [*(fembench.run("m3", sets=5, **mixed, **quick)[0] for _ in range(3))]
-    found = by_time(equal)
-    shares = f"{found.ranks[0].share}:{found.ranks[1].share}"
-    (weighted,) = fembench.run("m3", shares=shares, sets=2, **mixed, **quick)
+    found = fembench.tune("m3", sets=5, seconds=0.0, pairs=2, rounds=2, **mixed, **quick)
+    share = found.weights.ranks[0].share
+    (weighted,) = fembench.run("m3", shares=f"{share}:{1 - share}", sets=2, **mixed, **quick)
     assert weighted.reference.source == alone[0].id
     same = [rule for rule in weighted.verdict.rules if rule.id in ("A4", "A5")]
     assert same
     assert all(rule.ok for rule in same)
-    others = max(record.environment.hosts[0].others_percent for record in equal)
+    assert set(found.proof.alone) == {"device alone", "CPU alone"}
+    records = [load(path) for path in Path(found.runs).glob("*.json")]
+    others = max(record.environment.hosts[0].others_percent for record in records)
     if others > BUSY:
         pytest.skip(f"other programs used {others:.0f} % of the CPU time")
-    assert found.ranks[0].share == pytest.approx(0.8, rel=0.03)
+    assert share == pytest.approx(0.8, rel=0.03)

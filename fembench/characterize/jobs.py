@@ -6,6 +6,7 @@ import msgspec
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
+from fembench.methods.lookup import CPU, device_by_rank
 from fembench.records.sites import NetworkSettings
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
@@ -24,6 +25,7 @@ class CharacterizeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     seconds: float  # maximum measuring time per host
     visit: float  # seconds per visit
     rounds: int  # maximum number
+    device: str = CPU  # as in a case
     emulate: str
     dilate: float
     command: str  # what the user typed
@@ -60,10 +62,17 @@ class NodesJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def speeds_job(
-    ranks: int, *, quick: bool = False, emulate: str = "", dilate: float = 1.0, command: str = ""
+    ranks: int,
+    *,
+    quick: bool = False,
+    device: str = CPU,
+    emulate: str = "",
+    dilate: float = 1.0,
+    command: str = "",
 ) -> CharacterizeJob:
     """The parameters of a measurement of speeds. Raises InputError."""
     parse_speeds(emulate, ranks)
+    device_by_rank(device, ranks)
     if not 1 <= dilate < float("inf"):
         raise InputError(f"dilate = {dilate}: expected a finite number of at least 1")
     synthetic = os.environ.get("FEMBENCH_SYNTHETIC", "")
@@ -73,6 +82,7 @@ def speeds_job(
         seconds=QUICK_SECONDS if quick else SECONDS,
         visit=LAB_VISIT if synthetic else QUICK_VISIT if quick else VISIT,
         rounds=QUICK_ROUNDS if quick else ROUNDS,
+        device=device,
         emulate=emulate,
         dilate=dilate,
         command=command,

@@ -27,7 +27,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from fembench.base.arrays import F64
-from fembench.bench.describe import describe
+from fembench.bench.describe import describe, devices_in_record
 from fembench.characterize.jobs import CharacterizeJob, NodesJob
 from fembench.characterize.probes import Probe
 from fembench.host.host import host_facts, taken_meter
@@ -35,6 +35,7 @@ from fembench.host.others import others_meter
 from fembench.launch.job import Tell
 from fembench.ranks.comm import Comm, doze
 from fembench.records.record import Environment, HostFacts
+from fembench.solve.operators import RankDevice
 from fembench.synthetic.slowness import keep_least
 from fembench.synthetic.waits import glance_at_clock
 from fembench.timing.tracer import TracerLike
@@ -46,11 +47,16 @@ Way = Literal["processor", "elapsed", "stretched"]
 LOOK, CHANGES = 3e-3, 8  # a clock that changes less often in these seconds counts in ticks
 
 
-def way_of(emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False) -> Way:
-    """The way to time on a host; `quota` is in CPUs; a `lab` has tenants that delay."""
+def way_of(
+    emulated: bool, ranks: int, cores: int, quota: float | None, lab: bool = False, on_device: bool = False
+) -> Way:
+    """The way to time on a host; `quota` is in CPUs; a `lab` has tenants that delay.
+
+    `on_device`: the rank waits for a device, which needs no time of a processor.
+    """
     if emulated:
         return "stretched"
-    held_back = lab or quota is not None or ranks > cores
+    held_back = lab or on_device or quota is not None or ranks > cores
     return "elapsed" if held_back or counted_in_ticks() else "processor"
 
 
@@ -68,8 +74,17 @@ def counted_in_ticks() -> bool:
 class Meter:
     """Measures probes on one rank; if stretched, it is slower by `factor`."""
 
-    def __init__(self, tracer: TracerLike, way: Way, factor: float = 1.0, batch: float = BATCH) -> None:
-        """`batch`: seconds of calls between two stamps."""
+    def __init__(
+        self,
+        tracer: TracerLike,
+        way: Way,
+        factor: float = 1.0,
+        batch: float = BATCH,
+        *,
+        on_device: bool = False,
+    ) -> None:
+        """`batch`: seconds of calls between two stamps; `on_device`: elapsed time is used time."""
+        self._clock_ns = time.perf_counter_ns if on_device else time.thread_time_ns
         self._tracer, self.way, self.factor, self._batch = tracer, way, factor, batch
         self._elapsed = self._due = 0.0
         self._least: dict[tuple[str, ...], float] = {}  # seconds per call of each probe, if stretched
@@ -163,10 +178,10 @@ class Meter:
         tracer = self._tracer
         before = tracer.now()
         tracer.begin(phase)
-        used = time.thread_time_ns()
+        used = self._clock_ns()
         for _ in itertools.repeat(None, calls):
             call()
-        used = time.thread_time_ns() - used
+        used = self._clock_ns() - used
         tracer.end(phase)
         elapsed = (tracer.now() - before) / tracer.ticks_per_second
         return elapsed - 2 * self._glance, used * 1e-9 - self._glance
@@ -182,11 +197,13 @@ def survey(
     tell: Tell,
     synthetic: str,
     dilate: float = 1.0,
+    device: RankDevice | None = None,
 ) -> tuple[list[T], Environment] | None:
     """([rank] what it found, the environment) on rank 0, None elsewhere. Collective.
 
     `measure` gets this rank's host, and a `tell` that is silent on ranks other than 0.
-    `synthetic` and `dilate` say how ranks are slowed on purpose.
+    `synthetic` and `dilate` say how ranks are slowed on purpose; `device`: what it
+    computes on.
     """
     facts, taken, others = host_facts(), taken_meter(), others_meter(comm)
     mine = measure(facts, tell if comm.rank == 0 else lambda text: None)
@@ -201,5 +218,6 @@ def survey(
         command=job.command,
         synthetic=synthetic,
         dilate=dilate,
+        devices=devices_in_record(comm, device),
     )
     return None if found is None or environment is None else (found, environment)

@@ -7,6 +7,11 @@
                run, which leaves little of the vectors there        dofs
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
+    pack       values of an interface into a message                bytes
+    unpack     a message, added to the interface                    bytes
+
+The last two are measured where some ranks compute on devices: there, they copy between
+the memories of device and host. The interface is a face of the box.
 
 The sizes are such that the symmetric matrix fits into the second-level cache,
 into this rank's part of the third-level cache, or into neither. Products and
@@ -17,24 +22,26 @@ bytes as the symmetric matrix.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fembench.base.arrays import F64
+import numpy as np
+
 from fembench.bench.prepare import prepare
 from fembench.host.machine_state import DOUBLE
 from fembench.kernels.backend import kernels
-from fembench.methods.lookup import names, storage_of, storages
+from fembench.methods.lookup import load, names, storage_of, storages
 from fembench.ranks.comm import alone
 from fembench.ranks.subdomain import Subdomain
 from fembench.records.case import Case
-from fembench.records.phases import ASSEMBLY, AXPY, SPMV_INTERIOR
+from fembench.records.phases import ASSEMBLY, AXPY, SEND, SPMV_INTERIOR, UNPACK
 from fembench.records.profile import BETWEEN, Level
-from fembench.solve.operators import build_operator
+from fembench.solve.operators import Operator, RankDevice, build_operator
 from fembench.timing.tracer import NullTracer
 
 STORAGES = names(s for s in storages("own") if s.unit != "pairs")  # dense has another mesh
+ON_DEVICE = names(s for s in storages("own") if s.on_device)
 BLOCK_FLOPS = 18  # per product
 NODE_BYTES = 620  # per node of a box, in the symmetric matrix
 DENSE_BYTES = 72  # per pair of nodes, in a dense matrix
@@ -94,7 +101,23 @@ def local_part(mesh: str) -> tuple[Subdomain, float, float]:
     return made.sub, made.spec.material.lam, made.spec.material.mu
 
 
-def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe:
+def _kernels(device: RankDevice | None) -> Any:
+    """Those of a device, or the compiled ones."""
+    return kernels if device is None else device
+
+
+def operator_of(
+    storage: str, sub: Subdomain, lam: float, mu: float, device: RankDevice | None = None
+) -> Operator:
+    """The operator of a rank on its cores, or on its device."""
+    if device is None:
+        return build_operator(storage, sub, lam, mu)
+    return load(storage_of(storage).on_device)(sub, lam, mu, device)
+
+
+def assembly_probe(
+    level: Level, sub: Subdomain, lam: float, mu: float, device: RankDevice | None = None
+) -> Probe:
     """Assembly of the symmetric matrix, the first step of a set."""
     return Probe(
         phase="assembly",
@@ -102,25 +125,26 @@ def assembly_probe(level: Level, sub: Subdomain, lam: float, mu: float) -> Probe
         unit="cells",
         units=sub.n_cells,
         cells=sub.n_cells,
-        n_bytes=build_operator("sym", sub, lam, mu).matrix_bytes,
+        n_bytes=operator_of("sym", sub, lam, mu, device).matrix_bytes,
         number=ASSEMBLY,
-        call=lambda: build_operator("sym", sub, lam, mu),
+        call=lambda: operator_of("sym", sub, lam, mu, device),
     )
 
 
 class CGArrays(NamedTuple):
     """The vectors of CG, all of a length."""
 
-    x: F64
-    r: F64
-    d: F64
-    q: F64
+    x: Any
+    r: Any
+    d: Any
+    q: Any
 
 
-def arrays_of(sub: Subdomain) -> CGArrays:
+def arrays_of(sub: Subdomain, device: RankDevice | None = None) -> CGArrays:
     """Vectors of a part: x = 0, the others 1."""
-    found = CGArrays(*(kernels.zeros(3 * sub.n_active) for _ in range(4)))
-    found.r[:] = found.d[:] = found.q[:] = 1.0
+    found = CGArrays(*(_kernels(device).empty(3 * sub.n_active) for _ in range(4)))
+    for v, value in zip(found, (0.0, 1.0, 1.0, 1.0)):
+        v[:] = value
     return found
 
 
@@ -131,14 +155,15 @@ def product_probe(
     lam: float,
     mu: float,
     arrays: CGArrays | None = None,
+    device: RankDevice | None = None,
 ) -> Probe:
     """The product q = A d.
 
     Units: blocks of the whole stiffness; for dense, all stored blocks.
     """
-    operator = build_operator(storage, sub, lam, mu)
+    operator = operator_of(storage, sub, lam, mu, device)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
-    _, _, d, q = arrays or arrays_of(sub)
+    _, _, d, q = arrays or arrays_of(sub, device)
     product = operator.bind(d, q)
     interface, interior = product.interface, product.interior
 
@@ -164,11 +189,12 @@ def updates_probe(
     sub: Subdomain,
     arrays: CGArrays | None = None,
     before: Callable[[], object] | None = None,
+    device: RankDevice | None = None,
 ) -> Probe:
     """Direction and step of an iteration, each after `before`, if there is one; the
     step is zero, so values stay finite."""
-    x, r, d, q = arrays or arrays_of(sub)
-    vectors = kernels.CGVectors(x, r, d, q, r, kernels.zeros(0))
+    x, r, d, q = arrays or arrays_of(sub, device)
+    vectors = _kernels(device).CGVectors(x, r, d, q, r, kernels.zeros(0))
 
     def direction() -> None:
         vectors.direction(0.5)
@@ -194,24 +220,53 @@ def updates_probe(
     )
 
 
-def iteration_probes(level: Level, sub: Subdomain, lam: float, mu: float) -> list[Probe]:
-    """Products in all storages and updates of the same vectors, in turn as in a run.
+def iteration_probes(
+    level: Level,
+    sub: Subdomain,
+    lam: float,
+    mu: float,
+    storages: Sequence[str] = STORAGES,
+    device: RankDevice | None = None,
+) -> list[Probe]:
+    """Products in these storages and updates of the same vectors, in turn as in a run.
 
     In the second-level cache, calls are too short to be timed one by one: there, each is
     repeated. What updates leave in a cache matters to a product only where it is just
     too small for all.
     """
-    arrays = arrays_of(sub)
-    products = [product_probe(storage, level, sub, lam, mu, arrays) for storage in STORAGES]
-    sym = products[STORAGES.index("sym")].call
+    arrays = arrays_of(sub, device)
+    products = [product_probe(storage, level, sub, lam, mu, arrays, device) for storage in storages]
+    sym = products[storages.index("sym")].call
     if level == BETWEEN:
-        updates = updates_probe(level, sub, arrays).call
+        updates = updates_probe(level, sub, arrays, device=device).call
         products = [replace(product, before=updates) for product in products]
-    return [*products, updates_probe(level, sub, arrays, None if level == "L2" else sym)]
+    return [*products, updates_probe(level, sub, arrays, None if level == "L2" else sym, device)]
 
 
-def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
+def copy_probes(level: Level, sub: Subdomain, device: RankDevice | None) -> Iterator[Probe]:
+    """Packing and adding the values of one face of the box."""
+    of_rank, n = _kernels(device), sub.n_active
+    face = np.arange(n - max(1, round(n ** (2 / 3))), n, dtype=np.int32)
+    v, message = of_rank.empty(3 * n), kernels.zeros(3 * face.size)
+    v[:] = 0.0
+    pack = of_rank.Pack(v, face, message).run
+    add = of_rank.NeighbourSum(v, 3 * int(face[0]), 0, [face], [message]).run
+    for phase, number, call in (("pack", SEND, pack), ("unpack", UNPACK, add)):
+        yield Probe(
+            phase=phase,
+            level=level,
+            unit="bytes",
+            units=message.nbytes,
+            cells=sub.n_cells,
+            n_bytes=message.nbytes,
+            number=number,
+            call=call,
+        )
+
+
+def memory_probes(level: Level, n_bytes: int, device: RankDevice | None = None) -> Iterator[Probe]:
     """Triad and read of arrays with `n_bytes` bytes in total."""
+    of_rank = _kernels(device)
     for phase, arrays in (("triad", 3), ("read", 1)):
         n = max(1, n_bytes // (arrays * DOUBLE))
         yield Probe(
@@ -221,10 +276,10 @@ def memory_probes(level: Level, n_bytes: int) -> Iterator[Probe]:
             units=arrays * DOUBLE * n,
             n_bytes=arrays * DOUBLE * n,
             number=AXPY,
-            call=_triad(n) if phase == "triad" else kernels.Stream(n).read,
+            call=_triad(of_rank, n) if phase == "triad" else of_rank.Stream(n).read,
         )
 
 
-def _triad(n: int) -> Callable[[], object]:
-    run = kernels.Triad(n).run
+def _triad(of_rank: Any, n: int) -> Callable[[], object]:
+    run = of_rank.Triad(n).run
     return lambda: run(0.5)

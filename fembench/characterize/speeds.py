@@ -16,12 +16,16 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from fembench.base.units import plural
+from fembench.bench.describe import device_of
 from fembench.characterize.jobs import CharacterizeJob
 from fembench.characterize.meter import Meter, Way, survey, way_of
 from fembench.characterize.probes import (
+    ON_DEVICE,
+    STORAGES,
     Probe,
     assembly_probe,
     box_of,
+    copy_probes,
     dense_box_of,
     iteration_probes,
     level_bytes,
@@ -35,9 +39,11 @@ from fembench.host.machine_state import HostState, host_state, readings
 from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.launch.job import RankProgram, Tell
+from fembench.methods.lookup import CPU, device_by_rank
 from fembench.ranks.comm import Comm, doze, together
 from fembench.records.profile import LEVELS, PROFILE_SCHEMA, Profile, Speed, speed_of
 from fembench.records.record import ClockCertificate, HostFacts, now_utc
+from fembench.solve.operators import RankDevice
 from fembench.synthetic.speeds import label, parse_speeds
 from fembench.timing.certificate import Certifier, worst_costs, worst_of
 from fembench.timing.tracer import make_tracer
@@ -131,6 +137,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     injected = together(comm, lambda: parse_speeds(job.emulate, comm.size))
     names = host_names(comm)
     name = names[comm.rank]
+    device = device_of(comm, device_by_rank(job.device, comm.size))
     host = cast(Comm, comm.Split(names.index(name), comm.rank))
 
     def measure(facts: HostFacts, say: Tell) -> RankSpeeds:
@@ -138,10 +145,13 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         certificate = certifier.start()
         counts = f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'host')}"
         say(f"{counts}: setting up kernels on local meshes")
-        probes = together(comm, lambda: list(_probes(facts, host.size, say)))
+        mixed = job.device != CPU
+        probes = together(comm, lambda: list(probes_of(facts, host.size, say, device, mixed=mixed)))
         tracer = make_tracer(certificate.name, 0, certificate.ticks_per_second)
-        way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=bool(job.synthetic))
-        meter = Meter(tracer, way, job.dilate / injected[comm.rank])
+        on_device = device is not None
+        lab = bool(job.synthetic)
+        way = way_of(job.emulated, host.size, facts.cores, cpu_quota(), lab=lab, on_device=on_device)
+        meter = Meter(tracer, way, job.dilate / injected[comm.rank], on_device=on_device)
         rounds = Rounds(host, job, meter, probes)
         rounds.run(say)
         found = sorted(rounds.samples.items())
@@ -155,7 +165,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         )
 
     synthetic = ", ".join(filter(None, [job.synthetic, label(job.emulate, job.dilate)]))
-    found = survey(comm, job, measure, tell, synthetic, job.dilate)
+    found = survey(comm, job, measure, tell, synthetic, job.dilate, device)
     if found is None:
         return None
     ranks, environment = found
@@ -164,6 +174,7 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
         created=now_utc(),
         quick=job.quick,
         seconds=time.perf_counter() - begin,
+        device=job.device,
         emulate=job.emulate,
         dilate=job.dilate,
         environment=environment,
@@ -177,19 +188,30 @@ def characterize(comm: Comm, job: CharacterizeJob, tell: Tell) -> Profile | None
     )
 
 
-def _probes(facts: HostFacts, ranks: int, say: Tell) -> Iterator[Probe]:
-    """All probes of this rank, given the number of ranks on its host."""
+def probes_of(
+    facts: HostFacts, ranks: int, say: Tell, device: RankDevice | None = None, *, mixed: bool = False
+) -> Iterator[Probe]:
+    """All probes of this rank, given the number of ranks on its host.
+
+    All ranks have the same: where some compute on devices (`mixed`), those that a device
+    has.
+    """
     begin = time.perf_counter()
     sharers = math.ceil(ranks / max(cache_instances(3), 1))
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
+    storages = ON_DEVICE if mixed else STORAGES
     for level, each in sizes.items():
         for n_bytes in each:
             part = local_part(box_of(n_bytes))
-            yield from iteration_probes(level, *part)
-            if level in LEVELS:
-                yield assembly_probe(level, *part)
+            yield from iteration_probes(level, *part, storages, device)
+            if level not in LEVELS:
+                continue
+            yield assembly_probe(level, *part, device)
+            if mixed:
+                yield from copy_probes(level, part[0], device)
+            else:
                 yield product_probe("dense", level, *local_part(dense_box_of(n_bytes)))
-                yield from memory_probes(level, n_bytes)
+            yield from memory_probes(level, n_bytes, device)
         say(f"kernels with data in {level} are set up: {time.perf_counter() - begin:.0f} s")
 
 

@@ -6,6 +6,9 @@ with 1, 2, 4, … and all ranks of a host running. This takes three to four minu
 the hosts measured in parallel, or one to two with --quick. The result is a machine
 profile, which `weights`, `place`, `predict` and `simulate` read.
 
+With --device, ranks on devices are measured with their kernels, and all ranks also with
+what copies interfaces between the memories of device and host.
+
 With --network, it also measures the messages between each pair of hosts, a few seconds
 per pair: overhead and latency by message size (HLogP), gaps, all-reduces, several pairs
 at once, how far messages progress while ranks compute, how much waiting ranks slow down
@@ -42,6 +45,7 @@ OPTIONS = f"""
 | --hosts HOSTS: hosts with their number of ranks, as in fast:4,slow:2
 | --hostfile FILE: a host file of any launcher
 {LAUNCHER}--ranks N: number of ranks (default: one per slot)
+--device DEVICES = cpu: what the ranks compute on, as in gpu,15*cpu (default: cpu)
 --quick: fewer and shorter measurements, and messages of up to 1 MiB
 -o, --output FILE: write the machine profile (JSON)
 --json: print the profile as JSON instead of tables

@@ -26,7 +26,7 @@ from fembench.cli.options import call, declare
 from fembench.cli.shared import case_option
 from fembench.records.prediction import METHODS, save_prediction
 
-CASE = ("problem", "solver", "storage", "precond", "recurrence", "partitioner")  # options of a case
+CASE = ("problem", "solver", "storage", "precond", "recurrence", "partitioner", "device")  # options of a case
 
 OPTIONS = """
 mesh MESH: preset, box:…, or a mesh file, as in fembench run

@@ -30,7 +30,7 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 --json: print the weights as JSON instead of a table
 
 [which records]
---mesh MESH: only records of this mesh
+--mesh MESH: only records of this mesh; with a profile of devices, the mesh to share
 --ranks N: only records with this number of ranks; with rule tasks, the total number of tasks
 
 [rule comm]

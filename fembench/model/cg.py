@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.methods.lookup import Combination, product_name
+from fembench.methods.lookup import CPU, Combination, product_name
 from fembench.methods.recipe import PLAIN, Recipe
 from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
@@ -107,6 +107,7 @@ def prices(
     up to together[rank] ranks of its host compute (default: all of them). Raises
     InputError for a run that has no price."""
     check_supported(work, correction)
+    check_devices(work, slots, rates)
     c, one = correction or Correction(), work.recipe
     together, sizes = together or company(slots), work.product_units()
     name = product_name(work.case.method)
@@ -127,7 +128,7 @@ def prices(
                 product=c.product.at(sizes[r], k) * product,
                 updates=c.updates.at(dofs, k) * one.updates.vectors * vector,
                 loop=c.loop,
-                pack=(c.pack[0] * n_bytes, c.pack[1] * n_bytes),
+                pack=_copies(c, rates, s.rank, n_bytes, k),
                 dot=c.updates.at(dofs, k) * one.dots.vectors * vector,
                 precond=on_m
                 * one.applications
@@ -141,6 +142,26 @@ def prices(
             )
         )
     return found
+
+
+def _copies(c: Correction, rates: Rates, rank: int, n_bytes: float, together: int) -> tuple[float, float]:
+    """Seconds of packing and of summing; on a device, copied between its memory and the host's."""
+    if rates.device(rank) == CPU:
+        return c.pack[0] * n_bytes, c.pack[1] * n_bytes
+    return (
+        rates.seconds(rank, "pack", n_bytes, together),
+        rates.seconds(rank, "unpack", n_bytes, together),
+    )
+
+
+def check_devices(work: Workload, slots: Sequence[Slot], rates: Rates) -> None:
+    """Raises InputError unless each rank's place was measured on what the rank computes on."""
+    for rank, (kind, slot) in enumerate(zip(work.case.devices, slots)):
+        if (known := rates.device(slot.rank)) != kind:
+            raise InputError(
+                f"rank {rank} computes on {kind}, the profile has {known} in its place: expected a profile "
+                f"of fembench characterize --device {work.case.method.device}"
+            )
 
 
 def inside_product(work: Workload, price: Price, rank: int) -> float:

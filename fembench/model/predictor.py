@@ -131,6 +131,8 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
         raise InputError(
             "learning needs the machine as measured; expected no --machines or --network in addition"
         )
+    if on_devices := [record.id for record in records if record.environment.devices]:
+        raise InputError(f"{on_devices[0]} ran on devices: expected runs on cores to learn from")
     found = learn(records, study.rates, study.place)
     converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
     iterations = {r.mesh.hash: r.solve.iterations for r in converged}

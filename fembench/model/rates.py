@@ -3,7 +3,8 @@
 Speeds are measured at several sizes and with several numbers of ranks at once. Between
 sizes, the time of a call is interpolated linearly: units that no longer fit into a
 cache come from the next level. Between numbers of ranks, logarithms of speed are
-interpolated. Outside the measured range, speed is constant. If a host has more ranks
+interpolated. Outside the measured range, speed is constant; on a device, time is below
+it, since starting a kernel takes time. If a host has more ranks
 than were measured, they share the total speed of the measured ones.
 
 Ranks of a host share a cache: what fits into it depends on the parts of all of them. k
@@ -12,14 +13,14 @@ part of the least measured size has a cache for itself.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import structs
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
-from fembench.methods.lookup import storage_of
+from fembench.methods.lookup import CPU, storage_of
 from fembench.model.slots import Slot
 from fembench.records.profile import Profile, Speed
 
@@ -33,10 +34,20 @@ class Rates:
     speeds: dict[tuple[int, str], list[Speed]]  # (rank, 'product sym') -> all sizes and numbers at once
     dilate: float = 1.0  # factor by which the profile was slowed down (emulated hosts)
     uncertain: float = 0.0  # half-width of the logarithm of all times, for a load that changes
+    devices: tuple[str, ...] = ()  # [rank] what it computes on; (): all on cores
+
+    def device(self, rank: int) -> str:
+        """What a rank computes on."""
+        return self.devices[rank] if self.devices else CPU
 
     def seconds(self, rank: int, name: str, units: float, together: int, total: float = 0.0) -> float:
         """Seconds of a call on `units` while `together` ranks compute; `total` units of
-        all ranks of the host, by default of these alike. Raises InputError."""
+        all ranks of the host, by default of these alike. Raises InputError.
+
+        On a device a call takes at least as long as on the smallest measured size.
+        """
+        if units and self.device(rank) != CPU:
+            units = max(units, min(s.units for s in self._found(rank, name)))
         return units / self.speed(rank, name, units, together, total) if units else 0.0
 
     def speed(self, rank: int, name: str, units: float, together: int, total: float = 0.0) -> float:
@@ -90,12 +101,14 @@ def beside_others(
     """[rank] seconds of a call on units[rank], which all ranks of a host begin together.
 
     Whoever has less to do ends earlier: then others have more of the memory's bandwidth,
-    but no more of the cache. Not more than most[rank] ranks compute at once.
+    but no more of the cache. Parts on devices are in no cache of the host: beside them,
+    those on cores count as alike. Not more than most[rank] ranks compute at once.
     """
     found = [0.0] * len(slots)
     for host in {slot.host for slot in slots}:
         left = {r: 1.0 for r, slot in enumerate(slots) if slot.host == host and units[r]}  # of its call
-        total, now = sum(units[r] for r in left), 0.0
+        mixed = any(rates.device(slots[r].rank) != CPU for r in left)
+        total, now = 0.0 if mixed else sum(units[r] for r in left), 0.0
         while left:
             still = {
                 r: rates.seconds(slots[r].rank, name, units[r], min(len(left), most[r]), total) for r in left
@@ -110,21 +123,18 @@ def beside_others(
 
 def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
     """The rates with each rank slowed down by factors[rank]; 1 if it has none."""
-    return Rates(
-        {
-            (rank, name): [
-                structs.replace(
-                    s,
-                    speed=s.speed / factors.get(rank, 1.0),
-                    samples=tuple(x / factors.get(rank, 1.0) for x in s.samples),
-                )
-                for s in found
-            ]
-            for (rank, name), found in rates.speeds.items()
-        },
-        rates.dilate,
-        rates.uncertain,
-    )
+    speeds = {
+        (rank, name): [
+            structs.replace(
+                s,
+                speed=s.speed / factors.get(rank, 1.0),
+                samples=tuple(x / factors.get(rank, 1.0) for x in s.samples),
+            )
+            for s in found
+        ]
+        for (rank, name), found in rates.speeds.items()
+    }
+    return replace(rates, speeds=speeds)
 
 
 def _in_cells(speed: Speed) -> Speed:
@@ -149,4 +159,4 @@ def rates_of(profile: Profile) -> Rates:
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
         found.setdefault((speed.rank, speed.name), []).append(_in_cells(speed))
-    return Rates(found, profile.dilate)
+    return Rates(found, profile.dilate, devices=profile.devices)

@@ -11,7 +11,7 @@ from fembench.fem.parts import check_whole, whole_mesh
 from fembench.fem.problem import load_problem, resolved
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.methods.lookup import CPU, storage_of
+from fembench.methods.lookup import storage_of
 from fembench.methods.recipe import Recipe, recipe
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
@@ -69,8 +69,6 @@ def workload(case: Case, mesh: Mesh | None = None) -> Workload:
     """The workload of a case; partitions the mesh as a run would. Raises InputError."""
     if case.placement.partitioner == "blocks":
         raise InputError("partitioner blocks works under MPI only; expected metis or rcb")
-    if case.method.device != CPU:
-        raise InputError(f"device '{case.method.device}' has no prices: expected {CPU}")
     mesh = resolve(case.question.mesh) if mesh is None else mesh
     shares = parse_shares(case.placement.shares, case.placement.ranks)
     fixed = restrained(case.question.problem, mesh)

@@ -20,6 +20,7 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.config import write_json
 from fembench.base.errors import InputError
+from fembench.methods.lookup import device_by_rank
 from fembench.records.network import PROVISIONAL, Network, check_network
 from fembench.records.quiet import foreign
 from fembench.records.record import ClockCertificate, Environment, Frozen, HostFacts, StateReading
@@ -36,7 +37,7 @@ class Speed(Frozen, frozen=True):
     """The speed of one rank in one kernel."""
 
     rank: int
-    phase: str  # assembly, product, updates, triad, read
+    phase: str  # assembly, product, updates, triad, read; with devices also pack, unpack
     storage: str  # of a product; else ""
     level: Level  # memory levels that hold the rank's symmetric matrix, or the arrays of triad and read
     corunning: int  # ranks of the host in the same kernel at the same time, this one included
@@ -73,6 +74,12 @@ class Profile(Frozen, frozen=True):
     notes: tuple[str, ...] = ()  # what was left out, and why
     network: Network | None = None
     state: tuple[StateReading, ...] = ()  # core and memory of each host in every round; (): not recorded
+    device: str = "cpu"  # what the ranks compute on, as in Case
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """[rank] the kind of device, or "cpu"."""
+        return device_by_rank(self.device, len(self.environment.rank_host))
 
 
 class Matrix(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import percent, plural, seconds, size
+from fembench.records.case import CPU
 from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
 from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
 from fembench.report.table import Rows, declared, text
@@ -78,7 +79,9 @@ def speeds_table(profile: Profile, relative: Sequence[float] = ()) -> str:
                 matrix.speed[rank], matrix.low[rank], matrix.high[rank], scales
             )
         ]
-        rows.append([rank, host, *cells, *([f"{relative[rank]:.3f}"] if relative else [])])
+        kind = profile.devices[rank]
+        where = host if kind == CPU else f"{host}, {kind}"
+        rows.append([rank, where, *cells, *([f"{relative[rank]:.3f}"] if relative else [])])
     heads += ["relative speed"] if relative else []
     return f"{title}\n\n{table(heads, rows, align='rl' + 'r' * len(heads))}"
 

@@ -28,13 +28,14 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import percent, plural
 from fembench.partition.shares import normalise
+from fembench.records.case import CPU
 from fembench.records.network import class_of, value_at
-from fembench.records.profile import Profile, Speed, together
-from fembench.records.record import now_utc
+from fembench.records.profile import LEVELS, Profile, Speed, together
+from fembench.records.record import bytes_on_device, now_utc
 from fembench.records.weights import WEIGHTS_SCHEMA, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
-from fembench.weights.make import rank_share
+from fembench.weights.make import Shares, line_shares, rank_share
 from fembench.weights.stale import disturbance
 
 ITERATIONS = 100  # of CG, per assembly
@@ -46,8 +47,12 @@ def by_profile(
     *,
     storage: str = "sym",
     iterations: int = ITERATIONS,
+    cells: int = 0,
 ) -> Weights:
-    """Weights of the profile's ranks."""
+    """Weights of the profile's ranks; for a mesh of so many cells, if any are given.
+
+    With a mesh, the seconds of a device are a line through those on the measured parts.
+    """
     if iterations < 0:
         raise InputError(f"{iterations} iterations; expected 0 or more")
     hosts = profile.environment.host_of_rank
@@ -57,7 +62,9 @@ def by_profile(
     speeds = np.stack([_paired(hosts, samples) for samples in phases], axis=1)  # (P, 3)
     spent = repeats / speeds  # seconds per cell
     cost = spent.sum(axis=1)
-    shares, intervals = normalise((1 / cost).tolist()), _intervals(phases, repeats)
+    found = Shares(normalise((1 / cost).tolist()), _intervals(phases, repeats), tuple(cost.tolist()))
+    if cells and set(profile.devices) != {CPU}:
+        found = _by_lines(profile, storage, repeats, cells)
     sizes = [s.cells for row in chosen for s in row]
     size = f"{min(sizes)} to {max(sizes)}" if len(set(sizes)) > 1 else f"{sizes[0]}"
     parts = zip(("assembly", f"product {storage}", "updates"), spent.sum(axis=0) / spent.sum())
@@ -68,23 +75,47 @@ def by_profile(
         created=now_utc(),
         measured=profile.created,
         source=(source,),
-        ranks=tuple(map(rank_share, hosts, shares, intervals, cost.tolist())),
+        ranks=tuple(map(rank_share, hosts, *found)),
         storage=storage,
         synthetic=profile.environment.synthetic,
         notes=(
             f"time of {plural(iterations, 'iteration')}: {mix}",
             f"speeds at {size} cells per rank",
+            *_note_on_devices(profile, cells),
             *filter(None, [disturbance([profile.environment])]),
         ),
     )
 
 
-def _phases(profile: Profile, rank: int, storage: str) -> tuple[Speed, Speed, Speed]:
-    """Assembly, product and updates of a rank, each at the largest size.
+def _note_on_devices(profile: Profile, cells: int) -> list[str]:
+    if set(profile.devices) == {CPU}:
+        return []
+    if cells:
+        return [f"for a mesh of {plural(cells, 'cell')}: devices by a line of time over cells"]
+    return ["devices are slower on small parts: name the mesh (--mesh)"]
+
+
+def _by_lines(profile: Profile, storage: str, repeats: F64, n_cells: int) -> Shares:
+    """Shares of the cells of a mesh, from the speeds at every measured size."""
+    devices = profile.devices
+    sizes = [[_phases(profile, rank, storage, level) for rank in range(len(devices))] for level in LEVELS]
+    visits = min(len(s.samples) for ranks in sizes for row in ranks for s in row)
+    each = np.array([[[_samples(s)[:visits] for s in row] for row in ranks] for ranks in sizes])
+    spent = (repeats[:, None] / each).sum(axis=2).swapaxes(1, 2)  # (n_sizes, n_visits, P) per cell
+    cells = np.array([[row[1].cells for row in ranks] for ranks in sizes], float)[:, None] + 0 * spent
+    most = [
+        facts.room * row[1].cells / bytes_on_device(row[1].n_bytes - 8 * row[2].units, row[2].units)
+        for row, facts in zip(sizes[-1], profile.environment.devices)
+    ]
+    return line_shares(cells, spent * cells, [kind != CPU for kind in devices], n_cells, most)
+
+
+def _phases(profile: Profile, rank: int, storage: str, level: str = "") -> tuple[Speed, Speed, Speed]:
+    """Assembly, product and updates of a rank, each at the largest size, or at one level.
 
     Sizes with an interval take precedence. Raises InputError if a phase was not measured.
     """
-    mine = [s for s in together(profile) if s.rank == rank and s.cells > 0]
+    mine = [s for s in together(profile) if s.rank == rank and s.cells > 0 and level in ("", s.level)]
     kept = []
     for phase, kind in (("assembly", ""), ("product", storage), ("updates", "")):
         sizes = [s for s in mine if (s.phase, s.storage) == (phase, kind)]

@@ -46,6 +46,7 @@ def machine(
     quick: bool = False,
     hosts: str = "",
     hostfile: Path | str = "",
+    device: str = "cpu",
     emulate: str = "",
     dilate: float = 1.0,
     pairs: str = "",
@@ -64,6 +65,7 @@ def machine(
     add_to: file of a profile, to which only the network is added; also the `path`
     quick: fewer and shorter measurements
     hosts: "fast:4,slow:2", in place of a `hostfile`
+    device: "gpu,15*cpu", what the ranks compute on
     emulate: "1,0.5", speeds of ranks, SYNTHETIC; dilate: how much slower all of them are
     pairs: "all" pairs of hosts, or one for each of the "classes"; sites: "a=n1,n2;b=n3"
     sizes: "8,64K,4M" bytes of messages; repetitions: round trips per size, 0: as many
@@ -84,7 +86,9 @@ def machine(
         if network and not known:
             needs_two(count)
         if known is None:
-            job = speeds_job(count, quick=quick, emulate=emulate, dilate=dilate, command=command)
+            job = speeds_job(
+                count, quick=quick, device=device, emulate=emulate, dilate=dilate, command=command
+            )
             known = measured_speeds(job, file, folder)
         found = with_network(known, messages, file, folder) if network or add_to else known
     if path:

@@ -10,6 +10,7 @@ from fembench.base.config import read_json
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.mesh.presets import resolve
+from fembench.methods.lookup import CPU
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.profile import is_profile, load_profile
@@ -27,7 +28,7 @@ class WeightsAsked:
 
     sources: Sequence[Path | str]  # records, folders of records, a machine profile, or a weights file
     rule: str = ""  # of records: time (the default), comm or tasks; of a profile: rate
-    mesh: str = ""  # only records of this mesh; "": any
+    mesh: str = ""  # only records of this mesh; "": any; of a profile with devices, the mesh to share
     ranks: int = 0  # only records on so many ranks, 0: any; with rule tasks, the total number of tasks
     machine: str = ""  # rule comm: profile with a network
     storage: str = "sym"  # from a profile: whose product counts,
@@ -64,12 +65,15 @@ def _from_profile(asked: WeightsAsked, path: Path) -> Weights:
         raise InputError(
             f"--rule {asked.rule} from the profile {path}: expected --rule rate, or records of runs"
         )
-    _check_unasked(asked, ("machine", "ranks", "mesh"), f"the profile {path}")
+    profile = load_profile(path)
+    on_cores = set(profile.devices) == {CPU}
+    _check_unasked(asked, ("machine", "ranks", *(["mesh"] if on_cores else [])), f"the profile {path}")
     return by_profile(
-        load_profile(path),
+        profile,
         str(path),
         storage=asked.storage,
         iterations=asked.iterations,
+        cells=resolve(asked.mesh).n_cells if asked.mesh else 0,
     )
 
 

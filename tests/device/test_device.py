@@ -3,6 +3,7 @@
 FEMBENCH_TEST_DEVICE=gpu tests the GPU of the host instead.
 """
 
+import itertools
 import os
 
 import numpy as np
@@ -12,7 +13,6 @@ from msgspec import structs
 from fembench.base.errors import InputError
 from fembench.bench.describe import check_memory
 from fembench.bench.prepare import prepare
-from fembench.characterize.jobs import speeds_job
 from fembench.characterize.speeds import probes_of
 from fembench.fem.shapes import HEX_CORNERS, element_named
 from fembench.host.host import host_facts
@@ -184,8 +184,8 @@ def test_bandwidth_is_measured_and_the_better_way_to_read_counts(device):
 
 
 def test_a_device_is_measured_by_the_same_probes_as_the_core_beside_it(device):
-    job = structs.replace(speeds_job(2, device=f"{KIND},cpu"), levels=("L2",))
-    there, cores = (list(probes_of(host_facts(), 2, job, where, len)) for where in (device, None))
+    made = [probes_of(host_facts(), 2, len, where, mixed=True) for where in (device, None)]
+    there, cores = ([*itertools.takewhile(lambda p: p.level == "L2", probes)] for probes in made)
     assert [(p.phase, p.storage, p.units) for p in there] == [(p.phase, p.storage, p.units) for p in cores]
     assert {"pack", "unpack"} < {p.phase for p in there}
     assert {p.storage for p in there} == {"", "sym", "bsr", "ebe"}

@@ -8,6 +8,7 @@ from planted_profile import CELLS, PHASES, planted_profile
 from fembench.base.errors import InputError
 from fembench.partition.shares import normalise
 from fembench.records.profile import save_profile
+from fembench.records.record import DeviceFacts
 from fembench.records.weights import load_weights, shares_of
 from fembench.weights.from_profile import by_profile
 
@@ -54,6 +55,29 @@ def test_the_largest_size_is_taken_and_a_range_is_named_only_if_sizes_differ():
     kept = tuple(s for s in profile.speeds if (s.rank, s.phase, s.cells) != (1, "assembly", largest))
     fewer = by_profile(msgspec.structs.replace(profile, speeds=kept), "").notes
     assert f"speeds at {max(s.cells for s in kept if s.cells < largest)} to {largest} cells per rank" in fewer
+
+
+def test_a_device_gets_the_share_of_its_line_over_the_measured_parts():
+    """A device that takes 6 ms longer than a core on any part."""
+    profile = planted_profile((1, 1), hosts=("a", "b"))
+    late = list(profile.speeds)
+    each = 1 / 1e7 + 100 * (1 / 4e8 + 1 / 4e9)  # seconds per cell of a core
+    for k, s in enumerate(late):
+        if s.rank == 0 and s.phase == "assembly":
+            rate = s.units / (s.cells / 1e7 + 6e-3)
+            late[k] = msgspec.structs.replace(s, speed=rate, samples=(rate,) * 8)
+    gpu = msgspec.structs.replace(
+        profile.environment, devices=(DeviceFacts("Some GPU", 1 << 40), DeviceFacts())
+    )
+    mixed = msgspec.structs.replace(profile, speeds=tuple(late), device="gpu,cpu", environment=gpu)
+    for n in (100_000, 1_000_000):
+        found = by_profile(mixed, "", cells=n)
+        assert found.ranks[0].share == pytest.approx((n - 6e-3 / each) / 2 / n, rel=1e-3)
+        assert f"for a mesh of {n} cells: devices by a line of time over cells" in found.notes
+    assert "devices are slower on small parts: name the mesh (--mesh)" in by_profile(mixed, "").notes
+    small = msgspec.structs.replace(gpu, devices=(DeviceFacts("Some GPU", 30_000_000), DeviceFacts()))
+    full = by_profile(msgspec.structs.replace(mixed, environment=small), "", cells=1_000_000)
+    assert full.ranks[0].share < 0.5 * found.ranks[0].share
 
 
 def test_what_was_not_measured_is_refused():

@@ -90,8 +90,13 @@ def test_products_are_counted_in_blocks_of_the_whole_stiffness(part, storage):
 @pytest.fixture
 def made(monkeypatch):
     """The vectors that kernels make from now on."""
-    zeros, found = probes.kernels.zeros, []
-    monkeypatch.setattr(probes.kernels, "zeros", lambda n: found.append(zeros(n)) or found[-1])
+    empty, found = probes.kernels.empty, []
+
+    def noted(*arguments):
+        found.append(empty(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(probes.kernels, "empty", noted)
     return found
 
 

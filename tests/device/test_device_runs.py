@@ -97,7 +97,9 @@ def test_a_rank_on_a_device_is_priced_by_its_kernels_and_its_copies():
     assert second.pack == (0.0, 0.0)
     assert rates.seconds(0, "pack", 8, 1) == pytest.approx(2.01e-5)
     assert rates.seconds(0, "pack", 0, 1) == 0.0
-    assert first.product == pytest.approx(2**0.5 * 2000 / 4 / 4e8)  # of the smallest part, two at once
+    assert (
+        2000 / 4 / 4e8 < first.product < 2**0.5 * 2000 / 4 / 4e8
+    )  # the smallest part, beside a core that ends
     assert work.parts.cells[0] < 1000
 
 

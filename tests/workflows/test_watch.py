@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_written_stops_no_campaign(tmp_path):
 # ---- a campaign that runs
 
 CAMPAIGN = """name = "c"
-repetitions = 4
+repetitions = 3
 [[cases]]
 mesh = "m1"
 sets = 100
@@ -207,7 +207,7 @@ sets = 100
 
 @pytest.fixture
 def running(tmp_path):
-    """(folder, process) of a campaign of four runs, when its first record is there."""
+    """(folder, process) of a campaign of three runs, when its first record is there."""
     (tmp_path / "c.toml").write_text(CAMPAIGN)
     folder = tmp_path / "results"
     line = [sys.executable, "-m", "fembench", "sweep", "c.toml", "--results", str(folder), "--no-report"]
@@ -230,28 +230,19 @@ def seen(folder):
 
 
 @pytest.mark.slow
-def test_a_campaign_is_watched_and_a_watcher_that_is_killed_does_not_disturb_it(running):
-    folder, campaign = running
-    line = [sys.executable, "-m", "fembench", "watch", str(folder)]
-    watcher = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    status, found = seen(folder)
-    assert (status, found["running"], found["counts"]["runs"]) == (0, True, 4)
-    assert found["doing"].startswith("sweep: ")
-    watcher.kill()
-    watcher.wait()
-    output = campaign.communicate(timeout=120)[0]
-    assert campaign.returncode in (0, 1), output
-    assert len(record_paths(folder)) == 4
-    status, found = seen(folder)
-    assert (status, found["end"], sum(found["counts"]["verdicts"].values())) == (0, DONE, 4)
-    assert found["counts"]["verdicts"].keys() == {load(path).verdict.status for path in record_paths(folder)}
-
-
-@pytest.mark.slow
-def test_a_campaign_that_is_killed_ends_its_watcher_and_can_be_continued(running, tmp_path):
+def test_a_watcher_that_is_killed_disturbs_no_campaign_and_a_campaign_that_is_killed_ends_its_watcher(
+    running, tmp_path
+):
     folder, campaign = running
     line = [sys.executable, "-m", "fembench", "watch", str(folder)]
     watcher = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    other = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert other.stdout.readline().startswith("sweep: ")
+    other.kill()
+    other.communicate()
+    status, found = seen(folder)
+    assert (status, found["running"], found["counts"]["runs"]) == (0, True, 3)
+    assert found["doing"].startswith("sweep: ")
     assert watcher.stdout.readline().startswith("sweep: ")
     os.kill(campaign.pid, signal.SIGKILL)
     campaign.wait()
@@ -261,4 +252,7 @@ def test_a_campaign_that_is_killed_ends_its_watcher_and_can_be_continued(running
     again = [sys.executable, "-m", "fembench", "sweep", "c.toml", "--results", str(folder), "--no-report"]
     done = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done.stderr
-    assert (seen(folder)[1]["end"], len(record_paths(folder))) == (DONE, 4)
+    assert len(record_paths(folder)) == 3
+    status, found = seen(folder)
+    assert (status, found["end"], sum(found["counts"]["verdicts"].values())) == (0, DONE, 3)
+    assert found["counts"]["verdicts"].keys() == {load(path).verdict.status for path in record_paths(folder)}

@@ -14,8 +14,11 @@ Examples:
 
 import argparse
 from collections import Counter
+from pathlib import Path
 
-from fembench.cli.options import declare
+from fembench.base.config import json_text
+from fembench.base.errors import InputError
+from fembench.base.units import plural
 
 OPTIONS = """
 records RECORD+: record, or folder of records
@@ -24,13 +27,7 @@ records RECORD+: record, or folder of records
 """
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
-
-
 def run(options: argparse.Namespace) -> int:
-    from fembench.base.config import json_text
-    from fembench.base.errors import InputError
     from fembench.records.validity import judge
 
     records, unread = _readable(options.records)
@@ -52,9 +49,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _readable(paths):
     """(the records in files and folders, errors of unreadable ones). Raises InputError."""
-    from pathlib import Path
-
-    from fembench.base.errors import InputError
     from fembench.records.store import load_all, record_paths, written
 
     records, unread = [], []
@@ -95,8 +89,6 @@ def _head(record, verdict) -> str:
 
 def _counted(verdicts) -> str:
     """'12 records: 3 VALID, 9 PROVISIONAL'."""
-    from fembench.base.units import plural
-
     counts = Counter(verdict.status for verdict in verdicts)
     words = [f"{counts[status]} {status}" for status in ("VALID", "PROVISIONAL", "INVALID") if counts[status]]
     return f"{plural(len(verdicts), 'record')}: {', '.join(words)} (every rule: --all)"

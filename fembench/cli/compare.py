@@ -24,7 +24,7 @@ Examples:
 
 import argparse
 
-from fembench.cli.options import declare, percentage
+from fembench.cli.options import percentage
 from fembench.cli.shared import ALL, show
 
 OPTIONS = f"""
@@ -34,10 +34,7 @@ results RESULTS+: a base and other results: folders, records, or reference
     without other files); may be repeated
 {ALL}--json: print every table as JSON
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, fail_above=percentage)
+KINDS = {"fail_above": percentage}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,15 +17,10 @@ import argparse
 import json
 
 from fembench.base.progress import working
-from fembench.cli.options import declare
 from fembench.cli.shared import HOSTS
 
 OPTIONS = f"""{HOSTS}--json: print JSON instead of a table
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

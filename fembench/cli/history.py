@@ -17,7 +17,6 @@ Examples:
 
 import argparse
 
-from fembench.cli.options import declare
 from fembench.cli.shared import show
 
 OPTIONS = """
@@ -26,10 +25,6 @@ folders DIR+: results, or folders of results
     per case, without other files); may be repeated
 --json: print every table as JSON
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

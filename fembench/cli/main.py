@@ -28,15 +28,8 @@ from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 T = TypeVar("T")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 OUT_OF_REACH = (errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP)  # also of what is only read
-EXTRAS = {  # optional package -> what to install with it
-    "jinja2": "matplotlib jinja2",
-    "markupsafe": "matplotlib jinja2",
-    "matplotlib": "matplotlib jinja2",
-    "otf2": "otf2",
-    "pyarrow": "pyarrow",
-    "ruptures": "ruptures",
-    "shtab": "shtab",
-}
+PAGE = dict.fromkeys(("jinja2", "markupsafe", "matplotlib"), "matplotlib jinja2")
+EXTRAS = {name: name for name in ("otf2", "pyarrow", "ruptures", "shtab")} | PAGE  # what to install
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
 from fembench.base.units import plural
-from fembench.cli.options import call, declare, typed_command, whole
+from fembench.cli.options import call, typed_command, whole
 from fembench.cli.shared import ALL, LAUNCHER, say
 
 OPTIONS = f"""
@@ -43,10 +43,7 @@ record [RECORD]: record of this verb, or folder whose newest record is analysed 
 --emulate NODES: measure emulated nodes on this machine, SPEED[:MEMORY[:LOAD]] each:
     speed of its cores and of its memory, fraction of the time that another load takes
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, rounds=whole(6, 1000))
+KINDS = {"rounds": whole(6, 1000)}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ import argparse
 
 from fembench.base.config import json_text
 from fembench.base.progress import working
-from fembench.cli.options import call, declare, listed
+from fembench.cli.options import call, listed
 from fembench.cli.shared import say
 from fembench.workflows.command import MAPS
 
@@ -32,10 +32,7 @@ mesh MESH: preset, box:…, file or folder of slices
 --partitioner metis|rcb = metis: graph or coordinates
 --json: print JSON, with all parts, instead of a table
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, to=tuple(MAPS))
+KINDS = {"to": tuple(MAPS)}
 
 
 def run(options: argparse.Namespace) -> int:

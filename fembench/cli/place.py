@@ -15,7 +15,7 @@ import argparse
 import json
 
 from fembench.base.files import write_atomic
-from fembench.cli.options import call, declare, listed
+from fembench.cli.options import call, listed
 from fembench.workflows.command import LAUNCHER_FILES
 
 OPTIONS = f"""
@@ -25,10 +25,7 @@ record RECORD: record of a run on this number of ranks
 -o, --output FILE: write the file for the launcher
 --json: print the placement as JSON instead of tables
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, format=tuple(LAUNCHER_FILES))
+KINDS = {"format": tuple(LAUNCHER_FILES)}
 
 
 def run(options: argparse.Namespace) -> int:

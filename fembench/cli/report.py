@@ -16,7 +16,7 @@ import argparse
 import json
 from pathlib import Path
 
-from fembench.cli.options import declare, listed
+from fembench.cli.options import listed
 from fembench.cli.shared import ALL, say
 from fembench.report.formats import EXPORTS, export
 
@@ -30,10 +30,7 @@ folder DIR: results of a campaign: holds runs/*.json
     {listed(EXPORTS)}
 {ALL}--json: print every table as JSON; report is null if no page is written
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, folder=Path, out=Path, peers=Path, export=tuple(EXPORTS))
+KINDS = {"folder": Path, "out": Path, "peers": Path, "export": tuple(EXPORTS)}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ import argparse
 import json
 
 from fembench.base.progress import working
-from fembench.cli.options import call, declare, real
+from fembench.cli.options import call, real
 
 OPTIONS = """
 graph GRAPH: execution graph made by fembench trace
@@ -34,10 +34,7 @@ graph GRAPH: execution graph made by fembench trace
 --no-overlap: messages above the switch size progress only while both ranks wait
 --every-turn: simulate every turn of every loop
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, network=real(0, inner=True))
+KINDS = {"network": real(0, inner=True)}
 
 
 def run(options: argparse.Namespace) -> int:

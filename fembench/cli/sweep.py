@@ -33,7 +33,7 @@ import argparse
 import json
 
 from fembench.base.progress import progress
-from fembench.cli.options import call, declare, real, typed_command
+from fembench.cli.options import call, real, typed_command
 from fembench.cli.shared import ALL, HOSTS, say
 
 OPTIONS = f"""
@@ -49,10 +49,7 @@ campaign [CAMPAIGN.toml]: campaign file, or solution (default: the default campa
 --no-report: do not build the report
 {ALL}--json: print JSON instead of tables
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, minutes=real(0, 10_000, inner=True))
+KINDS = {"minutes": real(0, 10_000, inner=True)}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,25 +11,21 @@ Examples:
 import argparse
 
 from fembench.base.config import json_text
-from fembench.cli.options import declare, whole
+from fembench.cli.options import whole
 
 OPTIONS = """
 --calls N = 100: calls of each timer
 --json: print JSON instead of tables
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, calls=whole(1, 1_000_000))
+KINDS = {"calls": whole(1, 1_000_000)}
 
 
 def run(options: argparse.Namespace) -> int:
     from fembench.workflows.timers import as_text, as_tree, timed
 
     experiment, certificate, note = timed(options.calls)
-    print(
-        json_text(as_tree(experiment, certificate))
-        if options.json
-        else as_text(experiment, certificate, note)
-    )
+    if options.json:
+        print(json_text(as_tree(experiment, certificate)))
+    else:
+        print(as_text(experiment, certificate, note))
     return 0

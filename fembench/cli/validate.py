@@ -15,17 +15,11 @@ Examples:
 import argparse
 import sys
 
-from fembench.cli.options import declare
-
 OPTIONS = """
 grid GRID.toml: keys machine, training, held_out, predictions
 --cases CAMPAIGN.toml: predict the configurations of this campaign
 --json: print errors and scores as JSON instead of tables
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,9 +1,10 @@
 """The verbs in groups, in the order of the work, and the parser of each.
 
 A verb's module has a docstring (its first line is the help; what follows "Examples:"
-ends the help page), `arguments(parser)` and `run(options) -> exit status`. What needs
-numpy is imported inside `run`, so that a help page does not wait for it; `fembench
---help` imports no module of a verb.
+ends the help page), `OPTIONS` and their `KINDS`, as `declare` takes them, or, where that
+is not enough, `arguments(parser)`; and `run(options) -> exit status`. What needs numpy
+is imported inside `run`, so that a help page does not wait for it; `fembench --help`
+imports no module of a verb.
 
 Tab completion is made from the same parsers (needs shtab).
 """
@@ -72,15 +73,9 @@ def one_line(verb: str) -> str:
 def top_parser() -> Parser:
     """The parser of the options without a verb."""
     parser = Parser(prog="fembench", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument(
-        "--version", action="store_true", help="print the version, and the commit if it is known"
-    )
-    parser.add_argument(
-        "--completion",
-        choices=SHELLS,
-        metavar="SHELL",
-        help="print the tab completion for bash, zsh, fish or tcsh",
-    )
+    parser.add_argument("--version", action="store_true", help="print the version and, if known, the commit")
+    text = "print the tab completion for bash, zsh, fish or tcsh"
+    parser.add_argument("--completion", choices=SHELLS, metavar="SHELL", help=text)
     return parser
 
 
@@ -126,7 +121,12 @@ def _texts(verb: str) -> dict[str, Any]:
 
 def _filled(parser: Parser, verb: str) -> Parser:
     module = _module(verb)
-    module.arguments(parser)
+    if hasattr(module, "arguments"):
+        module.arguments(parser)
+    else:
+        from fembench.cli.options import declare
+
+        declare(parser, module.OPTIONS, **getattr(module, "KINDS", {}))
     parser.set_defaults(run=module.run, verb=verb)
     return parser
 

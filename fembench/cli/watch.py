@@ -20,17 +20,12 @@ import json
 import time
 from pathlib import Path
 
-from fembench.cli.options import declare
-
 OPTIONS = """
 folder DIR: results folder of `fembench sweep`
 --once: print how it stands now, with a table of all runs done, and end
 --json: print the same as JSON, and end
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, folder=Path)
+KINDS = {"folder": Path}
 
 
 def run(options: argparse.Namespace) -> int:

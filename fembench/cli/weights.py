@@ -18,7 +18,7 @@ import argparse
 from fembench.base.config import json_text
 from fembench.base.progress import progress
 from fembench.base.terminal import write_unfitted
-from fembench.cli.options import call, declare, listed
+from fembench.cli.options import call, listed
 from fembench.records.weights import RULES, loud_notes, save_weights
 from fembench.workflows.command import EXPORTS
 
@@ -40,10 +40,7 @@ records RECORD+: records, folders of records, a machine profile, or a weights fi
 --storage STORAGE = sym: storage whose product speed is used
 --iterations N = 100: CG iterations per assembly
 """
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    declare(parser, OPTIONS, rule=RULES, export=tuple(EXPORTS))
+KINDS = {"rule": RULES, "export": tuple(EXPORTS)}
 
 
 def run(options: argparse.Namespace) -> int:

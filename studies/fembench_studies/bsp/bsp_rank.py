@@ -17,7 +17,7 @@ from fembench.synthetic.waits import FINE, timer_slack
 from fembench_studies.bsp.bsp_job import CellTimes, PolicyRun, ProgramJob, ProgramTimes
 from fembench_studies.bsp.fractal import Fractal
 from fembench_studies.bsp.shear_sort import ShearSort
-from fembench_studies.bsp.supersteps import BspProgram, Ran, run_program
+from fembench_studies.bsp.supersteps import BspProgram, Ran, learn, run_program
 
 
 def program_of(job: ProgramJob) -> BspProgram:
@@ -35,9 +35,10 @@ def run_job(comm: Comm, job: ProgramJob) -> ProgramTimes | None:
     others = others_meter(comm)
     pairs = probe(comm)
     ran: dict[PolicyRun, list[Ran]] = {cell: [] for cell in job.cells}
+    slowness = slowness_of(comm.rank, job.speeds, job.dilate, crowded=True)
+    learn(comm, program_of(job), slowness)
     for _ in range(job.repetitions):
         for cell in job.cells:
-            slowness = slowness_of(comm.rank, job.speeds, job.dilate, crowded=True)
             ran[cell].append(run_program(comm, program_of(job), settings_of(cell), slowness, pairs))
     shares = comm.gather(others())
     if shares is None:

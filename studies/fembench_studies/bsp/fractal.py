@@ -116,6 +116,10 @@ class Fractal:
         """Match the guest ranges against the block's domains."""
         match(arrays["guests"], arrays["domains"], arrays["best"], int(self._first[block]))
 
+    def amount(self, arrays: Arrays) -> float:
+        """Pairs of a range and a domain."""
+        return float(len(arrays["guests"]) * len(arrays["domains"]))
+
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
         """Pass the guest ranges to the next block of the ring."""
         out: list[list] = [[] for _ in range(comm.size)]

@@ -55,6 +55,10 @@ class ShearSort:
             odd = (np.arange(block * self.rows, (block + 1) * self.rows) % 2).astype(bool)
             lines[odd] = lines[odd, ::-1]
 
+    def amount(self, arrays: Arrays) -> float:
+        """Numbers: each is compared as often."""
+        return float(arrays["lines"].size)
+
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
         """All-gather the lines; each block then takes its lines in the other direction."""
         other = self._gather(comm, blocks, owner).T  # columns become rows, rows columns

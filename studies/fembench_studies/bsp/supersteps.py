@@ -19,11 +19,14 @@ from fembench.balance.control import Settings
 from fembench.balance.driver import Balancer, BlockFacts, Measured, Route
 from fembench.balance.link import probe
 from fembench.balance.observation import Links, PairCosts
-from fembench.ranks.comm import Comm
+from fembench.ranks.comm import Comm, alone
 from fembench.records.ledger import Ledger
-from fembench.synthetic.slowness import FULL_SPEED, ONCE, Slowness
+from fembench.synthetic.slowness import FULL_SPEED, TASK, Slowness
+from fembench_studies.programs.calibrate import low
 
 Arrays = dict[str, NDArray]
+BLOCK = "block"  # the only piece of work
+LEARN = 3.0  # seconds, in which all ranks compute at full speed
 
 
 class BspProgram(Protocol):
@@ -38,6 +41,9 @@ class BspProgram(Protocol):
 
     def compute(self, step: int, block: int, arrays: Arrays) -> None:
         """The local part of a superstep."""
+
+    def amount(self, arrays: Arrays) -> float:
+        """How much a block of these arrays computes in a superstep; twice as much takes twice as long."""
 
     def talk(self, comm: Comm, step: int, blocks: dict[int, Arrays], owner: NDArray[np.int64]) -> None:
         """The communication of a superstep. Collective."""
@@ -78,6 +84,16 @@ def run_program(
     return Ran(seconds, answer, balancer.ledger(steps, seconds))
 
 
+def learn(comm: Comm, program: BspProgram, slowness: Slowness) -> None:
+    """Let emulated ranks find the time of their blocks at full speed, which they keep: so all runs of a job
+    have the same emulated machines. The program cannot be run afterwards. Collective."""
+    blocks = ArrayBlocks(comm, program, slowness)
+    for _ in slowness.rehearsals(alone(), LEARN, among=low):
+        for i, arrays in blocks.blocks.items():
+            blocks.compute(0, i, arrays)
+    slowness.share(comm)
+
+
 class ArrayBlocks:
     """The program's blocks currently on this rank: dictionaries of
     arrays, timed individually."""
@@ -95,17 +111,20 @@ class ArrayBlocks:
         """Compute, communicate, wait for all ranks."""
         for i, arrays in self.blocks.items():
             begin = time.perf_counter()
-            self._slowness.begin()
-            self._program.compute(step, i, arrays)
-            self._slowness.end()
+            self.compute(step, i, arrays)
             self._spent[i] += time.perf_counter() - begin
         self._program.talk(self._comm, step, self.blocks, self.owner)
         self._comm.Barrier()
 
+    def compute(self, step: int, block: int, arrays: Arrays) -> None:
+        """Compute a block, at the emulated speed."""
+        self._slowness.new_work(BLOCK, {TASK: self._program.amount(arrays)})
+        self._slowness.begin()
+        self._program.compute(step, block, arrays)
+        self._slowness.end()
+
     def begin(self) -> None:
-        """Declare that work never repeats: a block's work may
-        differ in every superstep."""
-        self._slowness.new_work(ONCE)
+        """Do nothing: the times of blocks are learned before all runs."""
 
     def open(self, iteration: int) -> None:
         """Open a measurement window."""
@@ -118,7 +137,7 @@ class ArrayBlocks:
         return Measured(ids, (self._spent[ids] / iterations).tolist(), sizes)
 
     def agree(self) -> None:
-        """Do nothing: work never repeats, so there are no times to agree on."""
+        """Do nothing, for the same reason."""
 
     def move(self, routes: list[Route], iteration: int) -> None:
         """Send and receive the arrays of blocks. Collective."""

@@ -204,9 +204,23 @@ def _claims_of(scenario: BspScenario, times: ProgramTimes) -> Iterator[StudyClai
     for policy, limit in (("observe", OVERHEAD), ("amortised", HARM)):
         ratios = _ratios(cells[policy], cells["none"])
         yield most_claim(f"{name}: time with '{policy}' over that without", limit, ratios, reason, unit="")
-    errors = [100 * e for e in prediction_errors(cells["amortised"].ledger)]
+    errors = _errors(cells["amortised"])
     if errors:
-        yield error_claim(f"{name}: predicted superstep after a look", PREDICTED, errors, reason)
+        wrong = reason or _unsteady(cells["observe"])
+        yield error_claim(f"{name}: predicted superstep after a look", PREDICTED, errors, wrong)
+
+
+def _errors(cell: CellTimes) -> list[float]:
+    """Errors of the superstep that each look predicts, per cent."""
+    return [100 * e for e in prediction_errors(cell.ledger)]
+
+
+def _unsteady(still: CellTimes) -> str:
+    """Why no prediction of a superstep can be judged: it is off as much where nothing moves."""
+    errors = _errors(still)
+    if not errors or median(errors) <= PREDICTED:
+        return ""
+    return f"from look to look, supersteps differ by {median(errors):.0f} % where nothing moves"
 
 
 def _ratios(cell: CellTimes, without: CellTimes) -> Sequence[float]:

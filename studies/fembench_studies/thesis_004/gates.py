@@ -12,7 +12,7 @@ from fembench_studies.claims import StudyClaim, error_claim, least_claim, most_c
 from fembench_studies.study import wanted
 from fembench_studies.thesis_004.findings import model_error
 from fembench_studies.thesis_004.phase_means import StudyRecords
-from fembench_studies.thesis_004.plan import ALL, StudyPlan
+from fembench_studies.thesis_004.plan import ALL, JUDGED, StudyPlan
 from fembench_studies.thesis_004.quantities import HOSTS, ONE_HOST, Side
 from fembench_studies.thesis_004.tables import DISPLACEMENT
 from fembench_studies.thesis_004.thesis import EXPECTED, MESHES
@@ -58,7 +58,7 @@ class Gates:
     @cached_property
     def _each(self) -> list[Side]:
         """The quantities of each repetition."""
-        most = max(self.plan.effort.again, self.plan.effort.repetitions)
+        most = max(self.plan.effort.again, self.plan.effort.repetitions, JUDGED)
         return [self.found.side(self.plan, k) for k in range(most)]
 
     def _solutions(self) -> Iterator[StudyClaim]:

@@ -10,7 +10,7 @@ from fembench.balance.observation import Tuning
 from fembench.synthetic.slowness import FullSpeed, slowness_of
 from fembench_studies.bsp.fractal import Fractal, domains_of, match, oriented, picture, ranges_of
 from fembench_studies.bsp.shear_sort import ShearSort, transposition_sort
-from fembench_studies.bsp.supersteps import ArrayBlocks, run_program
+from fembench_studies.bsp.supersteps import ArrayBlocks, learn, run_program
 
 mpi = pytest.mark.mpi
 
@@ -83,6 +83,20 @@ def test_the_balancer_goes_by_the_elapsed_time_of_blocks_and_not_by_the_speed_th
     ids, seconds, *_ = blocks.measured(1)
     assert len(ids) == 1
     assert 5e-3 <= seconds[0] < 5
+
+
+@mpi
+@pytest.mark.parametrize("program", [lambda: ShearSort(48, 12, 4), lambda: Fractal(40, 56, 8, 12)])
+def test_blocks_last_as_long_as_was_learned_wherever_they_are(comm, program):
+    slowness = slowness_of(comm.rank, [1.0 / (1 + rank) for rank in range(comm.size)], 40.0, crowded=True)
+    learn(comm, program(), slowness)
+    (least,) = slowness.learned.values()
+    assert comm.allgather(least) == [least] * comm.size
+    blocks = ArrayBlocks(comm, program(), slowness)
+    blocks.open(0)
+    blocks.superstep(0)
+    expected = [slowness.factor * least * program().amount(arrays) for arrays in blocks.blocks.values()]
+    assert sum(blocks.measured(1).seconds) >= 0.9 * sum(expected)  # what is late is made up for in the next
 
 
 def test_transposition_sorts_every_row():

@@ -228,18 +228,22 @@ def test_nothing_measured_is_said(tmp_path, refusal):
 def test_a_claim_of_predictions_is_missed_if_the_median_superstep_is_off_by_more_than_its_limit():
     scenario = NAMES["12", "iii"]
 
-    def verdict(measured):
-        looks = tuple(look(predicted=0.5, measured=m) for m in measured)
-        times = planted(scenario, QUICK)
-        cells = tuple(
-            msgspec.structs.replace(c, ledger=msgspec.structs.replace(c.ledger, looks=looks))
-            for c in times.cells
-        )
-        made = bsp_tables.claims({scenario: msgspec.structs.replace(times, cells=cells)})
+    def verdict(measured, unmoved=(0.5, 0.7, 0.5)):
+        times, cells = planted(scenario, QUICK), []
+        for c in times.cells:
+            found = unmoved if c.cell.policy == "observe" else measured
+            looks = tuple(look(predicted=0.5, measured=m) for m in found)
+            cells.append(msgspec.structs.replace(c, ledger=msgspec.structs.replace(c.ledger, looks=looks)))
+        times = msgspec.structs.replace(times, cells=tuple(cells))
+        made = bsp_tables.claims({scenario: times})
         return next(c.verdict for c in made if "predicted superstep" in c.what)
 
     assert verdict((0.5, 0.51, 0.49, 0.5, 0.52, 0.5)) == "yes"
     assert verdict((0.6, 0.61, 0.59, 0.6, 0.62, 0.6)) == "NO"
+    for measured in ((0.6,) * 6, (0.5,) * 6):
+        assert verdict(measured, (0.57, 0.63, 0.5)) == (
+            "INVALID: from look to look, supersteps differ by 12 % where nothing moves"
+        )
 
 
 @pytest.mark.row("002:Fig44-65")

@@ -282,10 +282,27 @@ def test_a_claim_that_was_not_measured_is_invalid_and_decides_the_exit_status(st
     assert not found.good
 
 
+@pytest.mark.parametrize(("apart", "verdict"), [(0.001, "NO"), (0.1, "INVALID: too noisy, between ")])
+def test_a_gain_on_one_core_has_an_interval_also_in_a_quick_study(study, apart, verdict):
+    plan, records = study.plan, dict(study.records)
+    dense = plan.case("single_cpu", 3, 8)
+    records[dense] = [
+        lasting(r, f / 0.69) for r, f in zip(records[dense], (1 - apart, 1.0, 1 + apart), strict=True)
+    ]
+    (claim,) = (
+        c
+        for c in Gates(plan, StudyRecords(records)).claims()
+        if c.what.startswith("E14, m3, 8 tasks on one core: dense")
+    )
+    assert claim.found == pytest.approx(0.69, rel=0.01)
+    assert claim.verdict.startswith(verdict)
+
+
 def test_each_host_alone_is_measured_as_often_as_its_ratios_are_compared(study):
     plan = study.plan
     alone, both = plan.case("node00", 1, 2), plan.case("run", 1, 1)
     assert (plan.repetitions(alone), plan.repetitions(both)) == (2, 1)
+    assert [plan.repetitions(plan.case("single_cpu csr", 3, tasks)) for tasks in (1, 8)] == [3, 3]
     full = StudyPlan(plan.machines, FULL)
     assert {full.repetitions(w) for w in full.wants() if w.where != "sparse"} == {5}
 

@@ -13,9 +13,8 @@ from fembench.host.provenance import host_names
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
-from fembench.records.record import LevelTimes, SolveFacts, StateReading
+from fembench.records.record import LevelTimes, SolveFacts, StateReading, triad_bytes
 from fembench.records.schema import rows
-from fembench.records.triads import triad_bytes
 from fembench.solve.operators import RankDevice
 from fembench.timing.tracer import TracerLike
 

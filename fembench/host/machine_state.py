@@ -28,8 +28,7 @@ from fembench.host.host import CPUS
 from fembench.host.provenance import host_names
 from fembench.kernels.backend import kernels
 from fembench.ranks.comm import Comm, doze
-from fembench.records.record import StateKind, StateReading
-from fembench.records.triads import MODEST, SMALLEST, clamped
+from fembench.records.record import MODEST, SMALLEST, StateKind, StateReading, clamped
 
 DOUBLE = 8
 LARGEST = 1 << 27  # bytes: outside the caches of most processors, and quick to allocate

@@ -20,8 +20,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.units import percent
-from fembench.records.record import Record, StateReading
-from fembench.records.triads import triad_bytes
+from fembench.records.record import Record, StateReading, triad_bytes
 from fembench.stats.student import FEWEST, next_interval, ratio_unpaired
 from fembench.stats.summary import ends_of, median
 

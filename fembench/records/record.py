@@ -6,6 +6,7 @@ first. Times are in seconds unless the name ends in `_ns`."""
 import datetime
 import math
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -148,6 +149,22 @@ class ClockCertificate(Frozen, frozen=True):
     span_ns: float  # cost of one recorded span from Python, median
     ranks: tuple[str, ...] = ()  # clock of every rank
     devices: str = ""  # how the phases of device ranks are stamped; "": there are none
+
+
+# sizes of the arrays by which memory is measured
+BLOCK_BYTES = 40  # of the symmetric matrix, for each block of the whole stiffness
+SMALLEST = 1 << 14  # bytes; below this, the call costs more than the memory access
+MODEST = 1 << 25  # bytes at most
+
+
+def triad_bytes(blocks: Sequence[int]) -> int:
+    """Bytes of each rank's arrays, as large as the mean matrix."""
+    return clamped(BLOCK_BYTES * sum(blocks) / len(blocks))
+
+
+def clamped(n_bytes: float) -> int:
+    """The nearest size that is measured."""
+    return int(min(max(n_bytes, SMALLEST), MODEST))
 
 
 StateKind = Literal["core", "memory", "matrix"]

@@ -8,7 +8,7 @@ import pytest
 
 from fembench.host import machine_state as bandwidth
 from fembench.host.machine_state import roof
-from fembench.records.triads import MODEST
+from fembench.records.record import MODEST
 
 
 class Slow:

@@ -62,6 +62,7 @@ DOORS = {  # package -> the one module, or room, that may import it
     "ruptures": "report/history",
     "shtab": "cli/verbs",
     "otf2": "report/writers",
+    "pynvml": "host/energy",
     "pyarrow": "report/writers",
     "argparse": "cli",  # functions below it take values
 }

@@ -50,6 +50,7 @@ from fembench.ranks.comm import Comm, on_root, together
 from fembench.records.case import Case
 from fembench.records.phases import NAMES, OUTPUT, START_UP, SYNC, VERIFY
 from fembench.records.record import (
+    NO_JOULES,
     SCHEMA,
     ClockCertificate,
     Environment,
@@ -144,6 +145,7 @@ def run_case(
         write_fields(comm, job.fields_path, prepared, solved.u)
     total = tracer.now() - first
     ranks = comm.gather(_times(tracer, setup + tracer.ticks(), total, measured, certifier.finish()))
+    host = msgspec.structs.replace(host, energy=measured.energy)
     environment = environment_of(comm, job, host, taken, measured.others, device)
     if ranks is None or memory is None or environment is None:
         return None
@@ -169,7 +171,7 @@ def _record(job: Job, prepared: Prepared, measured: Measurement, told: Told) -> 
         phases=NAMES,
         setup=_by_rank(ranks, lambda r: r.setup),
         total=tuple(r.total / r.certificate.ticks_per_second for r in ranks),
-        sets=tuple(_set_times(ranks, k) for k in range(len(measured.sets))),
+        sets=tuple(_set_times(ranks, k, rank_host) for k in range(len(measured.sets))),
         solve=told.facts,
         verification=told.verification,
         reference=told.reference,
@@ -245,8 +247,11 @@ def _by_rank(ranks: list[RankTimes], ticks: Callable[[RankTimes], I64 | int]) ->
     return rows(np.array([ticks(r) / r.certificate.ticks_per_second for r in ranks]))
 
 
-def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
+def _set_times(ranks: list[RankTimes], k: int, rank_host: tuple[int, ...]) -> SetTimes:
     first = ranks[0].sets[k]
+    joules = [NO_JOULES] * (max(rank_host) + 1)
+    for rank, at in zip(ranks, rank_host):
+        joules[at] = max(joules[at], rank.sets[k].joules)
     return SetTimes(
         warmup=first.warmup,
         seconds=_by_rank(ranks, lambda r: r.sets[k].ticks),
@@ -254,6 +259,7 @@ def _set_times(ranks: list[RankTimes], k: int) -> SetTimes:
         iterations=first.iterations,
         residual=first.residual,
         total=_by_rank(ranks, lambda r: r.sets[k].total),
+        joules=tuple(joules) if max(joules) >= 0 else (),
     )
 
 

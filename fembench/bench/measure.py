@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from fembench.base.arrays import I64
 from fembench.base.units import clock
 from fembench.bench.prepare import Prepared
+from fembench.host.energy import energy_meter
 from fembench.host.others import OthersShare, others_meter
 from fembench.launch.job import Tell
 from fembench.launch.shared_page import page_of
@@ -25,6 +26,7 @@ from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort
 from fembench.records.ledger import BalanceFacts
 from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
+from fembench.records.record import NO_JOULES, EnergyFacts
 from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
@@ -103,6 +105,7 @@ class SetTicks(Struct, frozen=True):
     total: int
     iterations: int
     residual: float
+    joules: float = NO_JOULES  # of the machine, on its first rank
 
 
 class Measurement(Struct, frozen=True):
@@ -113,6 +116,7 @@ class Measurement(Struct, frozen=True):
     result: CGResult
     sets: list[SetTicks]
     others: OthersShare | None = None  # during the sets
+    energy: EnergyFacts | None = None  # of the machine
     balance: BalanceFacts | None = None  # on rank 0, where blocks may move
 
 
@@ -155,6 +159,7 @@ def measure(
     learned = [] if make else _rehearse(comm, case, prepared, tracer, slowness, control)
     make = make or _solver
     tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
+    energy = energy_meter(comm)
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
     how_far = HowFar(case.effort, tell, control.fixed)
     control = structs.replace(control, show=how_far.page.show)
@@ -174,12 +179,14 @@ def measure(
         solver, result = _set(comm, case, prepared, tracer, make, control)
         tracer.recording = False
         ended = tracer.now()  # first, because what follows does not belong to the set
+        joules = energy.lap()
         if len(sets) == warmups - 1:  # a rehearsal: as many spans, and some more where blocks move
             tracer.make_room(set_up, 5 * (tracer.stored - set_up + tracer.dropped) // 4)
-        sets.append(_harvest(tracer, ended - begin, result, warmup=len(sets) < warmups))
+        sets.append(_harvest(tracer, ended - begin, result, joules, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
             how_far.end()
-            return Measurement(solver.operator, solver.work, result, learned + sets, others())
+            everything = learned + sets
+            return Measurement(solver.operator, solver.work, result, everything, others(), energy.facts)
         how_far.say(len(sets), spent, sets[-1].residual, result.iterations)
 
 
@@ -238,7 +245,9 @@ def _solver(case: Case, prepared: Prepared, tracer: TracerLike) -> Solver:
     )
 
 
-def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) -> SetTicks:
+def _harvest(
+    tracer: TracerLike, total: int, result: CGResult, joules: float = NO_JOULES, *, warmup: bool
+) -> SetTicks:
     return SetTicks(
         warmup=warmup,
         ticks=tracer.ticks(),
@@ -247,6 +256,7 @@ def _harvest(tracer: TracerLike, total: int, result: CGResult, *, warmup: bool) 
         total=total,
         iterations=result.iterations,
         residual=result.residuals[-1],
+        joules=joules,
     )
 
 

@@ -17,6 +17,7 @@ from fembench.base import units
 from fembench.base.commands import answer, interpreter
 from fembench.host import cgroup, host
 from fembench.host.build import starter, this_build
+from fembench.host.energy import check_energy
 from fembench.host.finding import Finding, Status, ok
 from fembench.host.provenance import THREADS, version_of
 from fembench.timing import certificate, clocks
@@ -181,6 +182,7 @@ def hardware() -> Iterator[Finding]:
     yield _huge_pages(facts.huge_pages)
     yield _governor(facts.governor)
     yield load(facts.load_average, facts.cores)
+    yield check_energy()
     yield _disk(Path("."))
 
 

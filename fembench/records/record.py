@@ -25,6 +25,20 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every struct in a record."""
 
 
+NO_JOULES = -1.0
+
+
+class EnergyFacts(Frozen, frozen=True):
+    """What counts the energy of a machine, or why nothing does."""
+
+    reader: str = ""  # "RAPL", "RAPL, NVML", "pm_counters", …; "": none
+    includes: tuple[str, ...] = ()  # "package-0", "dram of package-0", "GPU 0", "node": added up
+    updates: float = 0.0  # seconds between two updates of the slowest counter
+    unit: float = 0.0  # joules, of the coarsest counter
+    why: str = ""  # what cannot be read, and the reason
+    ask: str = ""  # what makes it readable
+
+
 class HostFacts(Frozen, frozen=True):
     """One host, as observed by the run."""
 
@@ -50,6 +64,7 @@ class HostFacts(Frozen, frozen=True):
     cpu_quota: float = 0.0  # CPUs that the quota leaves; 0: none
     quota_group: str = ""  # control group that has the quota
     machine: int = -1  # the same number: hosts of one kernel, which share its processors; -1: not recorded
+    energy: EnergyFacts | None = None  # of its machine; None: not recorded
 
 
 class DeviceFacts(Frozen, frozen=True):
@@ -192,6 +207,9 @@ class SetTimes(Frozen, frozen=True):
     residual: float  # |r| by recurrence at the end
     # [rank] wall time on the rank's clock, since the end of the set before
     total: tuple[float, ...] | Packed
+    # [host] of its machine, in the time of `total`; NO_JOULES (-1): not measured, or counted with an
+    # earlier host of the same machine; (): no host has counters
+    joules: tuple[float, ...] = ()
 
 
 class LevelTimes(Frozen, frozen=True):

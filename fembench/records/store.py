@@ -19,7 +19,7 @@ from fembench.base.units import few, plural
 from fembench.records.case import Case
 from fembench.records.compare import Question, question
 from fembench.records.phases import ASSEMBLY, CG, NAMES
-from fembench.records.record import SCHEMA, Environment, Failure, MeshFacts, Record
+from fembench.records.record import NO_JOULES, SCHEMA, Environment, Failure, MeshFacts, Record
 from fembench.records.schema import Packed, check_time, read
 from fembench.records.validity import RULES, judge
 
@@ -228,6 +228,11 @@ def check_shapes(record: Record, where: str) -> None:
         wrong = next((n for n in widths if n != phases), None)
         if wrong is not None:
             raise InputError(f"{where}: {name} of {plural(wrong, 'phase')}; expected {phases}")
+    hosts = len(record.environment.hosts)
+    for k, one in enumerate(record.sets):
+        if one.joules and (len(one.joules) != hosts or not all(_is_energy(j) for j in one.joules)):
+            expected = f"one number per host ({hosts}), 0 to {MOST:g} or {NO_JOULES:g}"
+            raise InputError(f"{where}: sets[{k}].joules = {list(one.joules)}: expected {expected}")
     for name, numbers, limit in _numbers(record):
         beyond = next((n for n in numbers if not 0 <= n < limit), None)
         if beyond is not None:
@@ -236,6 +241,10 @@ def check_shapes(record: Record, where: str) -> None:
         if len(others) != len(sizes):
             counts = f"{plural(len(others), 'neighbour')} and {plural(len(sizes), 'message size')}"
             raise InputError(f"{where}: rank {rank} has {counts}; expected as many of each")
+
+
+def _is_energy(joules: float) -> bool:
+    return joules == NO_JOULES or 0 <= joules <= MOST
 
 
 def _by_rank(record: Record) -> Iterator[tuple[str, Sequence[Any] | Packed]]:

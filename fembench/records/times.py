@@ -113,6 +113,22 @@ class Times:
         """(n_sets, P) wall time of the timed sets."""
         return fixed(self.all_walls[~self.warmups])
 
+    @cached_property
+    def joules(self) -> F64:
+        """(n_sets,) energy of all machines in the time of `walls`; nan where not measured.
+
+        Also nan if the counters of two machines differ in what they count.
+        """
+        sets = [one.joules for one in self._record.sets if not one.warmup]
+        hosts = self._record.environment.hosts
+        firsts = {h.machine: k for k, h in reversed(list(enumerate(hosts)))}
+        used = sorted(firsts.values()) if -1 not in firsts else range(len(hosts))
+        readers = {facts.reader for k in used if (facts := hosts[k].energy)}
+        if len(readers) != 1 or not all(sets):
+            return fixed(np.full(len(sets), np.nan))
+        each = np.array(sets, float).reshape(-1, len(hosts))[:, used]
+        return fixed(np.where((each < 0).any(axis=1), np.nan, each.sum(axis=1)))
+
     def seconds(self, *phases: int) -> F64:
         """(n_sets, P) sum over these phases, in the timed sets."""
         return (

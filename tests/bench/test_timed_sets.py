@@ -10,10 +10,13 @@ from fembench.bench.describe import offset_of, sights
 from fembench.bench.iteration_work import Roofs, solve_facts
 from fembench.bench.measure import enough, measure
 from fembench.bench.prepare import prepare
+from fembench.host import energy
+from fembench.host.energy import EnergyMeter
 from fembench.ranks import interface
 from fembench.ranks.comm import DOUBLE, MAX
 from fembench.records.case import Case
 from fembench.records.phases import ALLREDUCE, BETWEEN, CG, PRECOND, SEND, TOP_LEVEL, WAIT
+from fembench.records.record import NO_JOULES
 from fembench.synthetic.slowness import EmulatedSlowness
 from fembench.synthetic.waits import HeardTracer
 from fembench.timing.tracer import make_tracer
@@ -209,3 +212,26 @@ def test_the_levels_of_multigrid_add_up_to_its_preconditioner(comm, monkeypatch)
     assert [one.nodes for one in facts.levels] == list(tracer.level_nodes)
     seconds = levels[1, PRECOND] / tracer.ticks_per_second / left.result.iterations
     assert facts.levels[1].computing[comm.rank] == pytest.approx(seconds)
+
+
+def test_the_first_rank_of_a_machine_reads_the_energy_of_each_set_and_no_other_rank_does(
+    comm, files, monkeypatch
+):
+    folder = "sys/class/powercap/intel-rapl:0"
+    spent = iter(range(0, 10**9, 2_500_000))
+
+    def count():
+        files({f"{folder}/name": "package-0", f"{folder}/energy_uj": str(next(spent))})
+
+    class Counting(EnergyMeter):
+        def _look(self):
+            if self._counters:
+                count()
+            return super()._look()
+
+    monkeypatch.setattr(energy, "EnergyMeter", Counting)
+    monkeypatch.setattr("fembench.bench.measure.energy_meter", lambda comm: energy.energy_meter(comm, root))
+    root = files({f"{folder}/name": "package-0", f"{folder}/energy_uj": "0"})
+    left, _, _ = measured(comm, sets=2, warmups=1, iterations=2)
+    assert [one.joules for one in left.sets] == [2.5 if comm.rank == 0 else NO_JOULES] * 3
+    assert (left.energy.reader, left.energy.includes) == ("RAPL", ("package-0",))

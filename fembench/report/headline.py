@@ -17,7 +17,7 @@ from fembench.records.compare import host_names
 from fembench.records.record import Environment
 from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
-from fembench.report.measures import CG, SOLVE, part_of_cg
+from fembench.report.measures import CG, SOLVE, energy, part_of_cg
 from fembench.report.results import Result
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
@@ -62,6 +62,7 @@ def headline(
     return [
         *rows,
         _merit(full),
+        *_energy(full),
         *_limits(full),
         *([_strong(full, speedups[rated(full)]), _weak(weak)] if len(found) > 1 else []),
         *_of_unequal(full, unequal),
@@ -135,6 +136,20 @@ def _merit(full: Result) -> HeadlineRow:
     where = ", ".join([f"{full.mesh} · {full.method}", f"ranks {full.setting}", *(_flaws(full) or ["VALID"])])
     ends = (work / took.median, work / took.high, work / took.low)
     return HeadlineRow("figure of merit", *ends, "MDOF/s", f"million {done}: {where}")
+
+
+def _energy(full: Result) -> list[HeadlineRow]:
+    """Energy of a set at full scale, if it was measured."""
+    one = energy(full.runs, full.pool.records)
+    if one is None:
+        return []
+    what, each = "energy of a set", ""
+    if full.solved:
+        what = "energy to solution"
+        each = f"{units.digits(one.joules / full.record.mesh.n_equations * 1e6)} J/MDOF; "
+    delay = f"{each}energy-delay product {units.digits(one.joules * one.seconds)} J s"
+    remark = f"{delay}; {one.counted}, {units.percent(one.error)} uncertain"
+    return [HeadlineRow(what, one.joules, one.low, one.high, "J", remark)]
 
 
 def _limits(full: Result) -> list[HeadlineRow]:

@@ -8,6 +8,8 @@ ranks instead ("mean over tasks").
 """
 
 import dataclasses
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +18,7 @@ from fembench.base.arrays import F64
 from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.times import Times
-from fembench.stats.student import by_run
+from fembench.stats.student import by_run, typical_interval
 from fembench.stats.summary import ends_of
 
 # Names of times: of the phases used by name here, and of sums over phases
@@ -138,6 +140,52 @@ def parts_of_solve(one: Times) -> dict[str, float]:
 def part_of_cg(runs: Sequence[Times], *phases: int) -> float:
     """The part of CG that these of its phases take, both means over ranks."""
     return float(rank_times(runs, *phases).sum() / rank_times(runs, ph.CG).sum())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Energy:
+    """Energy of one set on all machines: means over the timed sets, medians over runs.
+
+    Means, because a counter that is updated seldom is exact over many sets in turn.
+    """
+
+    joules: float
+    low: float  # 95 % interval over runs; nan if there are too few
+    high: float
+    seconds: float  # of the same sets, from the end of one to the end of the next
+    error: float  # relative: what counters did not yet show, or no longer, at the ends
+    counted: str  # "RAPL: 2 x package, 2 x dram"
+
+
+def energy(runs: Sequence[Times], records: Sequence[Record]) -> Energy | None:
+    """The energy of repeated runs, `records[run]`; None unless all sets were measured."""
+    measured = [one for one in runs if len(one.timed)]
+    if not measured or not all(np.isfinite(one.joules).all() for one in measured):
+        return None
+    walls = [one.walls.max(axis=1) for one in measured]
+    samples = [float(one.joules.mean()) for one in measured]
+    hosts = [host for record in records for host in record.environment.hosts]
+    updates = max(host.energy.updates for host in hosts if host.energy)
+    found = typical_interval(samples)
+    low, high = ends_of(found)
+    return Energy(
+        joules=float(np.median(samples)),
+        low=low,
+        high=high,
+        seconds=float(np.median([wall.mean() for wall in walls])),
+        error=max(updates / float(wall.sum()) for wall in walls),
+        counted=_counted(records[0]),
+    )
+
+
+def _counted(record: Record) -> str:
+    """'RAPL: 2 x package, dram': counters of all machines, by kind."""
+    hosts = record.environment.hosts
+    machines = {h.machine if h.machine >= 0 else h.name: h.energy for h in hosts if h.energy}
+    facts = list(machines.values())
+    kinds = Counter(re.split("[- ]", name)[0] for one in facts for name in one.includes)
+    many = [f"{n} x {kind}" if n > 1 else kind for kind, n in kinds.items()]
+    return f"{facts[0].reader}: {', '.join(many)}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from fembench.weights.host_speed import HostSpeeds
 FIRST = ("headline", "reasons", "kinds")  # of those shown on a terminal
 SCALING = ("speedup_cg", "weak", "speedup_unequal")  # the next ones, if runs can be compared,
 TIMES = ("summary", "communication")  # and else
-LAST = ("solutions", "balance", "balance_gain", "failures", "left_out", "peers", "peers_missing")
+LAST = ("solutions", "energy", "balance", "balance_gain", "failures", "left_out", "peers", "peers_missing")
 TERMINAL = (  # with --all
     "headline",
     "overview",
@@ -53,6 +53,7 @@ TERMINAL = (  # with --all
     "speedup_unequal",
     "communication",
     "solutions",
+    "energy",
     "levels",
     "partitions",
     "balance",
@@ -114,6 +115,7 @@ def every_table(
         times.send_receive(found),
         times.levels(found),
         times.solutions(found),
+        times.energies(found),
         times.rates(found),
         roofline_table(roofline_points(found)),
         nodes_table(nodes),

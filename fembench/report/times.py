@@ -208,6 +208,31 @@ def solutions(results: Sequence[Result]) -> Rows:
 
 
 @declared(
+    "energy",
+    "Energy",
+    "Energy of one set (assembly and cg, with the pause since the set before) on all machines: the mean "
+    "over the timed sets of a run, the median over runs; the interval needs three or more runs. J/MDOF is "
+    "the energy per million equations solved, only of runs that iterated until the residual met the "
+    "tolerance. The energy-delay product is the energy times the seconds of the set. What is counted "
+    "includes all work on the machines, and their idle parts. 'Error': counters are up to one update old.",
+    CASE,
+    "joules: J | digits; joules_low joules_high: 95 % interval | digits",
+    "watts: W | digits; joules_per_million_equations: J/MDOF | digits",
+    "joule_seconds: energy-delay product, J s | digits; error_fraction: error, up to; counted",
+)
+def energies(results: Iterable[Result]) -> Rows:
+    """Energy to the solution, where it was measured."""
+    for r in results:
+        one = measures.energy(r.runs, r.pool.records)
+        if one is not None:
+            equations = r.record.mesh.n_equations / 1e6
+            each = one.joules / equations if r.solved else None
+            watts, delay = one.joules / one.seconds, one.joules * one.seconds
+            ends = (one.low, one.high)
+            yield *case_of(r), one.joules, ends, watts, each, delay, one.error, one.counted
+
+
+@declared(
     "rates",
     "Rates of CG",
     "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "

@@ -159,12 +159,13 @@ class Energy:
 
 def energy(runs: Sequence[Times], records: Sequence[Record]) -> Energy | None:
     """The energy of repeated runs, `records[run]`; None unless all sets were measured."""
-    measured = [one for one in runs if len(one.timed)]
-    if not measured or not all(np.isfinite(one.joules).all() for one in measured):
+    used = [(one, record) for one, record in zip(runs, records) if len(one.timed)]
+    measured = [one for one, _ in used]
+    if not used or not all(np.isfinite(one.joules).all() and one.walls.any() for one in measured):
         return None
     walls = [one.walls.max(axis=1) for one in measured]
     samples = [float(one.joules.mean()) for one in measured]
-    hosts = [host for record in records for host in record.environment.hosts]
+    hosts = [host for _, record in used for host in record.environment.hosts]
     updates = max(host.energy.updates for host in hosts if host.energy)
     found = typical_interval(samples)
     low, high = ends_of(found)
@@ -174,7 +175,7 @@ def energy(runs: Sequence[Times], records: Sequence[Record]) -> Energy | None:
         high=high,
         seconds=float(np.median([wall.mean() for wall in walls])),
         error=max(updates / float(wall.sum()) for wall in walls),
-        counted=_counted(records[0]),
+        counted=_counted(used[0][1]),
     )
 
 

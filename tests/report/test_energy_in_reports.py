@@ -78,6 +78,12 @@ def test_without_counters_a_report_does_not_speak_of_energy():
     assert "nergy" not in tables.selected(found)
 
 
+def test_sets_that_took_no_time_have_no_power_and_no_row():
+    record = using(make_record("m3", 2), 30.0)
+    sets = tuple(replace(s, total=(0.0, 0.0)) for s in record.sets)
+    assert "energy" not in {t.name for t in tables.every_table([replace(record, sets=sets)])}
+
+
 def test_the_headline_gives_the_energy_of_the_run_at_full_scale():
     records = [using(make_record("m3", 1), 50.0), using(make_record("m3", 2), 30.0)]
     row = {r["what"]: r for r in rows_of(records, "headline")}["energy to solution"]

@@ -52,6 +52,14 @@ def progress(text: str) -> None:
 
 
 @contextlib.contextmanager
+def above() -> Iterator[None]:
+    """Erase the line for waiting, and show it no more, while others write to stderr."""
+    with _LOCK:
+        _erase()
+        yield
+
+
+@contextlib.contextmanager
 def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
     """Send progress to this function or, with None, to nobody; `progress` changes nothing.
 

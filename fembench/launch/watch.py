@@ -25,6 +25,7 @@ import msgspec
 
 from fembench.base.commands import answer
 from fembench.base.errors import shown
+from fembench.base.progress import above
 from fembench.base.units import few
 from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hosts import folded, is_this_host, names_in
@@ -71,7 +72,8 @@ def warn(folder: Path) -> None:
             if key not in _warned:
                 _warned.add(key)
                 line = f"note: {finding.item}: {finding.found}: {finding.advice}"
-                logging.getLogger("fembench").warning(line)
+                with above():
+                    logging.getLogger("fembench").warning(line)
 
 
 START = 10.0  # seconds before the hosts of a job are asked whether they answer

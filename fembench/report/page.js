@@ -61,4 +61,9 @@ for (const box of boxes) {
   watch.observe(box);
   watch.observe(box.firstElementChild);
 }
-addEventListener("beforeprint", () => document.querySelectorAll("details:not(.huge)").forEach(d => { d.open = true; }));
+let opened = []; // for printing, and closed again afterwards
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details:not(.huge, [open])")];
+  for (const one of opened) one.open = true;
+});
+addEventListener("afterprint", () => { for (const one of opened) one.open = false; });

@@ -180,7 +180,8 @@ def render(
         synthetic=sorted({r.environment.synthetic for r in campaign.records} - {""})
         if synthetic is None
         else synthetic,
-        newest=max(_dates(campaign), default="never"),
+        newest=_minute(max(_dates(campaign), default="never")),
+        commands=_commands,
         text=table.text,
         most=MOST_ROWS,
         brief=brief,
@@ -231,6 +232,16 @@ def _dates(campaign: CampaignResults) -> list[str]:
     """The dates of all records, failures and comparisons."""
     dates = [r.created for r in campaign.records] + [f.created for f in campaign.failures]
     return dates + ([campaign.peers.created] if campaign.peers else [])
+
+
+def _minute(date: str) -> str:
+    """'2026-01-02 03:04 UTC' of '2026-01-02T03:04:05+00:00'."""
+    return f"{date[:10]} {date[11:16]} UTC" if date.endswith("+00:00") else date
+
+
+def _commands(sentence: str) -> markupsafe.Markup:
+    """HTML of a sentence, in which `commands` stand out."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence))))
 
 
 def _write(path: Path, content: str) -> None:

@@ -75,11 +75,29 @@ class Result:
         return self.mesh, self.method
 
 
+_last: list[tuple[list[object], list[Result]]] = []
+
+
 def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list[Result]:
     """One result per pool of `records`, sorted by size of mesh, method, ranks and setting.
 
-    `nodes`: what `fembench nodes` found on the same hosts.
+    `nodes`: what `fembench nodes` found on the same hosts. The last ones are kept: sentences,
+    tables and plots of a report are of the same records.
     """
+    if not records:
+        return []
+    of = [*records, nodes]
+    if not _last or not same(of, _last[0][0]):
+        _last[:] = [(of, _results(records, nodes))]
+    return list(_last[0][1])
+
+
+def same(a: Sequence[object], b: Sequence[object]) -> bool:
+    """Whether these are the same objects, in the same order."""
+    return len(a) == len(b) and all(one is other for one, other in zip(a, b))
+
+
+def _results(records: Sequence[Record], nodes: NodesRecord | None) -> list[Result]:
     found, speeds = pools(records), host_speeds(nodes, records)
     kinds = kinds_of(records)
     meshes = _mesh_labels(records)
@@ -207,8 +225,8 @@ def rounded_shares(text: str) -> str:
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
     """The siblings that only fields other than the main ones tell from `pool`."""
-    mine = pool.case.flat()
-    return [p for p in siblings if all(p.case.flat()[f] == mine[f] for f in MAIN)]
+    mine, flat = pool.case.flat(), [p.case.flat() for p in siblings]
+    return [p for p, theirs in zip(siblings, flat) if all(theirs[f] == mine[f] for f in MAIN)]
 
 
 def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[str]:
@@ -216,6 +234,7 @@ def _words(pool: Pool, siblings: Sequence[Pool], fields: Iterable[str]) -> list[
 
     Defaults are left out.
     """
-    varying = (f for f in fields if f in ALWAYS or len({p.case.flat()[f] for p in siblings}) > 1)
+    flat = [p.case.flat() for p in siblings]
+    varying = (f for f in fields if f in ALWAYS or len({case[f] for case in flat}) > 1)
     said = pool.case.said()
     return [FIELDS[f].shown(said[f]) for f in varying if f in said]

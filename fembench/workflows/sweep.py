@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fembench.base.arguments import typed
 from fembench.base.errors import InputError, RunFailedError
 from fembench.base.progress import progress, telling, working
-from fembench.base.units import few
+from fembench.base.units import few, plural
 from fembench.bench.campaign_file import Campaign, CampaignRun, reasons
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts, campaign_hosts
@@ -120,7 +120,12 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
                 if not machine:
                     measure_network(there, folder, limit.minutes, sweep.command)
             sweep.prepare()
-            sweep.execute()
+            try:
+                sweep.execute()
+            except KeyboardInterrupt as error:
+                kept = len(sweep.runs()[1])
+                error.args = (f"{plural(kept, 'run')} kept: the same command continues",)
+                raise
             if ended:
                 ended(sweep)
     if line := limit.overrun():

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_an_interrupted_run_says_that_nothing_was_kept(monkeypatch, capsys, tmp_
     assert main(["run", "m1", "--results", str(tmp_path)]) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "fembench: interrupted; nothing was kept"
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_interrupted_campaign_says_what_is_kept_and_how_it_goes_on(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("fembench.workflows.sweep_runs.execute", Mock(side_effect=KeyboardInterrupt))
+    campaign = tmp_path / "c.toml"
+    campaign.write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
+    assert main(["sweep", str(campaign), "--results", str(tmp_path / "results")]) == 130
+    said = "fembench: interrupted; 0 runs kept: the same command continues"
+    assert capsys.readouterr().err.splitlines()[-1] == said
 
 
 def test_an_error_without_an_interruption_stays_an_error(monkeypatch):

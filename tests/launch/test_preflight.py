@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 import fembench
+from fembench.base import progress
 from fembench.base.errors import InputError
 from fembench.launch import watch
 from fembench.launch.job import STARTED, Started, StartedHost
@@ -31,6 +32,13 @@ def warned(folder, caplog, *hosts):
     (folder / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
     watch.warn(folder)
     return [record.getMessage() for record in caplog.records]
+
+
+def test_a_warning_stands_on_a_line_of_its_own(tmp_path, caplog, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_shown", True)
+    warned(tmp_path, caplog, *started([met(N1, 3)]).hosts)
+    assert capsys.readouterr().err == "\r\x1b[K"
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import io
 import json
 import math
 import re
+from pkgutil import resolve_name
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -317,6 +319,23 @@ def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
         page.build(folder)
     assert (folder / "report" / "index.html").read_text() == before
     assert sorted(p.name for p in folder.iterdir()) == ["report", "runs"]
+
+
+def test_sentences_tables_and_plots_are_of_results_that_are_made_once(folder, monkeypatch):
+    keep(folder, *campaign((1, 2)))
+    makers = {"results._results": 1, "factors._transfer": 6}
+    made = {name: Mock(wraps=resolve_name(f"fembench.report.{name}")) for name in makers}
+    for name, maker in made.items():
+        monkeypatch.setattr(f"fembench.report.{name}", maker)
+    assert main(["report", str(folder)]) == 0
+    assert {name: maker.call_count for name, maker in made.items()} == makers
+
+
+def test_commands_stand_out_in_the_sentences_of_a_page_and_its_date_can_be_read(folder):
+    said = ["stop <it> (`ps -eo pcpu` shows it)"]
+    text = page.build(keep(folder, ONE), said=said).read_text()
+    assert "<p>stop &lt;it&gt; (<code>ps -eo pcpu</code> shows it)</p>" in text
+    assert "newest 2026-01-02 03:04 UTC<" in text
 
 
 @pytest.mark.slow

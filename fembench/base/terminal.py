@@ -4,7 +4,7 @@ Verbs print lines and Markdown tables. A file or a pipe gets them unchanged. On 
 terminal, or where COLUMNS says how wide one is, a line breaks between words, and a table
 that is too wide is changed until it fits:
 
-1. Its remarks become numbered notes below it.
+1. Its remarks become numbered notes below it, or one note if they are the same on all rows.
 2. Texts break between words; numbers never break.
 3. A table of one row becomes a list of names and values. Any other is split into blocks,
    which repeat the columns that tell its rows apart.
@@ -196,18 +196,26 @@ def arranged(columns: Block, width: int) -> tuple[list[Block], list[str]]:
     if _across([column.full for column in columns]) <= width:
         return [columns], []
     numbers: dict[str, str] = {}  # note -> '[1]'
+    alike = [column for column in columns if _alike(column)]
     short = [
         _numbered(column, numbers) if column.head in REMARKS else column
         for column in columns
-        if column.head not in REMARKS or any(column.cells)
+        if column not in alike and (column.head not in REMARKS or any(column.cells))
     ]
-    notes = [_soft(f"{number} {note}") for note, number in numbers.items()]
+    notes = [_soft(f"all rows: {column.cells[0]}") for column in alike]
+    notes += [_soft(f"{number} {note}") for note, number in numbers.items()]
     if _least(short) <= width:
         return [short], notes
     if len(columns[0].cells) == 1:
         pairs = [(column.head, column.cells[0]) for column in columns if column.cells[0]]
         return [[TextColumn("", False, list(side)) for side in zip(*pairs)]], []
     return _blocks(short, width), notes
+
+
+def _alike(column: TextColumn) -> bool:
+    """Whether these are remarks, the same ones on each of several rows."""
+    cells = column.cells
+    return column.head in REMARKS and len(cells) > 1 and bool(cells[0]) and len(set(cells)) == 1
 
 
 def _numbered(column: TextColumn, numbers: dict[str, str]) -> TextColumn:

@@ -136,6 +136,18 @@ def test_a_table_that_fits_stays_one_and_remarks_that_do_not_become_notes():
     ]
 
 
+def test_a_remark_that_all_rows_share_is_said_once_and_needs_no_column():
+    rows = [[name, *["0123456789"] * 3, ROWS[0][3]] for name in ("m1", "m3")]
+    assert shown(table(["mesh", *["0123456789"] * 3, "remarks"], rows), 40).splitlines() == [
+        "mesh  0123456789  0123456789  0123456789",
+        "────  ──────────  ──────────  ──────────",
+        "m1    0123456789  0123456789  0123456789",
+        "m3    0123456789  0123456789  0123456789",
+        "all rows: a remark that would be too",
+        "  long to stand in a row of this table",
+    ]
+
+
 def test_rows_that_are_too_wide_are_split_into_blocks_that_begin_with_what_tells_them_apart():
     heads = ["mesh", "ranks", "one", "two", "three", "four"]
     rows = [["m1", 1, *["123 456 789 012"] * 4], ["m1", 2, *["123 456 789 013"] * 4]]

@@ -216,3 +216,17 @@ def test_the_same_drawing_under_two_names_shares_no_identifier_that_is_referred_
     ]
     assert used[0]
     assert not used[0] & used[1]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "named"),
+    [
+        (range(1, 10), [*range(1, 10)]),
+        ((1, 2, 3, 4, 6, 8, 12, 16, 24, 32), [1, 2, 4, 8, 16, 32]),
+        (range(20, 31), [20, 22, 24, 26, 28, 30]),
+    ],
+)
+def test_an_axis_of_many_ranks_names_powers_of_two(ranks, named):
+    with canvas.figure(1) as (_, (axes,)):
+        canvas.rank_axis(axes, [*ranks, *ranks])
+        assert list(axes.get_xticks()) == named

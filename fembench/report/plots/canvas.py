@@ -51,6 +51,7 @@ NAMED = {  # colour: its name in captions, which a reader understands without a 
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY, BLACK, "#B5A800")
 MARKERS = "osD^vP*X"
 WIDTH = 9.0  # inches of a whole figure
+MOST_TICKS = 9  # of an axis of ranks
 LONGEST = 24  # characters of a name under an axis
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -195,10 +196,15 @@ def key_below(drawn: Figure, looks: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def rank_axis(axes: Axes, ranks: Sequence[int]) -> None:
-    """A logarithmic axis of ranks, with ticks at those that were run (as many as fit)."""
+    """A logarithmic axis of ranks, with ticks at those that were run (as many as fit).
+
+    If not all fit, at powers of two, of which there must be three.
+    """
     ticks = sorted(set(ranks))
+    powers = [n for n in ticks if n & (n - 1) == 0]
+    named = powers if len(ticks) > MOST_TICKS and len(powers) > 2 else ticks
     axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks[:: -(-len(ticks) // 9)], minor=False)
+    axes.set_xticks(named[:: -(-len(named) // MOST_TICKS)], minor=False)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     axes.set_xlim(min(ticks) / 1.15, max(ticks) * 1.15)

@@ -202,7 +202,7 @@ def arranged(columns: Block, width: int) -> tuple[list[Block], list[str]]:
         for column in columns
         if column not in alike and (column.head not in REMARKS or any(column.cells))
     ]
-    notes = [_soft(f"all rows: {column.cells[0]}") for column in alike]
+    notes = [_soft(f"{column.head} on all rows: {column.cells[0]}") for column in alike]
     notes += [_soft(f"{number} {note}") for note, number in numbers.items()]
     if _least(short) <= width:
         return [short], notes

@@ -86,7 +86,7 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
     """
     if not records:
         return []
-    of = [*records, nodes]
+    of: list[object] = [*records, nodes]
     if not _last or not same(of, _last[0][0]):
         _last[:] = [(of, _results(records, nodes))]
     return list(_last[0][1])

@@ -123,8 +123,8 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
             try:
                 sweep.execute()
             except KeyboardInterrupt as error:
-                kept = len(sweep.runs()[1])
-                error.args = (f"{plural(kept, 'run')} kept: the same command continues",)
+                ended_runs = plural(len(sweep.runs()[1]), "run")
+                error.args = (f"{ended_runs} kept: the same command continues",)
                 raise
             if ended:
                 ended(sweep)

@@ -143,8 +143,9 @@ def test_a_remark_that_all_rows_share_is_said_once_and_needs_no_column():
         "────  ──────────  ──────────  ──────────",
         "m1    0123456789  0123456789  0123456789",
         "m3    0123456789  0123456789  0123456789",
-        "all rows: a remark that would be too",
-        "  long to stand in a row of this table",
+        "remarks on all rows: a remark that would",
+        "  be too long to stand in a row of this",
+        "  table",
     ]
 
 

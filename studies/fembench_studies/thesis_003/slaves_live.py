@@ -2,8 +2,9 @@
 integral, and a matrix product.
 
 Processes are equal, emulated and dilated so that they fit on the cores here
-(SYNTHETIC). Each program is calibrated once, with eight processes. Every run is
-predicted from that calibration in two ways:
+(SYNTHETIC). Every program is calibrated with as many processes as run: on two cores, two of them
+compute a row of the product in 33 µs, but four and eight, which share cores, in 35. A run is
+predicted from its calibration in two ways:
 
 graph    the execution graph, with the true number of iterations of every loop
 drawn    as in the source: a loop without messages makes a random number of iterations, exponentially
@@ -31,7 +32,7 @@ from fembench_studies.programs.simulated import machine_from, plan_of
 from fembench_studies.study import wanted
 
 INTEGRAL, PRODUCT = "integral", "product"
-CALIBRATED = 8  # processes
+OF_INTEGRAL = 8  # processes
 SIZE = {INTEGRAL: 16_000_000, PRODUCT: 400}  # trapezoids; rows, as in the thesis
 SIMULATIONS, SEED = 5, 3  # number of simulations as in the thesis
 Floats = npt.NDArray[np.float64]
@@ -85,7 +86,7 @@ def measure(
 ) -> list[SlavesRun]:
     """The requested programs, calibrated, predicted and run."""
     writable(runs.folder)
-    runs_of = [(INTEGRAL, CALIBRATED), *((PRODUCT, p) for p in effort.counts)]
+    runs_of = [(INTEGRAL, OF_INTEGRAL), *((PRODUCT, p) for p in effort.counts)]
     todo = [
         (f"{program} on {p} processes", functools.partial(_one, runs, program, p, cores, effort))
         for program, p in runs_of
@@ -102,11 +103,11 @@ def _line(live: SlavesRun) -> str:
 def _one(
     runs: ProgramRuns, program: str, processes: int, cores: int, effort: ProgramEffort
 ) -> SlavesRun | None:
-    calibration = runs.calibration(f"{program}-calibrated", settings_of(program, CALIBRATED, cores, effort))
+    settings, name = settings_of(program, processes, cores, effort), f"{program}-p{processes}"
+    calibration = runs.calibration(f"{name}-calibrated", settings)
     if calibration is None:
         return None
-    settings = settings_of(program, processes, cores, effort)
-    record = runs.run(f"{program}-p{processes}", case_of(settings, calibration), calibration)
+    record = runs.run(name, case_of(settings, calibration), calibration)
     return live_of(record, calibration) if record else None
 
 

@@ -10,8 +10,11 @@ import pytest
 from planted_calibration import planted_calibration
 
 from fembench.model.measures import makespan_error, process_error
+from fembench_studies.attempts import Attempts
 from fembench_studies.page import publish
+from fembench_studies.programs import kept
 from fembench_studies.programs.cases import case_of
+from fembench_studies.programs.kept import ProgramRuns
 from fembench_studies.thesis_003 import slaves_live, slaves_study
 
 TESTS = Path(__file__).parents[3] / "tests"
@@ -145,3 +148,23 @@ def test_each_claim_is_judged_only_if_the_machine_changed_by_less_than_its_limit
 def test_a_wrong_value_judges_no_claim(found):
     wrong = dataclasses.replace(found[0], record=msgspec.structs.replace(found[0].record, error=2.0))
     assert {c.verdict for c in slaves_study.claims([wrong])} == {"INVALID: the program found a wrong value"}
+
+
+def test_every_run_is_predicted_from_a_calibration_of_as_many_processes(tmp_path, monkeypatch):
+    launched = []
+
+    def launch(case, *, id, scratch, predicted=None, calibrate=0):
+        launched.append((case.program, case.ranks, bool(calibrate)))
+        (name, cost), others = COST[case.program], case.ranks - 1
+        messages = {"8": ((), *[(1e-4,)] * others), "524288": ((), *[(1e-3,)] * others)}
+        made = planted_calibration(case, {name: ((cost,),) * case.ranks} if calibrate else {}, messages)
+        times = ((0.0,) * 5, *[(1.0,) * 5] * others)
+        return msgspec.structs.replace(
+            made, id=id, predicted=predicted, seconds=(1.0,) * 5, busy=times, done=times
+        )
+
+    monkeypatch.setattr(kept, "launch", launch)
+    found = slaves_live.measure(ProgramRuns(tmp_path), slaves_live.QUICK, 2, Attempts(lambda line: None))
+    runs = [("integral", 8), ("product", 2), ("product", 4), ("product", 8)]
+    assert [(live.record.case.program, live.calibration.case.ranks) for live in found] == runs
+    assert launched == [(*run, calibrating) for run in runs for calibrating in (True, False)]

@@ -50,7 +50,7 @@ LEAST = 0.9  # of the mutations of a package
 LONGEST = 300  # seconds of one run of tests
 MOST_FILES = 4  # test files that are run first
 NONE_SELECTED = 5  # exit status of pytest
-PYTEST = ("-W", "error", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
+PYTEST = ("-W", "error", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -64,7 +64,7 @@ used=$(cd "$work/overlay" && under_sanitizers "$VENV/bin/python" -c \
 failed=0
 for tests in "$@"; do
     printf '\n== %s\n' "$tests"
-    under_sanitizers timeout 600 "$VENV/bin/pytest" -W error -p no:cacheprovider --no-header -v \
+    under_sanitizers timeout 600 "$VENV/bin/pytest" -W error -p no:cacheprovider -p no:hypothesispytest --no-header -v \
         --color=no "$tests" | tee -a "$work/tests" | grep -vE '(PASSED|SKIPPED).*\[ *[0-9]+%\]$'
     ((PIPESTATUS[0] == 0)) || failed=1
 done

@@ -43,8 +43,8 @@ if (($# == 0)); then
     two=(tests/{ranks,launch,balance,bench,characterize} tests/solve/test_solve_recurrences.py studies/tests)
     three=(tests/ranks) # what other rooms send, they send through it
 fi
-session "serial tests" python -W error -m pytest -q --no-header "${AGAIN[@]}" -n 2 --dist loadfile --max-worker-restart 1 \
-    -m "not mpi" "${jobs[@]}"
+session "serial tests" python -W error -m pytest -q --no-header "${AGAIN[@]}" "${LEAN[@]}" -n 2 --dist loadfile \
+    --max-worker-restart 1 -m "not mpi" "${jobs[@]}"
 mpi_session 2 "${two[@]}"
 mpi_session 3 "${three[@]}"
 report

@@ -61,11 +61,12 @@ fi
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
 session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
     -m "not mpi and not alone" "$@"
-session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" -m "not mpi and alone" "$@"
+session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" "${LEAN[@]}" \
+    -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
     if ((n == 1)); then # a process without a launcher is one rank
         session "MPI tests on 1 rank" python -W error -m pytest -q --no-header -n "$BUSY" --dist loadfile \
-            --max-worker-restart 1 -p no:cacheprovider -m mpi "$@"
+            --max-worker-restart 1 -p no:cacheprovider "${LEAN[@]}" -m mpi "$@"
     else
         mpi_session "$n" "$@"
     fi

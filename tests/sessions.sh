@@ -20,6 +20,9 @@ total() { awk -v word="$1" '$1 == word { n += $2 } END { print n + 0 }' "$tally"
 AGAIN=(--reruns 1 --reruns-delay 2)
 UNSTEADY=3
 
+# Sessions without a test of hypothesis do not load its plugin, which takes every rank a second and a half.
+LEAN=(-p no:hypothesispytest)
+
 # check NAME COMMAND...: a check that counts as one
 check() {
     printf '\n== %s\n' "$1"
@@ -40,7 +43,7 @@ session() {
 # mpi_session RANKS PYTEST-ARGUMENT...
 mpi_session() {
     session "MPI tests on $1 rank(s)" mpiexec -n "$1" python -W error -m pytest -q --no-header --color=$color \
-        -p no:cacheprovider -m mpi "${@:2}"
+        -p no:cacheprovider "${LEAN[@]}" -m mpi "${@:2}"
 }
 
 # The last line, 'N passed, N failed', after the skipped, unsteady and failed tests; its status is that of the script.

@@ -30,6 +30,6 @@ def test_a_test_that_is_run_again_gets_the_fixtures_of_its_module_anew(tmp_path)
         shutil.copy(HERE / name, tmp_path)
     (tmp_path / "test_it.py").write_text(FAILS_ONCE)
     variables = {name: value for name, value in os.environ.items() if not name.startswith("FEMBENCH_")}
-    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--reruns", "1", str(tmp_path)]
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:hypothesispytest", "--reruns", "1", str(tmp_path)]
     done = subprocess.run(line, cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert "1 passed, 1 rerun" in done.stdout, done.stdout

@@ -23,7 +23,7 @@ def session(tmp_path):
             f"import os\nimport pytest\npytestmark = pytest.mark.mpi\n{text}"
         )
         variables = os.environ | {"FEMBENCH_TEST_LIMIT": "4", "FEMBENCH_TEST_TALLY": str(tmp_path / "tally")}
-        options = ["-p", "no:cacheprovider", "--color=no", str(tmp_path)]
+        options = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--color=no", str(tmp_path)]
         done = subprocess.run(
             ["mpiexec", "-n", "2", sys.executable, "-m", "pytest", *options],
             cwd=tmp_path,

@@ -159,8 +159,8 @@ def check_devices(work: Workload, slots: Sequence[Slot], rates: Rates) -> None:
     for rank, (kind, slot) in enumerate(zip(work.case.devices, slots)):
         if (known := rates.device(slot.rank)) != kind:
             raise InputError(
-                f"rank {rank} computes on {kind}, the profile has {known} in its place: expected a profile "
-                f"of fembench characterize --device {work.case.method.device}"
+                f"rank {rank} computes on {kind}, the profile has {known} in its place: expected --device "
+                f"{','.join(rates.devices)}, or a profile of characterize --device {work.case.method.device}"
             )
 
 

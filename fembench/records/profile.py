@@ -20,7 +20,8 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.config import write_json
 from fembench.base.errors import InputError
-from fembench.methods.lookup import device_by_rank
+from fembench.base.units import plural
+from fembench.methods.lookup import CPU, device_by_rank
 from fembench.records.network import PROVISIONAL, Network, check_network
 from fembench.records.quiet import foreign
 from fembench.records.record import ClockCertificate, Environment, Frozen, HostFacts, StateReading
@@ -135,6 +136,12 @@ def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
     profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
     ranks, hosts = len(profile.environment.rank_host), len(profile.environment.hosts)
+    try:
+        mixed = set(profile.devices) != {CPU}
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if mixed and len(profile.environment.devices) != ranks:
+        raise InputError(f"{path}: environment.devices: expected one of each of {plural(ranks, 'rank')}")
     beyond = next((host for host in profile.environment.rank_host if not 0 <= host < hosts), None)
     if beyond is not None:
         raise InputError(f"{path}: environment.rank_host: host {beyond}; expected 0 to {hosts - 1}")

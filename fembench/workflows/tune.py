@@ -135,11 +135,16 @@ class Tuned:
     proof: Proof
     output: Path  # file of the weights
     runs: Path  # folder of the records
+    alone: Case | None = None  # of the ranks that are the faster alone, if the verdict is that
 
     def conclusions(self) -> list[str]:
         """What disturbed the runs, the verdict, and how to use the shares, in sentences."""
         said = proof_text.conclusions(self.proof, self.weights)
         how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
+        if self.alone is not None:
+            ranks, device = self.alone.placement.ranks, self.alone.method.device
+            typed = f"fembench run {self.alone.question.mesh} --ranks {ranks} --device {device}"
+            return [*said, f"To use these ranks alone: `{typed}`, with the same options."]
         return [*said, *([how] if self.proof.advice.kind in USED else [])]
 
     def as_text(self, everything: bool = False) -> str:
@@ -191,7 +196,9 @@ def tune(
         writable_file(file)
         trail = close_the_loop(case, run, rounds=rounds, pairs=pairs, can_do_without=run.can_do_without)
         proof = prove(trail)
-        found = Tuned(proven(trail.weights, proof), proof, file, run.folder)
+        chosen = trail.alone.get(proof.advice.kind, [])
+        alone = chosen[0].case if chosen else None
+        found = Tuned(proven(trail.weights, proof), proof, file, run.folder, alone)
         save_weights(found.weights, found.output)
         write_atomic(folder / "tuning.json", json_text(found.as_tree()))
     return found

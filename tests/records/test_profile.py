@@ -56,6 +56,8 @@ def spoiled(**changes):
         ("{}", "not a profile"),
         ("[]", "expected a table, found a list"),
         ("no json", "not valid JSON"),
+        (spoiled(device="tpu"), "device 'tpu': expected names as in gpu"),
+        (spoiled(device="gpu,cpu"), "environment.devices: expected one of each of 2 ranks"),
         (spoiled(schema=8), "schema 8 of a profile; expected 7: it is newer"),
         (spoiled(schema=6), "schema 6 of a profile; expected 7: measure again"),
         (spoiled(colour="red"), "colour"),

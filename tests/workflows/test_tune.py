@@ -458,6 +458,12 @@ def test_of_a_device_and_cores_the_fastest_choice_is_proven_by_runs_of_all_three
     assert as_tree(proof, trail.weights)["alone_seconds"] == proof.alone
 
 
+def test_ranks_that_are_faster_alone_are_named_in_a_command(tmp_path):
+    trail, proof = mixed(20, 1, 1, message=0.1)
+    found = Tuned(trail.weights, proof, tmp_path / "w", tmp_path, trail.alone["device alone"][0].case)
+    assert "`fembench run m1 --ranks 1 --device gpu`" in found.conclusions()[-1]
+
+
 def test_a_choice_that_the_runs_do_not_prove_is_not_made():
     _, proof = mixed(4, 1, 1, pairs=5)
     assert proof.advice.kind == "not proven"

@@ -122,18 +122,22 @@ class CaseSeries:
         return f"{self.name}: {more(change.ratio.value)} time{ends} since {after.date}{commits}{also}"
 
 
+def counts(one: Glance) -> bool:
+    """Whether a run is a sample: not INVALID, and its timed sets took time."""
+    return one.status != "INVALID" and 0 < one.seconds < inf
+
+
 def series_of(found: Iterable[Glance]) -> list[CaseSeries]:
-    """A series per case and processor, of all runs that are not INVALID.
+    """A series per case and processor, of all runs that count.
 
     Raises ModuleNotFoundError without the package ruptures.
     """
     groups: dict[tuple[Question, str], dict[tuple[datetime.date, str], list[Glance]]] = {}
-    for one in sorted(found, key=lambda g: (g.created, g.id)):
-        if one.status != "INVALID" and 0 < one.seconds < inf:
-            e = one.environment
-            cpu = ", ".join(sorted({e.hosts[i].cpu_model for i in set(e.rank_host)}))
-            day = datetime.datetime.fromisoformat(one.created).date()
-            groups.setdefault((one.asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
+    for one in sorted(filter(counts, found), key=lambda g: (g.created, g.id)):
+        e = one.environment
+        cpu = ", ".join(sorted({e.hosts[i].cpu_model for i in set(e.rank_host)}))
+        day = datetime.datetime.fromisoformat(one.created).date()
+        groups.setdefault((one.asked, cpu), {}).setdefault((day, e.commit[:12]), []).append(one)
     return [_series(cpu, days, len(groups)) for (_, cpu), days in groups.items()]
 
 
@@ -157,8 +161,8 @@ def _also(before: DayPoint, after: DayPoint) -> tuple[str, ...]:
     return tuple(name for name, *_ in differ if name != "commit")
 
 
-def history_conclusions(found: Sequence[CaseSeries]) -> list[str]:
-    """The changes, the latest first, in sentences."""
+def history_conclusions(found: Sequence[CaseSeries], left: int = 0) -> list[str]:
+    """The changes, the latest first, in sentences; `left` runs were left out."""
     changes = [(s.points[c.at].date, s.told(c)) for s in found for c in s.changes]
     said = [f"{text}." for _, text in sorted(changes, reverse=True)]
     short = sum(len(s.points) < FEWEST_POINTS for s in found)
@@ -166,6 +170,7 @@ def history_conclusions(found: Sequence[CaseSeries]) -> list[str]:
     said += [f"No change shown in {plural(steady, 'case')}."] if steady else []
     if short:
         said.append(f"{plural(short, 'case')} with too few points to search: {FEWEST_POINTS} are needed.")
+    said += [f"{plural(left, 'run')} left out: INVALID, or without the times of a set."] if left else []
     return said
 
 

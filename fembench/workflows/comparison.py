@@ -21,7 +21,14 @@ from fembench.report.comparison_tables import (
     conclusions,
     with_sides,
 )
-from fembench.report.history import CaseSeries, changes_table, history_conclusions, history_table, series_of
+from fembench.report.history import (
+    CaseSeries,
+    changes_table,
+    counts,
+    history_conclusions,
+    history_table,
+    series_of,
+)
 from fembench.report.outputs import Checked, Findings
 from fembench.report.table import Table
 from fembench.stats.student import FEWEST
@@ -166,12 +173,13 @@ HISTORY_ENDINGS = (".md", ".json", ".html")
 class CampaignHistory:
     """Cases over dates."""
 
-    def __init__(self, series: Sequence[CaseSeries]) -> None:
+    def __init__(self, series: Sequence[CaseSeries], left: int = 0) -> None:
         self.series = series  # one per case and processor
+        self.left = left  # runs that do not count
 
     def conclusions(self) -> list[str]:
         """Every change in a sentence, the latest first; how many cases have none."""
-        return history_conclusions(self.series)
+        return history_conclusions(self.series, self.left)
 
     def summary(self) -> Table:
         """One row per case: its dates, points and runs, its time now, how often it changed."""
@@ -220,7 +228,8 @@ def history(*folders: Path | str) -> CampaignHistory:
         raise InputError("history: no folder; expected one or more")
     with working("history: reading records"):
         found = {(one.id, one.created): one for folder in folders for one in _glances(Path(folder))}
-    return CampaignHistory(series_of(found.values()))
+    kept = list(filter(counts, found.values()))
+    return CampaignHistory(series_of(kept), len(found) - len(kept))
 
 
 def _glances(folder: Path) -> Iterator[Glance]:

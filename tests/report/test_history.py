@@ -134,6 +134,19 @@ def test_the_verb_writes_each_form_and_reads_folders_of_folders(nightly, output,
     assert [row["date"] for row in tables["changes"]] == ["2026-03-17"]
 
 
+def test_runs_that_do_not_count_are_told_also_if_they_are_all(nightly, output):
+    paths = sorted((nightly / "runs").glob("*.json"))
+    first, second = (load(path) for path in paths[:2])
+    timeless = [replace(one, warmup=True) for one in second.sets]
+    for record in (wrong(first), replace(second, sets=tuple(timeless))):
+        save(record, nightly / "runs")
+    said = "2 runs left out: INVALID, or without the times of a set."
+    assert fembench.history(nightly).conclusions()[-1] == said
+    for path in paths[2:]:
+        path.unlink()
+    assert output("history", str(nightly)).splitlines() == [said, "", ""]
+
+
 def test_python_gets_what_the_verb_prints_and_writes(nightly, answer):
     found = fembench.history(nightly, nightly)  # each run once
     printed = answer("history", str(nightly))

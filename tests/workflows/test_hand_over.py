@@ -1,7 +1,10 @@
 """fembench partition and fembench.parts: from shares to files."""
 
 import json
+import shutil
+import subprocess
 
+import numpy as np
 import pytest
 
 import fembench
@@ -9,8 +12,12 @@ from fembench.cli.main import main
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
 from fembench.errors import InputError
+from fembench.mesh.box import box
 from fembench.partition.maps import MAPS
+from fembench.partition.methods import partition
+from fembench.partition.partition import metrics
 from fembench.records.weights import REFUSED, RankShare, Weights, save_weights
+from fembench.workflows.command import EXPORTS
 
 
 def weights(**others):
@@ -127,3 +134,56 @@ def test_python_is_told_the_formats():
 def test_what_a_format_declares_is_what_the_help_says():
     text = " ".join(page(verb_parser("partition"), 100).split())
     assert all(f"{name}: {one.help}" in text for name, one in MAPS.items())
+
+
+GRAPH = "box-8x8x8"  # the name of its mesh, as in that of the map
+
+
+def ran(folder, *words):
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """A mesh, and the folder of `graph`: cells that share a facet are neighbours, as METIS finds them."""
+    if not shutil.which("m2gmetis"):
+        pytest.skip("no METIS")
+    mesh = box((8, 8, 8), "tet4")
+    cells = "".join(f"{' '.join(map(str, row))}\n" for row in (mesh.cells + 1).tolist())
+    (tmp_path / "mesh").write_text(f"{mesh.n_cells}\n{cells}")
+    ran(tmp_path, "m2gmetis", "-gtype=dual", "-ncommon=3", "mesh", GRAPH)
+    return mesh, tmp_path
+
+
+def cut_edges(folder, part):
+    """Edges of the graph of METIS between two parts."""
+    lines = (folder / GRAPH).read_text().splitlines()[1:]
+    return sum(part[a] != part[int(b) - 1] for a, line in enumerate(lines) for b in line.split()) // 2
+
+
+def test_gpmetis_cuts_by_our_shares_and_writes_the_file_that_we_write(graph):
+    mesh, folder = graph
+    (folder / "shares").write_text(EXPORTS["metis"].text(weights()))
+    told = ran(folder, "gpmetis", "-tpwgts=shares", GRAPH, "2")
+    cut = partition(mesh, (0.75, 0.25))
+    [path] = MAPS["metis"].write(mesh, cut, folder / "ours")
+    theirs = [int(line) for line in (folder / path.name).read_text().splitlines()]  # of the same name
+    assert np.bincount(theirs)[0] == pytest.approx(0.75 * mesh.n_cells, rel=0.02)
+    assert f"Edgecut: {cut_edges(folder, theirs)}," in told
+    ours = [int(line) for line in path.read_text().splitlines()]
+    assert len(ours) == len(theirs)
+    assert cut_edges(folder, ours) == metrics(mesh, cut).cut  # its cells are ours, in our order
+
+
+def test_scotch_maps_by_our_shares(graph):
+    mesh, folder = graph
+    gmap = shutil.which("scotch_gmap") or shutil.which("gmap")
+    if not gmap or not shutil.which("gcv"):
+        pytest.skip("no Scotch")
+    (folder / "target").write_text(EXPORTS["scotch"].text(weights()))
+    ran(folder, "gcv", "-ic", GRAPH, "wing.grf")
+    ran(folder, gmap, "wing.grf", "target", "wing.map")
+    n, *lines = (folder / "wing.map").read_text().splitlines()
+    assert int(n) == len(lines) == mesh.n_cells
+    sizes = np.bincount([int(line.split()[1]) for line in lines])
+    assert sizes[0] == pytest.approx(0.75 * mesh.n_cells, rel=0.02)

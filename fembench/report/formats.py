@@ -40,7 +40,7 @@ def export(name: str, campaign: CampaignResults, folder: Path, *, new: bool = Fa
     `new`: what is there is not replaced. Raises InputError if there is nothing
     to write, ModuleNotFoundError without the package that writes it.
     """
-    from fembench.report.writers import WRITERS
+    from fembench.report import writers
 
     form = EXPORTS[name]
     target = folder / (form.file or name)
@@ -49,7 +49,7 @@ def export(name: str, campaign: CampaignResults, folder: Path, *, new: bool = Fa
     if not campaign.records:
         raise InputError(f"{campaign.name}: no run has a record, so there is nothing to export")
     with (atomic_path if form.file else atomic_folder)(target) as place:
-        WRITERS[name](campaign, place)
+        getattr(writers, name.replace("-", "_"))(campaign, place)
         if not form.file and not any(place.iterdir()):
             raise InputError(f"{campaign.name}: no run has {form.help}, which {name} takes")
     return target

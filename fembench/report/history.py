@@ -15,7 +15,6 @@ import dataclasses
 import datetime
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from fembench.base.units import few, plural
 from fembench.records.compare import Question, environment_differences
 from fembench.records.record import Environment
 from fembench.records.store import Glance
+from fembench.records.times import MOST as LONGEST
 from fembench.report.comparison_tables import MOST, more, range_in_words
 from fembench.report.runs import case_name
 from fembench.report.table import Rows, declared
@@ -123,8 +123,8 @@ class CaseSeries:
 
 
 def counts(one: Glance) -> bool:
-    """Whether a run is a sample: not INVALID, and its timed sets took time."""
-    return one.status != "INVALID" and 0 < one.seconds < inf
+    """Whether a run is a sample: not INVALID, and its timed sets took a time."""
+    return one.status != "INVALID" and 0 < one.seconds <= LONGEST
 
 
 def series_of(found: Iterable[Glance]) -> list[CaseSeries]:

@@ -1,4 +1,4 @@
-"""Write a campaign in the formats of `formats.py`; every one has the times of our tables.
+"""Write a campaign in the formats of `formats.py`, a function each; every one has the times of our tables.
 
 Sources: the readers of Extra-P 4.2 (JSON lines), TALP-Pages 3.8 (JSON of DLB) and
 hatchet 2026.2 (split JSON of Caliper); OTF2 3.2.
@@ -7,7 +7,7 @@ hatchet 2026.2 (split JSON of Caliper); OTF2 3.2.
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +34,12 @@ from fembench.report.results import Result, results
 from fembench.report.tables import CampaignResults
 
 
-def _csv(campaign: CampaignResults, path: Path) -> None:
+def csv(campaign: CampaignResults, path: Path) -> None:
     write_everything(campaign.records, path)
 
 
-def _parquet(campaign: CampaignResults, path: Path) -> None:
-    """The rows of `_csv`, a row group per run."""
+def parquet(campaign: CampaignResults, path: Path) -> None:
+    """The rows of `csv`, a row group per run."""
     import pyarrow
     from pyarrow import parquet
 
@@ -56,7 +56,7 @@ def _parquet(campaign: CampaignResults, path: Path) -> None:
             out.write_table(pyarrow.table(dict(zip(COLUMNS, arrays)), schema=schema))
 
 
-def _extra_p(campaign: CampaignResults, folder: Path) -> None:
+def extra_p(campaign: CampaignResults, folder: Path) -> None:
     """A file per method: the median of every run, by ranks and equations if they vary."""
     found = usable(results(campaign.records, campaign.nodes))
     meshes = Counter(n for n, _ in {(r.record.mesh.n_equations, r.mesh) for r in found})
@@ -100,7 +100,7 @@ def _file_name(*words: str) -> str:
     return re.sub(r"[^\w.]+", "-", " ".join(filter(None, words))).strip("-")
 
 
-def _talp_pages(campaign: CampaignResults, folder: Path) -> None:
+def talp_pages(campaign: CampaignResults, folder: Path) -> None:
     """A folder per mesh and method, with the factors of every run that is not INVALID."""
     for r in usable(results(campaign.records, campaign.nodes)):
         place = folder / _file_name(r.mesh, r.method, r.placement)
@@ -149,7 +149,7 @@ def _region(record: Record, phases: Sequence[int]) -> dict[str, float]:
     }
 
 
-def _caliper(campaign: CampaignResults, folder: Path) -> None:
+def caliper(campaign: CampaignResults, folder: Path) -> None:
     """A file per run: seconds of every rank in every phase, in a tree that adds up."""
     for record in campaign.records:
         nodes, rows = _tree(times_of(record))
@@ -203,7 +203,7 @@ def _tree(times: Times) -> tuple[list[dict[str, Any]], list[tuple[int, int, int,
     return nodes, sorted(rows, key=lambda row: row[2])
 
 
-def _otf2(campaign: CampaignResults, folder: Path) -> None:
+def otf2(campaign: CampaignResults, folder: Path) -> None:
     """An archive per traced run."""
     from otf2 import writer
 
@@ -271,23 +271,11 @@ def _write_step(out: Any, step: SpanEdge, regions: Sequence[Any], comm: Any) -> 
         out.leave(step.time, regions[step.phase])
 
 
-def _perfetto(campaign: CampaignResults, folder: Path) -> None:
+def perfetto(campaign: CampaignResults, folder: Path) -> None:
     for record in campaign.records:
         write_time_line(record, folder)
 
 
-def _vtu(campaign: CampaignResults, folder: Path) -> None:
+def vtu(campaign: CampaignResults, folder: Path) -> None:
     for name, path in campaign.fields.items():
         write_vtu(read_fields(path), folder / f"{name}.vtu")
-
-
-WRITERS: dict[str, Callable[[CampaignResults, Path], None]] = {
-    "csv": _csv,
-    "parquet": _parquet,
-    "extra-p": _extra_p,
-    "talp-pages": _talp_pages,
-    "caliper": _caliper,
-    "otf2": _otf2,
-    "perfetto": _perfetto,
-    "vtu": _vtu,
-}

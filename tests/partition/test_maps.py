@@ -15,7 +15,8 @@ from fembench.base.errors import InputError
 from fembench.mesh.box import box
 from fembench.mesh.elements import element_named
 from fembench.mesh.io import read
-from fembench.partition.maps import MAPS, decompose_dict, ghosts, whole_shares, write_map
+from fembench.mesh.mesh import Mesh
+from fembench.partition.maps import MAPS, decompose_dict, ghosts, map_name, whole_shares, write_map
 from fembench.partition.methods import partition
 
 MESH = box((4, 3, 2), "tet4")
@@ -41,6 +42,11 @@ def test_the_file_of_metis_says_the_part_of_each_cell_in_a_line(folder):
     assert [int(line) for line in path.read_text().splitlines()] == PART
 
 
+def test_the_name_of_a_map_is_one_word_whatever_the_mesh_is_called():
+    mesh = Mesh.create(MESH.x, MESH.cells, "tet4", "my wing/é")
+    assert map_name(mesh, CUT) == "my-wing-.part.3"
+
+
 def test_paraview_gets_the_same_cells_with_their_parts(folder):
     import meshio
 
@@ -56,6 +62,7 @@ def test_openfoam_gets_a_list_of_labels_and_a_dictionary_that_names_it(folder):
     assert re.search(r"^method manual;.*\nmanualCoeffs { dataFile \"cellDecomposition\"; }", dictionary, re.M)
     assert "numberOfSubdomains 3;" in dictionary
     assert (folder / "constant" / "cellDecomposition").is_file()
+    assert [len(files) for files in write_map("openfoam", MESH, CUT, folder)] == [2, 0]  # it has no map
 
 
 def test_weights_of_processors_are_whole_and_in_proportion():
@@ -216,8 +223,7 @@ def test_petsc_is_told_the_cells_of_each_rank_on_rank_0(folder, monkeypatch):
     assert [code.distribute(plex, overlap=1) for plex in plexes] == [1, 1, 1]
     n, sizes, points = plexes[0].shell
     assert (n, sizes) == (3, CUT.sizes.tolist())
-    assert [PART[cell] for cell in points] == sorted(PART)
-    assert sorted(points) == [*range(MESH.n_cells)]
+    assert points == sorted(range(MESH.n_cells), key=PART.__getitem__)
     assert plexes[1].shell == (3, [0, 0, 0], [])
     for cells in ([MESH.n_cells, 0], [MESH.n_cells - 1, 1, 0]):  # ranks; distributed already
         with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells on rank 0 of 3, not"):
@@ -235,7 +241,7 @@ template <class T> struct Array : std::vector<T> {
     int Size() const { return int(this->size()); }
 };
 struct Mesh { int n; int GetNE() const { return n; } };
-struct Mpi { static int WorldSize() { return 3; } };
+struct Mpi { static int WorldSize() { return std::atoi(std::getenv("RANKS")); } };
 }
 """
 DEALII = """
@@ -281,8 +287,19 @@ def test_cplusplus_reads_the_map_and_refuses_that_of_another_mesh(name, folder):
     (folder / "main.cc").write_text(f'#include "{code.name}"\n{body}\n')
     line = [compiler, "-std=c++17", "-Wall", "-Wno-dangling-else", "-Werror", f"-I{folder}", "-o"]
     subprocess.run([*line, str(folder / "a"), str(folder / "main.cc")], check=True)
-    got = subprocess.run([folder / "a", str(MESH.n_cells), path], capture_output=True, text=True, check=True)
-    assert [*map(int, got.stdout.split())] == PART
-    other = subprocess.run([folder / "a", "7", path], capture_output=True, text=True, check=False)
-    assert other.returncode == 1
-    assert f"{MESH.n_cells}" in other.stdout
+
+    def read(cells, map_file, ranks=3):
+        words, variables = [folder / "a", str(cells), map_file], {"RANKS": str(ranks)}
+        return subprocess.run(words, capture_output=True, text=True, check=False, env=variables)
+
+    got = read(MESH.n_cells, path)
+    assert (got.returncode, [*map(int, got.stdout.split())]) == (0, PART)
+    for cells in (7, MESH.n_cells + 1):
+        other = read(cells, path)
+        assert other.returncode == 1
+        assert f"{MESH.n_cells}" in other.stdout
+    short = folder / "short"
+    short.write_text("0\n" * (MESH.n_cells - 1))
+    assert read(MESH.n_cells, short).returncode == 1
+    if name == "mfem":
+        assert read(MESH.n_cells, path, ranks=2).stdout.endswith("is for 3 ranks")

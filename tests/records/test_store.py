@@ -87,6 +87,8 @@ def test_folders_of_records_are_named_below_one_without_and_a_file_is_no_folder(
 
 
 LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
+LEVELS = {"nodes": 9, "computing": [1.0] * 2, "messages": [0.0] * 2, "waiting": [0.0] * 2}
+STATE = {"host": "a", "what": "core", "ranks": 1, "n_bytes": 9, "speed": 1e31}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,18 @@ LEVEL = {"nodes": 9, "computing": [1.0], "messages": [0.0], "waiting": [0.0]}
         ("sets", [], "sets = []: expected at least one set"),
         ("setup", [], "setup of 0 ranks; expected 2, as in its case"),
         ("sets.1.counts.0", [1] * 18, "sets[1].counts of 18 phases; expected 19"),
+        ("sets.1.counts.0", [1] * 20, "sets[1].counts of 20 phases; expected 19"),
+        ("solve.matrix_bytes", [1, -1], "solve.matrix_bytes = -1: expected 0 to 1e+30"),
+        ("solve.bandwidth", [1e31, 1.0], "solve.bandwidth = 1e+31: expected 0 to 1e+30"),
+        ("solve.state", [STATE], "solve.state: speed = 1e+31: expected 0 to 1e+30"),
+        ("total", [1.0], "total of 1 rank; expected 2, as in its case"),
+        ("sets.0.total", [1.0], "sets[0].total of 1 rank; expected 2, as in its case"),
+        ("environment.affinity", [[0]], "environment.affinity of 1 rank; expected 2, as in its case"),
+        *(
+            ("solve.levels", [LEVELS | {name: [0.0]}], f"solve.levels[0].{name} of 1 rank; expected 2")
+            for name in ("messages", "waiting")
+        ),
+        ("events.0.1", 99, "events: phase 99; expected 0 to 18"),
         ("partition.neighbours.0", [2], "partition.neighbours: rank 2; expected 0 to 1"),
         ("partition.message_bytes.1", [], "rank 1 has 1 neighbour and 0 message sizes; expected as many"),
         ("environment.rank_host", [0, 1], "environment.rank_host: host 1; expected 0 to 0"),

@@ -9,10 +9,12 @@ import pytest
 from msgspec.structs import replace
 from planted_records import lasting, wrong
 from report_sample import environment, make_record
+from spoil import spoiled
 
 import fembench
 from fembench.base.errors import InputError
 from fembench.cli import main as entry
+from fembench.records.record import SCHEMA
 from fembench.records.store import glance, load, save
 from fembench.records.times import times_of
 from fembench.records.validity import RULES, judge
@@ -138,11 +140,16 @@ def test_runs_that_do_not_count_are_told_also_if_they_are_all(nightly, output):
     paths = sorted((nightly / "runs").glob("*.json"))
     first, second = (load(path) for path in paths[:2])
     timeless = [replace(one, warmup=True) for one in second.sets]
-    for record in (wrong(first), replace(second, sets=tuple(timeless))):
+    endless = lasting(load(paths[2]), 1e308)
+    for record in (
+        wrong(first),
+        replace(second, sets=tuple(timeless)),
+        replace(endless, verdict=first.verdict),
+    ):
         save(record, nightly / "runs")
-    said = "2 runs left out: INVALID, or without the times of a set."
+    said = "3 runs left out: INVALID, or without the times of a set."
     assert fembench.history(nightly).conclusions()[-1] == said
-    for path in paths[2:]:
+    for path in paths[3:]:
         path.unlink()
     assert output("history", str(nightly)).splitlines() == [said, "", ""]
 
@@ -182,6 +189,21 @@ def test_what_cannot_be_read_is_one_line_and_status_two(nightly, refusal):
     assert "no records found" in refusal("history", str(nightly.parent / "empty"))
     (nightly / "runs" / "half.json").write_text('{"schema": 3')
     assert "half.json: not valid JSON" in refusal("history", str(nightly))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("schema", SCHEMA + 1, f"schema {SCHEMA + 1} of a record; expected {SCHEMA}: it is newer"),
+        ("environment.rank_host", [0, -1], "environment.rank_host: host -1; expected 0 to 0"),
+        ("created", "soon", "created = 'soon': expected a time"),
+        ("case.placement.ranks", 0, "ranks = 0"),
+    ],
+)
+def test_a_glance_refuses_what_a_reading_refuses(nightly, refusal, place, value, said):
+    path = sorted((nightly / "runs").glob("*.json"))[0]
+    spoiled(path.read_text(), path, place, value)
+    assert said in refusal("history", str(nightly))
 
 
 def test_a_missing_package_is_named_with_its_installation(nightly, monkeypatch, capsys):

@@ -78,12 +78,19 @@ def telling(tell: Callable[[str], None] | None) -> Iterator[None]:
 class Doing:
     """The current activity; a new text restarts its clock and ends its stage."""
 
-    def __init__(self, text: str) -> None:
+    _due: float  # seconds after which its line is told
+
+    def __init__(self, text: str, *, told: bool = False) -> None:
+        """`told`: its line goes to who is told, now and then, whenever a stage is told."""
+        self._is_told = told
         self.text = text
 
     def tell(self, stage: str) -> None:
         """Say how far it is; on a narrow terminal, what follows '; ' gives way first."""
         self._stage = stage
+        if self._is_told and (passed := time.monotonic() - self.began) >= self._due:
+            self._due = passed + min(passed, LONGEST_SILENCE)
+            progress(self.line())
 
     @property
     def stage(self) -> str:
@@ -97,6 +104,7 @@ class Doing:
     @text.setter
     def text(self, text: str) -> None:
         self._text, self._stage, self.began = text, "", time.monotonic()
+        self._due = SILENCE
 
     def line(self, width: int | None = None) -> str:
         """'run: m on 2 ranks … 0:05, set 3 of about 12'; at this width, with less of the text."""
@@ -114,9 +122,10 @@ class Doing:
 def working(text: str, *, patience: float = PATIENCE, every: float = EVERY) -> Iterator[Doing]:
     """Show what takes over `patience` seconds, with its time, on a line erased at the end.
 
-    Off a terminal, the lines stay, and come ever more seldom.
+    Off a terminal, the lines stay, and come ever more seldom. Who is told instead gets
+    them in this thread, when a stage is told.
     """
-    work = Doing(text)
+    work = Doing(text, told=bool(_told.by_calls))
     _doing.append(work)
     try:
         if _told.by_calls or not sys.stderr:

@@ -116,6 +116,21 @@ def test_a_caller_in_python_is_told_instead_or_nobody(capsys):
     assert capsys.readouterr() == ("", "three\n")
 
 
+def test_a_caller_in_python_is_told_now_and_then_of_what_takes_long(monkeypatch):
+    now, told = [0.0], []
+    monkeypatch.setattr(module, "SILENCE", 5.0)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with telling(told.append), working("run: m") as work:
+        for second in range(12):
+            now[0] = second
+            work.tell(f"set {second} of 12")
+    assert told == ["run: m … 0:05, set 5 of 12", "run: m … 0:10, set 10 of 12"]
+    with telling(None), working("run: m") as work:
+        now[0] = 100.0
+        work.tell("set 1 of 12")
+    assert len(told) == 2
+
+
 def test_each_thread_is_told_of_its_own_calls(capsys):
     ours, theirs, begun, ended = [], [], threading.Event(), threading.Event()
 

@@ -88,7 +88,7 @@ class Plot:
     name: str  # of its file
     title: str
     caption: str  # what it shows and how to read it
-    svg: str
+    svg: str = dataclasses.field(repr=False)
     finding: str = ""  # what these results show in it, in a sentence
 
     def _repr_svg_(self) -> str:

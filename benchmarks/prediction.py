@@ -4,7 +4,7 @@
                                                ranks, tests on 3, 6, 8 and 16 with other meshes and shares
                                                (about an hour on two cores)
     python benchmarks/prediction.py lab        two unequal hosts, 100 Mbit/s between them (root; 15 minutes)
-    python benchmarks/prediction.py real       this machine's own cores (6 minutes)
+    python benchmarks/prediction.py real       this machine's own cores (12 minutes)
 
 Every step writes into --folder (default: results/prediction-WHICH) and is skipped if it has been done: an
 interrupted benchmark continues. Training has two passes over all configurations, before and after the

@@ -15,7 +15,7 @@ from fembench.methods.recipe import PLAIN, Recipe
 from fembench.model.graph import ExecutionGraph, Loop
 from fembench.model.iteration import events_of
 from fembench.model.rates import Rates, beside_others
-from fembench.model.slots import Slot, company
+from fembench.model.slots import Slot, company, on_hosts
 from fembench.model.workload import Workload
 from fembench.records.case import Case
 from fembench.records.phases import NAMES
@@ -88,7 +88,7 @@ class Correction:
     product: Factor = Factor()
     updates: Factor = Factor()
     precond: Factor = Factor()
-    loop: float = 0.0  # seconds per iteration
+    loop: Factor = Factor(0.0)  # seconds per iteration, by the units of all ranks of the host
     pack: tuple[float, float] = (0.0, 0.0)  # seconds per byte: packing, summing
     reduce: Factor = Factor()  # on all-reduces: in a run, ranks may sleep and caches are cold
     scale: float = 1.0  # on the whole iteration: an interruption of one rank delays all
@@ -112,6 +112,7 @@ def prices(
     together, sizes = together or company(slots), work.product_units()
     name = product_name(work.case.method)
     stretch, parts = stretched_by(work, rates), work.parts
+    whole = on_hosts(slots, parts.dofs)
     assembly = beside_others(rates, slots, "assembly", parts.cells, together)
     products = beside_others(rates, slots, name, sizes, together)
     updates = beside_others(rates, slots, "updates", parts.dofs, together)
@@ -127,7 +128,7 @@ def prices(
                 assembly=c.assembly.at(parts.cells[r], k) * stretch * assembly[r],
                 product=c.product.at(sizes[r], k) * product,
                 updates=c.updates.at(dofs, k) * one.updates.vectors * vector,
-                loop=c.loop,
+                loop=c.loop.at(whole[r], k),
                 pack=_copies(c, rates, s.rank, n_bytes, k),
                 dot=c.updates.at(dofs, k) * one.dots.vectors * vector,
                 precond=on_m

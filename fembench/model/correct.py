@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
@@ -25,7 +26,7 @@ from fembench.model.graph import Collective
 from fembench.model.iteration import coarse_exchanges, events_of
 from fembench.model.machine import Machine
 from fembench.model.rates import Rates
-from fembench.model.slots import Slot, company
+from fembench.model.slots import Slot, company, on_hosts
 from fembench.model.workload import Workload, of_record
 from fembench.records.phases import (
     ALLREDUCE,
@@ -62,7 +63,7 @@ class Lesson(NamedTuple):
     product: F64
     updates: F64
     precond: F64
-    loop: float
+    loop: F64  # seconds in place of a ratio, and units of all ranks of a host: they share its caches
     pack: tuple[float, float]
     reduce: F64  # all-reduces, with units 1; (0, 3) if there are none
 
@@ -133,7 +134,7 @@ def fit(lessons: Sequence[Lesson]) -> Correction:
         updates=_factor([t.updates for t in lessons]),
         precond=_factor([t.precond for t in lessons]),
         solver=lessons[0].solver,
-        loop=median([t.loop for t in lessons]),
+        loop=_factor([t.loop for t in lessons], 0.0),
         pack=(median([pack for pack, _ in packing]), median([unpack for _, unpack in packing])),
         reduce=_factor([t.reduce for t in lessons]),
     )
@@ -157,7 +158,8 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
         for exchange in coarse_exchanges(work, rank):
             n_bytes[rank] += sum(m for _, m in exchange)
             sending[rank] += _overheads(machine, rank, exchange)
-    rest = found.phases[:, CG] - found.phases[:, CG_PARTS].sum(axis=1)
+    each = times_of(record).each_iteration
+    rest = np.median(each[:, :, CG] - each[:, :, CG_PARTS].sum(axis=2), axis=0)
     assembly = found.phases[:, ASSEMBLY]
     dofs, k = work.parts.dofs, company(slots)
     return Lesson(
@@ -166,7 +168,7 @@ def _one(record: Record, rates: Rates, place: Place) -> Lesson:
         product=_points(work.product_units(), k, product, [p.products * p.product for p in priced]),
         updates=_points(dofs, k, found.phases[:, AXPY], [p.updates for p in priced]),
         precond=_points(dofs, k, found.phases[:, PRECOND], [p.preconditioning for p in priced]),
-        loop=max(0.0, float(np.median(rest))),
+        loop=_points(on_hosts(slots, dofs), k, rest, np.ones(work.ranks)),
         pack=(
             _per_byte(np.maximum(found.phases[:, SEND] - sending, 0.0), n_bytes),
             _per_byte(found.phases[:, UNPACK], n_bytes),
@@ -205,19 +207,19 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
     return math.log(measured(record).iteration / predicted.iteration)
 
 
-def _points(units: Sequence[int], together: Sequence[int], times: F64, predicted: Sequence[float]) -> F64:
+def _points(units: Sequence[float], together: Sequence[int], times: F64, predicted: npt.ArrayLike) -> F64:
     """(n, 3) units, ranks on the host, measured over predicted time, where known."""
     t, p = np.asarray(times, float), np.asarray(predicted, float)
     known = (t > 0) & (p > 0)
     return np.column_stack([units, together, t / np.where(known, p, 1.0)])[known]
 
 
-def _factor(points: Sequence[F64]) -> Factor:
+def _factor(points: Sequence[F64], unknown: float = 1.0) -> Factor:
     """The median factor over all ranks and runs, with powers of size and number of
-    ranks if these vary enough for a fit."""
+    ranks if these vary enough for a fit; `unknown` without points."""
     found = np.concatenate(points)
     if not len(found):
-        return Factor()
+        return Factor(unknown)
     units, together, ratios = np.log(found).T
     size = _power(units, ratios, alike=together)
     ratios = ratios - size.slope * (units - math.log(size.middle))

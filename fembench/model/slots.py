@@ -7,7 +7,7 @@ share:2        two ranks in place of each, on the same host
 
 import re
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -77,6 +77,14 @@ def company(slots: Sequence[Slot]) -> list[int]:
     """[rank] number of ranks on its host, including itself."""
     count = Counter(s.host for s in slots)
     return [count[s.host] for s in slots]
+
+
+def on_hosts(slots: Sequence[Slot], amounts: Sequence[float]) -> list[float]:
+    """[rank] the sum of the amounts of all ranks on its host."""
+    total = defaultdict[int, float](float)
+    for slot, amount in zip(slots, amounts):
+        total[slot.host] += amount
+    return [total[slot.host] for slot in slots]
 
 
 def machine_of(

@@ -42,7 +42,7 @@ from fembench.model.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
 from fembench.records.network import Beside
-from fembench.records.phases import ALLREDUCE
+from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load, load_all, save
@@ -326,12 +326,40 @@ def test_runs_teach_what_the_profile_does_not_know():
     found = learn(runs, s.rates, s.place)
     assert found.product.at(20_000, 1) == pytest.approx(1.2, rel=1e-3)
     assert found.updates.at(2_000, 1) == pytest.approx(0.9, rel=1e-3)
-    assert found.loop == pytest.approx(5e-6, rel=1e-2)
+    assert found.loop.at(2_000, 1) == pytest.approx(5e-6, rel=1e-2)
     knowing = taught(s, runs)
     assert knowing.iterations[runs[0].mesh.hash] == ITERATIONS
     again = knowing.predict(cases[2])
     assert again.iteration == pytest.approx(measured(runs[2]).iteration, rel=0.01)
     assert again.low <= measured(runs[2]).iteration <= again.high
+
+
+def test_the_loop_is_learned_by_the_data_of_all_ranks_of_a_host():
+    """Its code and its objects leave the caches, the more of them, the more data pass through."""
+    s = study_of(planted_machine([1.0, 1.0]))
+    cases = [Case.of(mesh=mesh, ranks=2, shares="1:3") for mesh in ("m1", "m2", "m3")]
+    whole = [sum(workload(case).parts.dofs) for case in cases]
+    loops = [1e-6 * dofs**0.5 for dofs in whole]
+    runs = [run_of(s, case, loop=loop)[0] for case, loop in zip(cases, loops)]
+    found = learn(runs, s.rates, s.place)
+    assert [found.loop.at(dofs, 2) for dofs in whole] == pytest.approx(loops, rel=1e-2)
+    work = workload(cases[1])
+    slots, _, _ = s.place(2)
+    assert [p.loop for p in prices(work, slots, s.rates, found)] == pytest.approx([loops[1]] * 2, rel=1e-2)
+
+
+def test_the_loop_is_what_the_parts_leave_in_the_same_set():
+    s = study_of(planted_machine([1.0, 1.0], ("a", "b")))
+    run, _ = run_of(s, Case.of(mesh="m2", ranks=2), loop=5e-6)
+    late = ((SPMV_INTERIOR,), (AXPY,), (SPMV_INTERIOR, AXPY), (SPMV_INTERIOR,), (AXPY,))
+    sets = []
+    for one, phases in zip(run.sets, late):  # in the medians, both parts are late, CG once
+        seconds = np.array(one.seconds)
+        seconds[:, phases] += 1e-3
+        seconds[:, CG] += 1e-3 * len(phases)
+        sets.append(msgspec.structs.replace(one, seconds=tuple(map(tuple, seconds.tolist()))))
+    found = learn([msgspec.structs.replace(run, sets=tuple(sets))], s.rates, s.place)
+    assert found.loop.at(2_000, 1) == pytest.approx(5e-6, rel=1e-2)
 
 
 @pytest.mark.parametrize("recurrence", ["standard", "single-reduction"])

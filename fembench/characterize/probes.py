@@ -2,9 +2,10 @@
 
     assembly   the symmetric matrix of a box, from its cells        cells
     product    q = A d in each storage                              blocks (3x3, of the whole stiffness)
-    updates    the two vector passes of a CG iteration; outside the
-               second-level cache, each follows a product, as in a
-               run, which leaves little of the vectors there        dofs
+    updates    the two vector passes of a CG iteration; in L3, each
+               follows a product, as in a run, which leaves little
+               of the vectors in L2; in memory, vectors with as many
+               bytes as the matrix, of which no cache keeps a part  dofs
     triad      a = b + s c                                          bytes, as in `bandwidth`
     read       the sum of an array                                  bytes
     pack       values of an interface into a message                bytes
@@ -140,9 +141,9 @@ class CGArrays(NamedTuple):
     q: Any
 
 
-def arrays_of(sub: Subdomain, device: RankDevice | None = None) -> CGArrays:
-    """Vectors of a part: x = 0, the others 1."""
-    found = CGArrays(*(_kernels(device).empty(3 * sub.n_active) for _ in range(4)))
+def arrays_of(n: int, device: RankDevice | None = None) -> CGArrays:
+    """Vectors of n entries: x = 0, the others 1."""
+    found = CGArrays(*(_kernels(device).empty(n) for _ in CGArrays._fields))
     for v, value in zip(found, (0.0, 1.0, 1.0, 1.0)):
         v[:] = value
     return found
@@ -163,7 +164,7 @@ def product_probe(
     """
     operator = operator_of(storage, sub, lam, mu, device)
     counted = operator if storage_of(storage).unit == "pairs" else build_operator("sym", sub, lam, mu)
-    _, _, d, q = arrays or arrays_of(sub, device)
+    _, _, d, q = arrays or arrays_of(3 * sub.n_active, device)
     product = operator.bind(d, q)
     interface, interior = product.interface, product.interior
 
@@ -193,7 +194,7 @@ def updates_probe(
 ) -> Probe:
     """Direction and step of an iteration, each after `before`, if there is one; the
     step is zero, so values stay finite."""
-    x, r, d, q = arrays or arrays_of(sub, device)
+    x, r, d, q = arrays or arrays_of(3 * sub.n_active, device)
     vectors = _kernels(device).CGVectors(x, r, d, q, r, kernels.zeros(0))
 
     def direction() -> None:
@@ -211,7 +212,7 @@ def updates_probe(
         level=level,
         unit="dofs",
         units=x.size,
-        cells=sub.n_cells,
+        cells=round(sub.n_cells * x.size / (3 * sub.n_active)),
         n_bytes=9 * DOUBLE * x.size,
         number=AXPY,
         call=direction if before else both,
@@ -228,15 +229,20 @@ def iteration_probes(
     storages: Sequence[str] = STORAGES,
     device: RankDevice | None = None,
 ) -> list[Probe]:
-    """Products in these storages and updates of the same vectors, in turn as in a run.
+    """Products in these storages, and updates, of the same vectors, in turn as in a run.
 
     In the second-level cache, calls are too short to be timed one by one: there, each is
     repeated. What updates leave in a cache matters to a product only where it is just
-    too small for all.
+    too small for all. In memory, ranks of a run make a pass at the same time, which
+    takes more bandwidth than a product: there, updates follow each other, of vectors
+    that are longer than those of the part.
     """
-    arrays = arrays_of(sub, device)
+    arrays = arrays_of(3 * sub.n_active, device)
     products = [product_probe(storage, level, sub, lam, mu, arrays, device) for storage in storages]
     sym = products[storages.index("sym")].call
+    if level == "memory":
+        long = arrays_of(3 * (sub.n_active * NODE_BYTES // (3 * DOUBLE * len(arrays))), device)
+        return [*products, updates_probe(level, sub, long, device=device)]
     if level == BETWEEN:
         updates = updates_probe(level, sub, arrays, device=device).call
         products = [replace(product, before=updates) for product in products]

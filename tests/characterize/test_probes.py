@@ -121,8 +121,17 @@ def test_updates_may_be_repeated_for_ever(part, made):
     assert d == pytest.approx(2.0)  # d = r + d / 2
 
 
-def test_outside_the_second_level_cache_each_pass_over_vectors_follows_a_product(part, made):
-    for level in ("L2", BETWEEN, "memory"):
+def test_in_memory_vectors_have_as_many_bytes_as_the_matrix(part, made):
+    *products, updates = probes.iteration_probes("memory", part, *LAME)
+    assert updates.before is updates.then is None
+    assert updates.units == max(map(len, made))
+    assert 4 * 8 * updates.units == pytest.approx(build_operator("sym", part, *LAME).matrix_bytes, rel=0.2)
+    assert updates.cells / updates.units == pytest.approx(part.n_cells / (3 * part.n_active), rel=1e-4)
+    assert {p.cells for p in products} == {part.n_cells}
+
+
+def test_in_the_third_level_cache_each_pass_over_vectors_follows_a_product(part, made):
+    for level in ("L2", "L3", BETWEEN):
         made.clear()
         *products, updates = probes.iteration_probes(level, part, *LAME)
         x, _r, d, q = made[:4]

@@ -239,8 +239,8 @@ install_clone() {
         pip_install --no-build-isolation --no-deps -e "$ROOT/studies"
 }
 
-install_test() { install_listed "the test tools" test --constraint "$ROOT/scripts/constraints.txt"; }
-install_docs() { install_listed "the documentation tools" docs --constraint "$ROOT/scripts/constraints.txt"; }
+install_test() { install_listed "the test tools" test --no-compile --constraint "$ROOT/scripts/constraints.txt"; }
+install_docs() { install_listed "the documentation tools" docs --no-compile --constraint "$ROOT/scripts/constraints.txt"; }
 install_peers() { install_listed "the packages to compare with" peers; }
 
 # Programs that read exports pin old versions of numpy and pandas, so they have an environment of their own.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
+from matplotlib.ticker import MaxNLocator
 
 from fembench.base.units import digits
 from fembench.mesh.facets import boundary_facets
@@ -154,6 +155,7 @@ def colour_bar(
     bar = drawn.colorbar(
         scale, ax=axes, location="bottom", shrink=0.6, aspect=30, extend="max" if open_top else "neither"
     )
+    bar.locator = MaxNLocator(4)  # numbers of six digits have room
     bar.set_label(label)
 
 

@@ -1,10 +1,13 @@
 """Pictures of the body: its parts, and its deformed shape."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from fembench.mesh.box import box
 from fembench.report.exports import Fields
+from fembench.report.plots import canvas
 from fembench_studies.thesis_004 import body
 
 
@@ -17,6 +20,15 @@ def test_the_body_is_drawn_in_parts_and_deformed(element, parts):
     assert (">part 0<" in in_parts.svg) == (parts <= 8)
     assert f"in {parts} parts" in in_parts.caption
     assert "von Mises stress, MPa" in bent.svg
+
+
+def test_the_numbers_below_the_colours_have_room():
+    with canvas.figure(1, width=4.0) as (drawn, (axes,)):
+        body.colour_bar(drawn, axes, 0.0013, 0.0191, "MPa", open_top=True)
+        drawn.draw_without_rendering()
+        boxes = [t.get_window_extent() for t in drawn.axes[1].get_xticklabels() if t.get_text()]
+    assert len(boxes) > 2
+    assert all(left.x1 + 2 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_body_without_displacement_is_drawn_at_rest():

@@ -85,7 +85,9 @@ def test_what_comes_before_a_call_is_not_timed(way):
     assert one.visit(probe, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
     calls.clear()
     parts = dataclasses.replace(probe, units=3000, then=lambda: calls.append("then") or busy(2 * USED))
-    assert one.visit(parts, USED, 0.05) == pytest.approx(1000 / USED, rel=0.2)
+    rate = one.visit(parts, USED, 0.05)
+    assert rate < 1.2 * 1000 / USED
+    assert rate > 0.8 * 1000 / USED or way == "elapsed"  # others may delay it
     assert calls[:4] == ["before", "call", "before", "then"]
 
 

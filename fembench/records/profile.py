@@ -77,6 +77,10 @@ class Profile(Frozen, frozen=True):
     state: tuple[StateReading, ...] = ()  # core and memory of each host in every round; (): not recorded
     device: str = "cpu"  # what the ranks compute on, as in Case
 
+    def __repr__(self) -> str:
+        ranks, hosts = len(self.environment.rank_host), len(self.environment.hosts)
+        return f"Profile({plural(ranks, 'rank')} of {plural(hosts, 'host')}, measured {self.created[:10]})"
+
     @property
     def devices(self) -> tuple[str, ...]:
         """[rank] the kind of device, or "cpu"."""

@@ -50,6 +50,9 @@ class Weights(Frozen, frozen=True):
     synthetic: str = ""  # how heterogeneity was emulated (rule E8)
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Weights(shares {as_text(self)}; by {self.rule}; measured {self.measured[:10]})"
+
 
 def shares_of(weights: Weights) -> tuple[float, ...]:
     """(P,) shares that sum to 1."""

@@ -41,7 +41,7 @@ def nothing_runs(findings: Sequence[Finding]) -> bool:
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """A table, then what to do, required steps first."""
+    """A table, then what to do, required steps first, or how to begin."""
     lines = [table(["item", "status", "found"], [[f.item, f.status, f.found] for f in findings], align="lll")]
     todo = sorted(
         (f for f in findings if f.status != "ok"), key=lambda f: (not f.required, f.status != "problem")
@@ -54,6 +54,8 @@ def as_text(findings: Sequence[Finding]) -> str:
         lines += [f"  {f.item}: {f.advice}" for f in todo if not f.required]
     if not todo:
         lines += ["", "Nothing is missing."]
+    if not any(f.required for f in todo):
+        lines += ["", "To begin: `fembench run m --ranks 2`"]
     return "\n".join(lines)
 
 

@@ -147,6 +147,9 @@ class Tuned:
             return [*said, f"To use these ranks alone: `{typed}`, with the same options."]
         return [*said, *([how] if self.proof.advice.kind in USED else [])]
 
+    def __repr__(self) -> str:
+        return "\n".join([*self.conclusions(), "", self.as_text()])
+
     def as_text(self, everything: bool = False) -> str:
         """The tables that support the conclusions: times, gain, imbalance; or `everything`."""
         return proof_text.tables(self.proof, self.weights, everything)

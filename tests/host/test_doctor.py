@@ -38,7 +38,9 @@ def test_the_status_is_1_only_where_something_required_is_missing(only, capsys):
     for findings, status in (((GOOD,), 0), ((GOOD, ABSENT, SLOW), 0), ((SLOW, FATAL), 1)):
         only(*findings)
         assert main(["doctor"]) == status
-        assert ("Nothing is missing.\n" in capsys.readouterr().out) == (findings == (GOOD,))
+        printed = capsys.readouterr().out
+        assert ("Nothing is missing.\n" in printed) == (findings == (GOOD,))
+        assert printed.endswith("To begin: `fembench run m --ranks 2`\n") == (not status)
         assert main(["doctor", "--json"]) == status
         assert json.loads(capsys.readouterr().out) == [finding._asdict() for finding in findings]
 

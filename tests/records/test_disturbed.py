@@ -36,6 +36,7 @@ def test_a_disturbed_measurement_makes_a_profile_provisional(taken, line):
     made = profile(**taken)
     assert provisional(made).startswith(f"PROVISIONAL: {line}" if line else "")
     assert bool(provisional(made)) == bool(line)
+    assert repr(made).startswith("Profile(2 ranks of 1 host, measured 20")
     assert bool(speeds_disturbed(made)) == ("speeds" in line)
     assert bool(network_disturbed(made)) == ("messages" in line)
 

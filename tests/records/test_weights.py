@@ -33,6 +33,7 @@ def test_weights_are_read_as_they_were_written(tmp_path):
     save_weights(WEIGHTS, tmp_path / "w.json")
     assert load_weights(tmp_path / "w.json") == WEIGHTS
     assert (as_text(WEIGHTS), shares_of(WEIGHTS)) == ("0.5,0.3,0.2", (0.5, 0.3, 0.2))
+    assert repr(WEIGHTS) == "Weights(shares 0.5,0.3,0.2; by time; measured 2026-01-02)"
     assert age_seconds(WEIGHTS, "2026-01-02T04:04:05+00:00") == 7200  # of the oldest source
 
 

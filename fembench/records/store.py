@@ -82,10 +82,11 @@ def load_failure(path: Path | str) -> Failure:
 
 
 def record_paths(folder: Path | str) -> list[Path]:
-    """Record files of a campaign folder (or of its runs/ folder), by name."""
+    """Record files of a campaign folder (or of its runs/ folder), by name; no pipe, on which one waits."""
     root = Path(folder)
     runs = root / "runs" if (root / "runs").is_dir() else root
-    return sorted(p for p in runs.glob("[!.]*.json") if not p.name.endswith(".failed.json"))
+    files = (p for p in runs.glob("[!.]*.json") if not p.is_fifo())
+    return sorted(p for p in files if not p.name.endswith(".failed.json"))
 
 
 def load_all(folder: Path | str) -> list[Record]:

@@ -1,6 +1,7 @@
 """Records on disk: whole or absent, versioned, read back as they were."""
 
 import json
+import os
 
 import msgspec
 import numpy as np
@@ -68,6 +69,12 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 def test_a_half_written_file_is_not_a_record(tmp_path):
     (tmp_path / ".m1-p1.json.x7k2.json").write_text('{"schema"')
     assert store.record_paths(tmp_path) == []
+
+
+def test_a_pipe_among_records_is_passed_by_instead_of_waited_on(tmp_path):
+    path = store.save(store.load(FROZEN), tmp_path)
+    os.mkfifo(path.parent / "pipe.json")
+    assert store.record_paths(tmp_path) == [path]
 
 
 def test_an_empty_campaign_is_refused(tmp_path):

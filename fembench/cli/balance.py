@@ -29,18 +29,10 @@ import argparse
 
 from fembench.cli.options import declare
 from fembench.cli.shared import case_option
+from fembench.records.case_fields import CaseBalancing
 
-SETTINGS = (  # options of a case that hold on the virtual clock as well
-    "look_every",
-    "first_look",
-    "interval",
-    "band",
-    "widen_after",
-    "hysteresis",
-    "cooldown",
-    "origin",
-    "net",
-)
+OF_RUNS = {"balance", "blocks_per_rank", "ageing", "link_costs", "drain"}  # SCENARIO files have their own
+SETTINGS = [name for name in CaseBalancing.__struct_fields__ if name not in OF_RUNS]
 
 OPTIONS = """
 what SCENARIO|RECORD+: scenarios (name or file), or records

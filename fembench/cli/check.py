@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
             _show_all(record, verdicts[record.id])
     elif records:
         for record in sorted(records, key=lambda record: verdicts[record.id].status):
-            _show_broken(record, verdicts[record.id])
+            verdict = verdicts[record.id]
+            print(_head(record, verdict), *verdict.reasons, sep="\n  ")
         print(_counted(verdicts.values()))
     if unread:
         count = f"{len(unread)} of {len(unread) + len(records)} records cannot be read; the first: "
@@ -73,11 +74,6 @@ def _show_all(record, verdict) -> None:
     print(_head(record, verdict))
     print(table(("rule", "result", "value", "threshold", "note"), rows))
     print()
-
-
-def _show_broken(record, verdict) -> None:
-    """The rules that are not met."""
-    print(_head(record, verdict), *verdict.reasons, sep="\n  ")
 
 
 def _head(record, verdict) -> str:

@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 import msgspec
 import numpy as np
 
-from fembench.base.units import plural
+from fembench.base.units import clock, plural
 from fembench.characterize.jobs import NodesJob
 from fembench.characterize.meter import Meter, Way, counted_in_ticks, survey
 from fembench.characterize.probes import BLOCK_FLOPS, Probe, box_of, local_part, memory_probes, product_probe
@@ -67,7 +67,7 @@ def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
         for number in range(job.rounds):
             doze(comm, 0.0)  # all nodes begin a round together
             rounds.append(rank.round())
-            say(f"round {number + 1} of {job.rounds}: {time.perf_counter() - begin:.0f} s")
+            say(f"round {number + 1} of {job.rounds}: {clock(time.perf_counter() - begin)}")
         return _node_samples(node, name, rounds, _events(node) - events, emulated=bool(job.speeds))
 
     found = survey(comm, job, measure, tell, job.synthetic)

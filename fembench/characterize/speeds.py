@@ -196,7 +196,6 @@ def probes_of(
     All ranks have the same: where some compute on devices (`mixed`), those that a device
     has.
     """
-    begin = time.perf_counter()
     sharers = math.ceil(ranks / max(cache_instances(3), 1))
     sizes = level_bytes(facts.caches, sharers, ranks, facts.memory_bytes)
     storages = ON_DEVICE if mixed else STORAGES
@@ -212,7 +211,7 @@ def probes_of(
             else:
                 yield product_probe("dense", level, *local_part(dense_box_of(n_bytes)))
             yield from memory_probes(level, n_bytes, device)
-        say(f"kernels with data in {level} are set up: {time.perf_counter() - begin:.0f} s")
+        say(f"kernels with data in {level} are set up")
 
 
 def _speed(rank: int, probe: Probe, corunning: int, samples: list[float]) -> Speed:
@@ -290,7 +289,7 @@ class Rounds:
             self.states.append(host_state(self._host))
             self._meter.agree(self._host)
             last, number = time.perf_counter() - start, number + 1
-            tell(f"round {number} of up to {self._job.rounds}: {time.perf_counter() - begin:.0f} s")
+            tell(f"round {number} of up to {self._job.rounds}")
 
     def _another(self, done: int, spent: float, last: float) -> bool:
         """Whether to measure another round, by the first rank's clock and the intervals."""

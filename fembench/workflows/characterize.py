@@ -146,7 +146,7 @@ def as_text(profile: Profile, *, network_alone: bool = False) -> str:
 
 def measured_speeds(job: CharacterizeJob, hostfile: str, scratch: Path) -> Profile:
     """The profile of these ranks, without a network. Raises InputError or RunFailedError."""
-    with working("characterize: measuring speeds"):
+    with working("characterize: measuring speeds") as now:
         progress(f"characterize: {usual_time(job)}")
         return measure(
             "fembench.characterize.speeds",
@@ -155,7 +155,7 @@ def measured_speeds(job: CharacterizeJob, hostfile: str, scratch: Path) -> Profi
             job_line(job.ranks, hostfile),
             scratch=scratch,
             timeout=PATIENCE,
-            tell=lambda text: progress(f"characterize: {text}"),
+            tell=now.tell,
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fembench.base.errors import InputError
 from fembench.base.progress import Doing, progress, working
-from fembench.base.units import clock, plural, span
+from fembench.base.units import clock, plural
 from fembench.bench.campaign import Done, execute
 from fembench.bench.campaign_file import CampaignRun, run_id
 from fembench.bench.campaign_folder import Folder
@@ -138,7 +138,7 @@ class Sweep:
             of = plural(kept, "run") if self.limit else f"{kept} of {runs} runs"
             progress(f"{of} already {'has' if of == '1 run' else 'have'} a record")
         if self.order.seconds_left and not self.limit:
-            left = span(self.order.seconds_left)
+            left = clock(self.order.seconds_left)
             progress(f"sweep: {plural(runs - kept, 'run')} to come, in about {left}")
 
     def _coming(self, now: Doing) -> Iterator[CampaignRun]:

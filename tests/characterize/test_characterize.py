@@ -7,7 +7,7 @@ import pytest
 from planted_profile import planted_profile
 
 from fembench.base.errors import RunFailedError
-from fembench.base.progress import telling
+from fembench.base.progress import Doing, telling
 from fembench.characterize import jobs
 from fembench.characterize.probes import STORAGES
 from fembench.cli.main import main
@@ -20,42 +20,50 @@ from fembench.workflows import characterize as workflow
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """(profile, what was told) of two ranks, the second at half speed, in a second of measuring."""
+    """(profile, stages, lines) of two ranks, the second at half speed, in a second of measuring."""
     patch = pytest.MonkeyPatch()
     patch.setattr(jobs, "QUICK_SECONDS", 1.0)
-    told = []
+    stages, told = [], []
+    patch.setattr(Doing, "tell", lambda _, stage: stages.append(stage))
     folder = tmp_path_factory.mktemp("characterize")
     with telling(told.append):
         job = jobs.speeds_job(2, quick=True, emulate="1,0.5", command="x")
         profile = workflow.measured_speeds(job, "", folder)
     patch.undo()
     assert list(folder.iterdir()) == []
-    return profile, told
+    return profile, stages, told
 
 
 @pytest.mark.row("001:7.1a")
 @pytest.mark.slow
 def test_every_rank_phase_storage_and_size_is_measured(measured):
-    profile, told = measured
+    profile, stages, _ = measured
     found = {(s.rank, s.name, s.level) for s in profile.speeds}
     products = {f"product {storage}" for storage in (*STORAGES, "dense")}
     small = {(rank, name, "L2") for rank in (0, 1) for name in products | {"updates", "triad", "read"}}
     assert small <= found
     assert {level for _, _, level in found} <= {*LEVELS, BETWEEN}
-    assert any("kernels with data in memory are set up" in line for line in told)
-    assert any("round 1 of up to" in line for line in told)
+    assert any("kernels with data in memory are set up" in stage for stage in stages)
+    assert any("round 1 of up to" in stage for stage in stages)
     known = {(name, level) for _, name, level in found if level in LEVELS}
     notes = [note for note in profile.notes if BETWEEN not in note]
     assert len(notes) == len(LEVELS) * (len(products) + 4) - len(known)  # what there was no time for is said
-    rounds = sum("round " in line for line in told)  # in each, the state of the host is measured
+    rounds = sum("round " in stage for stage in stages)  # in each, the state of the host is measured
     assert [r.what for r in profile.state] == ["core", "memory"] * rounds
     assert {r.host for r in profile.state} == {host.name for host in profile.environment.hosts}
     assert min(r.speed for r in profile.state) > 1e7
 
 
 @pytest.mark.slow
+def test_rounds_are_stages_of_one_line_of_progress(measured):
+    _, stages, told = measured
+    assert any("round" in stage for stage in stages)
+    assert [line.partition(":")[0] for line in told] == ["characterize"]  # the time it usually takes
+
+
+@pytest.mark.slow
 def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_path):
-    profile, _ = measured
+    profile, *_ = measured
     assert profile.environment.synthetic == "emulated speeds 1,0.5"
     assert "SYNTHETIC" in profile_text(profile)
     save_profile(profile, tmp_path / "machine.json")

@@ -47,7 +47,7 @@ def runs(folder):
     case = {"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3, "emulate": ""}
     found = fembench.sweep(cases=[case], name="two", tell=told.append)
     assert [line.partition(",")[0] for line in told] == ["sweep: 2 runs to come", "[1/2", "[2/2"]
-    assert re.fullmatch(r"sweep: 2 runs to come, in about \d+ s", told[0])
+    assert re.fullmatch(r"sweep: 2 runs to come, in about \d+:\d\d", told[0])
     return found
 
 

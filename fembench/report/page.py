@@ -6,6 +6,7 @@ always complete. The page loads nothing from a network.
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -181,7 +182,7 @@ def render(
         if synthetic is None
         else synthetic,
         newest=_minute(max(_dates(campaign), default="never")),
-        commands=_commands,
+        linked=functools.partial(_linked, sections=sections),
         text=table.text,
         most=MOST_ROWS,
         brief=brief,
@@ -239,9 +240,14 @@ def _minute(date: str) -> str:
     return f"{date[:10]} {date[11:16]} UTC" if date.endswith("+00:00") else date
 
 
-def _commands(sentence: str) -> markupsafe.Markup:
-    """HTML of a sentence, in which `commands` stand out."""
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence))))
+def _linked(sentence: str, sections: Sequence[Section]) -> markupsafe.Markup:
+    """HTML of a sentence: `commands` stand out, and 'see TITLE' links to that table."""
+    found = re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence)))
+    for made in (one for section in sections for one in section.tables):
+        title = markupsafe.escape(made.title)
+        link = f'<a href="#table-{made.name}">{title}</a>'
+        found = found.replace(f"see {title}", f"see {link}")
+    return markupsafe.Markup(found)
 
 
 def _write(path: Path, content: str) -> None:

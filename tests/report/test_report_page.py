@@ -167,6 +167,13 @@ def test_page_and_markdown_begin_with_the_conclusions_and_json_has_them(folder, 
     assert output("report", str(folder)).startswith(f"{first}\n")
 
 
+def test_the_verdict_links_to_the_table_that_says_why(folder):
+    keep(folder, make_record(status="PROVISIONAL"), make_record("m1", 2, status="PROVISIONAL", run=1))
+    text = page.build(folder).read_text(encoding="utf-8")
+    (target,) = re.findall(r'see <a href="#([\w-]+)">Why runs are not VALID</a>', text)
+    assert text.count(f'<h3 id="{target}">Why runs are not VALID</h3>') == 1
+
+
 def test_every_link_of_the_page_leads_to_a_file(built):
     links = [w.split('"')[0] for w in built.read_text().split('href="')[1:]]
     files = [w for w in links if not w.startswith(("#", "data:"))]

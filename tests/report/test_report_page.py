@@ -119,7 +119,7 @@ def test_a_campaign_becomes_one_page_that_fetches_nothing(built):
 def test_the_first_screen_is_the_headline_and_two_plots(built):
     text = built.read_text()
     first = text[text.index('<section id="summary">') : text.index('<section id="verdict">')]
-    assert re.findall("<h3>(.*?)</h3>", first) == [
+    assert re.findall("<h3.*?>(.*?)</h3>", first) == [
         "Headline",
         "Speedup and efficiency of cg against ranks",
         "A set of assembly and CG against ranks, csr",
@@ -162,7 +162,7 @@ def test_page_and_markdown_begin_with_the_conclusions_and_json_has_them(folder, 
     assert any("2 ranks" in text for text in tree["conclusions"])
     report = folder / "report"
     for name, before in (("index.html", "<nav>"), ("report.md", "## Verdict")):
-        text = (report / name).read_text()
+        text = re.sub("</?a( .*?)?>", "", (report / name).read_text())
         assert text.index(first) < text.index(before)
     assert output("report", str(folder)).startswith(f"{first}\n")
 
@@ -203,7 +203,7 @@ def test_long_tables_are_folded_and_short_ones_are_not(built):
     text = built.read_text()
     phases = text[text.index("Every phase") :]
     assert phases.index("<details") < phases.index("<table>")
-    cases = text[text.index("<h3>Cases") :]
+    cases = text[text.index(">Cases</h3>") :]
     assert cases.index("<table>") < cases.index("<details")
 
 

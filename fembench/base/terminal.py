@@ -23,7 +23,7 @@ from typing import Any, TextIO
 NARROWEST = 40  # columns
 GAP = 2  # blanks between the columns of a table
 TEXT = 12  # characters: no column of text is made narrower
-REMARKS = ("remarks", "note")  # heads of the columns that become notes
+REMARKS = ("remarks", "note", "timed")  # heads of the columns that become notes
 COLORS = {"VALID": 32, "PROVISIONAL": 33, "INVALID": 31}  # green, yellow and red (ECMA-48, SGR)
 VERDICT = re.compile(rf"(^|: |\] |  )({'|'.join(COLORS)})\b")  # not in the middle of a sentence
 COMMAND = re.compile(r"`[^`]+`|next: .*")  # kept on one line if it fits

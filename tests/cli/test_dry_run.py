@@ -1,11 +1,14 @@
 """sweep --dry-run: each job with its ranks, hosts, mesh and expected minutes; nothing is started."""
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
 import pytest
 from planted_records import FROZEN
 
+from fembench.base.terminal import fitting
 from fembench.bench.campaign import read_campaign
 from fembench.cli.main import main
 from fembench.records.store import load, save
@@ -47,6 +50,19 @@ def test_each_job_is_listed_with_its_ranks_hosts_mesh_and_sets(capsys):
     assert last.startswith("4 runs; about ")
     assert last.endswith(" minutes expected (at 8 GB/s per rank, 24 from caches; results/c has no records)")
     assert not Path("results").exists()
+
+
+def test_on_a_terminal_what_is_timed_is_a_note_and_each_job_takes_a_line(capsys, monkeypatch):
+    text = 'name = "c"\n[[cases]]\nmesh = ["m1", "m"]\nranks = [1, "node", "all"]\niterations = [50, 100]\n'
+    Path("c.toml").write_text(text)
+    assert main(["sweep", "c.toml", "--dry-run"]) == 0
+    sink = io.StringIO()
+    monkeypatch.setenv("COLUMNS", "100")
+    with fitting(sink, contextlib.redirect_stdout):
+        print(capsys.readouterr().out)
+    found = sink.getvalue()
+    assert found.count("[1]") == found.count("[2]") == 6 + 1  # the note
+    assert found.count(" sets of 50 iterations") == 1
 
 
 def test_a_dry_run_says_why_each_preconditioner_was_chosen(capsys):

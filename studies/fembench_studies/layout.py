@@ -36,9 +36,14 @@ def count(name: str, head: str = "") -> Column:
     return Column(head or name.replace("_", " "), name, ".0f")
 
 
+def ratio(name: str, head: str = "") -> Column:
+    """A column of ratios, which are compared with each other: three decimals."""
+    return Column(head or name.replace("_", " "), name, ".3f")
+
+
 def _column(key: str, kind: str = "value", head: str = "") -> Column:
     head = head or key.replace("_", " ")
-    numbers = {"value": value, "count": count}
+    numbers = {"value": value, "count": count, "ratio": ratio}
     units = {"words": "", "integer": "", "percent": "_fraction", "time": "_s"}
     return numbers[kind](key, head) if kind in numbers else words(head, key + units[kind])
 

@@ -48,7 +48,7 @@ def makespans(found: Sequence[Executed], made: NamedGraph) -> Table:
         f"{graph.name}: {plural(graph.n_tasks, 'task')}, {plural(len(graph.edges), 'edge')}",
         "",
         columns(
-            "method words; makespan time makespan by HLogP; relative value relative to best; "
+            "method words; makespan time makespan by HLogP; relative ratio relative to best; "
             "promised time by the method's model; processors count"
         ),
         tuple(

@@ -106,6 +106,9 @@ def test_two_tasks_on_two_hosts_by_hand(tmp_path, output):
     assert times["fastest"] == pytest.approx(5.0)  # 2 + 2 + 1 on x
     assert times["heft"] == pytest.approx(5.0)  # b on y: 4 + 1 + 1 is longer
     assert times["turn"] == pytest.approx(6.0)
+    cells = [line.split("|") for line in output(*line).splitlines()]
+    relative = {row[1].strip(): row[3].strip() for row in cells if len(row) > 5}
+    assert (relative["fastest"], relative["turn"]) == ("1.000", "1.200")
     shown = output(*line, "--method", "turn,turn", "-o", str(out))
     assert ["turn", "c", "x", "5 s", "6 s"] in [
         [cell.strip() for cell in line.strip("|").split("|")] for line in shown.splitlines()

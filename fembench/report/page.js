@@ -63,7 +63,7 @@ for (const box of boxes) {
 }
 let opened = []; // for printing, and closed again afterwards
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not(.huge, [open])")];
+  opened = [...document.querySelectorAll("details:not([open])")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => { for (const one of opened) one.open = false; });

@@ -20,6 +20,10 @@ QUIET += [f"disable-{name}" for name in ("gpu", "quic", "sync", "background-netw
 HEAD = "<script>const errors = []; console.error = onerror = text => { errors.push(text); };</script>"
 FRAME = """<!DOCTYPE html><iframe width="{width}" height="1900" style="border: 0" src="{name}"></iframe>
 <script>onload = () => document.body.append(frames[0].document.querySelector("#found"));</script>"""
+PRINT = """<script>for (const when of ["never", "beforeprint", "afterprint"]) {
+  dispatchEvent(new Event(when));
+  document.title += ` ${document.querySelectorAll("details[open]").length}`;
+}</script>"""
 LOOK = (Path(__file__).parent / "look.js").read_text(encoding="utf-8")
 
 pytestmark = [
@@ -36,13 +40,17 @@ def looked_at(index, width, *, dark=False):
     copy.write_text(text, encoding="utf-8")
     frame.write_text(FRAME.format(width=width, name=copy.name), encoding="utf-8")  # a window has 500 or more
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-    command = [BROWSER, *(f"--{name}" for name in QUIET), f"--user-data-dir={index.parents[1]}/browser"]
-    command += [scheme, "--allow-file-access-from-files", "--window-size=1500,2000", "--dump-dom"]
-    command.append(f"file://{frame}")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = dumped(frame, scheme, "--allow-file-access-from-files", "--window-size=1500,2000")
     copy.unlink()
     frame.unlink()
-    return json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)[1]))
+    return json.loads(html.unescape(re.search(r'<pre id="found">(.*?)</pre>', found, re.DOTALL)[1]))
+
+
+def dumped(path, *options):
+    """A page as the browser has it when its scripts have run."""
+    command = [BROWSER, *(f"--{name}" for name in QUIET), f"--user-data-dir={path.parents[1]}/browser"]
+    command += [*options, "--dump-dom", f"file://{path}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
 
 def built(folder, *items):
@@ -73,6 +81,15 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     assert len(files) > 20
     assert [to for to in files if not (sample.parent / to).is_file()] == []
     assert width < 1400 or found["scrolled"] <= 2  # tables wider than the page, each in its own box
+
+
+def test_printing_unfolds_everything_and_folds_it_again(sample):
+    text = sample.read_text(encoding="utf-8")
+    copy = sample.with_name("printed.html")
+    copy.write_text(text.replace("</body>", f"{PRINT}</body>"), encoding="utf-8")
+    title = re.search("<title>(.*?)</title>", dumped(copy))[1]
+    copy.unlink()
+    assert title.split()[-3:] == ["0", str(text.count("<details")), "0"]
 
 
 @pytest.mark.alone

@@ -170,10 +170,12 @@ def _said(output: str) -> str:
 
     A sentence that ends with a colon includes what it introduces.
     """
-    outside = [line.strip() for line in _HELP.sub("", output).splitlines() if not _NOISE.search(line)]
+    lines = _HELP.sub("", output).splitlines()
+    outside = [line.strip() for line in lines if not _NOISE.search(line)]
     if outside:
         return outside[-1]
-    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", "\n\n".join(_HELP.findall(output)))]
+    inside = "\n\n".join(_HELP.findall(output))
+    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", inside)]
     first, *rest = [part for part in parts if part] or ["it printed nothing"]
     sentence = re.split(r"(?<=\.) ", first)[0]
     return f"{sentence} {rest[0]}" if sentence.endswith(":") and rest else sentence
@@ -230,7 +232,8 @@ def dead_rank(
     `started`: [rank] -> where it was started; `deaths`: of connected ranks, in order.
     """
     flat = " ".join(output.split())
-    found = next((all_ for form in _FORMS if (all_ := [m.groupdict() for m in re.finditer(form, flat)])), [])
+    matches = ([m.groupdict() for m in re.finditer(form, flat)] for form in _FORMS)
+    found = next(filter(None, matches), [])
     why = ": the job's memory limit was reached" if _OUT_OF_MEMORY.search(flat) else ""
     ended = _ended(flat, started)
     if deaths:
@@ -239,8 +242,10 @@ def dead_rank(
         said = next((one for one in found if _is_of(one, first[0].rank, here[0])), {})
         lost = bool(found) or "Socket closed" in flat  # as Open MPI calls the end of a peer
         names = [f"rank {one.rank} on {at.host}" for one, at in zip(first, here)]
-        who = " or ".join([*names[:_MOST_NAMED], *(["another"] if len(names) > _MOST_NAMED else [])])
-        return DeadRank(who, ended.get(first[0].rank) or _signal(said), lost, why)
+        more = ["another"] if len(names) > _MOST_NAMED else []
+        who = " or ".join([*names[:_MOST_NAMED], *more])
+        number = ended.get(first[0].rank) or _signal(said)
+        return DeadRank(who, number, lost, why)
     if not found:
         return None
     said = found[0]
@@ -249,7 +254,8 @@ def dead_rank(
         hosts = [started[rank].host for rank in ended if started] or [one["host"] for one in found]
         signals: set[int | None] = {*ended.values()} or {_signal(said)}
         who = f"a rank on {' or '.join(dict.fromkeys(hosts))}"
-        return DeadRank(who, signals.pop() if len(signals) == 1 else None, True, why)
+        number = signals.pop() if len(signals) == 1 else None
+        return DeadRank(who, number, True, why)
     process = int(said.get("process") or 0)
     rank = int(said["rank"]) if said.get("rank") else _only(process, said["host"], started)
     if said.get("by") and rank is None:

@@ -288,8 +288,10 @@ def _latency(
             theirs = before[q].exchanges[k]
             return Computed(sender=theirs.before.sender) if theirs.messages[0][0] == rank else NOTHING
 
-        last = max(machine.exchanged(q, rank, m, m, computed(q)).latency for q, m in one.messages)
-        whole, exposed = whole + last, exposed + max(0.0, last - one.inside)
+        exchanged = (machine.exchanged(q, rank, m, m, computed(q)) for q, m in one.messages)
+        last = max(message.latency for message in exchanged)
+        whole += last
+        exposed += max(0.0, last - one.inside)
     return whole, exposed
 
 
@@ -309,8 +311,10 @@ def _allreduce(machine: Machine, before: Sequence[Computed]) -> float:
     if machine.ranks == 1:
         return 0.0
     seconds = doubling_seconds(machine.ranks, lambda a, b: machine.cost(a, b, REDUCED).total)
-    cold = sum(machine.cost(0, 1, REDUCED, computed).total for computed in before) / len(before)
-    return machine.collective * seconds + cold - machine.cost(0, 1, REDUCED).total
+    firsts = [machine.cost(0, 1, REDUCED, computed).total for computed in before]
+    cold = sum(firsts) / len(before)
+    warm = machine.cost(0, 1, REDUCED).total
+    return machine.collective * seconds + cold - warm
 
 
 TURNS = 100  # iterations, if only the time per iteration matters
@@ -328,8 +332,10 @@ def learn_closed_form(study: Predictor, records: Sequence[Record]) -> ClosedForm
         others = dataclasses.replace(study, correction=fit([lessons[k] for k in kept]))
         for k in left:
             errors[k] = _error(others, records[k])
-    grouped = list(by_configuration(records, [e - middle for e in errors]).values())
-    return ClosedFormCorrection(math.exp(middle), half_width(grouped) if len(errors) > 1 else 0.0)
+    left_over = [error - middle for error in errors]
+    grouped = list(by_configuration(records, left_over).values())
+    width = half_width(grouped) if len(errors) > 1 else 0.0
+    return ClosedFormCorrection(math.exp(middle), width)
 
 
 def _error(study: Predictor, record: Record) -> float:

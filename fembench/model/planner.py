@@ -66,7 +66,8 @@ class _Part:
         closing = np.zeros(len(kind), np.bool_)
         closing[waits[waits >= 0]] = True
         used = np.flatnonzero(closing | (kind != WAIT))
-        begins = np.append(True, closing[used[:-1]] | (np.diff(self._rank[used]) > 0))[: len(used)]
+        next_rank = np.diff(self._rank[used]) > 0
+        begins = np.append(True, closing[used[:-1]] | next_rank)[: len(used)]
         self._node = np.full(len(kind), -1)  # of each event; -1: none
         self._node[used] = np.cumsum(begins) - 1
         self._node_rank = self._rank[used[begins]]
@@ -77,10 +78,12 @@ class _Part:
         """The computing since the previous messages after these turns."""
         kind, whole = self._events.kind, np.bincount(self._rank, self._seconds, self._events.ranks)
         found = []
-        for before, is_message in zip(since, (kind == SEND, (kind == RECEIVE) | (kind == WAIT))):
+        receiving = (kind == RECEIVE) | (kind == WAIT)
+        for before, is_message in zip(since, (kind == SEND, receiving)):
             seconds = before + turns * whole
             last = np.flatnonzero(is_message)
-            seconds[self._rank[last]] = whole[self._rank[last]] - self._computed[last]
+            rank = self._rank[last]
+            seconds[rank] = whole[rank] - self._computed[last]
             found.append(seconds)
         return Since(*found)
 

@@ -35,15 +35,16 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     failed: runs without a record; beside: other results, to compare these with
     """
     disturbed = disturbance(environments(found), "times")
-    said = [disturbed, f"{plural(failed, 'run')} failed: no number includes them." if failed else ""]
-    said += [_verdict(found, bool(disturbed))]
+    failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
+    said = [disturbed, failures, _verdict(found, bool(disturbed))]
     used = usable(found)
     quiet = [r for r in used if not foreign_work(environments([r]))]
     if quiet:
         others = [r for r in usable(beside) if not foreign_work(environments([r]))]
         told = _of_ranks(_by_ranks(quiet, others))
         said += told if len(quiet) == len(used) else told[:-1]  # not: run what was run, but disturbed
-    return list(filter(None, [*said, _slow_hosts(quiet, found[0].speeds) if found else ""]))
+    slow = _slow_hosts(quiet, found[0].speeds) if found else ""
+    return list(filter(None, [*said, slow]))
 
 
 def _verdict(found: Sequence[Result], disturbed: bool) -> str:
@@ -82,12 +83,16 @@ def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Re
 
     Ranks without a core each are left out, unless all are.
     """
-    largest: dict[tuple[str, str], Result] = {}
-    for r in sorted([r for r in found if not crowded(r)] or found, key=scale):
-        largest[r.series] = r
+    roomy = [r for r in found if not crowded(r)]
+    largest = {r.series: r for r in sorted(roomy or found, key=scale)}
     everyone = [r for r in (*found, *beside) if not crowded(r)]
     each = [_alike(r, everyone) or {r.ranks: r} for r in largest.values()]
-    return max(each, key=lambda one: (len(one), max(map(scale, one.values())), max(map(merit, one.values()))))
+
+    def by_size(one: dict[int, Result]) -> tuple[int, tuple[int, int], float]:
+        results = one.values()
+        return len(one), max(map(scale, results)), max(map(merit, results))
+
+    return max(each, key=by_size)
 
 
 def _alike(result: Result, everyone: Sequence[Result]) -> dict[int, Result]:
@@ -167,13 +172,14 @@ def _ends(low: float, high: float, *used: Result) -> str:
 def _choice(by_ranks: dict[int, Result], use: Result) -> str:
     """'Use 2 ranks: 4 ranks are 1.02 times as fast (0.98–1.06), which shows no gain.'"""
     others = [r for r in by_ranks.values() if r is not use]
-    if not np.isfinite([_faster(r, use)[1] for r in others]).all():
+    at_least = [_faster(r, use)[1] for r in others]
+    if not np.isfinite(at_least).all():
         asked = few([str(n) for n in by_ranks], MOST)
         return f"Of {asked} ranks, {use.ranks} took the least time; repeat with {SETS} sets to be sure."
     more = [r for r in others if r.ranks > use.ranks]
     words = f"Use {_named(use)} for {use.mesh}"
     if not more:
-        slower = len(others) > 1 and all(_faster(r, use)[1] > 1 for r in others)
+        slower = len(others) > 1 and min(at_least) > 1
         return f"{words}: fewer are shown to be slower." if slower else f"{words}."
     other = min(more, key=_seconds)
     ratio, low, high = _faster(use, other)
@@ -202,20 +208,24 @@ def _limit(one: Result) -> str:
 
 def _by_memory(one: Result) -> bool:
     """Whether its product uses nearly all of the bandwidth of the memory."""
-    point, cached = product_point(one), held_in(one.record) or partly_cached(one.record)
-    return not cached and point is not None and bool(np.isfinite(point.roof) and point.of_roof >= NEAR)
+    point = product_point(one)
+    cached = held_in(one.record) or partly_cached(one.record)
+    if cached or point is None:
+        return False
+    return bool(np.isfinite(point.roof) and point.of_roof >= NEAR)
 
 
 def _waiting(one: Result, part: float) -> str:
     """That waiting limits a run: for a slow rank, or for all others."""
     computing = rank_times(one.runs, *COMPUTING)
-    slow, late = int(computing.argmax()), computing.max() - computing.mean()
+    mean, most = computing.mean(), computing.max()
+    waited = part * rank_times(one.runs, ph.CG).mean()
     begin = f"Waiting limits them, with {100 * part:.0f} % of cg: "
-    if late < part / 2 * rank_times(one.runs, ph.CG).mean():
+    if most - mean < waited / 2:
         return f"{begin}all ranks compute about equally long. {_larger(one)}"
-    case, host = one.pool.case, one.record.environment.host_of_rank[slow]
-    times = computing.max() / computing.mean()
-    pace = f"rank {slow} on {host} computes {times:.2f} times as long as the mean"
+    case, slow = one.pool.case, int(computing.argmax())
+    host = one.record.environment.host_of_rank[slow]
+    pace = f"rank {slow} on {host} computes {most / mean:.2f} times as long as the mean"
     tune = f"fembench tune {case.question.mesh} --ranks {one.ranks}"
     tune += f" --emulate {case.synthetic.emulate}" if case.synthetic.emulate else ""
     return f"{begin}{pace}. Find the shares that balance them: `{tune}`."
@@ -242,9 +252,12 @@ def _more(by_ranks: dict[int, Result], use: Result) -> str:
     if use.ranks >= cores:
         return f"Every core has a rank: more ranks on {here} will not help."
     fewer = [r for n, r in by_ranks.items() if n < use.ranks]
-    if _by_memory(use) and fewer and len(hosts) == 1 and (same := _no_more_bandwidth(fewer[-1], use)):
-        return f"More ranks on {here} will not help: {same}."
-    free, more = plural(cores - use.ranks, "core"), min(2 * use.ranks, cores)
+    if _by_memory(use) and fewer and len(hosts) == 1:
+        same = _no_more_bandwidth(fewer[-1], use)
+        if same:
+            return f"More ranks on {here} will not help: {same}."
+    free = plural(cores - use.ranks, "core")
+    more = min(2 * use.ranks, cores)
     return f"{free} of {here} had no rank: the same with --ranks {more} shows what more ranks gain."
 
 

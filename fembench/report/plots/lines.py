@@ -52,9 +52,11 @@ def speedups(results: Sequence[Result], base: int = 0) -> Plot | None:
     found = [s for s in all_speedups(results, base=base) if np.isfinite(s.ratio)]
     if not found:
         return None
-    drawn = [_speedup_curves(look, group) for look, group in _styled([(s.result, s) for s in found])]
+    styled = _styled([(s.result, s) for s in found])
+    drawn = [_speedup_curves(look, group) for look, group in styled]
     one = {s.base.ranks for s in found if s.base} == {1}
-    top = max([1.1, *(1.1 * s.efficiency for s in found if np.isfinite(s.efficiency))])
+    known = [s.efficiency for s in found if np.isfinite(s.efficiency)]
+    top = 1.1 * max([1.0, *known])
     definition = "T(1) / T(P)" if one else "P0 T(P0) / T(P)"
     return charts.curves(
         "speedup",
@@ -133,7 +135,8 @@ def weak_scaling(found: Sequence[WeakPoint]) -> Plot | None:
     left, right = [], []
     for look, (_, group) in zip(curve_looks([(name, "") for name, _ in shown]), shown):
         ranks = [p.result.ranks for p in group]
-        times = np.array([(t.median, t.low, t.high) for t in (p.times[ITERATION] for p in group)])
+        took = [p.times[ITERATION] for p in group]
+        times = np.array([(t.median, t.low, t.high) for t in took])
         left.append(Series(ranks, factor * times.T, look))
         values = np.array([p.efficiency.get(ITERATION, (np.nan,) * 3) for p in group])
         right.append(Series(ranks, values.T, look))
@@ -235,10 +238,12 @@ def _ends(group: Sequence[Result]) -> tuple[Result, Result]:
 def _history(axes: Axes, result: Result, look: dict[str, Any], *, sparse: bool = False) -> None:
     values = np.array(result.record.solve.residuals)
     step = -(-len(values) // (24 if sparse else POINTS))
-    k = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
+    last = len(values) - 1
+    k = np.unique(np.append(np.arange(0, last, step), last))
     positive = k[values[k] > 0]
     axes.plot(positive, values[positive], **look)
     if not sparse:
-        for i in positive[:: -(-len(positive) // TIPS)]:
+        apart = -(-len(positive) // TIPS)
+        for i in positive[::apart]:
             text = f"{look['label']}\niteration {i}: {values[i]:.3g} N"
             canvas.point_tip(axes, i, values[i], text)

@@ -6,8 +6,7 @@ that is too wide is changed until it fits:
 
 1. Its remarks become numbered notes below it, or one note if they are the same on all rows.
 2. Texts break between words; numbers never break.
-3. A table of one row becomes a list of names and values. Any other is split into blocks,
-   which repeat the columns that tell its rows apart.
+3. A table is split into blocks, which repeat the columns that tell its rows apart.
 """
 
 import contextlib
@@ -206,9 +205,6 @@ def arranged(columns: Block, width: int) -> tuple[list[Block], list[str]]:
     notes += [_soft(f"{number} {note}") for note, number in numbers.items()]
     if _least(short) <= width:
         return [short], notes
-    if len(columns[0].cells) == 1:
-        pairs = [(column.head, column.cells[0]) for column in columns if column.cells[0]]
-        return [[TextColumn("", False, list(side)) for side in zip(*pairs)]], []
     return _blocks(short, width), notes
 
 
@@ -273,7 +269,7 @@ def drawn(columns: Block, width: int) -> Iterator[str]:
     heads = [column.head for column in columns]
     rules = ["─" * own for own in widths]
     rows = zip(*(column.cells for column in columns))
-    for row in [heads, rules, *rows] if any(heads) else rows:
+    for row in [heads, rules, *rows]:
         cells = [textwrap.wrap(cell, own, break_on_hyphens=False) for cell, own in zip(row, widths)]
         for parts in itertools.zip_longest(*cells, fillvalue=""):
             sides = (

@@ -86,9 +86,10 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{name} {text}" if told else f"{name}: {text}; {self._hint()}")
 
     def _missing(self, found: re.Match[str]) -> str:
-        """'missing --machine (machine profile from characterize)': with the first words of its help."""
+        """'missing --machine (machine profile from characterize)': each with the first words of its help."""
         told = {"/".join(a.option_strings): re.split("; | \\(", a.help or "")[0] for a in self._actions}
-        return f"missing {found[1]}{f' ({text})' if (text := told.get(found[1])) else ''}"
+        each = (f"{name} ({told[name]})" if told.get(name) else name for name in found[1].split(", "))
+        return f"missing {', '.join(each)}"
 
     def _hint(self) -> str:
         return f"see {self.prog} --help"

@@ -11,7 +11,7 @@ import numpy as np
 from fembench.base.units import count, digits, few, plural
 from fembench.records import phases as ph
 from fembench.records.compare import ranks_in_words
-from fembench.records.validity import SETS, WARMUPS
+from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
 from fembench.report.headline import crowded, environments, merit, rated, scale, usable
 from fembench.report.measures import CG, part_of_cg, rank_times
@@ -75,7 +75,8 @@ def _of_one(result: Result, disturbed: bool) -> str:
 
 def _is_look(result: Result) -> bool:
     """Whether some run has too few sets for a VALID one, as rule D1 says."""
-    return any(one.warmups.sum() < WARMUPS or len(one.timed) < SETS for one in result.runs)
+    warmups = map(warmups_of, result.pool.records)
+    return any(n < WARMUPS or len(one.timed) < SETS for n, one in zip(warmups, result.runs))
 
 
 def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Result]:

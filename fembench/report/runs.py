@@ -72,7 +72,7 @@ def _spread(result: Result) -> list[str]:
 @declared(
     "reasons",
     "Why runs are not VALID",
-    "Each rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
+    "One row per rule that some run does not meet, with the worst value found and its note. INVALID (rules A "
     "to C): the numbers are wrong, or are not what they claim to be. PROVISIONAL (rules D and E, or a "
     "rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
     "example because there were too few or unsteady repetitions, other processes on the same cores, "
@@ -80,26 +80,35 @@ def _spread(result: Result) -> list[str]:
     "makes: verdict; rule; result; value; threshold: expected; note; cases; which: which cases",
 )
 def reasons(results: Sequence[Result]) -> Rows:
-    """Rules that are not met, once each, with worst value and cases; INVALID first."""
-    broken: dict[tuple[str, ...], list[Rule]] = {}
-    cases: dict[tuple[str, ...], dict[str, None]] = {}  # in their order, each once
+    """Rules that are not met, one row each, with worst values and cases; INVALID first."""
+    broken: dict[tuple[str, str], list[Rule]] = {}
+    cases: dict[tuple[str, str], dict[str, None]] = {}  # in their order, each once
     for r in results:
         for rule in (rule for record in r.pool.records for rule in record.verdict.rules if not rule.ok):
-            broken.setdefault(_alike(rule), []).append(rule)
-            cases.setdefault(_alike(rule), {})[f"{r.mesh} · {r.method} · ranks {r.setting}"] = None
+            key = leads_to(rule), rule.id
+            broken.setdefault(key, []).append(rule)
+            cases.setdefault(key, {})[f"{r.mesh} · {r.method} · ranks {r.setting}"] = None
     for key in sorted(cases):
-        rule = max(broken[key], key=_badness)
-        values = dict.fromkeys([rule.value, *(other.value for other in broken[key])])
+        alike = _by_threshold(broken[key])
+        worst = [max(rules, key=_badness) for rules in alike]
+        values = [dict.fromkeys([one.value, *(r.value for r in rules)]) for one, rules in zip(worst, alike)]
         yield (
-            (key[0], rule.name, rule.state, few(list(values), 1), rule.threshold, rule.note)
-            + (len(cases[key]), few(list(cases[key]), 3))
+            (key[0], worst[0].name, _each(rule.state for rule in worst))
+            + (_each(few(list(found), 1) for found in values), _each(rule.threshold for rule in worst))
+            + (_each(rule.note for rule in worst), len(cases[key]), few(list(cases[key]), 3))
         )
 
 
-def _alike(rule: Rule) -> tuple[str, ...]:
-    """The key of rules that share a row, without values and single runs' exceptions."""
-    granted = rule.threshold.partition(", or ")[0]
-    return leads_to(rule), rule.id, rule.state, granted, rule.note if rule.ok is None else ""
+def _by_threshold(rules: Iterable[Rule]) -> list[list[Rule]]:
+    """The rules of each threshold, without single runs' exceptions."""
+    found: dict[tuple[str, str], list[Rule]] = {}
+    for rule in rules:
+        found.setdefault((rule.state, rule.threshold.partition(", or ")[0]), []).append(rule)
+    return list(found.values())
+
+
+def _each(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _badness(rule: Rule) -> list[float]:

@@ -157,14 +157,16 @@ def test_rows_that_are_too_wide_are_split_into_blocks_that_begin_with_what_tells
     assert [line.split()[:2] for line in found if line.startswith("m1")] == [["m1", "1"], ["m1", "2"]] * 2
 
 
-def test_a_single_row_that_is_too_wide_becomes_a_list():
-    heads = ["mesh", "one", "two", "three", "four", "remarks"]
-    found = shown(table(heads, [["m1", *["123 456 789 012 345"] * 4, "none"]], align="lrrrrl"), 60)
-    assert found.splitlines() == [
-        "mesh     m1",
-        *(f"{head:7}  123 456 789 012 345" for head in heads[1:5]),
-        "remarks  none",
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_table_that_is_too_wide_has_its_heads_above_its_values_for_any_number_of_rows(n):
+    heads = ["mesh", "one", "two", "three", "four"]
+    rows = [[f"m{k}", *["123 456 789 012 345"] * 4] for k in range(n)]
+    lines = shown(table(heads, rows, align="lrrrr"), 60).splitlines()
+    assert [line.split() for line in lines if line.startswith("mesh")] == [
+        ["mesh", "one", "two"],
+        ["mesh", "three", "four"],
     ]
+    assert sum(line.startswith("m0") for line in lines) == 2
 
 
 def test_lines_break_between_words_and_commands_stay_whole():

@@ -24,6 +24,10 @@ from fembench.cli.main import main
         ("run m1 m2", "unknown argument 'm2'; see fembench run --help"),
         ("run", "missing MESH; see fembench run --help"),
         ("predict m", "missing --machine (machine profile from characterize); see fembench predict --help"),
+        (
+            "predict",
+            "missing MESH, --machine (machine profile from characterize); see fembench predict --help",
+        ),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),
         ("run m1 --tolerance small", "--tolerance small: expected a number above 0"),

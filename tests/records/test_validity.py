@@ -402,3 +402,10 @@ def test_one_of_a_thing_is_not_named_in_the_plural(record):
     sets = (replace(record.sets[0], warmup=True), replace(record.sets[0], warmup=False))
     count, interval = (r for r in judge(replace(record, sets=sets)).rules if r.id == "D1")
     assert (count.value, interval.value) == ("1 warm-up, 1 timed set", "no interval of the median: 1 set")
+
+
+def test_a_rehearsal_of_emulated_ranks_is_not_counted_as_a_warm_up(record):
+    case = record.case.with_(warmups=2, emulate="1,0.5"[: 2 * record.case.placement.ranks - 1])
+    sets = (*[replace(record.sets[0], warmup=True)] * 3, *record.sets[1:])
+    count = next(r for r in judge(replace(record, case=case, sets=sets)).rules if r.id == "D1")
+    assert count.value.startswith("2 warm-ups, ")

@@ -396,6 +396,16 @@ def test_a_broken_rule_is_shown_at_its_worst_with_the_note_that_explains_it(rule
     assert row["note"] == rules[0].note
 
 
+def test_one_rule_has_one_row_also_if_its_thresholds_and_notes_differ():
+    count = Rule(id="D1", ok=False, value="1 warm-up, 3 timed sets", threshold=">= 2 warm-ups, >= 10 sets")
+    wide = Rule(id="D1", ok=False, value="median known to ± 9 %", threshold="95 % interval", note="repeat")
+    other = Rule(id="D1", ok=None, value="median known to ± 3 %", threshold="95 % interval", note="wait")
+    (row,) = rows_of([judged(k, one) for k, one in enumerate((count, wide, other))], "reasons")
+    assert row["threshold"] == ">= 2 warm-ups, >= 10 sets; 95 % interval"
+    assert all(rule.value in row["value"] for rule in (count, wide))
+    assert row["note"] == "repeat; wait"
+
+
 def test_rules_of_a_run_stand_in_the_order_of_their_names_and_in_the_words_of_check(capsys):
     rules = [
         Rule(id=i, ok=ok, value="", threshold="") for i, ok in (("D3", None), ("A5", True), ("A4", False))

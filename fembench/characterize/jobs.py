@@ -10,7 +10,7 @@ from fembench.methods.lookup import CPU, device_by_rank
 from fembench.records.sites import NetworkSettings
 from fembench.synthetic.speeds import NodeSpeed, parse_speeds
 
-SECONDS, QUICK_SECONDS = 110.0, 12.0  # of measuring per host, without start and set-up
+SECONDS, QUICK_SECONDS = 110.0, 20.0  # of measuring per host, without start and set-up
 USUAL_TIME, QUICK_TIME = "3 to 4 minutes", "1 to 2 minutes"  # in total
 VISIT, QUICK_VISIT, LAB_VISIT = 0.05, 0.02, 0.2  # seconds; a lab grants CPU time in periods of 5 ms
 ROUNDS, QUICK_ROUNDS = 30, 12
@@ -91,7 +91,7 @@ def speeds_job(
 
 
 def usual_time(job: CharacterizeJob) -> str:
-    """'starting 2 ranks: usually takes 1 to 2 minutes, 12 s of it measuring'"""
+    """'starting 2 ranks: usually takes 1 to 2 minutes, 20 s of it measuring'"""
     usual = QUICK_TIME if job.quick else USUAL_TIME
     return f"starting {plural(job.ranks, 'rank')}: usually takes {usual}, {job.seconds:g} s of it measuring"
 

@@ -2,9 +2,10 @@ import pytest
 
 from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
+from fembench.cli.weights import KINDS
 from fembench.partition.shares import parse_shares
 from fembench.records.weights import RankShare, Weights, save_weights
-from fembench.workflows.command import EXPORTS, ShareFormat, metis, plain
+from fembench.workflows.command import EXPORTS, metis, plain
 
 
 def weights(shares, hosts=None):
@@ -55,9 +56,7 @@ def test_plain_shares_are_read_back_by_the_option_of_a_run():
     assert parse_shares(plain(weights(shares)), 3) == pytest.approx(shares, rel=1e-8)
 
 
-def test_what_a_format_declares_is_what_the_command_line_offers(monkeypatch, tmp_path, output):
+def test_what_a_format_declares_is_what_the_command_line_offers():
     text = " ".join(page(verb_parser("weights"), 100).split())
     assert all(f"{name}: {one.help}" in text for name, one in EXPORTS.items())
-    monkeypatch.setitem(EXPORTS, "count", ShareFormat("how many", lambda found: f"{len(found.ranks)}\n"))
-    save_weights(weights([0.75, 0.25]), tmp_path / "w.json")
-    assert output("weights", str(tmp_path / "w.json"), "--export", "count") == "2\n"
+    assert KINDS["export"] == tuple(EXPORTS)

@@ -295,11 +295,11 @@ def test_the_script_of_the_guide_runs_as_it_stands(tmp_path, monkeypatch, capfd,
 def test_thirty_lines_go_from_a_check_of_the_machine_to_a_prediction(
     tmp_path, monkeypatch, capfd, unrendered
 ):
-    """The script of the guide in a fresh folder, with 4 s of measuring, and messages that are too small to be
+    """The script of the guide in a fresh folder, with 10 s of measuring, and messages too small to be
     measured after computing."""
     assert len([line for line in WHOLE_LOOP.split("\n") if line]) <= 30
     assert "subprocess" not in WHOLE_LOOP
-    monkeypatch.setattr("fembench.characterize.jobs.QUICK_SECONDS", 4.0)
+    monkeypatch.setattr("fembench.characterize.jobs.QUICK_SECONDS", 10.0)
     monkeypatch.chdir(tmp_path)
     exec(WHOLE_LOOP.replace("quick=True", "quick=True, sizes='8,16,32'"), {})
     printed = capfd.readouterr().out

@@ -96,7 +96,8 @@ def test_blocks_last_as_long_as_was_learned_wherever_they_are(comm, program):
     blocks.open(0)
     blocks.superstep(0)
     expected = [slowness.factor * least * program().amount(arrays) for arrays in blocks.blocks.values()]
-    assert sum(blocks.measured(1).seconds) >= 0.9 * sum(expected)  # what is late is made up for in the next
+    # what is late is made up for in the next; without the emulation, it would be a fortieth
+    assert sum(blocks.measured(1).seconds) >= 0.7 * sum(expected)
 
 
 def test_transposition_sorts_every_row():

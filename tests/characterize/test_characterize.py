@@ -75,7 +75,7 @@ def test_emulated_speeds_are_labelled_and_about_those_injected(measured, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("quick", "usual"), [(True, "1 to 2 minutes, 12 s"), (False, "3 to 4 minutes, 110 s")]
+    ("quick", "usual"), [(True, "1 to 2 minutes, 20 s"), (False, "3 to 4 minutes, 110 s")]
 )
 def test_the_time_it_will_take_is_said_before_the_ranks_start(tmp_path, monkeypatch, quick, usual):
     told = []

@@ -13,7 +13,8 @@ from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Environment, HostFacts, Record
 from fembench.records.verdict import Rule
 
-CROWDED = "OVERSUBSCRIBED: functional only"
+OVERSUBSCRIBED = "OVERSUBSCRIBED"
+CROWDED = f"{OVERSUBSCRIBED}: functional only"
 MOST_SHOWN = 3  # hosts named in a line
 ENOUGH = "a core for each rank, if its host has enough"
 REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"

@@ -59,9 +59,12 @@ def shares_of(weights: Weights) -> tuple[float, ...]:
     return tuple(r.share for r in weights.ranks)
 
 
+LOUD = (REFUSED, "DISTURBED", "OVERSUBSCRIBED", "PROVISIONAL")  # begins of such notes
+
+
 def loud_notes(weights: Weights) -> list[str]:
     """The notes that say why the shares may be far off."""
-    return [note for note in weights.notes if note.startswith((REFUSED, "DISTURBED", "PROVISIONAL"))]
+    return [note for note in weights.notes if note.startswith(LOUD)]
 
 
 def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:

@@ -20,9 +20,8 @@ from fembench.records.compare import Question, question, ranks_in_words, same_ki
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.report.headline import crowded
 from fembench.report.measures import LOOP, PARTS, SOLVE, parts_of_solve
-from fembench.report.results import Result, results
+from fembench.report.results import Result, crowded, results
 from fembench.stats.compare import Comparison
 from fembench.stats.outliers import joint_level
 from fembench.stats.student import FEWEST, Ratio, ratio_unpaired

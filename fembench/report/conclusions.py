@@ -10,12 +10,13 @@ import numpy as np
 
 from fembench.base.units import count, digits, few, plural
 from fembench.records import phases as ph
+from fembench.records.binding import OVERSUBSCRIBED
 from fembench.records.compare import ranks_in_words
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
-from fembench.report.headline import crowded, environments, merit, rated, scale, usable
+from fembench.report.headline import environments, merit, rated, scale, sound, usable
 from fembench.report.measures import CG, part_of_cg, rank_times
-from fembench.report.results import Result
+from fembench.report.results import Result, crowded
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT
@@ -39,12 +40,27 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     said = [disturbed, failures, _verdict(found, bool(disturbed))]
     used = usable(found)
     quiet = [r for r in used if not foreign_work(environments([r]))]
-    if quiet:
-        others = [r for r in usable(beside) if not foreign_work(environments([r]))]
-        told = _of_ranks(_by_ranks(quiet, others))
+    fit = [r for r in quiet if not crowded(r)]
+    if fit:
+        others = [r for r in usable(beside) if sound(r)]
+        told = _of_ranks(_by_ranks(fit, others))
         said += told if len(quiet) == len(used) else told[:-1]  # not: run what was run, but disturbed
-    slow = _slow_hosts(quiet, found[0].speeds) if found else ""
+    said += [_shared_cores(quiet)]
+    slow = _slow_hosts(fit, found[0].speeds) if found else ""
     return list(filter(None, [*said, slow]))
+
+
+def _shared_cores(found: Sequence[Result]) -> str:
+    """Why nothing follows from OVERSUBSCRIBED cases; "" if there is none."""
+    crowd = [r for r in found if crowded(r)]
+    if not crowd:
+        return ""
+    hosts = max((r.record.environment.hosts for r in crowd), key=len)
+    share = f"more ranks than cores share {'this host' if len(hosts) == 1 else 'these hosts'}"
+    cores = sum(host.cores for host in hosts)
+    remedy = f"; use up to {plural(cores, 'rank')}" if cores else ""
+    some = f" in {len(crowd)} of {len(found)} cases" if len(found) > 1 else ""
+    return f"{OVERSUBSCRIBED}{some}: {share}, so their times are no basis for advice{remedy}."
 
 
 def _verdict(found: Sequence[Result], disturbed: bool) -> str:
@@ -80,13 +96,9 @@ def _is_look(result: Result) -> bool:
 
 
 def _by_ranks(found: Sequence[Result], beside: Sequence[Result]) -> dict[int, Result]:
-    """ranks -> the fastest result, of the question that was run on most numbers of ranks.
-
-    Ranks without a core each are left out, unless all are.
-    """
-    roomy = [r for r in found if not crowded(r)]
-    largest = {r.series: r for r in sorted(roomy or found, key=scale)}
-    everyone = [r for r in (*found, *beside) if not crowded(r)]
+    """ranks -> the fastest result, of the question that was run on most numbers of ranks."""
+    largest = {r.series: r for r in sorted(found, key=scale)}
+    everyone = [*found, *beside]
     each = [_alike(r, everyone) or {r.ranks: r} for r in largest.values()]
 
     def by_size(one: dict[int, Result]) -> tuple[int, tuple[int, int], float]:
@@ -248,8 +260,6 @@ def _more(by_ranks: dict[int, Result], use: Result) -> str:
     here = "this host" if len(hosts) == 1 else "these hosts"
     if use.ranks < max(by_ranks) or use.record.environment.devices or not cores:
         return ""
-    if crowded(use):
-        return f"More ranks than cores share {here}: use {cores} ranks at most."
     if use.ranks >= cores:
         return f"Every core has a rank: more ranks on {here} will not help."
     fewer = [r for n, r in by_ranks.items() if n < use.ranks]

@@ -12,13 +12,12 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records import phases as ph
-from fembench.records.binding import oversubscribed
 from fembench.records.compare import host_names
 from fembench.records.record import Environment
 from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
-from fembench.report.results import Result
+from fembench.report.results import Result, crowded
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
@@ -68,7 +67,7 @@ def headline(
         *_of_unequal(full, unequal),
         _slowest(speeds),
         *_gain(used, unequal),
-        *_advice(used, speeds),
+        *_advice([r for r in used if sound(r)], speeds),
     ]
 
 
@@ -115,9 +114,9 @@ def environments(used: Sequence[Result]) -> list[Environment]:
     return [record.environment for r in used for record in r.pool.records]
 
 
-def crowded(result: Result) -> bool:
-    """Whether its ranks share cores, as rule C4 says."""
-    return oversubscribed(result.record.environment, result.pool.case.synthetic.dilate)
+def sound(result: Result) -> bool:
+    """Whether advice may follow from it: a core for each rank, and no foreign work."""
+    return not crowded(result) and not foreign_work(environments([result]))
 
 
 def _flaws(*used: Result) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from fembench.base import units
+from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, same_kind
 from fembench.records.nodes import NodesRecord
@@ -119,9 +120,19 @@ def _results(records: Sequence[Record], nodes: NodesRecord | None) -> list[Resul
     return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.method, r.ranks, r.placement))
 
 
+def crowded(result: Result) -> bool:
+    """Whether its ranks share cores, as rule C4 says."""
+    return oversubscribed(result.record.environment, result.pool.case.synthetic.dilate)
+
+
 def case_of(result: Result) -> tuple[object, ...]:
-    """Values of the columns CASE; an INVALID case says so wherever its numbers are shown."""
+    """Values of the columns CASE.
+
+    A case that is INVALID or OVERSUBSCRIBED says so wherever its numbers are shown.
+    """
     status, method = result.pool.status, result.method
+    if crowded(result):
+        method = f"{method} · {OVERSUBSCRIBED}"
     if status == "INVALID" and not method.endswith(status):
         method = f"{method} · {status}"
     return result.mesh, method, (result.ranks, result.setting)

@@ -11,13 +11,13 @@ import numpy as np
 from fembench.base import units
 from fembench.base.units import few, percent, plural
 from fembench.records import phases
-from fembench.records.binding import oversubscribed
+from fembench.records.binding import CROWDED, OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, Case
 from fembench.records.record import Failure, Record
 from fembench.records.times import times_of
 from fembench.records.verdict import Rule, leads_to
 from fembench.report.measures import CG, communication
-from fembench.report.results import CASE, Result, case_of, short_shares
+from fembench.report.results import CASE, Result, case_of, crowded, short_shares
 from fembench.report.table import Rows, declared
 
 NUMBER = re.compile(r"(?<![\w.-])-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
@@ -55,7 +55,7 @@ def _remarks(result: Result) -> list[str]:
     environment = result.record.environment
     notes = [f"not pooled: {result.pool.apart} differs"] if result.pool.apart else []
     notes += _spread(result)
-    notes += ["OVERSUBSCRIBED: functional only"] if oversubscribed(environment) else []
+    notes += [CROWDED] if crowded(result) else []
     notes += [f"SYNTHETIC: {environment.synthetic}"] if environment.synthetic else []
     return notes + ([f"{environment.kernels} kernels"] if environment.kernels != "compiled" else [])
 
@@ -185,5 +185,9 @@ def summary_line(record: Record) -> str:
         f"{r.name}: {r.value}, expected {r.threshold}" for r in verdict.rules if leads_to(r) == "INVALID"
     ]
     reason = f" [{broken[0]}]" if broken else ""
-    synthetic = "SYNTHETIC " if record.environment.synthetic else ""
-    return f"{verdict.status:<11} {synthetic}{case_name(record.case)}: {', '.join(words)}{reason}"
+    labels = {
+        f"{OVERSUBSCRIBED} ": oversubscribed(record.environment, record.case.synthetic.dilate),
+        "SYNTHETIC ": bool(record.environment.synthetic),
+    }
+    label = "".join(text for text, holds in labels.items() if holds)
+    return f"{verdict.status:<11} {label}{case_name(record.case)}: {', '.join(words)}{reason}"

@@ -28,6 +28,7 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
+from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.record import Record, now_utc
@@ -303,8 +304,19 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
         precond=first.case.method.precond,
         tasks=tasks,
         synthetic="; ".join(sorted({r.environment.synthetic for r in records} - {""})),
-        notes=(*filter(None, [disturbance([r.environment for r in records])]), *provisional(records), *notes),
+        notes=(
+            *filter(None, [disturbance([r.environment for r in records]), shared_cores(records)]),
+            *(*provisional(records), *notes),
+        ),
     )
+
+
+def shared_cores(records: Sequence[Record]) -> str:
+    """That speeds are those of ranks that shared cores; "" if each had its own."""
+    n = sum(oversubscribed(r.environment, r.case.synthetic.dilate) for r in records)
+    some = f" in {n} of {len(records)} runs" if len(records) > 1 else ""
+    why = "more ranks than cores: these are not the speeds of ranks with a core each; use fewer ranks"
+    return f"{OVERSUBSCRIBED}{some}: {why}" if n else ""
 
 
 def provisional(records: Sequence[Record]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from fembench.records.times import times_of
 from fembench.records.weights import Weights, as_text, shares_of
 from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, Advice, advise, choose_kind, largest_gains
 from fembench.weights.host_speed import HostSpeeds, owner_speeds
-from fembench.weights.make import provisional
+from fembench.weights.make import provisional, shared_cores
 from fembench.weights.observe import observe, owners_of, pooled, room_on_devices, run_seconds
 from fembench.weights.scaling import (
     CapturedGain,
@@ -152,6 +152,7 @@ class Proof:
     alone: dict[str, float]  # the time on devices alone, and on cores alone; {} unless ranks are mixed
     provisional: tuple[str, ...]  # why runs of the comparison are PROVISIONAL; () if none is
     too_short: str  # why the speeds of ranks cannot be told; "" if they can
+    crowded: str  # that ranks shared cores; "" if each had its own
     disturbed: str  # who took CPU time from the runs, including those of the rounds; "" if nobody did
 
 
@@ -208,6 +209,7 @@ def prove(finished: Trail) -> Proof:
         alone={name: float(np.median(times)) for name, times in alone.items()},
         provisional=provisional(compared),
         too_short=short,
+        crowded=shared_cores(compared),
         disturbed=disturbance([record.environment for record in finished.records]),
     )
 

@@ -20,7 +20,7 @@ UNKNOWN = "unknown"
 def conclusions(proof: Proof, weights: Weights) -> list[str]:
     """What disturbed the runs, the verdict, the slowest host or rank, and what makes runs PROVISIONAL."""
     label = f"SYNTHETIC: {weights.synthetic}" if weights.synthetic else ""
-    said = [label, proof.disturbed, f"verdict: {proof.advice.text}", *_slow(proof, weights)]
+    said = [label, proof.disturbed, proof.crowded, f"verdict: {proof.advice.text}", *_slow(proof, weights)]
     return list(filter(None, [*said, *proof.provisional]))
 
 
@@ -147,5 +147,6 @@ def as_tree(proof: Proof, weights: Weights) -> dict[str, Any]:
         "text": proof.advice.text,
         "synthetic": weights.synthetic,
         "provisional": list(proof.provisional),
+        "oversubscribed": proof.crowded,
         "disturbed": proof.disturbed,
     }

@@ -315,6 +315,10 @@ def test_advice_on_slow_hosts_says_if_fewer_ranks_are_faster():
     assert row["remarks"].endswith("; faster on fewer ranks: 100 ms on 1 rank")
     slower = head_of([*equal, without, on_hosts("a", 0.3)])["slow hosts"]
     assert "fewer ranks" not in slower["remarks"]
+    loud = [on_hosts_with(r, others_percent=75.0) for r in (*equal, without)]
+    assert "slow hosts" not in head_of(loud)
+    crowd = replace(without, environment=replace(without.environment, oversubscribed=True))
+    assert "slow hosts" not in head_of([*equal, crowd])
 
 
 def test_a_slow_host_is_kept_if_shares_by_speed_are_faster():

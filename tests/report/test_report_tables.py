@@ -231,11 +231,13 @@ def test_reasons_come_once_each_with_what_makes_invalid_first():
     ]  # fmt: skip
 
 
-def test_oversubscribed_runs_say_so_in_the_overview():
-    (row,) = to_json(
-        named([make_record(ranks=2, environment=environment(2, oversubscribed=True))], "overview")
-    )
+def test_oversubscribed_runs_say_so_in_every_row_and_in_the_line_of_progress():
+    record = make_record(ranks=2, environment=environment(2, oversubscribed=True))
+    (row,) = to_json(named([record], "overview"))
     assert row["remarks"] == "OVERSUBSCRIBED: functional only"
+    for name in ("overview", "summary", "phases"):
+        assert all(row["method"] == "csr · OVERSUBSCRIBED" for row in to_json(named([record], name)))
+    assert "VALID       OVERSUBSCRIBED m1" in summary_line(record)
 
 
 def test_times_of_an_invalid_case_are_marked_in_every_table_that_shows_them():

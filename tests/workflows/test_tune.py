@@ -18,7 +18,7 @@ from fembench.weights.advice import advise, choose_kind
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_tree, conclusions, tables
-from fembench.weights.stale import disturbance, first_costs, warning
+from fembench.weights.stale import disturbance, doubts, first_costs, warning
 from fembench.workflows.tune import Tuned, close_the_loop, proven
 
 
@@ -372,6 +372,21 @@ def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_s
     assert "speeds changed" not in text
     swapped = replace(trail.weights, ranks=trail.weights.ranks[::-1])
     assert "rank 1 was faster in the runs that the weights come from" in as_text(proof, swapped)
+
+
+def test_shares_of_ranks_that_shared_cores_are_marked_before_the_verdict_and_where_they_are_used():
+    def crowded(case, word, **options):
+        made = run(case, word, **options)
+        return replace(made, environment=replace(made.environment, oversubscribed=True))
+
+    run = planted((1, 0.5))
+    trail = looped(crowded)
+    proof = prove(trail)
+    first, second, *_ = filter(None, as_text(proof, trail.weights).splitlines())
+    assert first.startswith("OVERSUBSCRIBED in 12 of 12 runs: more ranks than cores")
+    assert second.startswith("verdict: ")
+    (note,) = (note for note in loud_notes(trail.weights) if note.startswith("OVERSUBSCRIBED"))
+    assert f"weights: {note}" in doubts(trail.weights, "")
 
 
 def test_the_first_set_shows_what_a_cell_costs_on_each_host_whatever_its_share():

@@ -23,12 +23,14 @@ from fembench.mesh.presets import box_named
 from fembench.methods.lookup import MethodChoice, precond_of, storage_of
 from fembench.methods.recipe import recipe
 from fembench.methods.steps import DOUBLE
+from fembench.partition.shares import parse_shares
 from fembench.records.case import Case
 from fembench.records.case_fields import CaseEffort, CaseMethod
 from fembench.records.phases import CG
 from fembench.records.record import Record
 from fembench.records.store import written
 from fembench.records.times import times_of
+from fembench.synthetic.speeds import LEARN, LEARNT, parse_speeds
 
 RANK_BYTES = 64 << 20  # of a rank without a mesh: Python, MPI, compiled kernels
 NODE_BYTES = 2280  # per mesh node, the matrix apart: mesh, assembly, vectors, verification
@@ -115,12 +117,29 @@ def _seconds(case: Case, n: int, near: Record | None, cores: int) -> float:
     """Of a run with n equations, by the record nearest to it, or else by the stated rates."""
     pace = _pace(case, n, near) if near else _stated(case, n)
     turns = max(1.0, case.placement.ranks / cores) if cores else 1.0
-    slower = turns * case.synthetic.dilate
+    slower = turns * _stretched(case)
     cg = pace.iterations * bytes_moved(case, n) / pace.rate * slower
     least, most = _measuring(case.effort, cg)
     timed = least + (_needed(near) if near else PATIENCE) * (most - least)
     sets = max(case.effort.sets, math.ceil(timed / cg) if cg > 0 else 0) + case.effort.warmups
-    return LAUNCH + pace.once * turns + sets * (cg + pace.per_set * slower)
+    once = LAUNCH + pace.once * turns
+    return once + _rehearsal(case, cg / slower + pace.per_set) + sets * (cg + pace.per_set * slower)
+
+
+def _stretched(case: Case) -> float:
+    """How many times as long emulated ranks compute: the slowest for its share."""
+    emulate, ranks, shares = case.synthetic.emulate, case.placement.ranks, case.placement.shares
+    if not emulate:
+        return case.synthetic.dilate
+    parts = parse_shares(shares, ranks) if shares else (1 / ranks,) * ranks
+    each = zip(parts, parse_speeds(emulate, ranks))
+    return case.synthetic.dilate * max(ranks * part / speed for part, speed in each)
+
+
+def _rehearsal(case: Case, one: float) -> float:
+    """Of emulated ranks, before the warm-ups; `one`: seconds of a set at full speed."""
+    emulated = case.synthetic.emulate or case.synthetic.dilate > 1
+    return max(one, min(LEARN, LEARNT * one)) if emulated else 0.0
 
 
 def about(case: Case, folder: Path, cores: int = 0) -> str:
@@ -202,13 +221,13 @@ def _pace(case: Case, n: int, near: Record) -> ExpectedPace:
     scale = each / (near.mesh.n_equations / near.case.placement.ranks)
     walls = times.all_walls.max(axis=1)
     cg = times.slowest(CG)
-    dilate = near.case.synthetic.dilate
+    stretched = _stretched(near.case)
     once = max(0.0, float(times.program.max()) - float(walls.sum()))
-    rest = max(0.0, float(np.median(times.walls.max(axis=1) - cg))) / dilate
+    rest = max(0.0, float(np.median(times.walls.max(axis=1) - cg))) / stretched
     moved = bytes_moved(near.case, near.mesh.n_equations) * float(
         np.median(times.all_iterations[~times.warmups])
     )
-    rate = moved / (float(np.median(cg)) / dilate)
+    rate = moved / (float(np.median(cg)) / stretched)
     once = max(min(once, START), once + SETUP * each * (1 - 1 / scale))
     return ExpectedPace(once, rest * scale, rate, iterations_of(case, n, near))
 

@@ -32,6 +32,7 @@ from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
 from fembench.stats.summary import median, precision
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
+from fembench.synthetic.speeds import LEARN, LEARNT
 from fembench.timing.tracer import TracerLike, span
 
 EVERY = 1.0  # seconds between two lines, at least
@@ -92,7 +93,6 @@ def expected_sets(effort: CaseEffort, spent: Sequence[float]) -> int:
 
 
 ROOM = 64  # spans per iteration, plus eight per neighbour, before a warm-up counts them
-LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of a rehearsal
 
 
 class SetTicks(Struct, frozen=True):

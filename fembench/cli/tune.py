@@ -6,8 +6,8 @@ no detectable gain, not proven (fewer than six pairs), too short to tell (the me
 host out. If the slowest host can save less than 30 % of the time, the other hosts are also timed without it.
 If only some ranks compute on devices, both kinds are also timed alone; the verdict is use both, device alone
 or CPU alone.
-Every run does fixed work: 50 iterations per set, and sets until CG has taken 2 s; --iterations, --sets and
---seconds change that.
+Every run does fixed work: 50 iterations per set, and ten sets or more, until CG has taken 2 s; --iterations,
+--sets and --seconds change that.
 
 Examples:
   fembench tune m --ranks 2

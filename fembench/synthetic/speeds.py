@@ -13,6 +13,7 @@ from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.records.case_fields import CaseSynthetic
 
+LEARN, LEARNT = 5.0, 40  # maximum seconds and sets of the rehearsal of emulated ranks
 SLOWEST = 1e-6  # a millionth: slower ranks would not end
 
 

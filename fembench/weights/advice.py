@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 from fembench.base.errors import InputError
 from fembench.base.units import percent, plural
-from fembench.stats.compare import FEWEST_NOISE, Comparison, compare_paired, compare_unpaired, noise_of_series
+from fembench.stats.compare import (
+    FEWEST_NOISE,
+    Comparison,
+    compare_paired,
+    compare_unpaired,
+    median_ratio,
+    noise_of_series,
+)
 from fembench.stats.summary import LEVEL, Interval, Samples, fewest_for, median
 
 DECIDE = "run more --pairs, on quieter hosts or with longer runs (--seconds)"
@@ -113,7 +120,7 @@ def choose_kind(times: Mapping[str, Samples]) -> Advice:
     found = compare_paired(times[second], times[best], noise=noise)
     saved = percent(abs(1 - 1 / found.ratio))
     others = [
-        f"{percent(abs(1 - median(times[best]) / median(times[name])))} less than {name}"
+        f"{percent(abs(1 - _ratio(times[best], times[name])))} less than {name}"
         for name in times
         if name not in (best, second)
     ]
@@ -127,6 +134,11 @@ def choose_kind(times: Mapping[str, Samples]) -> Advice:
     seen = f"{best} took {saved} less time than {second} ({bounds}, A/A noise {percent(found.noise)})"
     kind = "not proven" if found.interval is None else "no gain"
     return Advice(kind, f"{best} or {second}: not proven: {'; '.join([seen, *others])}; {few}", found)
+
+
+def _ratio(a: Samples, b: Samples) -> float:
+    """Of the times of `a` to those of `b`: the median over pairs, as for every gain."""
+    return median_ratio(a, b) if len(a) == len(b) else median(a) / median(b)
 
 
 def _seen(comparison: Comparison, captured: float = math.nan) -> str:
@@ -160,8 +172,7 @@ def _why_none(comparison: Comparison, interval: Interval) -> str:
 
 def _measured(weighted: Samples, without: Mapping[str, Samples]) -> dict[str, str]:
     """owner -> what the runs without it showed."""
-    with_all = median(weighted)
-    changes = {owner: median(times) / with_all - 1 for owner, times in without.items()}
+    changes = {owner: _ratio(times, weighted) - 1 for owner, times in without.items()}
     return {
         owner: f"without {owner} {percent(abs(change))} {'more' if change > 0 else 'less'} time"
         " than with these"

@@ -15,6 +15,7 @@ from fembench.weights.proof import Proof
 from fembench.weights.scaling import CapturedGain
 
 UNKNOWN = "unknown"
+GAIN = "median over pairs of 1 - weighted / equal"
 
 
 def conclusions(proof: Proof, weights: Weights) -> list[str]:
@@ -47,7 +48,7 @@ def _times(proof: Proof) -> str:
     inside = [_percent(1 - 1 / bound) for bound in c.interval] if c.interval else None
     bounds = f"95 %: {inside[0]} to {inside[1]}" if inside else f"interval unknown ({_needs(fewest_for())})"
     rows = [
-        ["time per set, equal shares", seconds(proof.equal), ""],
+        ["time per set, equal shares", seconds(proof.equal), "median over runs, as in the next rows"],
         [
             "time per set, weighted",
             seconds(proof.weighted),
@@ -56,7 +57,7 @@ def _times(proof: Proof) -> str:
         *([[f"weighted, without {proof.left_out}", seconds(proof.without), ""]] if proof.left_out else []),
         *[[f"time per set, {name}", seconds(time), ""] for name, time in proof.alone.items()],
         ["ideal: no rank waits", seconds(proof.ideal), "at the speeds of the equal runs"],
-        ["gain", _percent(1 - 1 / c.ratio) if known else UNKNOWN, f"median over pairs, {bounds}"],
+        ["gain", _percent(1 - 1 / c.ratio) if known else UNKNOWN, f"{GAIN}, {bounds}"],
         ["noise, A/A", _percent(c.noise) if known else UNKNOWN, noise],
         [
             "captured gain",

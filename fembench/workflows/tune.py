@@ -32,6 +32,7 @@ from fembench.launch.scratch import occupied, reserved, writable_file
 from fembench.records.case import Case
 from fembench.records.record import Record
 from fembench.records.store import save
+from fembench.records.validity import SETS, WARMUPS
 from fembench.records.weights import REFUSED, Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
 from fembench.weights.advice import BOTH, LEAST_GAIN
@@ -105,7 +106,7 @@ def _slots(host: HostSlots, on: Sequence[str]) -> int:
 
 
 ITERATIONS = 50  # fixed work, by default
-EFFORT = {"warmups": 1, "sets": 1, "seconds": 2.0}  # of a run, by default; noise dominates shorter ones
+EFFORT = {"warmups": WARMUPS, "sets": SETS, "seconds": 2.0}  # of a run; noise dominates shorter ones
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
 WHY_NOT = "every pair of runs was DISTURBED"
 USED = ("use", BOTH)  # verdicts

@@ -47,6 +47,17 @@ def test_a_run_like_a_recorded_one_takes_as_long_per_set():
     assert expected_seconds(case.with_(iterations=50), [record()]) == pytest.approx(LAUNCH + 1.0 + 12 * 0.25)
 
 
+def test_emulated_ranks_take_as_long_as_the_slowest_for_its_share_and_rehearse_first():
+    """Half the speed, twice the time: ten sets of 0.5 s at full speed are rehearsed in 5 s."""
+    case = Case.of(ranks=2, emulate="1,0.5", **FIXED)
+    rehearsed = LAUNCH + 1.0 + 5.0
+    assert expected_seconds(case, [record()]) == pytest.approx(rehearsed + 12 * 1.0)
+    weighted = case.with_(shares="2,1")
+    assert expected_seconds(weighted, [record()]) == pytest.approx(rehearsed + 12 * 2 / 3)
+    like = record(seconds=1.0, emulate="1,0.5")
+    assert expected_seconds(case, [like]) == pytest.approx(rehearsed + 12 * 1.0)
+
+
 def test_sets_are_added_until_their_time_is_filled():
     case = Case.of(ranks=2, seconds=10.2, **FIXED)
     assert expected_seconds(case, [record()]) == pytest.approx(LAUNCH + 1.0 + (21 + 2) * 0.5)

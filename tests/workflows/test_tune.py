@@ -12,14 +12,17 @@ from planted_tuning import FROZEN, planted
 from fembench.base.errors import RunFailedError
 from fembench.base.units import percent
 from fembench.records.case import Case
+from fembench.records.validity import SETS, WARMUPS
 from fembench.records.verdict import Verdict
 from fembench.records.weights import REFUSED, loud_notes, shares_of
-from fembench.weights.advice import advise, choose_kind
+from fembench.stats.compare import median_ratio
+from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, advise, choose_kind
 from fembench.weights.host_speed import host_speeds
+from fembench.weights.observe import run_seconds
 from fembench.weights.proof import prove
 from fembench.weights.proof_text import as_tree, conclusions, tables
 from fembench.weights.stale import disturbance, doubts, first_costs, warning
-from fembench.workflows.tune import Tuned, close_the_loop, proven
+from fembench.workflows.tune import EFFORT, Tuned, close_the_loop, proven
 
 
 def looped(run, ranks=2, **options):
@@ -119,7 +122,8 @@ def test_a_slow_host_that_helps_is_used_and_the_run_without_it_shown():
     assert proof.without == pytest.approx(proof.ideal * 1.25, rel=0.02)
     assert proof.advice.kind == "use"
     assert proof.without / proof.weighted == pytest.approx(1.25, rel=0.01)
-    assert f"without node00 {percent(proof.without / proof.weighted - 1)} more" in proof.advice.text
+    more = median_ratio(run_seconds(trail.without), run_seconds(trail.weighted)) - 1
+    assert f"without node00 {percent(more)} more" in proof.advice.text
     assert "weighted, without node00" in as_text(proof, trail.weights)
     assert as_tree(proof, trail.weights)["without_seconds"] == proof.without
 
@@ -297,14 +301,22 @@ def test_a_slow_host_is_named_with_the_interval_and_the_cause_that_every_table_p
     [
         (
             1,
-            ["gain", "unknown", "median over pairs, interval unknown (needs at least 6 pairs)"],
+            [
+                "gain",
+                "unknown",
+                "median over pairs of 1 - weighted / equal, interval unknown (needs at least 6 pairs)",
+            ],
             ["noise, A/A", "unknown", "needs at least 2 pairs"],
             ["unknown", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
             "none: noise unknown (needs at least 2 pairs); repeat with --pairs 6",
         ),
         (
             2,
-            ["gain", "33.1 %", "median over pairs, interval unknown (needs at least 6 pairs)"],
+            [
+                "gain",
+                "33.1 %",
+                "median over pairs of 1 - weighted / equal, interval unknown (needs at least 6 pairs)",
+            ],
             ["noise, A/A", "0.5 %", "n = 2 pairs"],
             ["1.00", "interval unknown (needs at least 3 pairs); at the speeds of each run"],
             "not proven: weighted was faster in 2 of 2 turns (33.1 % less time, captured gain 1.00); 2",
@@ -387,6 +399,19 @@ def test_shares_of_ranks_that_shared_cores_are_marked_before_the_verdict_and_whe
     assert second.startswith("verdict: ")
     (note,) = (note for note in loud_notes(trail.weights) if note.startswith("OVERSUBSCRIBED"))
     assert f"weights: {note}" in doubts(trail.weights, "")
+
+
+def test_every_gain_is_that_of_pairs_on_a_machine_that_drifts():
+    alone = {BOTH: (1.0, 2.0, 4.0), ON_DEVICES: (1.25, 2.5, 5.0), ON_CORES: (2.0, 2.5, 40.0)}
+    text = choose_kind(alone).text
+    assert "20.0 % less time than device alone" in text
+    assert f"50.0 % less than {ON_CORES}" in text  # medians: 20.0 %
+
+
+def test_a_run_of_the_default_effort_has_as_many_sets_as_rule_d1_asks_for():
+    case = Case.of(mesh="m1", ranks=2, **EFFORT)
+    assert case.effort.warmups >= WARMUPS
+    assert case.effort.sets >= SETS
 
 
 def test_the_first_set_shows_what_a_cell_costs_on_each_host_whatever_its_share():

@@ -157,7 +157,7 @@ def test_the_page_says_what_the_terminal_says_and_concludes_nothing_again(
     told = output(*{"sweep": ("sweep", "c.toml"), "report": ("report", "results/c")}[verb])
     first, *_ = told.splitlines()
     page = html.unescape(Path("results/c/report/index.html").read_text())
-    assert f"<p>{first}</p>" in page
+    assert f"<p>{first}</p>" in re.sub("<a [^>]*>|</a>", "", page)  # without links to tables
 
 
 def test_unequal_hosts_end_with_what_to_do_and_what_the_other_ways_cost(ranks, output):

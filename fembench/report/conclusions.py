@@ -14,9 +14,9 @@ from fembench.records.binding import OVERSUBSCRIBED
 from fembench.records.compare import ranks_in_words
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
-from fembench.report.headline import environments, merit, rated, scale, sound, usable
+from fembench.report.headline import merit, rated, scale, sound, usable
 from fembench.report.measures import CG, part_of_cg, rank_times
-from fembench.report.results import Result, crowded
+from fembench.report.results import Result, crowded, environments
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT

@@ -13,11 +13,10 @@ import numpy as np
 from fembench.base import units
 from fembench.records import phases as ph
 from fembench.records.compare import host_names
-from fembench.records.record import Environment
 from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
-from fembench.report.results import Result, crowded
+from fembench.report.results import Result, crowded, unfit
 from fembench.report.roofline import held_in, partly_cached, product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
@@ -25,7 +24,6 @@ from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal
 from fembench.report.weak import ITERATION, WeakPoint, per_rank
 from fembench.weights.host_speed import HostSpeeds
-from fembench.weights.stale import foreign_work
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,24 +107,15 @@ def _verdict(found: Sequence[Result], left_out: int) -> HeadlineRow:
     return HeadlineRow("verdict", worst, remark=f"{cases}: {', '.join(counts)}{why}")
 
 
-def environments(used: Sequence[Result]) -> list[Environment]:
-    """Those of all their runs."""
-    return [record.environment for r in used for record in r.pool.records]
-
-
 def sound(result: Result) -> bool:
     """Whether advice may follow from it: a core for each rank, and no foreign work."""
-    return not crowded(result) and not foreign_work(environments([result]))
+    return not unfit(result)
 
 
 def _flaws(*used: Result) -> list[str]:
     """Labels of a number from these results: what a reader must know of it."""
-    labels = {
-        "PROVISIONAL": any(r.pool.status == "PROVISIONAL" for r in used),
-        "OVERSUBSCRIBED": any(map(crowded, used)),
-        "DISTURBED": bool(foreign_work(environments(used))),
-    }
-    return [label for label, holds in labels.items() if holds]
+    provisional = any(r.pool.status == "PROVISIONAL" for r in used)
+    return [*(["PROVISIONAL"] if provisional else []), *unfit(*used)]
 
 
 def _merit(full: Result) -> HeadlineRow:

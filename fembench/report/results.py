@@ -15,10 +15,11 @@ from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, fields_of
 from fembench.records.compare import Pool, host_names, pools, same_kind
 from fembench.records.nodes import NodesRecord
-from fembench.records.record import Record
+from fembench.records.record import Environment, Record
 from fembench.records.times import Times, times_of
 from fembench.report.measures import Time, times
 from fembench.weights.host_speed import HostSpeeds, host_speeds
+from fembench.weights.stale import foreign_work
 
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
 MOST_SHARES = 4  # shown in full
@@ -123,6 +124,20 @@ def _results(records: Sequence[Record], nodes: NodesRecord | None) -> list[Resul
 def crowded(result: Result) -> bool:
     """Whether its ranks share cores, as rule C4 says."""
     return oversubscribed(result.record.environment, result.pool.case.synthetic.dilate)
+
+
+def environments(used: Iterable[Result]) -> list[Environment]:
+    """Those of all their runs."""
+    return [record.environment for r in used for record in r.pool.records]
+
+
+def unfit(*used: Result) -> list[str]:
+    """Why no advice follows from the times of these results; [] if it may."""
+    labels = {
+        OVERSUBSCRIBED: any(map(crowded, used)),
+        "DISTURBED": bool(foreign_work(environments(used))),
+    }
+    return [label for label, holds in labels.items() if holds]
 
 
 def case_of(result: Result) -> tuple[object, ...]:

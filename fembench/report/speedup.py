@@ -20,7 +20,7 @@ from fembench.report.bases import RANGE, RANKS, base_of, bases, caveats, fastest
 from fembench.report.equality import equality, unequal_ranks
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, RUN, SOLVE, VECTORS
 from fembench.report.peer_tables import over_peer
-from fembench.report.results import CASE, Result, case_of
+from fembench.report.results import CASE, Result, case_of, unfit
 from fembench.report.table import Rows, Table, declared
 
 SUPERLINEAR = 1.05
@@ -81,7 +81,7 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
 
 
 def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> list[str]:
-    """A note if the case is faster on fewer ranks, with the number to use."""
+    """A note if the case is faster on fewer ranks, with the number to use, or why none follows."""
     fewer = (r for r in everyone if r.mesh == result.mesh and r.ranks < result.ranks)
     best, mine = fastest(bases(result, fewer, RANKS), quantity), result.times[quantity]
     if best is None or ratio_range(best.times[quantity], mine)[1] >= 1:
@@ -89,7 +89,8 @@ def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> list[s
     if best.times[quantity].median >= mine.median:
         return []
     ranks = ranks_in_words(best.ranks)
-    return [f"{SLOWER}{ranks}: use {ranks}"]
+    why = " and ".join(unfit(best, result))
+    return [f"{SLOWER}{ranks}{f', but {why}: no advice follows' if why else f': use {ranks}'}"]
 
 
 def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> list[str]:

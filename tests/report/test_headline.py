@@ -178,6 +178,18 @@ def test_more_ranks_are_said_to_be_slower_only_beyond_the_interval(factor, slowe
     assert ("slower than on one rank: use one rank" in remarks) is slower
 
 
+@pytest.mark.parametrize("why", ["DISTURBED", "OVERSUBSCRIBED"])
+def test_no_number_of_ranks_is_advised_by_runs_that_are_disturbed_or_share_cores(why):
+    alone, slow = make_record("m2", noise=0.0), lasting(make_record("m2", 2, noise=0.0), 9.0)
+    if why == "DISTURBED":
+        slow = on_hosts_with(slow, others_percent=50.0)
+    else:
+        slow = replace(slow, environment=replace(slow.environment, oversubscribed=True))
+    remarks = head_of([alone, slow])["strong scaling efficiency"]["remarks"]
+    assert f"slower than on one rank, but {why}: no advice follows" in remarks
+    assert "use one rank" not in remarks
+
+
 def test_strong_scaling_is_that_of_the_most_ranks_with_a_base_if_full_scale_has_none():
     records = [*campaign((1, 2, 4), ("m1",)), make_record("m3", 4)]
     rows = head_of(records)

@@ -102,6 +102,11 @@ def _sentences(rule: Rule) -> list[str]:
     return [f"{text[0].upper()}{text[1:]}." for text in (first, rule.note) if text]
 
 
+def short(rule: Rule) -> str:
+    """'median known to ± 3 % (D1)': the value of a rule that is not met, or why it has none."""
+    return f"{rule.value} ({rule.id}{'' if rule.ok is False else ' not evaluated'})"
+
+
 def named(id: str) -> str:
     """'enough sets and warm-ups (D1)'; of a rule of another version, its number."""
     return f"{NAMES[id]} ({id})" if id in NAMES else id

@@ -32,6 +32,7 @@ from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.record import Record, now_utc
+from fembench.records.verdict import short
 from fembench.records.weights import WEIGHTS_SCHEMA, RankShare, Weights
 from fembench.stats.student import share_intervals
 from fembench.stats.summary import Interval
@@ -320,13 +321,20 @@ def shared_cores(records: Sequence[Record]) -> str:
 
 
 def provisional(records: Sequence[Record]) -> tuple[str, ...]:
-    """A note on PROVISIONAL records: how many, the first reason per rule; () without any."""
+    """A line on PROVISIONAL records: how many, a reason, what to do; () without any.
+
+    Foreign work and ranks that share cores have lines of their own.
+    """
     found = [r for r in records if r.verdict.status == "PROVISIONAL"]
-    reasons: dict[str, str] = {}
-    for text in (reason for record in found for reason in record.verdict.reasons):
-        reasons.setdefault(text.partition(": ")[0], text)
+    loud = disturbance([r.environment for r in found]) or shared_cores(found)
+    broken = {rule.id: rule for one in found for rule in reversed(one.verdict.rules) if not rule.ok}
+    others = [rule for id, rule in sorted(broken.items()) if not loud or id not in ("C4", "D6")]
+    if not others:
+        return ()
+    others.sort(key=lambda rule: (rule.ok is None, not rule.note))
     of = f" ({len(found)} of {len(records)} records)" if len(records) > 1 else ""
-    return (f"PROVISIONAL{of}: {'; '.join(reasons.values())}",) if found else ()
+    more = f", and {plural(len(others) - 1, 'more reason')}" if others[1:] else ""
+    return (f"PROVISIONAL{of}: {short(others[0])}{more}; {others[0].note or 'see `fembench check`'}",)
 
 
 def rank_share(host: str, share: float, interval: Interval | None, cost: float) -> RankShare:

@@ -13,7 +13,7 @@ from fembench.base.errors import RunFailedError
 from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.validity import SETS, WARMUPS
-from fembench.records.verdict import Verdict
+from fembench.records.verdict import Rule, Verdict
 from fembench.records.weights import REFUSED, loud_notes, shares_of
 from fembench.stats.compare import median_ratio
 from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, advise, choose_kind
@@ -370,14 +370,15 @@ def test_a_run_that_fails_ends_the_tuning():
 
 
 def test_the_text_says_that_runs_are_provisional_how_gain_is_paired_and_who_is_slow():
-    why = ("D6 not met: others used 71.2 % of the CPU time",)
+    few = Rule(id="D1", ok=False, value="1 warm-up", threshold="2 warm-ups", note="more sets")
+    drift = Rule(id="D3", ok=False, value="drift = 0.3", threshold="<= 0.05")
     trail, _ = tuned(1, 0.5)
     for first, turns in ((1, trail.equal), (0, trail.weighted)):
         turns[first:] = [replace(one, verdict=Verdict("VALID", (), ())) for one in turns[first:]]
-    trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", why, ()))
+    trail.equal[0] = replace(trail.equal[0], verdict=Verdict("PROVISIONAL", (), (few, drift)))
     proof = prove(trail)
     text = as_text(proof, trail.weights)
-    assert f"(1 of 14 records): {why[0]}" in text
+    assert "PROVISIONAL (1 of 14 records): 1 warm-up (D1), and 1 more reason; more sets\n" in text
     assert "median over pairs" in text
     line = "slowest rank in the equal runs: rank 1, 50 % of the typical rank (95 %: 50 to 50 %)"
     assert f"{line}\n" in text

@@ -77,7 +77,8 @@ def _spread(result: Result) -> list[str]:
     "rule that is not evaluated): the numbers may be right but are not fit for comparison, for "
     "example because there were too few or unsteady repetitions, other processes on the same cores, "
     "time that the trace does not explain, or sources that cannot be restored.",
-    "makes: verdict; rule; result; value; threshold: expected; note; cases; which: which cases",
+    "makes: verdict; rule result: rule | {0} {1}; value threshold: found | {0} (expected {1})",
+    "cases which: cases | {1}; note",
 )
 def reasons(results: Sequence[Result]) -> Rows:
     """Rules that are not met, one row each, with worst values and cases; INVALID first."""
@@ -92,11 +93,13 @@ def reasons(results: Sequence[Result]) -> Rows:
         alike = _by_threshold(broken[key])
         worst = [max(rules, key=_badness) for rules in alike]
         values = [dict.fromkeys([one.value, *(r.value for r in rules)]) for one, rules in zip(worst, alike)]
-        yield (
-            (key[0], worst[0].name, _each(rule.state for rule in worst))
-            + (_each(few(list(found), 1) for found in values), _each(rule.threshold for rule in worst))
-            + (_each(rule.note for rule in worst), len(cases[key]), few(list(cases[key]), 3))
+        states, thresholds, notes = (
+            _each(texts) for texts in zip(*((rule.state, rule.threshold, rule.note) for rule in worst))
         )
+        names, n = list(cases[key]), len(cases[key])
+        which = f"all {n} cases" if n == len(results) > 1 else few(names, 3)
+        value = _each(few(list(found), 1) for found in values)
+        yield key[0], (worst[0].name, states), (value, thresholds), (n, which), notes
 
 
 def _by_threshold(rules: Iterable[Rule]) -> list[list[Rule]]:

@@ -62,11 +62,11 @@ def phases(results: Iterable[Result]) -> Rows:
     f"and the number of sets are those of cg. {INTERVAL} 'Run' is the whole program, from its first line "
     "to the end of its output.",
     CASE,
-    "partition_s; assembly_s; cg_s; cg_low_s cg_high_s: 95 % interval; runs; n: sets; run_s",
+    "assembly_s; cg_s; cg_low_s cg_high_s: 95 % interval; runs; n: sets; run_s",
 )
 def summary(results: Iterable[Result]) -> Rows:
     """The most important times, one row per result."""
-    names = (PARTITION, ASSEMBLY, CG)
+    names = (ASSEMBLY, CG)
     return [
         (
             *case_of(r),

@@ -253,3 +253,24 @@ def test_a_column_of_remarks_without_any_gives_its_room_to_the_others():
         "  ".join(["m1  ", *["0123456789"] * 4]),
         "  ".join(["m3  ", *["0123456789"] * 4]),
     ]
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_times_fit_eighty_columns_side_by_side(n):
+    heads = [c.head for c in DECLARED["summary"]]
+    row = ["m1", "sym · OVERSUBSCRIBED", "4", "1.24 ms", "154 ms", "11.9–18.9 ms", "3", "1170", "27.5 s"]
+    found = shown(table(heads, [row] * n, align="lllrrrrrr"), 80).splitlines()
+    assert (found[0].split()[0], found[0].split()[-1]) == ("mesh", "run")
+    assert "" not in found  # one block
+
+
+def test_reasons_fit_eighty_columns_side_by_side():
+    heads = [c.head for c in DECLARED["reasons"]]
+    row = [
+        "PROVISIONAL",
+        "enough sets and warm-ups (D1) not met",
+        "median known to ± 37.4 % (expected ± 2 %)",
+    ]
+    found = shown(table(heads, [[*row, "m1 · sym · ranks 2", "stop the other work"]] * 2), 80).splitlines()
+    assert found[0].split() == ["verdict", "rule", "found", "cases"]
+    assert "" not in found

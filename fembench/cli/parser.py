@@ -86,13 +86,18 @@ class Parser(argparse.ArgumentParser):
         raise InputError(f"{name} {text}" if told else f"{name}: {text}; {self._hint()}")
 
     def _missing(self, found: re.Match[str]) -> str:
-        """'missing --machine (machine profile from characterize)': each with the first words of its help."""
-        told = {"/".join(a.option_strings): re.split("; | \\(", a.help or "")[0] for a in self._actions}
+        """'missing MESH (preset, box:… or file), --machine (…)': each with the first words of its help."""
+        told = {"/".join(a.option_strings) or str(a.metavar or a.dest): _first(a.help) for a in self._actions}
         each = (f"{name} ({told[name]})" if told.get(name) else name for name in found[1].split(", "))
         return f"missing {', '.join(each)}"
 
     def _hint(self) -> str:
         return f"see {self.prog} --help"
+
+
+def _first(help: str | None) -> str:
+    """The first words of a help text, without what is in parentheses."""
+    return re.sub(r" \([^()]*\)", "", (help or "").split("; ")[0])
 
 
 def _name(action: argparse.Action) -> object:

@@ -20,7 +20,7 @@ from fembench.workflows.command import LAUNCHER_FILES
 
 OPTIONS = f"""
 record RECORD: record of a run on this number of ranks
---machine FILE!: machine profile with a network, from characterize --network
+--machine FILE!: machine profile, which fembench characterize --network makes
 --format FORMAT = rankfile: format of the file: {listed(LAUNCHER_FILES)}
 -o, --output FILE: write the file for the launcher
 --json: print the placement as JSON instead of tables

@@ -9,6 +9,7 @@ prediction. With --method analytic, the answer is a closed form: T = max(…) as
 expression, an interval, and the load on each resource.
 
 Examples:
+  fembench characterize --ranks 2 --network -o machine.json      # first: the profile
   fembench predict m3 --machine machine.json --ranks 1,2,4,8
   fembench predict m3 --machine machine.json --ranks 4 --shares balanced -o before.json
   fembench predict m --machine machine.json --ranks 2,4,8 --machines 'add:fast*2' --network x10
@@ -30,7 +31,7 @@ CASE = ("problem", "solver", "storage", "precond", "recurrence", "partitioner", 
 
 OPTIONS = """
 mesh MESH: preset, box:…, or a mesh file, as in fembench run
---machine FILE!: machine profile from characterize
+--machine FILE!: machine profile, which fembench characterize makes
 --ranks N,…: numbers of ranks (default: that of the profile)
 --shares SHARES: 7:1, 2,1,1, balanced or equal (default: equal); 7:1 needs a single
     number of ranks

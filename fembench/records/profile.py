@@ -138,6 +138,8 @@ def save_profile(profile: Profile, path: Path | str) -> None:
 
 def load_profile(path: Path | str) -> Profile:
     """The profile in a file. Raises InputError for anything else."""
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file; `fembench characterize -o {path}` makes the profile")
     profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
     ranks, hosts = len(profile.environment.rank_host), len(profile.environment.hosts)
     try:

@@ -11,6 +11,10 @@ from fembench.base.config import encode
 from fembench.cli import doctor
 from fembench.cli.main import main
 
+PROFILE = "machine profile, which fembench characterize makes"
+ANY = "preset, box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file or folder"
+MESH = "preset, box:…, or a mesh file, as in fembench run"
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -22,11 +26,12 @@ from fembench.cli.main import main
         ("run m1 --rnks 1", "unknown option '--rnks'; did you mean '--ranks'?; see fembench run --help"),
         ("run m1 --zzz=1", "unknown option '--zzz'; see fembench run --help"),
         ("run m1 m2", "unknown argument 'm2'; see fembench run --help"),
-        ("run", "missing MESH; see fembench run --help"),
-        ("predict m", "missing --machine (machine profile from characterize); see fembench predict --help"),
+        ("run", f"missing MESH ({ANY}); see fembench run --help"),
+        ("predict m", f"missing --machine ({PROFILE}); see fembench predict --help"),
+        ("predict", f"missing MESH ({MESH}), --machine ({PROFILE}); see fembench predict --help"),
         (
-            "predict",
-            "missing MESH, --machine (machine profile from characterize); see fembench predict --help",
+            "predict m --machine no-such.json",
+            "no-such.json: no such file; `fembench characterize -o no-such.json` makes the profile",
         ),
         ("run m1 --ranks", "--ranks: expected one argument; see fembench run --help"),
         ("run m1 --ranks two", "--ranks two: expected a whole number of at least 1"),

@@ -64,9 +64,9 @@ def test_a_run_takes_what_rule_d1_asks_for_unless_told_otherwise(effort, words, 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("", (1, 1, 2.0, 0.0)),
-        ("--sets 10", (1, 10, 2.0, 0.0)),
-        ("--seconds 0.5 --warmups 2", (2, 1, 0.5, 0.0)),
+        ("", (2, 10, 2.0, 0.0)),
+        ("--sets 12", (2, 12, 2.0, 0.0)),
+        ("--seconds 0.5 --warmups 3", (3, 10, 0.5, 0.0)),
     ],
 )
 def test_tuning_does_fixed_work_for_two_seconds_unless_told_otherwise(effort, words, expected):

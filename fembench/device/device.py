@@ -18,16 +18,6 @@ from fembench.base.arrays import F64, I32
 from fembench.device.runtime import GROUPS_PER_UNIT, LANES, THREADS, DeviceName, Runtime
 
 DOUBLE = 8
-HEX_CORNERS = [
-    [-1, -1, -1],
-    [1, -1, -1],
-    [1, 1, -1],
-    [-1, 1, -1],
-    [-1, -1, 1],
-    [1, -1, 1],
-    [1, 1, 1],
-    [-1, 1, 1],
-]
 SLICE = 9 << 20  # numbers of a matrix that are copied at a time
 
 
@@ -109,10 +99,21 @@ class Device:
         return DeviceMatrix(self, indptr, columns, values, n_interior)
 
     def elements(
-        self, x: F64, cells: I32, fixed: I32, n_first: int, lame: F64, n_interior: int, n_active: int
+        self,
+        x: F64,
+        cells: I32,
+        fixed: I32,
+        n_first: int,
+        lame: F64,
+        n_interior: int,
+        n_active: int,
+        slopes: F64,
     ) -> DeviceElements:
-        """Cells, of which the first n_first touch the interface; as EbeProduct takes them."""
-        return DeviceElements(self, x, cells, fixed, n_first, lame, n_interior, n_active)
+        """Cells, of which the first n_first touch the interface; as EbeProduct takes them.
+
+        slopes: (8, 8, 3) of hex8's shape functions at its points; not used for tet4
+        """
+        return DeviceElements(self, x, cells, fixed, n_first, lame, n_interior, n_active, slopes)
 
     def empty(self, n: int) -> DeviceVector:
         """A vector of n entries."""
@@ -244,6 +245,7 @@ class DeviceElements:
         lame: F64,
         n_interior: int,
         n_active: int,
+        slopes: F64,
     ) -> None:
         self.device, self.n_interior, self.n_active = device, n_interior, n_active
         self.n_first, (self.n_cells, self.npc) = n_first, cells.shape
@@ -255,7 +257,7 @@ class DeviceElements:
             *(np.int64(self.n_cells), np.int64(n_active), step),
             *(device.upload(array) for array in (x, cells, lam, mu)),
         )
-        self.shape = [device.upload(hex8_slopes())] if self.npc == 8 else []
+        self.shape = [device.upload(slopes)] if self.npc == 8 else []
         self.forces = device.runtime.empty(3 * cells.size)
         kept = (device.upload(array) for array in (start, sources, held))
         self.of_nodes = (np.int64(self.n_cells), np.int32(self.npc), *kept)
@@ -301,13 +303,6 @@ def _cells_of_nodes(cells: I32, n: int) -> tuple[I32, I32]:
     start = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(nodes, minlength=n)[:n], out=start[1:])
     return start, order[: start[-1]]
-
-
-def hex8_slopes() -> F64:
-    """(8, 8, 3) dN_a / dxi_e at the points of the 2x2x2 rule, nodes and points in VTK's order."""
-    s = np.array(HEX_CORNERS)
-    f = 1 + s[:, None] * s / np.sqrt(3)  # (points, nodes, 3)
-    return 0.125 * s * np.roll(f, -1, axis=2) * np.roll(f, -2, axis=2)
 
 
 class DeviceChebyshev:

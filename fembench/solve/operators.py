@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.fem.materials import Modulus, part_of
+from fembench.fem.shapes import HEX8, HEX_CORNERS
 from fembench.kernels.backend import kernels
 from fembench.methods.lookup import load, storage_of
 
@@ -297,8 +298,14 @@ def by_elements_on_device(sub: Subdomain, lam: Modulus, mu: Modulus, device: Ran
     """Element by element on a device, without a matrix."""
     operator = by_elements(sub, lam, mu)
     x, cells, fixed, n_first, lame = operator.arrays
-    made = device.elements(x, cells, fixed, int(n_first[0]), lame, sub.n_interior, sub.n_active)
+    ends = int(n_first[0]), lame, sub.n_interior, sub.n_active
+    made = device.elements(x, cells, fixed, *ends, hex8_slopes())
     return structs.replace(operator, bind=made.bind, matrix_bytes=made.n_bytes, kernels=device, arrays=())
+
+
+def hex8_slopes() -> F64:
+    """(8, 8, 3) dN_a / dxi_e at the points of the 2x2x2 rule, nodes and points in VTK's order."""
+    return HEX8.slope(HEX_CORNERS / np.sqrt(3))
 
 
 # Per cell, counted in ebe.c. tet4: edges 9, gradients 27, weight 7, differences of u 9, H 45, stress 23,

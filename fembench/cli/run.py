@@ -3,13 +3,14 @@
 Starts the case under MPI, says how fast it is, what limits it and whether that is VALID,
 and writes one record (JSON) into the results folder. By default, it repeats the case
 until the result is precise to 2 %, at least 10 times; --quick takes a look with 3 sets.
+m, l and xl do 100, 50 and 25 iterations each time; others solve to --tolerance.
 Runs of the same mesh on other numbers of ranks in the folder are compared with it.
 Options after `--` go to PETSc.
 
 Examples:
   fembench run m --ranks 2
   fembench run s --quick
-  fembench run l --ranks 4 --shares 7:1:1:1 --iterations 100
+  fembench run l --ranks 4 --shares 7:1:1:1
   fembench run m --ranks 2 --solver petsc --precond gamg -- -ksp_monitor
   fembench run part.msh --problem bracket.toml --precond jacobi --tolerance-kind relative
 """

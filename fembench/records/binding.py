@@ -3,10 +3,14 @@
 Whether ranks take turns on cores: which cores a run really used, whatever its hosts are
 called.
 
-Hosts of one kernel share its cores, ranks may share one, a quota may leave less."""
+Hosts of one kernel share its cores, ranks may share one, a quota may leave less.
+
+Which caches of these cores hold the matrix."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from fembench.base.units import few, plural
 from fembench.records.quiet import narrow_quotas
@@ -16,6 +20,7 @@ from fembench.records.verdict import Rule
 OVERSUBSCRIBED = "OVERSUBSCRIBED"
 CROWDED = f"{OVERSUBSCRIBED}: functional only"
 MOST_SHOWN = 3  # hosts named in a line
+PARTLY = 0.25  # of the matrix: what L3 caches hold of it from there on counts
 ENOUGH = "a core for each rank, if its host has enough"
 REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bind each rank to another core"
 
@@ -161,3 +166,39 @@ def _cores(environment: Environment, ranks: Sequence[int]) -> int:
 
 def _cpus(host: HostFacts) -> float:
     return min(host.cores, host.cpu_quota) if host.cpu_quota > 0 else host.cores
+
+
+def held_in(record: Record) -> str:
+    """The innermost cache that holds the matrix of every rank:
+    'L2', 'L3'; "" if none does, or with devices.
+
+    L1d and L2 belong to a core; the L3 caches of a host hold
+    what its ranks have together.
+    """
+    e, held = record.environment, record.solve.matrix_bytes
+    if e.devices:
+        return ""
+    for level in ("L1d", "L2"):
+        if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
+            return level
+    return "L3" if _share_in_l3(record) >= 1 else ""
+
+
+def beyond_caches(record: Record) -> bool:
+    """Whether no cache is known to hold the matrix of every rank; False with devices."""
+    return _share_in_l3(record) > 0 and not held_in(record)
+
+
+def partly_cached(record: Record) -> bool:
+    """Whether L3 holds so much of the matrix that its bandwidth is of neither."""
+    return PARTLY <= _share_in_l3(record) < 1
+
+
+def _share_in_l3(record: Record) -> float:
+    """L3 caches over the matrix, on the host where that is least; 0 if not known."""
+    e, held = record.environment, record.solve.matrix_bytes
+    if e.devices:  # they hold matrices of their own
+        return 0.0
+    parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()
+    shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]
+    return min(shares, default=0.0)

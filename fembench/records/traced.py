@@ -6,13 +6,17 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base import units
+from fembench.records.binding import beyond_caches
 from fembench.records.phases import CG, CG_PARTS
 from fembench.records.quiet import stretch
 from fembench.records.record import Record
 from fembench.records.times import times_of
 from fembench.records.verdict import Rule
 
-UNCOVERED, LOOP = 0.02, 10e-6  # fraction of CG; seconds per iteration of a Python loop between its kernels
+UNCOVERED = 0.02  # fraction of CG
+# seconds per iteration of a Python loop between its kernels; beyond the caches, each kernel pushes the loop's own
+# code and data out of them
+LOOP, COLD_LOOP = 10e-6, 50e-6
 STRETCHING = 10  # factor on LOOP if ranks are emulated
 INTRUSION, STAMPS = 0.01, 3e-6  # fraction of an iteration; seconds that stamps of any may take
 
@@ -68,7 +72,8 @@ def usual_iterations(record: Record) -> list[Iteration]:
 
 def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
     """D4. Time between spans: the loop, half of each stamp, the balancer, slowness."""
-    loop = LOOP * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
+    usual = COLD_LOOP if beyond_caches(record) else LOOP
+    loop = usual * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
     loop *= stretch(record.environment, record.environment.rank_host[rank])
     own = loop + _balancing(record)
     why = "the loop in Python, which is visible because the iterations are short"

@@ -30,7 +30,7 @@ from fembench.records.traced import alignment, trace_rules
 from fembench.records.verdict import Rule, Verdict, leads_to, reason
 from fembench.stats.summary import drift, fewest_for, precision
 
-RULES = 3  # version of the rules, stored with every verdict; raised whenever a rule changes
+RULES = 4  # version of the rules, stored with every verdict; raised whenever a rule changes
 SMALL_PART = 0.01  # of CG: C3
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median

@@ -167,7 +167,7 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
     level = joint_level(len(judged) + (len(judged) > 1) + len(large))
     pairs = tuple(_pair(a, b, level) for a, b in used)
     left = [
-        Left(_without(base, other, a, b), a, "all runs INVALID")
+        Left(_without(base, other, a, b), a, _none_counts(b if a.records else a))
         for a, b in both
         if not (a.records and b.records)
     ]
@@ -194,6 +194,11 @@ def _share(name: str, cases: Iterable[tuple[CaseRuns, CaseRuns]]) -> float:
 
 def _without(base: SideRuns, other: SideRuns, a: CaseRuns, b: CaseRuns) -> str:
     return ", ".join(side.name for side, case in ((base, a), (other, b)) if not case.records)
+
+
+def _none_counts(case: CaseRuns) -> str:
+    """Why no run of a case counts."""
+    return "all runs INVALID" if case.result.pool.status == "INVALID" else "no run has timed sets"
 
 
 def _pair(a: CaseRuns, b: CaseRuns, level: float) -> CasePair:
@@ -244,8 +249,11 @@ def _counts(record: Record) -> tuple[bool, str]:
 def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRuns:
     parts = {id(r): _parts(r) for r in records}
     kept, notes = [r for r in records if parts[id(r)]], []
-    if n := len(records) - len(kept):
-        notes.append(f"{plural(n, 'run')} INVALID, left out")
+    invalid = sum(r.verdict.status == "INVALID" for r in records)
+    if invalid:
+        notes.append(f"{plural(invalid, 'run')} INVALID, left out")
+    if n := len(records) - len(kept) - invalid:
+        notes.append(f"{plural(n, 'run')} without timed sets, left out")
     if older := [why for r in kept if (why := _apart(kept[-1], r))]:
         notes.append(f"{plural(len(older), 'older run')} left out: {older[-1]} differs")
         kept = [r for r in kept if not _apart(kept[-1], r)]

@@ -10,14 +10,14 @@ import numpy as np
 
 from fembench.base.units import count, digits, few, plural
 from fembench.records import phases as ph
-from fembench.records.binding import OVERSUBSCRIBED
+from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached
 from fembench.records.compare import ranks_in_words
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
 from fembench.report.headline import merit, rated, scale, sound, usable
 from fembench.report.measures import CG, part_of_cg, rank_times
 from fembench.report.results import Result, crowded, environments
-from fembench.report.roofline import held_in, partly_cached, product_point
+from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT
 from fembench.weights.host_speed import HostSpeeds

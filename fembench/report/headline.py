@@ -12,12 +12,13 @@ import numpy as np
 
 from fembench.base import units
 from fembench.records import phases as ph
+from fembench.records.binding import held_in, partly_cached
 from fembench.records.compare import host_names
 from fembench.records.verdict import named
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.measures import CG, SOLVE, energy, part_of_cg
 from fembench.report.results import Result, crowded, unfit
-from fembench.report.roofline import held_in, partly_cached, product_point
+from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.report.speedup import SLOWER, Speedup
 from fembench.report.table import Rows, declared

@@ -18,7 +18,14 @@ import numpy as np
 from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.methods.recipe import Recipe, recipe
-from fembench.records.binding import cpus_at_once, oversubscribed, ranks_of_machines, taking_turns
+from fembench.records.binding import (
+    cpus_at_once,
+    held_in,
+    oversubscribed,
+    partly_cached,
+    ranks_of_machines,
+    taking_turns,
+)
 from fembench.records.phases import PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.report import measures
@@ -28,7 +35,6 @@ from fembench.report.table import Rows, declared
 
 ITERATION = "iteration"
 PARTS = {PRODUCT: PRODUCT_PARTS, VECTORS: VECTOR_PARTS}
-PARTLY = 0.25  # of the matrix: what L3 caches hold of it from there on counts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,37 +124,6 @@ def _together(record: Record) -> float:
         cpus_at_once(environment, ranks) * float(np.mean([each[rank] for rank in ranks]))
         for ranks in ranks_of_machines(environment)
     )
-
-
-def held_in(record: Record) -> str:
-    """The innermost cache that holds the matrix of every rank:
-    'L2', 'L3'; "" if none does, or with devices.
-
-    L1d and L2 belong to a core; the L3 caches of a host hold
-    what its ranks have together.
-    """
-    e, held = record.environment, record.solve.matrix_bytes
-    if e.devices:
-        return ""
-    for level in ("L1d", "L2"):
-        if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
-            return level
-    return "L3" if _share_in_l3(record) >= 1 else ""
-
-
-def partly_cached(record: Record) -> bool:
-    """Whether L3 holds so much of the matrix that its bandwidth is of neither."""
-    return PARTLY <= _share_in_l3(record) < 1
-
-
-def _share_in_l3(record: Record) -> float:
-    """L3 caches over the matrix, on the host where that is least; 0 if not known."""
-    e, held = record.environment, record.solve.matrix_bytes
-    if e.devices:  # they hold matrices of their own
-        return 0.0
-    parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()
-    shares = [h.sockets * h.caches.get("L3", 0) / part if part else 0.0 for part, h in zip(parts, e.hosts)]
-    return min(shares, default=0.0)
 
 
 def phase_works(record: Record) -> dict[str, F64]:

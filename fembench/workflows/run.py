@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from fembench.bench.campaign import held_against, reference_beside
 from fembench.bench.campaign_file import reasons, run_id, settled
 from fembench.bench.campaign_folder import failure_of
 from fembench.bench.campaign_hosts import campaign_hosts, check_memory
+from fembench.bench.default_campaign import ITERATIONS
 from fembench.bench.duration import about
 from fembench.launch.case_job import launch
 from fembench.launch.job import REFUSED
 from fembench.launch.line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
-from fembench.records.case import Case
+from fembench.records.case import FIELDS, Case
 from fembench.records.record import Record
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
@@ -29,6 +30,8 @@ from fembench.workflows.cases import call_text, case_asked, check_least, warn_of
 from fembench.workflows.notebook import Runs
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
+OTHER_WORK = {"problem", "solver", "precond"}  # with one of these, a solve ends at its tolerance
+OTHER_WORK |= {name for name, field in FIELDS.items() if field.group in ("stop", "balancing")}
 MOST_BESIDE = 16  # records that a run is compared with
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
@@ -52,6 +55,8 @@ def run(
     mesh: preset, box or file; or a case, such as that of a record
     fields: of the case, as in a campaign: ranks, iterations, tolerance, shares,
     precond, …
+    m, l and xl do 100, 50 and 25 iterations a set, the work by which machines are
+    compared, unless a field says what else to solve, how, or when to stop
     quick: for a look: one warm-up and three sets, so that the run is PROVISIONAL
     results: folder for the record, in `runs`, or for a note of the failure
     weights: a file with shares
@@ -61,7 +66,7 @@ def run(
     """
     hostfile = str(hostfile)
     check_least(0, timeout=timeout)
-    given = {**QUICK, **fields} if quick else fields
+    given = {**(QUICK if quick else {}), **_usual_work(mesh, fields), **fields}
     asked = weighted(case_asked(mesh, given), weights)
     with telling(tell):
         warn_of_weights(weights, [asked])
@@ -94,6 +99,12 @@ def run(
         if weights and (stale := warning(load_weights(weights), record)):
             progress(f"fembench: warning: {stale}")
     return Runs([record], str(path), _on_other_ranks(case, folder))
+
+
+def _usual_work(mesh: Case | Path | str, fields: Collection[str]) -> dict[str, int]:
+    """The iterations of a set by which machines are compared, on a preset that has them."""
+    usual = None if OTHER_WORK & set(fields) else ITERATIONS.get(str(mesh))
+    return {"iterations": usual} if usual else {}
 
 
 def _on_other_ranks(case: Case, folder: Path) -> list[Record]:

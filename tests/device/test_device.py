@@ -14,13 +14,12 @@ from fembench.base.errors import InputError
 from fembench.bench.describe import check_memory
 from fembench.bench.prepare import prepare
 from fembench.characterize.speeds import probes_of
-from fembench.fem.shapes import HEX_CORNERS, element_named
 from fembench.host.host import host_facts
 from fembench.ranks.comm import alone
 from fembench.records.case import Case
 from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import StoppingCriterion
-from fembench.solve.operators import build_operator, by_elements_on_device, hex8_slopes, on_device
+from fembench.solve.operators import build_operator, by_elements_on_device, on_device
 from fembench.timing.tracer import NullTracer, make_tracer
 
 KIND = os.environ.get("FEMBENCH_TEST_DEVICE", "opencl")
@@ -145,12 +144,6 @@ def test_a_matrix_is_copied_slice_by_slice(device, monkeypatch):
     at_once = on_device(*pair.parts, device).apply(v)
     monkeypatch.setattr(device_module, "SLICE", 1000)
     np.testing.assert_array_equal(on_device(*pair.parts, device).apply(v), at_once)
-
-
-def test_the_slopes_of_a_hexahedron_are_those_of_its_reference_element():
-    element = element_named("hex8")
-    expected = element.slope(HEX_CORNERS / np.sqrt(3))
-    np.testing.assert_allclose(hex8_slopes(), expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 127, 129, 4097])

@@ -18,10 +18,10 @@ from fembench.model.cg import prices
 from fembench.model.rates import rates_of
 from fembench.model.slots import slots_of
 from fembench.model.workload import workload
+from fembench.records.binding import held_in, partly_cached
 from fembench.records.case import new_case
 from fembench.records.store import load
 from fembench.records.validity import judge
-from fembench.report.roofline import held_in, partly_cached
 from fembench.weights.make import by_time
 from fembench.weights.proof import Trail, case_of_ranks, each_kind_alone
 

@@ -45,6 +45,60 @@ def test_counters_that_do_not_run_tell_nothing():
     assert share(CpuTimes(0.0, (), {}), CpuTimes(10.0, (), {}), 2) == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("before", "later", "percent"),
+    [
+        ({7: 3.0}, {7: 3.5, 8: 0.5}, 5.0),  # a process that went on, and one that began: 1 s of 20
+        ({7: 3.0, 9: 1.0}, {7: 3.0}, 0.0),  # none of the 2 s that no process took: interrupts
+        ({7: 3.0}, {7: 9.0}, 10.0),  # on other CPUs, too: no more than these have left
+        (None, {7: 3.0}, 10.0),
+        ({7: 3.0}, None, 10.0),
+    ],
+)
+def test_what_no_process_took_is_of_no_other(before, later, percent):
+    spent = (20.0, *IDLE[1:])
+    found = share(
+        CpuTimes(0.0, IDLE, {"rank 0": 0.0}, before), CpuTimes(10.0, spent, {"rank 0": 18.0}, later), 2
+    )
+    assert found.others_percent == pytest.approx(percent)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "first", "percent"),
+    [
+        (others.FIRST_NAMESPACE, "1 (init) S " + "0 " * 15, 15.0),
+        (others.FIRST_NAMESPACE, "", 90.0),  # processes of others are hidden
+        ("pid:[4026532000]", "1 (bash) S " + "0 " * 15, 90.0),  # in a container
+    ],
+)
+def test_the_meter_asks_each_process_that_is_not_the_jobs(
+    tmp_path, files, monkeypatch, namespace, first, percent
+):
+    """Of 10 s, 1 is idle; process 55 takes 1 s, and a child of it that ended 0.5 s."""
+    monkeypatch.setattr(host, "affinity", lambda: (0,))
+    monkeypatch.setattr(others.time, "process_time", lambda: 0.0)
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to(namespace)
+    mine, now = {os.getpid(): 500, os.getppid(): 0}, [0.0]
+
+    def told(busy, idle, more):
+        ticks = {**mine, 55: 100 + more}
+        files(
+            {"proc/stat": f"cpu0 {busy} 0 0 {idle} 0 0 0 0 0 0\n", "proc/1/stat": first}
+            | {
+                f"proc/{pid}/stat": f"{pid} (a) S {'0 ' * 10}{n} 0 {more // 2} 0 0\n"
+                for pid, n in ticks.items()
+            }
+        )
+
+    told(0, 0, 0)
+    meter = others_meter(alone(), tmp_path, lambda: now[0])
+    now[0] = 10.0
+    mine[os.getpid()] = 900
+    told(900, 100, 100)
+    assert meter().others_percent == pytest.approx(percent)
+
+
 def test_the_meter_reads_the_cpus_of_the_ranks_their_siblings_and_the_daemon(tmp_path, files, monkeypatch):
     """CPU 1, and CPU 3 of the same core, for 10 s: 4 s idle, 16 s busy, of which the daemon had 6."""
     monkeypatch.setattr(host, "affinity", lambda: (1,))

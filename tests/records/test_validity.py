@@ -106,6 +106,17 @@ def test_what_the_parts_of_cg_leave_over_is_at_most_two_percent_or_the_loop_of_s
     assert judge(interrupted).status == "PROVISIONAL"
 
 
+@pytest.mark.parametrize(("l3", "enough"), [(1 << 30, False), (1 << 18, True), (0, False)])  # 0: not known
+def test_the_loop_may_take_longer_where_no_cache_holds_the_matrix(l3, enough):
+    short = slower_loop(load(FROZEN), 30e-6)
+    size = 1 << 22
+    host = replace(short.environment.hosts[0], caches={"L2": 1 << 16, "L3": l3} if l3 else {})
+    solve = replace(short.solve, matrix_bytes=(size,) * len(short.solve.matrix_bytes))
+    record = in_environment(replace(short, solve=solve), hosts=(host,))
+    assert rule_of(record, "D4").ok is enough
+    assert rule_of(slower_loop(record, 30e-6), "D4").ok is False
+
+
 def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):
     assert rule_of(record, "D4").note == ""  # iterations 200 times as long
     assert rule_of(slower_loop(record, 1e-3), "D4").ok is False

@@ -138,6 +138,14 @@ def test_invalid_runs_never_enter_a_ratio():
     assert (found.pairs, found.left[0].reason, found.left[0].where) == ((), "all runs INVALID", "new")
 
 
+def test_runs_without_timed_sets_are_not_called_invalid():
+    timed, untimed = runs(), [lasting(r, 0.0) for r in runs(seed=1)]
+    found = held(timed, untimed)
+    assert (found.pairs, found.left[0].reason) == ((), "no run has timed sets")
+    found = held(timed, [*runs(seed=1), *untimed[:2]])
+    assert "new: 2 runs without timed sets, left out" in rows(found, "comparison")[0]["remarks"]
+
+
 def test_of_two_kinds_of_runs_on_one_side_the_newest_count():
     old = runs(n=3, environment=replace(environment(1), commit="0ld"), factor=3.0)
     new = [replace(r, id=f"new-{r.id}", created=r.created.replace("2026", "2027")) for r in runs(n=4)]

@@ -103,6 +103,28 @@ def test_shares_of_a_case_are_text_or_numbers():
         case_asked("m1", {"ranks": 2, "shares": 2})
 
 
+@pytest.mark.parametrize(
+    ("mesh", "fields", "iterations"),
+    [
+        ("m", {}, 100),
+        ("l", {"ranks": 4, "storage": "csr", "shares": "7:1:1:1"}, 50),
+        ("m3", {}, 0),
+        ("m", {"iterations": 0}, 0),
+        ("m", {"tolerance": 1e-6}, 0),
+        ("m", {"precond": "multigrid"}, 0),
+        ("l", {"ranks": 4, "balance": "amortised"}, 0),
+    ],
+)
+def test_large_presets_have_their_usual_work_unless_something_says_what_ends_a_solve(
+    mesh, fields, iterations, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **_: asked.append(case) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fembench.run(mesh, **fields)
+    assert asked[0].stop.iterations == iterations
+
+
 def test_a_case_that_ran_is_asked_again_with_other_fields():
     case = case_asked("m1", {"solver": "petsc", "ranks": 2})
     again = case_asked(case, {"ranks": 4})

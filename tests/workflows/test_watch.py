@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_written_stops_no_campaign(tmp_path):
 # ---- a campaign that runs
 
 CAMPAIGN = """name = "c"
-repetitions = 6
+repetitions = 4
 [[cases]]
 mesh = "m1"
 sets = 100
@@ -207,7 +207,7 @@ sets = 100
 
 @pytest.fixture
 def running(tmp_path):
-    """(folder, process) of a campaign of six runs, when its first record is there."""
+    """(folder, process) of a campaign of four runs, when its first record is there."""
     (tmp_path / "c.toml").write_text(CAMPAIGN)
     folder = tmp_path / "results"
     line = [sys.executable, "-m", "fembench", "sweep", "c.toml", "--results", str(folder), "--no-report"]
@@ -241,7 +241,7 @@ def test_a_watcher_that_is_killed_disturbs_no_campaign_and_a_campaign_that_is_ki
     other.kill()
     other.communicate()
     status, found = seen(folder)
-    assert (status, found["running"], found["counts"]["runs"]) == (0, True, 6)
+    assert (status, found["running"], found["counts"]["runs"]) == (0, True, 4)
     assert found["doing"].startswith("sweep: ")
     assert watcher.stdout.readline().startswith("sweep: ")
     os.kill(campaign.pid, signal.SIGKILL)
@@ -252,7 +252,7 @@ def test_a_watcher_that_is_killed_disturbs_no_campaign_and_a_campaign_that_is_ki
     again = [sys.executable, "-m", "fembench", "sweep", "c.toml", "--results", str(folder), "--no-report"]
     done = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode in (0, 1), done.stderr
-    assert len(record_paths(folder)) == 6
+    assert len(record_paths(folder)) == 4
     status, found = seen(folder)
-    assert (status, found["end"], sum(found["counts"]["verdicts"].values())) == (0, DONE, 6)
+    assert (status, found["end"], sum(found["counts"]["verdicts"].values())) == (0, DONE, 4)
     assert found["counts"]["verdicts"].keys() == {load(path).verdict.status for path in record_paths(folder)}

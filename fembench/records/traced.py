@@ -14,8 +14,8 @@ from fembench.records.times import times_of
 from fembench.records.verdict import Rule
 
 UNCOVERED = 0.02  # fraction of CG
-# seconds per iteration of a Python loop between its kernels; beyond the caches, each kernel pushes the loop's own
-# code and data out of them
+# seconds per iteration of a Python loop between its kernels; beyond the caches, each kernel pushes its code
+# and data out of them
 LOOP, COLD_LOOP = 10e-6, 50e-6
 STRETCHING = 10  # factor on LOOP if ranks are emulated
 INTRUSION, STAMPS = 0.01, 3e-6  # fraction of an iteration; seconds that stamps of any may take

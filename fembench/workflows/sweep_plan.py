@@ -1,7 +1,7 @@
 """The jobs of a campaign before it runs: each with its hosts and expected duration.
 
 What the sweep would refuse is refused here as well. `fembench sweep --dry-run` prints
-ranks, hosts, mesh and minutes of each job.
+ranks, hosts, mesh and duration of each job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 from fembench.base.errors import InputError, shown
 from fembench.base.tables import table
-from fembench.base.units import count, plural
+from fembench.base.units import clock, count, plural
 from fembench.bench.campaign_file import Campaign, CampaignRun
 from fembench.bench.campaign_folder import Folder
 from fembench.bench.campaign_hosts import CampaignHosts
@@ -118,20 +118,19 @@ def as_text(plan: SweepPlan) -> str:
     words = [plural(len(rows), "run")]
     words += [f"{recorded} recorded already"] if recorded else []
     words += [f"{unknown} of unknown duration (mesh files)"] if unknown else []
-    heads = ("run", "mesh", "equations", "ranks", "hosts", "case", "timed", "minutes", "id")
-    total = f"{plan.seconds:.0f} s" if plan.seconds < 60 else f"{_minutes(plan.seconds)} minutes"
-    expected = f"about {total} expected ({plan.source})"
-    lines = [f"before the runs: {name}, about {seconds:.0f} s" for name, seconds in plan.first.items()]
+    heads = ("run", "mesh", "equations", "ranks", "hosts", "case", "timed", "takes", "id")
+    expected = f"about {clock(plan.seconds)} expected ({plan.source})"
+    lines = [f"before the runs: {name}, about {clock(seconds)}" for name, seconds in plan.first.items()]
     lines += [f"{', '.join(words)}; {expected}", *(f"left out (no time): {x}" for x in plan.left_out)]
     return "\n".join([table(heads, rows, align="rlrrlllrl"), *lines])
 
 
 def _row(k: int, job: PlannedJob) -> tuple[object, ...]:
     case = job.run.case
-    minutes = "recorded" if job.recorded else None if job.seconds is None else _minutes(job.seconds)
+    takes = "recorded" if job.recorded else None if job.seconds is None else clock(job.seconds)
     equations = None if job.equations is None else count(job.equations)
     place = case.question.mesh, equations, case.placement.ranks, job.place
-    return (k, *place, _others(case), timed(case), minutes, job.run.id)
+    return (k, *place, _others(case), timed(case), takes, job.run.id)
 
 
 def _others(case: Case) -> str:
@@ -149,11 +148,6 @@ def timed(case: Case) -> str:
     words += f", at least {case.effort.seconds:g} s" if case.effort.seconds else ""
     precise = f", then until ± {case.effort.precision:g} % or {case.effort.max_seconds:g} s"
     return words + precise if case.effort.precision else words
-
-
-def _minutes(seconds: float) -> str:
-    minutes = seconds / 60
-    return f"{minutes:.2f}" if minutes < 1 else f"{minutes:.1f}" if minutes < 100 else f"{minutes:.0f}"
 
 
 def as_tree(plan: SweepPlan) -> dict[str, Any]:

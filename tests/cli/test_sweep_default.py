@@ -279,7 +279,7 @@ def test_a_dry_run_shows_the_campaign_that_is_made(ranks, output):
 
 def test_a_dry_run_counts_what_comes_before_the_runs(ranks, output):
     out = output("sweep", "--dry-run", "--minutes", "5")
-    assert "before the runs: slow hosts, about 30 s\n" in out
+    assert "before the runs: slow hosts, about 0:30\n" in out
     assert "network" not in out
     assert "before the runs" not in output("sweep", "--dry-run", "--minutes", "1")
 

@@ -33,6 +33,7 @@ IMAGES = ROOT / "docs" / "images"
 REFERENCE = ROOT / "results" / "reference"
 COLUMNS, LONGEST = 80, 110  # of a terminal; of a line in a picture
 STEP, LINE = 7.8, 18  # of a character and a line, in pixels
+MARGIN, CAPITAL = 30, 10  # above and below the lines; height of a capital
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#76e3ea", "2": "#8b949e"}
 
 
@@ -92,8 +93,8 @@ def terminal(command: str, folder: Path, most: int = 30) -> str:
     found = typed(command, folder)
     lines = [f"$ {command}", *map(cut, found[:most]), *(["…"] if len(found) > most else [])]
     columns = max(COLUMNS, *(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in lines))
-    wide, high = columns * STEP + 32, len(lines) * LINE + 28
-    body = "\n".join(text_line(line, 22 + LINE * (k + 1)) for k, line in enumerate(lines))
+    wide, high = columns * STEP + 32, (len(lines) - 1) * LINE + CAPITAL + 2 * MARGIN
+    body = "\n".join(text_line(line, MARGIN + CAPITAL + LINE * k) for k, line in enumerate(lines))
     font = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {wide:.0f} {high}" '

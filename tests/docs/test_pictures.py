@@ -31,3 +31,15 @@ def test_a_picture_is_small_and_needs_no_other_file(path):
     assert path.stat().st_size < 120_000
     text = path.read_bytes().decode("utf-8", "replace")
     assert path.suffix == ".png" or not re.search(r'href="(?!#|data:)|url\((?!#)|/home/|/work/|/tmp/', text)
+
+
+def test_terminals_have_as_much_room_below_their_last_line_as_above_the_first():
+    capital, seen = 10, 0  # height of one, in pixels: lines are placed by their feet
+    for path in IMAGES.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        if text.count("<rect") == 1 and 'fill="#161b22"' in text:
+            high = int(re.search(r'viewBox="0 0 \d+ (\d+)"', text)[1])
+            lines = [int(y) for y in re.findall(r' y="(\d+)"', text)]
+            assert min(lines) - capital == high - max(lines) >= 24, path.name
+            seen += 1
+    assert seen > 8

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def read_fields(path: Path) -> Fields:
 
 
 MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
+NAMING = ("mesh", "storage", "ranks")  # fields of a case that are always written
 # of every measured time: the fields of its case, then what was measured
 COLUMNS = (*(f"case_{name}" if name in MEASURED else name for name in FIELDS), *MEASURED)
 
@@ -97,18 +98,23 @@ def _partners(event: Event) -> str:
     return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
 
 
-def write_everything(records: Iterable[Record], path: Path, *, large: bool = True) -> None:
+def write_everything(records: Sequence[Record], path: Path, *, brief: bool = False) -> None:
     """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
 
-    Without `large`, records whose times are packed are left out: rows
-    take a hundred times the room.
+    `brief`: without fields that all cases share, but for those that name a result, and
+    without records whose times are packed: rows take a hundred times the room.
     """
+    cases = [record.case.flat() for record in records]
+    shared = {name for name in FIELDS if len({case[name] for case in cases}) < 2} if brief else set[str]()
+    kept = {name: head for name, head in zip(FIELDS, COLUMNS) if name in NAMING or name not in shared}
     with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for record in (r for r in records if large or not times_of(r).large):
-            case = [*map(csv_cell, (*record.case.flat().values(), record.id))]
-            writer.writerows((*case, record.verdict.status, *row) for row in samples(record, csv_cell))
+        writer.writerow((*kept.values(), *MEASURED))
+        for record, case in zip(records, cases):
+            if brief and times_of(record).large:
+                continue
+            same = [*map(csv_cell, (*(case[name] for name in kept), record.id)), record.verdict.status]
+            writer.writerows((*same, *row) for row in samples(record, csv_cell))
 
 
 def samples(

@@ -140,7 +140,7 @@ def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
     folder = target / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
-        exports.write_everything(campaign.records, folder / "everything.csv", large=False)
+        exports.write_everything(campaign.records, folder / "everything.csv", brief=True)
     for record in campaign.records:
         exports.write_time_line(record, folder)
         if record.id in campaign.fields:

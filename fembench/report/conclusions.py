@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fembench.base.units import count, digits, few, plural
+from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached
 from fembench.records.compare import ranks_in_words
@@ -164,7 +164,7 @@ def _gain(fewest: Result, use: Result) -> str:
     if use is fewest:
         return ""
     ratio, low, high = _faster(fewest, use)
-    times = f"{ratio:.2f} times as fast as {_named(fewest)} on {use.mesh}"
+    times = f"{fixed(ratio)} times as fast as {_named(fewest)} on {use.mesh}"
     if not np.isfinite([low, high]).all():
         return f"In these runs, {_named(use)} were {times}: too few sets for an interval."
     return f"{_named(use)} are {times} {_ends(low, high, fewest, use)}."
@@ -179,7 +179,7 @@ def _named(result: Result) -> str:
 def _ends(low: float, high: float, *used: Result) -> str:
     """'(1.88–1.92; PROVISIONAL)': an interval, and the verdict if it is not VALID."""
     valid = all(r.pool.status == "VALID" for r in used)
-    return f"({low:.2f}–{high:.2f}{'' if valid else '; PROVISIONAL'})"
+    return f"({fixed(low)}–{fixed(high)}{'' if valid else '; PROVISIONAL'})"
 
 
 def _choice(by_ranks: dict[int, Result], use: Result) -> str:
@@ -198,7 +198,7 @@ def _choice(by_ranks: dict[int, Result], use: Result) -> str:
     ratio, low, high = _faster(use, other)
     verdict = "which is slower" if high < 1 else "which shows no gain"
     ends = _ends(low, high, use, other)
-    return f"{words}: {_named(other)} are {ratio:.2f} times as fast {ends}, {verdict}."
+    return f"{words}: {_named(other)} are {fixed(ratio)} times as fast {ends}, {verdict}."
 
 
 def _limit(one: Result) -> str:

@@ -18,7 +18,7 @@ from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
-from fembench.report.results import Result
+from fembench.report.results import Result, same
 from fembench.report.table import Rows, declared
 from fembench.stats.summary import LEVEL, ends_of, fewest_for, median_interval
 from fembench.weights.host_speed import HostSpeeds
@@ -86,9 +86,25 @@ def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
     return known or (measured.remark if measured.judged == "unequal" else "")
 
 
+_last: list[tuple[list[Result], dict[Hashable, Equality]]] = []  # results, what their cores are like
+
+
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
-    """How equal the ranks of `record` are, from all valid runs on the same cores."""
-    found, hosts = list(everyone), host_names(record)
+    """How equal the ranks of `record` are, from all valid runs on the same cores.
+
+    What the last results say is kept: every row of every table of speedups asks for it.
+    """
+    found, key = list(everyone), (record.case.placement.ranks, _cores(record))
+    if not _last or not same(found, _last[0][0]):
+        _last[:] = [(found, {})]
+    known = _last[0][1]
+    if key not in known:
+        known[key] = _equality(record, found)
+    return known[key]
+
+
+def _equality(record: Record, found: Sequence[Result]) -> Equality:
+    hosts = host_names(record)
     if len(hosts) > 1:
         return _of_hosts(hosts, found[0].speeds if found else HostSpeeds())
     cores = _cores(record)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -10,7 +11,7 @@ from planted_nodes import Planted, planted_nodes
 from report_sample import HOST, environment, make_record, rows_of
 
 from fembench.report import tables
-from fembench.report.equality import equality, unequal_ranks, why_unequal
+from fembench.report.equality import _judge, equality, unequal_ranks, why_unequal
 from fembench.report.results import results
 from fembench.report.speedup import speedup
 from fembench.report.table import to_json
@@ -51,6 +52,14 @@ def test_cores_that_are_slow_for_a_whole_run_now_and_then_are_not_unequal():
     for _ in range(60):
         speeds = 8e9 / rng.choice([1.0, 1.5], size=(8, 2))
         assert judged(runs_of(speeds)).judged != "unequal"
+
+
+def test_a_report_compares_the_ranks_of_the_same_cores_once(monkeypatch):
+    judge = Mock(side_effect=_judge)
+    monkeypatch.setattr("fembench.report.equality._judge", judge)
+    meshes = [run for mesh in ("m1", "m2") for run in runs_of([(8e9, 4e9)] * 6, mesh=mesh)]
+    assert rows_of(meshes, "rank_speeds")[0]["source"] == "12 runs"
+    assert judge.call_count == 1
 
 
 def test_a_rank_of_half_speed_is_found_in_six_runs_and_five_are_too_few():

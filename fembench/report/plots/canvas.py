@@ -140,7 +140,8 @@ def themed(svg: str) -> str:
 
 
 def tip(artist: Artist, text: str) -> None:
-    """Show a text while the pointer is on something drawn."""
+    """Show a text while the pointer is on something drawn, which takes no room."""
+    artist.set_in_layout(False)
     artist.set_gid(TIP + text.replace('"', "'").replace(r"\$", "$"))
 
 

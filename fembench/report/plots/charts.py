@@ -86,7 +86,7 @@ def _group(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
         if label in panel.marks:
             axes.hlines(panel.marks[label], at - 0.5 * width, at + 0.5 * width, colors=canvas.BLACK)
         if written and len(heights) * len(panel.series) <= WRITTEN:
-            _write(axes, at, heights, "{:.2f}".format)
+            _write(axes, at, heights, units.fixed)
 
 
 def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -> None:

@@ -95,10 +95,11 @@ def listed(formats: Mapping[str, Any]) -> str:
 
 
 def call(workflow: Callable[..., T], options: argparse.Namespace, **others: Any) -> T:
-    """What a workflow returns for the options named as its parameters, and for others."""
+    """What a workflow returns for the options named as its parameters, if given, and for others."""
     parameters = inspect.signature(workflow).parameters.values()
     known = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
-    return workflow(**{name: value for name, value in vars(options).items() if name in known} | others)
+    given = {name: value for name, value in vars(options).items() if name in known and value is not None}
+    return workflow(**given | others)
 
 
 def whole(least: int, most: int = LARGEST) -> Callable[[str], int]:

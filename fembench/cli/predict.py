@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--ranks '{options.ranks}': expected numbers such as 1,2,4") from None
     if options.output and (several := len(set(counts))) > 1:
         raise InputError(f"-o {options.output} with {several} numbers of ranks; expected one number per file")
-    fields = {name: getattr(options, name) for name in CASE}
+    fields = {name: value for name in CASE if (value := getattr(options, name)) is not None}
     unknown = InputError("--deadline needs --iterations, or --learn with a run of this mesh that converged")
     if options.deadline and not (options.iterations or options.learn):
         raise unknown

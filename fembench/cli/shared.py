@@ -5,13 +5,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fembench.cli.options import declare, real, whole
-from fembench.records.case import FIELDS, CaseField
+from fembench.records.case import FIELDS, OTHER_WORK, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES, MAP_BY
 
 if TYPE_CHECKING:
     from fembench.report.outputs import Findings
 
-ASKED = ("storage", "partitioner", "sets", "warmups", "precision", "seconds")  # defaults depend on others
+ASKED = {"storage", "partitioner", "sets", "warmups", "precision", "seconds", *OTHER_WORK}  # or not given
 ALL = "--all: print all tables, not only those that support the conclusions\n"
 LAUNCHER = f"""
 --map-by {"|".join(MAP_BY)}: the next rank goes to the next core of a host (default), NUMA
@@ -48,12 +48,11 @@ def case_option(parser: argparse._ActionsContainer, name: str) -> None:
 def _option(field: CaseField) -> dict[str, Any]:
     """The arguments of `add_argument` for a field."""
     said = field.option
-    text = said.help.replace("%", "%%")
+    usual = f" (default: {field.default})" if field.name in OTHER_WORK and field.default else ""
+    text = said.help.replace("%", "%%") + usual
     if field.type is bool:
         return {"action": argparse.BooleanOptionalAction, "default": field.default, "help": text}
     found: dict[str, Any] = {"default": None if field.name in ASKED else field.default, "help": text}
-    if field.name in ASKED and field.choices:
-        return found | {"choices": field.choices}
     if field.choices:
         return found | {"choices": [word for word in field.choices if word], "metavar": said.metavar or None}
     if field.type is int:

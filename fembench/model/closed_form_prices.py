@@ -74,14 +74,13 @@ class ClosedFormCorrection:
     """A correction of the time per iteration, fitted to runs on the machine."""
 
     scale: float = 1.0  # measured over predicted
-    half_width: float = 0.0  # of the logarithm, nine runs in ten; 0: use the visits
+    half_width: float = 0.0  # of the logarithm, nine runs in ten; 0: not known
 
     def applied(self, price: float, visits: TimeRange | None = None) -> TimeRange:
-        """The interval of a corrected price: by the errors of runs, if known, or its visits."""
-        if self.half_width:
-            factor = math.exp(self.half_width)
-            return TimeRange(price * self.scale / factor, price * self.scale * factor)
-        return (visits or as_interval(price)) * self.scale
+        """The interval of a corrected price: by its visits and, if known, the errors of runs."""
+        factor = math.exp(self.half_width)
+        seen = visits or as_interval(price)
+        return TimeRange(min(seen.low, price / factor), max(seen.high, price * factor)) * self.scale
 
     def exact(self, price: float, visits: TimeRange | None = None) -> TimeRange:
         """The corrected price."""

@@ -1,10 +1,11 @@
 """Predict a run by simulation: workload, slots, prices, graph,
 simulated iteration, interval.
 
-The interval [low, high] is meant to contain nine runs out of ten. With a correction
-fitted to runs, its width follows from their errors. Otherwise it follows from the
-profile's visits: the k-th visits to all kernels give the k-th sample of the time
-(Student's prediction interval; no width for fewer than three visits).
+The interval [low, high] is meant to contain nine runs out of ten. Its width follows
+from the profile's visits: the k-th visits to all kernels give the k-th sample of the
+time (Student's prediction interval; no width for fewer than three visits). With a
+correction fitted to runs, it is at least as wide as follows from their errors: at the
+size of a cache, times vary more than at the sizes of these runs.
 
 Forecasts as text: one row per run; for a single run, also its phases and what limits it."""
 
@@ -117,14 +118,16 @@ def _interval(
     correction: Correction | None,
     machine: Machine,
 ) -> tuple[float, float]:
-    if correction is not None and sum(map(len, correction.errors)) > 1:
-        wide = half_width(correction.errors)
-        return iteration * math.exp(-wide), iteration * math.exp(wide)
     one_more = next_interval(_of_visits(work, slots, rates, priced), 1 - 2 * TAIL)
     base = max(p.computing + p.loop for p in priced)
     low, high = (one_more.low - base, one_more.high - base) if one_more else (0.0, 0.0)
     faster, slower = _of_messages(work, priced, machine)
-    return max(iteration + min(low, 0.0) - faster, 0.0), iteration + max(high, 0.0) + slower
+    earliest = max(iteration + min(low, 0.0) - faster, 0.0)
+    latest = iteration + max(high, 0.0) + slower
+    if correction is not None and sum(map(len, correction.errors)) > 1:
+        wide = half_width(correction.errors)
+        return min(earliest, iteration * math.exp(-wide)), max(latest, iteration * math.exp(wide))
+    return earliest, latest
 
 
 def _of_messages(work: Workload, priced: Sequence[Price], machine: Machine) -> tuple[float, float]:

@@ -170,6 +170,11 @@ def fields_of(*roles: Role, varied: bool | None = None) -> tuple[str, ...]:
     return tuple(f.name for f in FIELDS.values() if f.role in roles and varied in (None, f.option.varied))
 
 
+# with one of these fields, a solve ends at its tolerance, or as they say; else after the usual iterations
+# of its mesh, if that is a preset that has them
+OTHER_WORK = {"problem", "solver", "precond", "balance", "drain", "hot_spot"}
+OTHER_WORK |= {name for name, field in FIELDS.items() if field.group == "stop"}
+
 _FLAT = msgspec.defstruct(  # fields without groups, as in campaigns and options
     "FlatCase",
     [(f.name, f.type, f.default) for f in FIELDS.values()],

@@ -10,7 +10,7 @@ from fembench.launch.line import job_line
 from fembench.launch.run_job import measure
 from fembench.launch.scratch import occupied
 from fembench.peers.catalog import Entry, PeersJob, chosen
-from fembench.records.case import new_case
+from fembench.records.case import FIELDS, new_case
 from fembench.records.contest import Parity, PeersRecord, save_peers
 
 PAUSE = 2.0  # seconds, at least, between lines of progress
@@ -19,7 +19,7 @@ PAUSE = 2.0  # seconds, at least, between lines of progress
 def contested(
     mesh: str,
     *,
-    problem: str = "",
+    problem: str = FIELDS["problem"].default,
     ranks: int = 1,
     shares: str = "",
     only: Sequence[str] = (),

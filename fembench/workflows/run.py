@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from fembench.launch.job import REFUSED
 from fembench.launch.line import MOST_PER_CORE, ranks_per_core
 from fembench.launch.run_job import REVOKED
 from fembench.launch.scratch import occupied, reserved
-from fembench.records.case import FIELDS, Case
+from fembench.records.case import OTHER_WORK, Case
 from fembench.records.record import Record
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
@@ -30,8 +30,6 @@ from fembench.workflows.cases import call_text, case_asked, check_least, warn_of
 from fembench.workflows.notebook import Runs
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
-OTHER_WORK = {"problem", "solver", "precond"}  # with one of these, a solve ends at its tolerance
-OTHER_WORK |= {name for name, field in FIELDS.items() if field.group in ("stop", "balancing")}
 MOST_BESIDE = 16  # records that a run is compared with
 MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 
@@ -101,9 +99,9 @@ def run(
     return Runs([record], str(path), _on_other_ranks(case, folder))
 
 
-def _usual_work(mesh: Case | Path | str, fields: Collection[str]) -> dict[str, int]:
+def _usual_work(mesh: Case | Path | str, fields: Mapping[str, Any]) -> dict[str, int]:
     """The iterations of a set by which machines are compared, on a preset that has them."""
-    usual = None if OTHER_WORK & set(fields) else ITERATIONS.get(str(mesh))
+    usual = None if OTHER_WORK & fields.keys() else ITERATIONS.get(str(mesh))
     return {"iterations": usual} if usual else {}
 
 

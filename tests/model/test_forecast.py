@@ -23,7 +23,7 @@ from fembench.base.units import count
 from fembench.cli.main import main
 from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
-from fembench.model.cg import cg_graph, prices
+from fembench.model.cg import Correction, cg_graph, prices
 from fembench.model.closed_form_prices import bounded
 from fembench.model.correct import fit, folds, learn, measured, taught_by
 from fembench.model.engine import simulate
@@ -651,6 +651,20 @@ def test_without_runs_an_interval_holds_nine_of_ten_of_what_the_visits_are_sampl
         found = study_of(planted_machine([1.0], visits=visits, common=speeds)).predict(case, mesh)
         inside.append(found.low <= exact / now <= found.high)
     assert 0.85 <= np.mean(inside) <= 0.95
+
+
+def test_an_interval_is_no_narrower_than_the_visits_whatever_runs_of_other_sizes_say():
+    case, mesh, rng = Case.of(mesh="m1", ranks=1), resolve("m1"), np.random.default_rng(5)
+    speeds = np.exp(0.2 * rng.standard_normal(9))
+    study = study_of(planted_machine([1.0], visits=9, common=speeds))
+    alone, errors = study.predict(case, mesh), ((0.01,), (-0.01,), (0.02,), (-0.02,))
+    steady = dataclasses.replace(study, correction=Correction(errors=errors)).predict(case, mesh)
+    assert (steady.low, steady.high) == pytest.approx((alone.low, alone.high), rel=0.05)
+    wild = tuple((50 * e,) for (e,) in errors)
+    wild = dataclasses.replace(study, correction=Correction(errors=wild)).predict(case, mesh)
+    assert wild.high / wild.iteration == pytest.approx(
+        math.exp(half_width(((0.5,), (-0.5,), (1.0,), (-1.0,))))
+    )
 
 
 def test_kendall_counts_pairs_in_order():

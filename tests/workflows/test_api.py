@@ -18,6 +18,7 @@ from planted_records import planted
 
 import fembench
 from fembench.base.errors import InputError, RunFailedError
+from fembench.cli.main import main
 from fembench.launch.run_job import JobEnd
 from fembench.mesh.box import Box
 from fembench.mesh.slicing import source_of_box, write_sliced
@@ -123,6 +124,15 @@ def test_large_presets_have_their_usual_work_unless_something_says_what_ends_a_s
     with pytest.raises(ZeroDivisionError):
         fembench.run(mesh, **fields)
     assert asked[0].stop.iterations == iterations
+
+
+def test_a_typed_run_of_a_large_preset_has_its_usual_work_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr("fembench.workflows.run.launch", lambda case, **_: asked.append(case) or 1 / 0)
+    for words in (["--ranks", "2"], ["--tolerance", "1e-6"]):
+        with pytest.raises(ZeroDivisionError):
+            main(["run", "m", *words])
+    assert [case.stop.iterations for case in asked] == [100, 0]
 
 
 def test_a_case_that_ran_is_asked_again_with_other_fields():

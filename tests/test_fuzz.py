@@ -114,10 +114,10 @@ def test_the_fuzzer_finds_planted_faults_and_shrinks_them(fuzz, read, what):
 @pytest.mark.slow
 def test_fuzzing_prints_counts_and_leaves_nothing_behind(tmp_path):
     pytest.importorskip("hypothesis")
-    words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "60", "--only", "options,grids,problems"]
+    words = [sys.executable, str(SCRIPTS / "fuzz.py"), "--cases", "15", "--only", "options,grids,problems"]
     found = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert found.returncode == 0, found.stdout
-    assert re.search(r"^60 cases, 3 readers, 0 of them fail", found.stdout, re.M)
+    assert re.search(r"^15 cases, 3 readers, 0 of them fail", found.stdout, re.M)
     assert list(tmp_path.iterdir()) == []
     unknown = subprocess.run(
         [*words[:-1], "nothing"], capture_output=True, text=True, cwd=tmp_path, check=False

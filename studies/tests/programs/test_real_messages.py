@@ -468,7 +468,7 @@ def test_the_study_judges_messages_and_does_not_repeat_kept_runs(planted_launch,
     tested = [f for f in found if not f.medians[1].reason]
     assert [one.verdict for one in grid_real.claims(tested)] == ["yes", "yes"]
     planted_launch.longer = 2.0
-    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), [profile()] * 3, attempts, EFFORT)
+    wrong = grid_real.measure(ProgramRuns(tmp_path / "wrong"), [profile()] * 3, attempts, EFFORT, ("ring",))
     assert "NO" in [one.verdict for one in grid_real.claims([f for f in wrong if not f.medians[1].reason])]
     none = [f for f in found if f.medians[1].reason] or found[:0]
     assert not none or "test nothing" in grid_real.claims(none)[0].verdict

@@ -50,14 +50,14 @@ def roof(n_bytes: int, seconds: float = SECONDS) -> float:
     return max(read, 3 * DOUBLE * third / _best(lambda: triad.run(0.5), seconds))
 
 
-def triads(n_bytes: float, times: int = TRIADS) -> tuple[float, ...]:
+def triads(n_bytes: float, times: int = TRIADS, *, alone: bool = False) -> tuple[float, ...]:
     """Bytes per second of `times` triads, in turn, with arrays of about `n_bytes` in all.
 
     A single triad may coincide with a slow second of its core; the
-    spread of many shows that.
+    spread of many shows that. alone: one thread, however many the rank has.
     """
     n = clamped(n_bytes) // (3 * DOUBLE)
-    triad = kernels.Triad(n)
+    triad = kernels.Triad(n, alone)
     return tuple(3 * DOUBLE * n / _best(lambda: triad.run(0.5), BRIEF) for _ in range(times))
 
 
@@ -92,7 +92,8 @@ class HostState(NamedTuple):
 def host_state(host: Comm) -> HostState:
     """The state of a host now, alike on all its ranks, in 0.1 s. Collective over `host`."""
     doze(host, 0.0)
-    found = [float(np.median(triads(n, TIMES))) for n in SIZES.values()] if host.rank == 0 else None
+    sizes = SIZES.values() if host.rank == 0 else ()
+    found = [float(np.median(triads(n, TIMES, alone=True))) for n in sizes]
     doze(host, 0.0)
     return HostState(*host.bcast(found))
 

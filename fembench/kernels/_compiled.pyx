@@ -20,28 +20,31 @@ cdef extern from "kernels.h" nogil:
     const char *fb_isa()
     const char *fb_operation_name(int which)
     double fb_operation(int which, int64_t turns, double x, double y)
-    double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
-    double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                   const double *q, const double *w)
-    void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                        const double *q, const double *w, const double *inverse, double *rr_rz)
-    void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                       const double *q, const double *w, const double *inverse, double *rr_rz)
-    void fb_direction(int64_t n, double beta, double *d, const double *z)
-    void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse)
-    void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse)
+    int FB_MOST_THREADS
+    int FB_DOT, FB_DOT_RZ, FB_STEP, FB_STEP_JACOBI, FB_STEP_BLOCK, FB_DIRECTION, FB_DIRECTION_JACOBI
+    int FB_DIRECTION_BLOCK, FB_SCALE, FB_SCALE_BLOCK, FB_CHEBYSHEV_START, FB_CHEBYSHEV_BLOCK_START, FB_CHEBYSHEV
+    int FB_CHEBYSHEV_BLOCK, FB_READ, FB_TRIAD
+    ctypedef struct fb_pass:
+        int kind, n_threads
+        int64_t n, n_weighted, inverse_bytes
+        double alpha, beta
+        double *x
+        double *r
+        double *d
+        double *q
+        double *z
+        const double *w
+        const void *inverse
+        double *parts[2]
+        double *sums
+    int fb_has_threads()
+    void fb_use_threads(int n)
+    int fb_threads()
+    double fb_busy(int thread)
+    int64_t fb_pass_chunks(const fb_pass *p)
+    void fb_run(const fb_pass *p)
+    double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w, double *parts)
     void fb_axpy(int64_t n, double alpha, const double *x, double *y)
-    void fb_scale(int64_t n, const double *inverse, const double *r, double *z)
-    void fb_scale_block(int64_t n, const double *inverse, const double *r, double *z)
-    void fb_chebyshev_start(int64_t n, double gain, double *z, const double *r, double *d, const double *inverse)
-    void fb_chebyshev_block(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                            const float *inverse)
-    void fb_chebyshev_block_start(int64_t n, double gain, double *z, const double *r, double *d,
-                                  const float *inverse)
-    void fb_chebyshev(int64_t n, double keep, double gain, double *z, double *r, double *d, const double *q,
-                      const double *inverse)
-    double fb_read(int64_t n, const double *a)
-    void fb_triad(int64_t n, double s, double *a, const double *b, const double *c)
     void fb_moments(int64_t n, int64_t n_weighted, const double *x, const double *centre, const double *r,
                     const double *w, double *out)
     void fb_small_product(int64_t m, int64_t n, const double *A, const double *v, double *out)
@@ -93,9 +96,20 @@ cdef extern from "kernels.h" nogil:
                     const int32_t *ascending, const int64_t *start, const int32_t *at, const int64_t *indptr,
                     const int32_t *rows, const int32_t *columns, double *values)
     int FB_NEAR
-    double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-                  const double *values, const double *d, double *q)
+    int FB_BSR, FB_CSR, FB_ALL
+    ctypedef struct fb_rows:
+        int kind, far
+        int64_t begin, end, n
+        const int64_t *indptr
+        const int32_t *columns
+        const double *values
+        const double *d
+        double *q
+        double *parts
+    double fb_rows_in_pieces(int n_threads, const fb_rows *p)
     int FB_SYM_WINDOW
+    ctypedef struct fb_sym_team:
+        pass
     ctypedef struct fb_sym:
         int64_t n, n_interior, n_touched
         int far, single
@@ -105,13 +119,13 @@ cdef extern from "kernels.h" nogil:
         const uint16_t *length
         const int32_t *order
         const int32_t *ready
+        fb_sym_team *team
     int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
                         uint16_t *length, int32_t *order, int32_t *ready)
+    int fb_sym_divide(fb_sym *m, int n_threads)
+    void fb_sym_free(fb_sym_team *team)
     double fb_sym_interface(const fb_sym *m, const double *d, double *q)
     double fb_sym_interior(const fb_sym *m, const double *d, double *q)
-    void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-                const double *values, const double *d, double *q)
-    void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q)
     void fb_ebe(int npc, int64_t begin, int64_t plain, int64_t end, const void *x, const int32_t *cells, fb_lame lame,
                 int32_t n_active, const double *d, double *q)
 
@@ -228,141 +242,153 @@ def zeros(shape, dtype="float64"):
     return array
 
 
+# ---- threads --------------------------------------------------------------------------------------
+
+HAS_THREADS = bool(fb_has_threads())  # whether it was compiled for more than one
+
+
+def use_threads(Py_ssize_t n):
+    """What is bound from now on computes with n threads; results do not depend on n.
+
+    Raises ValueError for more than one where the kernels were compiled without OpenMP."""
+    if not 1 <= n <= FB_MOST_THREADS:
+        raise ValueError(f"threads = {n}: expected 1 to {FB_MOST_THREADS}")
+    if n > 1 and not HAS_THREADS:
+        raise ValueError(f"threads = {n}: the kernels were compiled without OpenMP, for 1 thread")
+    fb_use_threads(n)
+
+
+def thread_seconds():
+    """(n,) seconds that each thread has computed since `use_threads`; one thread alone is not measured."""
+    return np.array([fb_busy(k) for k in range(fb_threads())])
+
+
 # ---- vectors --------------------------------------------------------------------------------------
 
-cdef class Dot:
+cdef Py_ssize_t SHORT = 8192  # entries of a vector that one thread passes sooner than several begin
+
+
+cdef class _Pass:
+    """Passes over vectors."""
+    cdef object keep, parts
+    cdef fb_pass p
+    cdef double sums[2]
+
+    cdef divide(self, bint alone=False):
+        """Bound: by how many threads."""
+        cdef Py_ssize_t n_chunks = fb_pass_chunks(&self.p)
+        self.p.sums = &self.sums[0]
+        self.p.n_threads = 1 if alone or self.p.n < SHORT else fb_threads()
+        if self.p.n_threads > 1:
+            self.parts = np.zeros(2 * n_chunks)
+            self.p.parts[0] = doubles(self.parts, "parts")
+            self.p.parts[1] = self.p.parts[0] + n_chunks
+
+    cdef double pass_of(self, int kind):
+        self.p.kind = kind
+        fb_run(&self.p)
+        return self.sums[0]
+
+
+cdef class Dot(_Pass):
     """a . b over n entries, the last `weights.size` of them weighted."""
-    cdef object keep
-    cdef Py_ssize_t n, n_weighted
-    cdef const double *a
-    cdef const double *b
-    cdef const double *w
 
     def __init__(self, a, b, weights):
         self.keep = (a, b, weights)
-        self.n, self.n_weighted = a.size, weights.size
-        self.a, self.b = doubles_read(a, "a"), doubles_read(b, "b", self.n)
-        self.w = doubles_read(weights, "weights")
-        if self.n_weighted > self.n:
+        self.p.n, self.p.n_weighted = a.size, weights.size
+        self.p.d, self.p.q = <double *>doubles_read(a, "a"), <double *>doubles_read(b, "b", self.p.n)
+        self.p.w = doubles_read(weights, "weights")
+        if self.p.n_weighted > self.p.n:
             raise ValueError("weights: more than entries")
+        self.divide()
 
     def run(self):
-        return fb_dot(self.n, self.n_weighted, self.a, self.b, self.w)
+        return self.pass_of(FB_DOT)
 
 
-cdef class CGVectors:
+cdef class CGVectors(_Pass):
     """The vector work of one conjugate-gradient iteration; `inverse` (n,) or (n/3, 6) is a folded-in Jacobi."""
-    cdef object keep
-    cdef Py_ssize_t n, n_weighted
-    cdef double *x
-    cdef double *r
-    cdef double *d
-    cdef double *q
-    cdef double *z
-    cdef const double *w
-    cdef const double *inverse
     cdef int kind
 
     def __init__(self, x, r, d, q, z, weights, inverse=None):
         self.keep = (x, r, d, q, z, weights, inverse)
-        self.n, self.n_weighted = x.size, weights.size
-        if self.n % 3 or self.n_weighted % 3 or self.n_weighted > self.n:
+        self.p.n, self.p.n_weighted = x.size, weights.size
+        if self.p.n % 3 or self.p.n_weighted % 3 or self.p.n_weighted > self.p.n:
             raise ValueError("x, weights: expected three entries a node, weights of the last ones")
-        self.x, self.r = doubles(x, "x"), doubles(r, "r", self.n)
-        self.d, self.q = doubles(d, "d", self.n), doubles(q, "q", self.n)
-        self.z = doubles(z, "z", self.n)
-        self.w = doubles_read(weights, "weights")
+        self.p.x, self.p.r = doubles(x, "x"), doubles(r, "r", self.p.n)
+        self.p.d, self.p.q = doubles(d, "d", self.p.n), doubles(q, "q", self.p.n)
+        self.p.z = doubles(z, "z", self.p.n)
+        self.p.w = doubles_read(weights, "weights")
         self.kind = 0
-        self.inverse = NULL
         if inverse is not None:
             self.kind = 1 if inverse.ndim == 1 else 2
-            self.inverse = doubles_read(inverse, "inverse", self.kind * self.n)
+            self.p.inverse = doubles_read(inverse, "inverse", self.kind * self.p.n)
+            self.p.inverse_bytes = 8 * self.kind
+        self.divide()
 
     cpdef dot_dq(self):
-        return fb_dot(self.n, self.n_weighted, self.d, self.q, self.w)
+        return self.pass_of(FB_DOT)
 
     def dot_rz(self):
-        return fb_dot(self.n, self.n_weighted, self.r, self.z, self.w)
+        return self.pass_of(FB_DOT_RZ)
 
     cpdef step(self, double alpha):
-        return fb_step(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w)
+        self.p.alpha = alpha
+        return self.pass_of(FB_STEP)
 
     cpdef step_jacobi(self, double alpha):
-        cdef double both[2]
-        if self.kind == 1:
-            fb_step_jacobi(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w, self.inverse, both)
-        elif self.kind == 2:
-            fb_step_block(self.n, self.n_weighted, alpha, self.x, self.r, self.d, self.q, self.w, self.inverse, both)
-        else:
+        if self.kind == 0:
             raise ValueError("step_jacobi: made without an inverse diagonal")
-        return both[0], both[1]
+        self.p.alpha = alpha
+        self.pass_of(FB_STEP_JACOBI if self.kind == 1 else FB_STEP_BLOCK)
+        return self.sums[0], self.sums[1]
 
     cpdef direction(self, double beta):
-        if self.kind == 1:
-            fb_direction_jacobi(self.n, beta, self.d, self.r, self.inverse)
-        elif self.kind == 2:
-            fb_direction_block(self.n, beta, self.d, self.r, self.inverse)
-        else:
-            fb_direction(self.n, beta, self.d, self.z)
+        self.p.beta = beta
+        self.pass_of(FB_DIRECTION + self.kind)
 
 
-cdef class Scale:
+cdef class Scale(_Pass):
     """z = D^-1 r; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as in CGVectors."""
-    cdef object keep
-    cdef Py_ssize_t n
     cdef bint blocks
-    cdef const double *inverse
-    cdef const double *r
-    cdef double *z
 
     def __init__(self, inverse, r, z):
         self.keep = (inverse, r, z)
-        self.n, self.blocks = r.size, inverse.ndim == 2
-        self.inverse = doubles_read(inverse, "inverse", (2 if self.blocks else 1) * self.n)
-        self.r, self.z = doubles_read(r, "r"), doubles(z, "z", self.n)
+        self.p.n, self.blocks = r.size, inverse.ndim == 2
+        self.p.inverse_bytes = 16 if self.blocks else 8
+        self.p.inverse = doubles_read(inverse, "inverse", (2 if self.blocks else 1) * self.p.n)
+        self.p.r, self.p.z = <double *>doubles_read(r, "r"), doubles(z, "z", self.p.n)
+        self.divide()
 
     def run(self):
-        if self.blocks:
-            fb_scale_block(self.n, self.inverse, self.r, self.z)
-        else:
-            fb_scale(self.n, self.inverse, self.r, self.z)
+        self.pass_of(FB_SCALE_BLOCK if self.blocks else FB_SCALE)
 
 
-cdef class Chebyshev:
+cdef class Chebyshev(_Pass):
     """Steps of a polynomial in D^-1 A; inverse (n,) reciprocals or (n/3, 6) inverse blocks, as floats.
 
     start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d."""
-    cdef object keep
-    cdef Py_ssize_t n
     cdef bint blocks
-    cdef double *z
-    cdef double *r
-    cdef double *d
-    cdef const double *q
-    cdef const double *inverse
-    cdef const float *inverse_blocks
 
     def __init__(self, z, r, d, q, inverse):
         self.keep = (z, r, d, q, inverse)
-        self.n, self.blocks = z.size, inverse.ndim == 2
-        self.z, self.r, self.d = doubles(z, "z"), doubles(r, "r", self.n), doubles(d, "d", self.n)
-        self.q = doubles_read(q, "q", self.n)
+        self.p.n, self.blocks = z.size, inverse.ndim == 2
+        self.p.z, self.p.r, self.p.d = doubles(z, "z"), doubles(r, "r", self.p.n), doubles(d, "d", self.p.n)
+        self.p.q = <double *>doubles_read(q, "q", self.p.n)
+        self.p.inverse_bytes = 8  # six floats for three entries, or a double for each
         if self.blocks:
-            self.inverse_blocks = floats_read(inverse, "inverse", 2 * self.n)
+            self.p.inverse = floats_read(inverse, "inverse", 2 * self.p.n)
         else:
-            self.inverse = doubles_read(inverse, "inverse", self.n)
+            self.p.inverse = doubles_read(inverse, "inverse", self.p.n)
+        self.divide()
 
     def start(self, double gain):
-        if self.blocks:
-            fb_chebyshev_block_start(self.n, gain, self.z, self.r, self.d, self.inverse_blocks)
-        else:
-            fb_chebyshev_start(self.n, gain, self.z, self.r, self.d, self.inverse)
+        self.p.alpha = gain
+        self.pass_of(FB_CHEBYSHEV_BLOCK_START if self.blocks else FB_CHEBYSHEV_START)
 
     def run(self, double keep, double gain):
-        if self.blocks:
-            fb_chebyshev_block(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse_blocks)
-        else:
-            fb_chebyshev(self.n, keep, gain, self.z, self.r, self.d, self.q, self.inverse)
+        self.p.alpha, self.p.beta = gain, keep
+        self.pass_of(FB_CHEBYSHEV_BLOCK if self.blocks else FB_CHEBYSHEV)
 
 
 cdef class Transfer:
@@ -443,37 +469,30 @@ cdef class RigidModes:
                              self.r, self.z)
 
 
-cdef class Stream:
+cdef class Stream(_Pass):
     """The roof: `read()` one array of n doubles. Only that array is allocated."""
-    cdef object keep
-    cdef Py_ssize_t n
-    cdef double *b
 
     def __init__(self, Py_ssize_t n):
         self.keep = zeros(n)
-        self.n = n
-        self.b = doubles(self.keep, "b")
+        self.p.n, self.p.x = n, doubles(self.keep, "b")
+        self.divide()
 
     def read(self):
-        return fb_read(self.n, self.b)
+        return self.pass_of(FB_READ)
 
 
-cdef class Triad:
-    """The roof: `run(s)` a = b + s c over three arrays of n doubles."""
-    cdef object keep
-    cdef Py_ssize_t n
-    cdef double *a
-    cdef double *b
-    cdef double *c
+cdef class Triad(_Pass):
+    """The roof: `run(s)` a = b + s c over three arrays of n doubles; alone: by one thread."""
 
-    def __init__(self, Py_ssize_t n):
+    def __init__(self, Py_ssize_t n, bint alone=False):
         a, b, c = zeros(n), zeros(n), zeros(n)
         self.keep = (a, b, c)
-        self.n = n
-        self.a, self.b, self.c = doubles(a, "a"), doubles(b, "b"), doubles(c, "c")
+        self.p.n, self.p.x, self.p.d, self.p.q = n, doubles(a, "a"), doubles(b, "b"), doubles(c, "c")
+        self.divide(alone)
 
     def run(self, double s):
-        fb_triad(self.n, s, self.a, self.b, self.c)
+        self.p.alpha = s
+        self.pass_of(FB_TRIAD)
 
 
 # ---- single operations -----------------------------------------------------------------------------
@@ -938,6 +957,19 @@ cdef class SymProduct(_Product):
                                        <int32_t *>self.m.order, <int32_t *>self.m.ready)
         if self.m.n_touched < 0:
             raise ValueError("indptr: a row of more than 65535 blocks, or no memory")
+        if fb_threads() > 1:
+            self.divide()
+
+    cdef divide(self):
+        fb_sym_free(self.m.team)
+        cdef int failed = fb_sym_divide(&self.m, fb_threads())
+        if failed == -2:
+            raise ValueError("columns: expected them to ascend in every row, its own node's apart")
+        if failed:
+            raise MemoryError("threads: no memory")
+
+    def __dealloc__(self):
+        fb_sym_free(self.m.team)
 
     cdef set_total(self, Py_ssize_t n_stored):
         self.m.far = n_stored > FB_NEAR
@@ -949,65 +981,72 @@ cdef class SymProduct(_Product):
         return fb_sym_interior(&self.m, self.d, self.q)
 
 
-cdef class BsrProduct(_Product):
-    cdef bint far
-    cdef const int64_t *indptr
-    cdef const int32_t *columns
-    cdef const double *values
+cdef class _Rows(_Product):
+    """Products whose rows are independent."""
+    cdef fb_rows m
+    cdef object parts
+    cdef int n_threads
+
+    cdef _bind_rows(self, int kind, values, Py_ssize_t n_values):
+        self.m.kind, self.n_threads = kind, fb_threads()
+        self.m.d, self.m.q = self.d, self.q
+        self.m.values = doubles_read(values, "values", n_values)
+        if kind == FB_BSR and self.n_threads > 1:
+            self.parts = np.zeros(self.n // FB_SYM_WINDOW + 1)
+            self.m.parts = doubles(self.parts, "parts")
+
+    cdef double run(self, Py_ssize_t begin, Py_ssize_t end):
+        self.m.begin, self.m.end = begin, end
+        return fb_rows_in_pieces(self.n_threads, &self.m)
+
+    cpdef interface(self):
+        self.run(3 * self.n_interior, 3 * self.n)
+
+    cpdef interior(self):
+        self.run(0, 3 * self.n_interior)
+
+
+cdef class BsrProduct(_Rows):
 
     def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
         self.keep = (indptr, columns, values, d, q)
         self._bind(d, q, indptr.size - 1, n_interior)
         rows_of(indptr, "indptr", self.n, 0, columns.size)
         within(columns, "columns", self.n)
-        self.indptr, self.columns = longs(indptr, "indptr"), ints(columns, "columns")
-        self.values = doubles_padded(values, "values", 9 * columns.size)
+        self.m.indptr, self.m.columns = longs(indptr, "indptr"), ints(columns, "columns")
+        padded(values, "values", 9 * columns.size)
+        self._bind_rows(FB_BSR, values, 9 * columns.size)
         self.n_stored = columns.size
         self.set_total(self.n_stored)
 
     cdef set_total(self, Py_ssize_t n_stored):
-        self.far = n_stored > FB_NEAR
+        self.m.far = n_stored > FB_NEAR
 
     cpdef interface(self):
-        return fb_bsr(self.far, self.n_interior, self.n, self.indptr, self.columns, self.values, self.d, self.q)
+        return self.run(self.n_interior, self.n)
 
     cpdef interior(self):
-        return fb_bsr(self.far, 0, self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
+        return self.run(0, self.n_interior)
 
 
-cdef class CsrProduct(_Product):
-    cdef const int64_t *indptr
-    cdef const int32_t *columns
-    cdef const double *values
+cdef class CsrProduct(_Rows):
 
     def __init__(self, indptr, columns, values, Py_ssize_t n_interior, d, q):
         self.keep = (indptr, columns, values, d, q)
         self._bind(d, q, d.size // 3, n_interior)
         rows_of(indptr, "indptr", 3 * self.n, 0, columns.size)
         within(columns, "columns", 3 * self.n)
-        self.indptr, self.columns = longs(indptr, "indptr", 3 * self.n + 1), ints(columns, "columns")
-        self.values = doubles_read(values, "values", columns.size)
-
-    cpdef interface(self):
-        fb_csr(3 * self.n_interior, 3 * self.n, self.indptr, self.columns, self.values, self.d, self.q)
-
-    cpdef interior(self):
-        fb_csr(0, 3 * self.n_interior, self.indptr, self.columns, self.values, self.d, self.q)
+        self.m.indptr, self.m.columns = longs(indptr, "indptr", 3 * self.n + 1), ints(columns, "columns")
+        self._bind_rows(FB_CSR, values, columns.size)
 
 
-cdef class DenseProduct(_Product):
-    cdef const double *values
+cdef class DenseProduct(_Rows):
 
     def __init__(self, values, Py_ssize_t n_interior, d, q):
         self.keep = (values, d, q)
         self._bind(d, q, d.size // 3, n_interior)
-        self.values = doubles_read(values, "values", d.size * d.size)
-
-    cpdef interface(self):
-        fb_dense(3 * self.n_interior, 3 * self.n, 3 * self.n, self.values, self.d, self.q)
-
-    cpdef interior(self):
-        fb_dense(0, 3 * self.n_interior, 3 * self.n, self.values, self.d, self.q)
+        self.m.n = 3 * self.n
+        self._bind_rows(FB_ALL, values, d.size * d.size)
 
 
 cdef class EbeProduct(_Product):
@@ -1041,7 +1080,7 @@ cdef class EbeProduct(_Product):
         for k in range(self.n_fixed):
             if begin <= self.fixed[k] < end:
                 self.q[self.fixed[k]] = self.d[self.fixed[k]]
-        return fb_dot(end - begin, 0, self.d + begin, self.q + begin, NULL)
+        return fb_dot(end - begin, 0, self.d + begin, self.q + begin, NULL, NULL)
 
     cpdef interface(self):
         memset(self.q, 0, 3 * self.n * sizeof(double))
@@ -1190,11 +1229,11 @@ cdef class _Recurrences:
 
     def dot_ru(self):
         """r . u into its place, for an M that is not folded in."""
-        self.sums[1] = fb_dot(self.v.n, self.v.n_weighted, self.v.r, self.v.u, self.v.weights)
+        self.sums[1] = fb_dot(self.v.n, self.v.n_weighted, self.v.r, self.v.u, self.v.weights, NULL)
 
     def dot_wu(self):
         """w . u into its place, for a product that does not return it."""
-        self.sums[2] = fb_dot(self.v.n, self.v.n_weighted, self.v.w, self.v.u, self.v.weights)
+        self.sums[2] = fb_dot(self.v.n, self.v.n_weighted, self.v.w, self.v.u, self.v.weights, NULL)
 
 
 cdef class SingleReduction(_Recurrences):

@@ -47,14 +47,46 @@ const char *fb_isa(void);
 const char *fb_operation_name(int which);
 double fb_operation(int which, int64_t turns, double x, double y);
 
-/* vectors.c: n entries, the last n_weighted of them weighted by w in inner products */
-double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w);
+/* threads.c: run(whole, k, n) for the pieces k = 0 … n - 1 of something, each by one thread of a team */
+#define FB_MOST_THREADS 1024
+typedef void fb_piece(const void *whole, int64_t k, int64_t n);
+int fb_has_threads(void); /* whether it was compiled for more than one */
+void fb_use_threads(int n); /* of this process from now on, for what is bound afterwards */
+int fb_threads(void);
+double fb_busy(int thread); /* seconds in pieces since fb_use_threads */
+void fb_team(int n, fb_piece *run, const void *whole);
+int64_t fb_cut(const int64_t *indptr, int64_t begin, int64_t end, int64_t step, int64_t k, int64_t n);
+
+/* A pass over vectors, letters as in vectors.c; those with sums come first. */
+enum {
+    FB_DOT, FB_DOT_RZ, FB_STEP, FB_STEP_JACOBI, FB_STEP_BLOCK, FB_DIRECTION, FB_DIRECTION_JACOBI, FB_DIRECTION_BLOCK,
+    FB_SCALE, FB_SCALE_BLOCK, FB_CHEBYSHEV_START, FB_CHEBYSHEV_BLOCK_START, FB_CHEBYSHEV, FB_CHEBYSHEV_BLOCK,
+    FB_READ, FB_TRIAD
+};
+typedef struct {
+    int kind, n_threads;
+    int64_t n, n_weighted, inverse_bytes; /* of inverse per entry */
+    double alpha, beta;                   /* gain and keep of a Chebyshev step */
+    double *x, *r, *d, *q, *z;
+    const double *w;
+    const void *inverse;
+    double *parts[2]; /* partial sums of the chunks; NULL: one thread */
+    double *sums;     /* (2,) */
+} fb_pass;
+int64_t fb_pass_chunks(const fb_pass *p);
+void fb_run(const fb_pass *p);
+
+/* vectors.c: n entries, the last n_weighted of them weighted by w in inner products. `parts`: NULL, or where the
+ * partial sums of the chunks are kept apart */
+double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w, double *parts);
 double fb_step(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-               const double *q, const double *w);
+               const double *q, const double *w, double *parts);
 void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                    const double *q, const double *w, const double *inverse, double *rr_rz);
+                    const double *q, const double *w, const double *inverse, double *rr_rz, double *rr_parts,
+                    double *rz_parts);
 void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                   const double *q, const double *w, const double *inverse, double *rr_rz);
+                   const double *q, const double *w, const double *inverse, double *rr_rz, double *rr_parts,
+                   double *rz_parts);
 void fb_direction(int64_t n, double beta, double *d, const double *z);
 void fb_direction_jacobi(int64_t n, double beta, double *d, const double *r, const double *inverse);
 void fb_direction_block(int64_t n, double beta, double *d, const double *r, const double *inverse);
@@ -149,13 +181,39 @@ int fb_assemble(int npc, int64_t n_cells, int64_t n_nodes, const double *x, cons
 /* products.c: rows [begin, end) of a full pattern; all rows are independent */
 #define FB_NEAR 100000 /* blocks that some near cache holds, 8 MB: prefetching (far) would cost, not gain */
 double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-              const double *values, const double *d, double *q);
+              const double *values, const double *d, double *q, double *parts);
 void fb_csr(int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
             const double *values, const double *d, double *q);
 void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values, const double *d, double *q);
+enum { FB_BSR, FB_CSR, FB_ALL };
+typedef struct {
+    int kind, far;
+    int64_t begin, end, n; /* n: entries of a row of FB_ALL */
+    const int64_t *indptr; /* NULL: FB_ALL */
+    const int32_t *columns;
+    const double *values, *d;
+    double *q, *parts; /* parts of FB_BSR: d . q of each window */
+} fb_rows;
+double fb_rows_in_pieces(int n_threads, const fb_rows *p); /* d . q of FB_BSR, else 0 */
 
 /* symmetric.c: interface rows first, then interior rows; both return their part of d . q */
 #define FB_SYM_WINDOW 32 /* nodes */
+typedef struct {
+    int64_t block; /* the first of some stored blocks that follow each other */
+    int32_t count, node; /* node: of their row */
+} fb_blocks;
+typedef struct { /* what one thread does of the interface rows, or of the interior rows */
+    int64_t first, last;  /* its own nodes, whole windows: rows and columns */
+    int64_t border;       /* rows before this node have no columns but its own */
+    int64_t low, high;    /* of interface rows: interior columns that are its own, whole windows */
+    int64_t n_before, n_foreign;
+    fb_blocks *foreign;   /* blocks in its columns of rows that are not its own; n_before: of rows before those */
+} fb_share;
+typedef struct {
+    int n_threads;
+    fb_share *interface, *interior; /* (n_threads,) */
+    double *parts;                  /* d . q of each window of the range */
+} fb_sym_team;
 typedef struct {
     int64_t n, n_interior; /* nodes */
     int64_t n_touched;     /* interior windows that interface rows use */
@@ -167,11 +225,16 @@ typedef struct {
     const uint16_t *length; /* (n,) blocks of each stored row */
     const int32_t *order;   /* (windows,) interior windows by first use */
     const int32_t *ready;   /* (windows,) how many of them are in use when window w is done */
+    fb_sym_team *team;      /* NULL: one thread */
 } fb_sym;
 int64_t fb_sym_plan(int64_t n, int64_t n_interior, const int64_t *indptr, const int32_t *columns,
                     uint16_t *length, int32_t *order, int32_t *ready);
+int fb_sym_divide(fb_sym *m, int n_threads); /* makes its team; -1, -2: see there */
+void fb_sym_free(fb_sym_team *team);
 double fb_sym_interface(const fb_sym *m, const double *d, double *q);
 double fb_sym_interior(const fb_sym *m, const double *d, double *q);
+double fb_sym_interface_share(const fb_sym *m, const fb_share *s, const double *d, double *q, double *parts);
+double fb_sym_interior_share(const fb_sym *m, const fb_share *s, const double *d, double *q, double *parts);
 
 /* ebe.c: cells [begin, end), of which those before `plain` have no node >= n_active; adds to q; x as of
  * fb_padded */

@@ -2,11 +2,11 @@
 #include "blocks.h"
 #include "sums.h"
 
-/* Full 3x3 blocks, rows [begin, end); returns their part of d . q. */
+/* Full 3x3 blocks, rows [begin, end); returns their part of d . q, or keeps that of every window in `parts`. */
 INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-                  const double *values, const double *d, double *restrict q)
+                  const double *values, const double *d, double *restrict q, double *parts)
 {
-    total t = {0, 0};
+    total t = {0, 0, parts};
     const double *a = values + 9 * indptr[begin];
     const int32_t *column = columns + indptr[begin];
     for (int64_t window = begin; window < end; window += WINDOW) {
@@ -38,10 +38,10 @@ INLINE double bsr(int prefetch, int64_t begin, int64_t end, const int64_t *indpt
 }
 
 CLONES double fb_bsr(int far, int64_t begin, int64_t end, const int64_t *indptr, const int32_t *columns,
-                     const double *values, const double *d, double *restrict q)
+                     const double *values, const double *d, double *restrict q, double *parts)
 {
-    return far ? bsr(1, begin, end, indptr, columns, values, d, q)
-               : bsr(0, begin, end, indptr, columns, values, d, q);
+    return far ? bsr(1, begin, end, indptr, columns, values, d, q, parts)
+               : bsr(0, begin, end, indptr, columns, values, d, q, parts);
 }
 
 /* Scalar compressed rows [begin, end), four partial sums a row. */
@@ -80,4 +80,26 @@ CLONES void fb_dense(int64_t begin, int64_t end, int64_t n, const double *values
         s0 = (s0 + s1) + (s2 + s3);
         q[i] = LANES4(s0) + tail;
     }
+}
+
+/* Rows are independent: any thread may have any of them. Windows stay whole. */
+static void rows_piece(const void *whole, int64_t k, int64_t n)
+{
+    const fb_rows *p = whole;
+    int64_t step = p->kind == FB_BSR ? WINDOW : 1;
+    int64_t begin = fb_cut(p->indptr, p->begin, p->end, step, k, n), end = fb_cut(p->indptr, p->begin, p->end, step, k + 1, n);
+    if (p->kind == FB_BSR)
+        fb_bsr(p->far, begin, end, p->indptr, p->columns, p->values, p->d, p->q, p->parts + (begin - p->begin) / step);
+    else if (p->kind == FB_CSR)
+        fb_csr(begin, end, p->indptr, p->columns, p->values, p->d, p->q);
+    else
+        fb_dense(begin, end, p->n, p->values, p->d, p->q);
+}
+
+double fb_rows_in_pieces(int n_threads, const fb_rows *p)
+{
+    if (p->kind == FB_BSR && !p->parts)
+        return fb_bsr(p->far, p->begin, p->end, p->indptr, p->columns, p->values, p->d, p->q, NULL);
+    fb_team(n_threads, rows_piece, p);
+    return p->kind == FB_BSR ? sum_of((p->end - p->begin + WINDOW - 1) / WINDOW, p->parts) : 0;
 }

@@ -148,7 +148,7 @@ INLINE void pipelined_chunk(const fb_recurrences *v, int kind, int moving, const
     }
 #define ALL_KINDS(CALL)                                            \
     int64_t plain = v->n - v->n_weighted;                          \
-    triple t = {{0, 0}, {0, 0}, {0, 0}};                           \
+    triple t = {{0, 0, NULL}, {0, 0, NULL}, {0, 0, NULL}};                           \
     if (v->kind == FB_IDENTITY) {                                  \
         ALL_CHUNKS(CALL, FB_IDENTITY)                              \
     } else if (v->kind == FB_DIAGONAL) {                           \

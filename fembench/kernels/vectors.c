@@ -1,4 +1,5 @@
-/* Vector kernels of conjugate gradients: each pass over memory does all that can be done in it. */
+/* Vector kernels of conjugate gradients: each pass over memory does all that can be done in it. Where `parts` is
+ * not NULL, they receive the partial sum of every chunk, and the sum returned is zero (sums.h). */
 #include "passes.h"
 
 /* One pass in chunks: BODY(i, acc) works on the entries [i, i+4) and adds to acc, BODY1 on entry i. */
@@ -23,9 +24,9 @@
 #define DOT_W(i, acc) acc += LOAD(a + (i)) * LOAD(b + (i)) * LOAD(w + (i))
 #define DOT1_W(i) tail += a[i] * b[i] * w[i]
 
-CLONES double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w)
+CLONES double fb_dot(int64_t n, int64_t n_weighted, const double *a, const double *b, const double *w, double *parts)
 {
-    total t = {0, 0};
+    total t = {0, 0, parts};
     int64_t m = n - n_weighted;
     CHUNKED(m, DOT, DOT1, t)
     a += m, b += m;
@@ -47,9 +48,9 @@ CLONES double fb_dot(int64_t n, int64_t n_weighted, const double *a, const doubl
 #define STEP1_W(i) { UPDATE1(i); tail += e * e * w[i]; }
 
 CLONES double fb_step(int64_t n, int64_t n_weighted, double alpha, double *restrict x, double *restrict r,
-                      const double *restrict d, const double *restrict q, const double *restrict w)
+                      const double *restrict d, const double *restrict q, const double *restrict w, double *parts)
 {
-    total t = {0, 0};
+    total t = {0, 0, parts};
     int64_t m = n - n_weighted;
     CHUNKED(m, STEP, STEP1, t)
     x += m, r += m, d += m, q += m;
@@ -75,9 +76,10 @@ CLONES double fb_step(int64_t n, int64_t n_weighted, double alpha, double *restr
 
 CLONES void fb_step_jacobi(int64_t n, int64_t n_weighted, double alpha, double *restrict x,
                            double *restrict r, const double *restrict d, const double *restrict q,
-                           const double *restrict weights, const double *restrict inverse, double *rr_rz)
+                           const double *restrict weights, const double *restrict inverse, double *rr_rz,
+                           double *rr_parts, double *rz_parts)
 {
-    total t = {0, 0}, u = {0, 0};
+    total t = {0, 0, rr_parts}, u = {0, 0, rz_parts};
     const double *w = NULL;
     CHUNK_BY_CHUNK(n - n_weighted, JACOBI, JACOBI1)
     w = weights;
@@ -112,9 +114,10 @@ INLINE void step_block_part(int64_t n, double alpha, double *restrict x, double 
 }
 
 CLONES void fb_step_block(int64_t n, int64_t n_weighted, double alpha, double *x, double *r, const double *d,
-                          const double *q, const double *w, const double *inverse, double *rr_rz)
+                          const double *q, const double *w, const double *inverse, double *rr_rz, double *rr_parts,
+                          double *rz_parts)
 {
-    total t = {0, 0}, u = {0, 0};
+    total t = {0, 0, rr_parts}, u = {0, 0, rz_parts};
     int64_t m = n - n_weighted;
     step_block_part(m, alpha, x, r, d, q, NULL, inverse, &t, &u);
     step_block_part(n_weighted, alpha, x + m, r + m, d + m, q + m, w, inverse + 2 * m, &t, &u);

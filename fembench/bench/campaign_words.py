@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from fembench.base.config import as_typed
 from fembench.base.errors import InputError, shown
 from fembench.base.units import plural, size
@@ -22,7 +24,7 @@ from fembench.launch.allocation import HostsError, chosen, in_words, layout, roo
 from fembench.launch.hosts import Allocation, HostSlots, filled, folded, merged
 from fembench.mesh.box import MOST_EQUATIONS
 from fembench.partition.shares import parse_shares
-from fembench.records.case import Case, CasePlacement, new_case
+from fembench.records.case import Case, new_case
 
 WORDS = {  # key -> what it takes, beside numbers for ranks
     "ranks": "a number, 'node', '2 nodes', 'half' or 'all'",
@@ -93,11 +95,12 @@ def sized(found: PlacedCase, row: Mapping[str, Any], there: CampaignHosts, where
 
 def _resolved(row: Mapping[str, Any], job: Allocation, where: str) -> dict[str, Any]:
     """ranks, hosts and per_node of a row, as numbers and names."""
-    asked = new_case({key: row[key] for key in HOST_KEYS if key in row}, where).placement
+    keys = (*HOST_KEYS, "threads")
+    asked = new_case({key: row[key] for key in keys if key in row}, where).placement
     word = row.get("ranks", "all")
     if not isinstance(word, str):
         return {}
-    room = room_of(asked.hosts, asked.per_node, job)
+    room = room_of(asked.hosts, asked.per_node, job, asked.threads)
     ranks = _ranks(word, room, where)
     found: dict[str, Any] = {"ranks": ranks}
     if not asked.hosts and _NODES.fullmatch(word) and job.order:
@@ -169,6 +172,7 @@ def _shortest(case: Case, placed: Sequence[HostSlots], job: Allocation) -> Case:
     names = folded(host.name for host in hosts)
     choices = [("", 0), ("", p.per_node)] if hosts == list(job.hosts) else []
     for some, per_node in [*choices, (names, 0)]:
-        if layout(CasePlacement(ranks=p.ranks, hosts=some, per_node=per_node), job) == list(placed):
+        tried = structs.replace(p, hosts=some, per_node=per_node)
+        if layout(tried, job) == list(placed):
             return case.with_(hosts=some, per_node=per_node)
     return case.with_(hosts=names)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fembench.base.arrays import F64, I64
+from fembench.base.errors import InputError
 from fembench.base.files import atomic_path
 from fembench.bench.describe import (
     Offset,
@@ -31,7 +32,7 @@ from fembench.bench.describe import (
     sights,
     stamped,
 )
-from fembench.bench.iteration_work import roofs_before, solve_facts
+from fembench.bench.iteration_work import roofs_before, seconds_of_threads, solve_facts
 from fembench.bench.measure import Measurement, SetTicks, Timed, silent, start_plain
 from fembench.bench.prepare import Prepared, prepare
 from fembench.bench.verify import Solved, solved_again, verify
@@ -39,6 +40,7 @@ from fembench.fem.elements import cell_stress, von_mises
 from fembench.fem.problem import ProblemSpec, resolved
 from fembench.host.host import confine, host_facts, peak_memory, taken_meter
 from fembench.host.provenance import host_key, host_names
+from fembench.kernels.backend import kernels
 from fembench.launch.begun import BEGIN
 from fembench.launch.job import Job, RankProgram, Tell
 from fembench.mesh.facets import load_graphs
@@ -113,6 +115,7 @@ def run_case(
     if job.cores:
         together(comm, lambda: confine(job.cores[comm.rank]))
     together(comm, lambda: load_libraries(case, comm.rank))
+    together(comm, lambda: use_threads(case.placement.threads))
     device = device_of(comm, case.devices)
     certifier = Certifier(case.effort.clock, lambda costs: worst_costs(comm.allgather(costs)))
     certificate = certifier.start()
@@ -130,16 +133,19 @@ def run_case(
     with span(tracer, VERIFY):
         bandwidths = roofs_before(comm, prepared, case.method.storage)
     setup = tracer.ticks()
+    use_threads(case.placement.threads)  # and count their seconds from here
     measured = timed(tracer, slowness)
     tracer.reset(events=False)
     with span(tracer, SYNC):
         after = sights(comm, tracer, leaders)
     with span(tracer, VERIFY):
         tell("verifying")
+        spent = seconds_of_threads(comm)
         memory = comm.gather(peak_memory())
         solved = Solved(prepared, measured.operator, measured.result.x)
         verification = verify(solved)
         facts = solve_facts(comm, prepared, measured, tracer, bandwidths)
+        facts = msgspec.structs.replace(facts, thread_seconds=spent)
         reference = _reference(comm, job, prepared)
     with span(tracer, OUTPUT):
         write_fields(comm, job.fields_path, prepared, solved.u)
@@ -153,6 +159,16 @@ def run_case(
     told = Told(ranks, memory, environment, offsets, facts, verification, reference)
     record = _record(job, prepared, measured, told)
     return msgspec.structs.replace(record, verdict=judge(record))
+
+
+def use_threads(n: int) -> None:
+    """Let this rank compute with n threads. Raises InputError if its kernels cannot."""
+    if n > 1 and not kernels.HAS_THREADS:
+        raise InputError(
+            f"threads = {n}: the kernels were compiled without OpenMP, so a rank has 1 thread; install them "
+            "with a compiler that has OpenMP, as gcc does"
+        )
+    kernels.use_threads(n)
 
 
 def _record(job: Job, prepared: Prepared, measured: Measurement, told: Told) -> Record:

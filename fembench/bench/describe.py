@@ -119,6 +119,7 @@ def environment_of(
         hosts_asked=job.hosts_asked,
         crowded=job.crowded,
         devices=devices,
+        threads=job.case.placement.threads,
     )
 
 
@@ -145,6 +146,7 @@ def describe(
     hosts_asked: str = NOT_RECORDED,
     crowded: bool = False,
     devices: tuple[DeviceFacts, ...] = (),
+    threads: int = 1,
 ) -> Environment | None:
     """Like environment_of, for any kind of job. Collective."""
     used = others._asdict() if others else {}
@@ -170,7 +172,7 @@ def describe(
         hosts=tuple(hosts.values()),
         rank_host=tuple(order.index(row.host.name) for row in rows),
         affinity=tuple(row.affinity for row in rows),
-        oversubscribed=any(_crowded(ranks[name], dilate) for name in order),
+        oversubscribed=any(_crowded(ranks[name], dilate / threads) for name in order),
         mpi=library(),
         launcher=launcher,
         command=command,
@@ -188,6 +190,7 @@ def describe(
         crowded=crowded,
         devices=devices,
         brought=brought(),
+        threads=threads,
     )
 
 

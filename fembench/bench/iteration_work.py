@@ -10,6 +10,7 @@ from fembench.bench.measure import Measurement
 from fembench.bench.prepare import Prepared
 from fembench.host.machine_state import BRIEF, LARGEST, TRIADS, HostState, readings, roof, state_here, triads
 from fembench.host.provenance import host_names
+from fembench.kernels.backend import kernels
 from fembench.methods.lookup import storage_of
 from fembench.ranks.comm import Comm
 from fembench.records.phases import ALLREDUCE, COMPUTING, OWN_MESSAGES, SPMV_INTERIOR, UNPACK, WAITING
@@ -112,6 +113,12 @@ def solve_facts(
         state=_state(comm, before.state),
         levels=_levels(tracer.level_nodes, levels),
     )
+
+
+def seconds_of_threads(comm: Comm) -> tuple[tuple[float, ...], ...]:
+    """[rank][thread] computed since `use_threads`; () for one thread per rank. Collective."""
+    found = comm.allgather(kernels.thread_seconds())
+    return tuple(tuple(own.tolist()) for own in found) if len(found[0]) > 1 else ()
 
 
 def _seconds_of_levels(measured: Measurement, rate: float) -> F64:

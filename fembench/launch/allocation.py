@@ -191,13 +191,12 @@ class HostsError(InputError):
 
 def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
     """The hosts of a case with their ranks; [] if it names none. Raises InputError."""
-    if not placement.hosts and not placement.per_node:
+    if not placement.hosts and not placement.per_node and placement.threads == 1:
         return []
     path = hostfile_of(hostfile)
     if path and is_rankfile(read_text(path)):
-        raise InputError(
-            f"hosts, per_node: {path} is a rankfile, which places every rank; expected host names"
-        )
+        asked = "hosts, per_node" if placement.hosts or placement.per_node else "threads"
+        raise InputError(f"{asked}: {path} is a rankfile, which places every rank; expected host names")
     job = allocation(hostfile)
     placed = layout(placement, job)
     return [] if is_open(job) else placed
@@ -205,8 +204,8 @@ def hosts_for(placement: CasePlacement, hostfile: str) -> list[HostSlots]:
 
 def layout(placement: CasePlacement, job: Allocation) -> list[HostSlots]:
     """Hosts in the order of ranks, each with its next ranks. Raises InputError."""
-    named = bool(placement.hosts or placement.per_node)
-    room = room_of(placement.hosts, placement.per_node, job)
+    named = bool(placement.hosts or placement.per_node or placement.threads > 1)
+    room = room_of(placement.hosts, placement.per_node, job, placement.threads)
     if is_open(job) and not placement.per_node:
         return [room[0]._replace(slots=placement.ranks)]
     there = sum(host.slots for host in room)
@@ -236,15 +235,25 @@ def is_open(job: Allocation) -> bool:
     return not job.batch and not job.order
 
 
-def room_of(names: str, per_node: int, job: Allocation) -> list[HostSlots]:
-    """The hosts of these names ('': all), with the room of each. Raises InputError."""
-    hosts = chosen(names, job)
+def room_of(names: str, per_node: int, job: Allocation, threads: int = 1) -> list[HostSlots]:
+    """The hosts of these names ('': all), with the ranks that fit on each. Raises HostsError."""
+    hosts = with_threads(chosen(names, job), job, threads)
     small = next((host for host in hosts if host.slots < per_node), None)
     if small:
         raise HostsError(
             f"per_node = {per_node}: {small.name} has {plural(small.slots, 'slot')}; name other hosts ({job})"
         )
     return [host._replace(slots=per_node or host.slots) for host in hosts]
+
+
+def with_threads(hosts: list[HostSlots], job: Allocation, threads: int) -> list[HostSlots]:
+    """The hosts with cores for a rank of so many threads. Raises HostsError if none has."""
+    if threads == 1:
+        return hosts
+    room = [host._replace(slots=host.slots * job.cores_per_slot // threads) for host in hosts]
+    if not any(host.slots for host in room):
+        raise HostsError(f"threads = {threads}: no host has so many cores for a rank ({job})")
+    return [host for host in room if host.slots]
 
 
 def chosen(names: str, job: Allocation) -> list[HostSlots]:

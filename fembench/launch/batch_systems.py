@@ -76,7 +76,14 @@ def _slurm(environment: Mapping[str, str]) -> Allocation | None:
         names = expand_hosts(environment.get(listed, ""), listed)
         slots = _slurm_slots(environment, suffix, len(names))
         hosts += [HostSlots(name, n, component) for name, n in zip(names, slots)]
-    return Allocation(f"Slurm job {job}", tuple(hosts), batch=True, heterogeneous=len(suffixes) > 1)
+    cores = environment.get("SLURM_CPUS_PER_TASK", "")
+    return Allocation(
+        f"Slurm job {job}",
+        tuple(hosts),
+        batch=True,
+        heterogeneous=len(suffixes) > 1,
+        cores_per_slot=max(int(cores), 1) if cores.isdecimal() else 1,
+    )
 
 
 def _slurm_slots(environment: Mapping[str, str], suffix: str, n_hosts: int) -> list[int]:

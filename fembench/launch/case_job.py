@@ -40,7 +40,8 @@ def launch(
     In a lab (`fembench lab run`), FEMBENCH_HOSTFILE and FEMBENCH_SYNTHETIC are set.
     """
     hosts = hosts_for(case.placement, hostfile)
-    line = job_line(case.placement.ranks, hostfile, mpi_options, hosts)
+    p = case.placement
+    line = job_line(p.ranks, hostfile, mpi_options, hosts, p.threads)
     job = Job(
         case=case,
         id=id,

@@ -268,6 +268,7 @@ class Allocation:
     order: tuple[HostSlots, ...] = ()  # of the ranks, if a host file has one of its own
     crowded: bool = False  # a host file asks for more slots than the batch system gave
     heterogeneous: bool = False  # a Slurm job of several components
+    cores_per_slot: int = 1  # a slot of Slurm is a task, which may have several
 
     @property
     def slots(self) -> int:

@@ -31,7 +31,8 @@ class Launcher:
 
     In options, {file} is a host file in the launcher's own form, {names} its hosts with
     commas, {ranks} the number of ranks, {n_hosts} the number of hosts, {per_host} the
-    most ranks on any of them, {group} a component of a heterogeneous Slurm job.
+    most ranks on any of them, {group} a component of a heterogeneous Slurm job, {threads}
+    the threads of each rank.
     """
 
     name: str
@@ -43,6 +44,9 @@ class Launcher:
     host_line: str = "{name} slots={slots}"  # of the host file
     line_per_rank: bool = False  # the host file has one line per rank, in the order of ranks
     bound: Options = ()  # each rank to a core
+    threaded: Options = ()  # each rank to {threads} cores, in place of `bound`
+    threaded_map: str = ""  # ends a mapping to do so
+    threaded_variables: Mapping[str, str] = field(default_factory=dict)  # the same, for the environment
     unbound: Options = ()
     crowded: Options = ()  # allows more ranks than cores
     crowded_map: str = ""  # ends a mapping that allows it, in place of these options
@@ -66,6 +70,8 @@ LAUNCHERS = (
         says=r"Open MPI|OpenRTE|PRRTE",
         hosts=("--hostfile", "{file}"),
         bound=("--bind-to", "core:overload-allowed"),  # more ranks than cores
+        threaded=("--bind-to", "core:overload-allowed"),
+        threaded_map=":PE={threads}",
         unbound=("--bind-to", "none"),
         crowded=("--oversubscribe",),
         crowded_map=":OVERSUBSCRIBE",
@@ -79,6 +85,7 @@ LAUNCHERS = (
         hosts=("-machinefile", "{file}"),  # -f ignores the slots
         host_line="{name}:{slots}",
         bound=("-bind-to", "core"),
+        threaded_variables={"I_MPI_PIN_DOMAIN": "omp"},  # as many cores as OMP_NUM_THREADS says
         yielding_variables={"I_MPI_WAIT_MODE": "1"},
         unbound_variables={"I_MPI_PIN": "off"},
         map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
@@ -91,6 +98,7 @@ LAUNCHERS = (
         hosts=("-f", "{file}"),
         host_line="{name}:{slots}",
         bound=("-bind-to", "core"),
+        threaded=("-bind-to", "core:{threads}"),
         map_by={"core": (), "numa": ("-map-by", "numa"), "host": ("-ppn", "1")},
     ),
     Launcher(
@@ -100,6 +108,7 @@ LAUNCHERS = (
         hosts=("--hostfile", "{file}"),
         line_per_rank=True,
         bound=("--cpu-bind", "core"),
+        threaded=("--cpu-bind", "depth", "--depth", "{threads}"),
         unbound=("--cpu-bind", "none"),
         map_by={"core": (), "host": ()},  # by the order of lines
     ),
@@ -111,6 +120,7 @@ LAUNCHERS = (
         hosts=("--distribution=arbitrary", "--nodelist={file}", "--nodes={n_hosts}"),
         line_per_rank=True,
         bound=("--cpu-bind=cores",),
+        threaded=("--cpus-per-task={threads}", "--cpu-bind=cores"),
         unbound=("--cpu-bind=none",),
         crowded=("--overcommit",),
         map_by={"core": (), "host": ()},
@@ -121,14 +131,16 @@ LAUNCHERS = (
         programs=("aprun",),
         hosts=("-L", "{names}", "-N", "{per_host}"),
         bound=("-cc", "cpu"),
+        threaded=("-d", "{threads}", "-cc", "depth"),
         unbound=("-cc", "none"),
         map_by={"core": ()},
     ),
     Launcher(
         name="jsrun",
         programs=("jsrun",),
-        ranks=("--nrs", "{ranks}", "--tasks_per_rs", "1", "--cpu_per_rs", "1"),
+        ranks=("--nrs", "{ranks}", "--tasks_per_rs", "1", "--cpu_per_rs", "{threads}"),
         bound=("--bind", "packed:1"),
+        threaded=("--bind", "packed:{threads}"),
         unbound=("--bind", "none"),
         map_by={"core": ("--launch_distribution", "packed"), "host": ("--launch_distribution", "cyclic")},
     ),
@@ -138,6 +150,7 @@ LAUNCHERS = (
         first=("run",),
         hosts=("--requires=host:{names}",),
         bound=("-o", "cpu-affinity=per-task"),
+        threaded=("--cores-per-task={threads}", "-o", "cpu-affinity=per-task"),
         unbound=("-o", "cpu-affinity=off"),
         map_by={"core": (), "host": ("--taskmap=cyclic:1",)},
     ),
@@ -222,6 +235,7 @@ class JobLine:
     crowded: bool = False  # more ranks than cores
     loose: bool = False  # ranks are not bound
     plugin: str = ""  # of srun, if fembench chose it
+    threads: int = 1  # of each rank
 
     @property
     def program(self) -> str:

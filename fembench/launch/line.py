@@ -31,6 +31,7 @@ from fembench.launch.launchers import (
     SETTINGS,
     JobLine,
     Launcher,
+    Options,
     absent,
     asked_mapping,
     find_launcher,
@@ -45,6 +46,7 @@ ASLEEP = {  # Open MPI 5: a rank that waits sleeps, in naps of 20 microseconds
 }
 # where Open MPI takes hosts from
 PLACED = "PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile"
+PLACES = "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"  # bind threads, the first one at once
 MOST_PER_CORE = 64  # ranks started on this machine: each takes 60 MiB
 
 
@@ -55,11 +57,16 @@ def ranks_per_core(ranks: int, hostfile: str = "") -> int:
 
 
 def job_line(
-    ranks: int, hostfile: str = "", options: Sequence[str] = (), hosts: Sequence[HostSlots] = ()
+    ranks: int,
+    hostfile: str = "",
+    options: Sequence[str] = (),
+    hosts: Sequence[HostSlots] = (),
+    threads: int = 1,
 ) -> JobLine:
     """What starts this many ranks on hosts of the job. Raises InputError.
 
     `options`: more options for the launcher; `hosts`: to use, (): the allocation's.
+    `threads`: of each rank, which is bound to as many cores.
     """
     if ranks < 1:
         raise InputError(f"ranks = {ranks}: expected at least 1")
@@ -74,17 +81,19 @@ def job_line(
     options = (*options, *_asked_options())
     mapping = asked_mapping()  # refused also where it changes nothing
     if hostfile and is_rankfile(read_text(hostfile)):
+        if threads > 1:
+            raise InputError(f"threads = {threads}: {hostfile} binds each rank to one core; use host names")
         line = rankfile_given(program, launcher, ranks, hostfile, options)
     elif not hosts and _is_here(where):
-        line = _here(program, launcher, ranks, where, options)
+        line = _here(program, launcher, ranks, where, options, threads)
     else:
         _check_slots(ranks, where, hosts)
         runs = _ranks_on_hosts(ranks, where, hosts, mapping)
         if where.heterogeneous:
-            line = across_components(program, launcher, runs, options, where)
+            line = across_components(program, launcher, runs, options, where, threads)
         else:
-            line = _on_hosts(program, launcher, runs, options, where, mapping or "core")
-    return replace(line, plugin=own_plugin(line.program, line.launcher, options))
+            line = _on_hosts(program, launcher, runs, options, where, mapping or "core", threads)
+    return replace(line, plugin=own_plugin(line.program, line.launcher, options), threads=threads)
 
 
 def check_start() -> None:
@@ -134,23 +143,44 @@ def _ranks_on_hosts(
     return filled(hosts or (where.hosts if mapping else where.order or where.hosts), ranks)
 
 
-def _here(program: str, launcher: Launcher, ranks: int, where: Allocation, options: Sequence[str]) -> JobLine:
-    """Ranks on this machine: bound if each has a core; else not bound, and yielding."""
+def _here(
+    program: str,
+    launcher: Launcher,
+    ranks: int,
+    where: Allocation,
+    options: Sequence[str],
+    threads: int,
+) -> JobLine:
+    """Ranks on this machine: bound if all have cores; else not bound, and yielding."""
     if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
         cores, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
         raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
     if where.batch:
         _check_slots(ranks, where, ())
-    crowded = ranks > usable_cores()
+    crowded = ranks * threads > usable_cores()
     loose = crowded or set(affinity()) < set(job_cpus())  # a launcher would bind them elsewhere
-    own: tuple[str, ...] = ()
+    own = () if loose else _spread(launcher, "core", threads)
     if crowded:
         own = (*launcher.crowded, *launcher.yielding)
     elif launcher.name == "openmpi" and not where.batch and not any(map(os.environ.get, PLACED)):
-        own = ("--map-by", ":OVERSUBSCRIBE")  # it may see fewer cores than there are
-    words = [*absent(launcher.unbound if loose else launcher.bound, options), *absent(own, options)]
-    part = one_part(program, launcher, ranks, [], words, options)
+        spread = own[1] if own else ""
+        own = ("--map-by", f"{spread}{launcher.crowded_map}")  # it may see fewer cores than there are
+    binding = launcher.unbound if loose else _binding(launcher, threads)
+    words = [*absent(binding, options), *absent(own, options)]
+    part = one_part(program, launcher, ranks, [], words, options, threads)
     return JobLine(launcher, (part,), crowded=crowded, loose=loose)
+
+
+def _binding(launcher: Launcher, threads: int) -> Options:
+    return launcher.threaded if threads > 1 else launcher.bound
+
+
+def _spread(launcher: Launcher, mapping: str, threads: int) -> Options:
+    """The options of a mapping that leaves cores for threads; () if none are needed."""
+    options = launcher.map_by.get(mapping, ())
+    if threads == 1 or not launcher.threaded_map:
+        return ()
+    return (*options[:-1], f"{options[-1]}{launcher.threaded_map}")
 
 
 def _on_hosts(
@@ -160,6 +190,7 @@ def _on_hosts(
     options: Sequence[str],
     where: Allocation,
     mapping: str,
+    threads: int,
 ) -> JobLine:
     """Ranks on hosts that the launcher is given in its own form, in this order."""
     ranks = sum(run.slots for run in runs)
@@ -172,6 +203,8 @@ def _on_hosts(
     if len({run.name for run in runs}) < len(runs) and not launcher.line_per_rank:
         if list(runs) == in_turns(merged(runs), ranks) and launcher.map_by.get("host"):
             hosts, mapping = list(merged(runs)), "host"
+        elif threads > 1:
+            raise InputError(f"threads = {threads}: {where.source} has hosts in turns; expected each once")
         elif launcher.name == "openmpi":
             return rankfile_made(program, launcher, runs, options)
         else:  # each repetition would be bound to the first cores of the host
@@ -179,11 +212,11 @@ def _on_hosts(
     if mapping not in launcher.map_by:
         raise InputError(f"map by '{mapping}': {launcher.name} maps by {', '.join(launcher.map_by)}")
     words = [
-        *absent(launcher.bound if bound else launcher.unbound, options),
-        *absent(_mapped(launcher, mapping, where.crowded), options),
+        *absent(_binding(launcher, threads) if bound else launcher.unbound, options),
+        *absent(_mapped(launcher, mapping, where.crowded, threads if bound else 1), options),
         *(launcher.yielding if where.crowded else ()),
     ]
-    part = one_part(program, launcher, ranks, selecting(launcher, runs), words, options)
+    part = one_part(program, launcher, ranks, selecting(launcher, runs), words, options, threads)
     files = (launcher.host_file(hosts),) if launcher.hosts else ()
     return JobLine(launcher, (part,), files, crowded=where.crowded, loose=not bound)
 
@@ -194,9 +227,9 @@ def _unasked(launcher: Launcher, ranks: int, runs: Sequence[HostSlots], where: A
     return bool(launcher.map_by) and list(runs) in ways
 
 
-def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
+def _mapped(launcher: Launcher, mapping: str, crowded: bool, threads: int) -> Sequence[str]:
     """The options of a mapping, which may allow more ranks than cores."""
-    options = launcher.map_by[mapping]
+    options = _spread(launcher, mapping, threads) or launcher.map_by[mapping]
     if not crowded:
         return options
     if not launcher.crowded_map:
@@ -205,7 +238,7 @@ def _mapped(launcher: Launcher, mapping: str, crowded: bool) -> Sequence[str]:
 
 
 def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> dict[str, str]:
-    """The environment of a job: one BLAS thread per rank.
+    """The environment of a job: one BLAS thread per rank, and its own threads.
 
     Open MPI may run as root in a container, and opens no component for one-sided
     messages over fabrics, which we do not send: closing it takes a second.
@@ -231,6 +264,10 @@ def environment(line: JobLine, solver: str = "own", *, asleep: bool = False) -> 
         variables.update(ASLEEP)
     if line.crowded:
         variables = {**line.launcher.yielding_variables, **variables}  # what the user set wins
+    if line.threads > 1:
+        variables.update(OMP_NUM_THREADS=str(line.threads), **line.launcher.threaded_variables)
+    if line.threads > 1 or any(map(variables.get, PLACES)):
+        variables["OMP_PROC_BIND"] = "false"
     if line.loose:
         variables.update(line.launcher.unbound_variables)
     return variables
@@ -243,11 +280,14 @@ def one_part(
     select: Sequence[str],
     words: Sequence[str],
     options: Sequence[str],
+    threads: int = 1,
 ) -> tuple[str, ...]:
     """The launcher with its options."""
     count = [word.replace("{ranks}", str(ranks)) for word in launcher.ranks]
     own = own_plugin(program, launcher, options)
     meet = [f"--mpi={own}"] if own else []
+    words = [word.replace("{threads}", str(threads)) for word in words]
+    count = [word.replace("{threads}", str(threads)) for word in count]
     return (program, *absent(launcher.first, options), *select, *meet, *words, *options, *count)
 
 
@@ -300,7 +340,12 @@ def rankfile_made(
 
 
 def across_components(
-    program: str, launcher: Launcher, runs: Sequence[HostSlots], options: Sequence[str], where: Allocation
+    program: str,
+    launcher: Launcher,
+    runs: Sequence[HostSlots],
+    options: Sequence[str],
+    where: Allocation,
+    threads: int,
 ) -> JobLine:
     """Ranks on several components of a Slurm job: one part of an srun line for each."""
     if not launcher.component:
@@ -312,7 +357,8 @@ def across_components(
         select = [word.replace("{group}", str(group)) for word in launcher.component]
         select += selecting(launcher, own)
         ranks = sum(run.slots for run in own)
-        part = one_part(program, launcher, ranks, select, absent(launcher.bound, options), options)
+        words = absent(_binding(launcher, threads), options)
+        part = one_part(program, launcher, ranks, select, words, options, threads)
         parts.append(part[1:] if parts else part)
         files.append(launcher.host_file(own))
     return JobLine(launcher, tuple(parts), tuple(files))

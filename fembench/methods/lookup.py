@@ -165,6 +165,20 @@ def mismatch_blocking(choice: MethodChoice) -> str:
     return f"solver {choice.solver}, recurrence '{choice.recurrence}': {expected}"
 
 
+def mismatch_threads(choice: MethodChoice) -> str:
+    """Whether several threads of a rank can share the work of the choice."""
+    if choice.solver != "own":
+        return f"solver {choice.solver}: expected solver own"
+    if not storage_of(choice.storage).threads:
+        return f"storage '{choice.storage}': expected {one_of(names(s for s in storages() if s.threads))}"
+    if not recurrence_of(choice.recurrence).threads:
+        known = one_of(names(r for r in recurrences() if r.threads))
+        return f"recurrence '{choice.recurrence}': expected {known}"
+    if choice.precond == AUTO or not precond_of(choice.precond).threads:
+        return f"precond '{choice.precond}': expected {one_of(names(p for p in preconds() if p.threads))}"
+    return ""
+
+
 def mismatch_balance(choice: MethodChoice) -> str:
     """Whether blocks of cells can move while the choice iterates."""
     balanced = names(r for r in recurrences() if r.balances)

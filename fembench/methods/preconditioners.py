@@ -76,6 +76,7 @@ class PreconditionerMethod(Struct, frozen=True):
     node_bytes: int = 0  # most memory per mesh node beyond that of every preconditioner
     block_inverse: str = ""  # "module:function" of the diagonal blocks, for --balance
     device_kernels: bool = False  # a device has those of its own steps
+    thread_kernels: bool = False  # several threads of a rank share its own steps
     uses_parts: bool = False  # built from the parts: a different M on every number of ranks
 
     @property
@@ -97,6 +98,11 @@ class PreconditionerMethod(Struct, frozen=True):
     def on_device(self) -> bool:
         """Whether a device has its passes: none, those of its own, or those into which M^-1 is folded."""
         return self.identity or self.folds or self.device_kernels
+
+    @property
+    def threads(self) -> bool:
+        """Whether several threads of a rank share its work."""
+        return self.identity or self.folds or self.thread_kernels
 
     def coarse_entries(self, kinds: float, ranks: int) -> float:
         """Of the coarse matrix on a rank with so many kinds of shared nodes."""
@@ -148,6 +154,7 @@ PRECONDITIONERS = (
         iterations=(5.8, 1 / 3),
         set_up=(0.001, 8.0),
         device_kernels=True,
+        thread_kernels=True,
     ),
     PreconditionerMethod(
         name="two-level",

@@ -26,6 +26,7 @@ class RecurrenceMethod(Struct, frozen=True):
     replace_applications: int = 0
     balances: bool = False  # works with --balance
     on_device: bool = False  # a device has its passes over vectors
+    threads: bool = False  # several threads of a rank share its passes over vectors
 
     @property
     def waits(self) -> bool:
@@ -63,6 +64,7 @@ RECURRENCES = (
         ),
         balances=True,
         on_device=True,
+        threads=True,
     ),
     RecurrenceMethod(
         name="single-reduction",

@@ -18,6 +18,7 @@ class StorageMethod(Struct, frozen=True):
     solver: Solver = "own"
     fused: bool = False  # the product returns <d, A d> as well
     half: bool = False  # every pair of nodes is stored once
+    threads: bool = False  # several threads of a rank share the product
     unit: Literal["blocks", "cells", "pairs"] = "blocks"  # what the time of a product grows with
     block_bytes: int = 48  # of the matrix, per 3x3 block of the whole stiffness; an upper bound
     entry_bytes: float = 0.0  # of one stored number and its index, in PETSc
@@ -37,6 +38,7 @@ STORAGES = (
         help="3x3 blocks, each pair of nodes stored once",
         build="fembench.solve.operators:symmetric",
         product="fembench.kernels.backend:kernels.SymProduct",
+        threads=True,
         on_device="fembench.solve.operators:on_device",
         fused=True,
         half=True,
@@ -46,6 +48,7 @@ STORAGES = (
         help="3x3 blocks",
         build="fembench.solve.operators:blocked",
         product="fembench.kernels.backend:kernels.BsrProduct",
+        threads=True,
         on_device="fembench.solve.operators:on_device",
         fused=True,
         block_bytes=80,
@@ -55,6 +58,7 @@ STORAGES = (
         help="compressed sparse rows",
         build="fembench.solve.operators:scalar_rows",
         product="fembench.kernels.backend:kernels.CsrProduct",
+        threads=True,
         block_bytes=112,
     ),
     StorageMethod(
@@ -62,6 +66,7 @@ STORAGES = (
         help="all entries, zeros included",
         build="fembench.solve.operators:dense",
         product="fembench.kernels.backend:kernels.DenseProduct",
+        threads=True,
         unit="pairs",
     ),
     StorageMethod(

@@ -192,7 +192,11 @@ def check_supported(work: Workload, correction: Correction | None = None) -> Non
 
 
 def check_priced(case: Case) -> None:
-    """Raises InputError for an exchange that no execution graph models."""
+    """Raises InputError for what no profile or execution graph models."""
+    if case.placement.threads > 1:
+        raise InputError(
+            f"threads = {case.placement.threads}: a profile has speeds of one thread per rank; expected 1"
+        )
     if case.method.exchange == "blocking":
         raise InputError("exchange blocking cannot be predicted; expected exchange nonblocking")
 

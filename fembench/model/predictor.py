@@ -133,6 +133,8 @@ def taught(study: Predictor, records: Sequence[Record]) -> Predictor:
         )
     if on_devices := [record.id for record in records if record.environment.devices]:
         raise InputError(f"{on_devices[0]} ran on devices: expected runs on cores to learn from")
+    if threaded := [record.id for record in records if record.case.placement.threads > 1]:
+        raise InputError(f"{threaded[0]} had several threads per rank: expected runs with one to learn from")
     found = learn(records, study.rates, study.place)
     converged = [r for r in records if r.solve.converged and not r.case.stop.iterations]
     iterations = {r.mesh.hash: r.solve.iterations for r in converged}

@@ -26,14 +26,17 @@ REMEDY = "leave binding to fembench (no --launcher-options, no rankfile), or bin
 
 
 def enough_cores(record: Record) -> Rule:
-    """C4: no host has more ranks than cores for them. What a quota grants is stated."""
-    environment, threshold = record.environment, "ranks <= cores"
+    """C4: no host has more ranks, or threads of them, than cores. A quota is stated."""
+    environment = record.environment
+    counted = "ranks x threads" if environment.threads > 1 else "ranks"
+    threshold = f"{counted} <= cores"
     found = too_few_cores(environment, record.case.synthetic.dilate)
     if not oversubscribed(environment, record.case.synthetic.dilate):
-        affinity = f"ranks <= cores, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
+        affinity = f"{threshold}, affinity of {plural(record.case.placement.ranks, 'rank')} recorded"
         value = "; ".join(filter(None, [affinity, few(narrow_quotas(environment), MOST_SHOWN)]))
         return Rule(id="C4", ok=True, value=value, threshold=threshold)
-    note = "use fewer ranks, or more cores or hosts"
+    fewer = "fewer ranks or threads" if environment.threads > 1 else "fewer ranks"
+    note = f"use {fewer}, or more cores or hosts"
     value = "; ".join(filter(None, [CROWDED, few(found, MOST_SHOWN)]))
     return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
 
@@ -60,19 +63,26 @@ def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:
 def _too_few(environment: Environment, dilate: float, number: int, host: HostFacts) -> str:
     """What a host lacks; "" if it has enough cores."""
     ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
-    ours = f"{host.name}: {plural(len(ranks), 'rank')}"
+    needed = len(ranks) * environment.threads
+    ours = f"{host.name}: {plural(len(ranks), 'rank')}{_of_threads(environment)}"
     if not _cores_known(environment):
         by_quota = 0 < host.cpu_quota < host.cores + 1  # whole CPUs of it count as cores
         lack = f"a quota of {host.cpu_quota:.3g} CPUs" if by_quota else plural(host.cores, "core")
-        return f"{ours}, {lack}" if len(ranks) > host.cores * dilate else ""
+        return f"{ours}, {lack}" if needed > host.cores * dilate else ""
     bound = {core for rank in ranks for core in environment.cores[rank]}
-    if len(ranks) <= len(bound) * dilate:
+    if needed <= len(bound) * dilate:
         return ""
     return f"{ours}, {'bound to ' if len(bound) < host.cores else ''}{plural(len(bound), 'core')}"
 
 
+def _of_threads(environment: Environment) -> str:
+    return f" of {environment.threads} threads" if environment.threads > 1 else ""
+
+
 def bound_apart(record: Record) -> Iterator[Rule]:
     """C5: no two ranks share a core while another core of their host is free.
+
+    Each rank needs as many cores of its own as it has threads.
 
     Ranks that share cores on purpose are not judged: too many, or emulated hosts.
     """
@@ -83,10 +93,12 @@ def bound_apart(record: Record) -> Iterator[Rule]:
         return
     for number, host in enumerate(environment.hosts):
         ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
-        if len(ranks) > host.cores:  # rule C4
+        if len(ranks) * environment.threads > host.cores:  # rule C4
             continue
-        owners = own_cores_of(ranks, environment.cores)
-        without = next((rank for rank in ranks if rank not in owners.values()), None)
+        wanted = [rank for rank in ranks for _ in range(environment.threads)]
+        owners = own_cores_of(wanted, environment.cores)
+        owned = Counter(owners.values())
+        without = next((rank for rank in ranks if owned[rank] < environment.threads), None)
         if without is not None:
             yield _shared(host.name, without, owners, environment.cores, host.cores - len(owners))
             return
@@ -125,9 +137,10 @@ def own_cores_of(ranks: Sequence[int], cores: Sequence[Sequence[int]]) -> dict[i
 
 def _shared(host: str, rank: int, owners: dict[int, int], cores: Sequence[Sequence[int]], free: int) -> Rule:
     core = cores[rank][0]
-    value = (
-        f"{host}: ranks {owners[core]} and {rank} share core {core}; {plural(free, 'core')} of it stay free"
-    )
+    what = f"ranks {owners[core]} and {rank} share core {core}"
+    if owners[core] == rank:
+        what = f"rank {rank} has {plural(len(cores[rank]), 'core')}, fewer than threads"
+    value = f"{host}: {what}; {plural(free, 'core')} of it stay free"
     return Rule(id="C5", ok=False, value=value, threshold=ENOUGH, note=REMEDY)
 
 

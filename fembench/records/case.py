@@ -21,6 +21,7 @@ from fembench.methods.lookup import (
     mismatch_balance,
     mismatch_blocking,
     mismatch_device,
+    mismatch_threads,
 )
 from fembench.methods.policies import POLICIES
 from fembench.records.case_fields import (
@@ -228,6 +229,8 @@ def check(case: Case) -> None:
     _check_method(case)
     if case.method.device != CPU:
         _check_device(case)
+    if case.placement.threads > 1:
+        _check_threads(case)
     if case.method.exchange == "blocking":
         _check_blocking(case)
     if case.balancing.balance:
@@ -255,6 +258,18 @@ def _check_device(case: Case) -> None:
         raise ValueError(f"device '{case.method.device}' with {line}")
     if case.balancing.balance:
         raise ValueError(f"device '{case.method.device}' with balance: expected no balance")
+
+
+def _check_threads(case: Case) -> None:
+    threads = f"threads = {case.placement.threads}"
+    if line := mismatch_threads(case.method):
+        raise ValueError(f"{threads} with {line}")
+    if case.method.device != CPU:
+        raise ValueError(f"{threads} with device '{case.method.device}': expected {CPU}")
+    if case.balancing.balance:
+        raise ValueError(f"{threads} with balance: expected no balance")
+    if case.emulated:
+        raise ValueError(f"{threads} with emulated hosts: expected none")
 
 
 def _check_blocking(case: Case) -> None:

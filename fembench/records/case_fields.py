@@ -156,6 +156,17 @@ class CasePlacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ranks: Annotated[
         int, Option("number of MPI ranks; up to 64 per core without a host file", least=1, varied=True)
     ] = 1
+    threads: Annotated[
+        int,
+        Option(
+            "threads of each rank, which gets as many cores; results are the same for any number",
+            least=1,
+            most=1024,
+            role="method",
+            varied=True,
+            short="{} threads",
+        ),
+    ] = 1
     hosts: Annotated[
         str,
         Option(

@@ -116,6 +116,7 @@ class Environment(Frozen, frozen=True):
     devices: tuple[DeviceFacts, ...] = ()  # [rank]; (): all ranks compute on cores
     # methods of other installed packages: "policy patient" -> "fembench-hello 1.0"
     brought: dict[str, str] = {}
+    threads: int = 1  # of each rank
 
     @property
     def host_of_rank(self) -> tuple[str, ...]:
@@ -241,6 +242,8 @@ class SolveFacts(Frozen, frozen=True):
     # core and memory of each host, mean of before and after the sets; (): not recorded
     state: tuple[StateReading, ...] = ()
     levels: tuple[LevelTimes, ...] = ()  # of multigrid, the mesh first; (): another method, or not recorded
+    # [rank][thread] seconds of computing in the sets; (): one thread per rank
+    thread_seconds: tuple[tuple[float, ...], ...] = ()
 
 
 class Verification(Frozen, frozen=True):

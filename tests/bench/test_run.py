@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from mpi_job import cli, measured
 
+from fembench.host.host import usable_cores
 from fembench.host.machine_state import TRIADS
+from fembench.kernels.backend import kernels
 from fembench.records.phases import SPMV_INTERIOR
 from fembench.records.store import load, record_paths
 from fembench.records.times import Times
@@ -117,3 +119,25 @@ def test_the_report_is_one_page_with_pictures_and_exports(campaign):
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert list((folder / "report" / "exports").glob("*.vtu"))
     assert "report:" in done.stdout
+
+
+@pytest.mark.skipif(not kernels.HAS_THREADS or usable_cores() < 2, reason="threads and two cores are needed")
+def test_a_run_with_two_threads_finds_the_bits_of_one_and_records_what_each_thread_computed(tmp_path):
+    options = ("--iterations", "30", "--sets", "3", "--warmups", "1", "--results", tmp_path)
+    done = [cli("run", "box:20x15x20", "--threads", n, *options) for n in ("1", "2")]
+    assert all(map(measured, done)), done[1].stderr
+    one, two = sorted(map(load, record_paths(tmp_path)), key=lambda r: r.case.placement.threads)
+    assert one.solve.residuals == two.solve.residuals
+    assert one.verification == two.verification
+    assert (one.environment.threads, one.solve.thread_seconds) == (1, ())
+    assert two.environment.threads == 2
+    ((first, second),) = two.solve.thread_seconds
+    assert min(first, second) > 0
+    assert len(two.environment.cores[0]) >= 2
+
+
+def test_more_threads_than_cores_are_refused_in_a_line(tmp_path):
+    done = cli("run", "m1", "--threads", "1000", "--results", tmp_path)
+    assert done.returncode == 2
+    assert "threads = 1000: no host has so many cores for a rank" in done.stderr
+    assert not list(record_paths(tmp_path))

@@ -114,6 +114,55 @@ def test_ranks_within_the_cores_are_bound(using):
     )  # or MPICH refuses
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("openmpi", "--bind-to core:overload-allowed --map-by slot:PE=2:OVERSUBSCRIBE -n 2"),
+        ("mpich", "-bind-to core:2 -n 2"),
+        ("intelmpi", "-n 2"),
+        ("pals", "--cpu-bind depth --depth 2 -n 2"),
+        ("aprun", "-d 2 -cc depth -n 2"),
+        ("jsrun", "--bind packed:2 --nrs 2 --tasks_per_rs 1 --cpu_per_rs 2"),
+        ("flux", "--cores-per-task=2 -o cpu-affinity=per-task -n 2"),
+    ],
+)
+def test_each_rank_is_bound_to_as_many_cores_as_it_has_threads(name, said, using, monkeypatch):
+    for name_of_all in ("affinity", "job_cpus"):
+        monkeypatch.setattr(lines, name_of_all, lambda: (0, 1, 2, 3))
+    monkeypatch.setattr(lines, "usable_cores", lambda: 4)
+    using(name)
+    line = job_line(2, threads=2)
+    assert " ".join(words(line)).endswith(said)
+    assert (environment(line)["OMP_NUM_THREADS"], environment(line)["OMP_PROC_BIND"]) == ("2", "false")
+    assert environment(line).get("I_MPI_PIN_DOMAIN") == ("omp" if name == "intelmpi" else None)
+    crowded = job_line(3, threads=2)
+    assert (crowded.crowded, crowded.loose) == (True, True)
+    assert "PE=2" not in " ".join(words(crowded))
+
+
+def test_on_hosts_each_rank_is_bound_to_as_many_cores_as_it_has_threads(using, tmp_path):
+    using("openmpi")
+    text = "a:2\nb:2\n"
+    assert after("--map-by", job_line(4, hosts(tmp_path, text), threads=8)) == "slot:PE=8"
+    using("srun")
+    said = "--cpus-per-task=8 --cpu-bind=cores"
+    assert said in " ".join(words(job_line(4, hosts(tmp_path, text), threads=8)))
+    ranks = tmp_path / "ranks"
+    ranks.write_text("rank 0=a slot=0\n")
+    with pytest.raises(InputError, match=r"threads = 2: .*ranks binds each rank to one core"):
+        job_line(1, str(ranks), threads=2)
+
+
+@pytest.mark.parametrize("name", ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"])
+def test_no_variable_of_the_user_binds_a_rank_when_it_loads_openmp(name, using, monkeypatch):
+    for other in lines.PLACES:
+        monkeypatch.delenv(other, raising=False)
+    using("openmpi")
+    assert "OMP_PROC_BIND" not in environment(job_line(1))
+    monkeypatch.setenv(name, "0")
+    assert environment(job_line(1))["OMP_PROC_BIND"] == "false"
+
+
 def test_ranks_stay_on_the_cpus_that_their_starter_is_bound_to(monkeypatch, using):
     """Open MPI and MPICH would bind them to the first cores of the machine."""
     monkeypatch.setattr(lines, "affinity", lambda: (1,))

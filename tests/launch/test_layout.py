@@ -45,6 +45,31 @@ def test_hosts_are_filled_in_their_order_or_take_ranks_in_turn(placement, map_by
     assert placed(**placement) == found
 
 
+def test_a_rank_takes_as_many_slots_as_it_has_threads():
+    slots = HostSlots("n1", 8), HostSlots("n2", 5), HostSlots("n3", 3)
+    wide = Allocation("PBS_NODEFILE", slots, batch=True)
+    assert placed(wide, ranks=3, threads=4) == [("n1", 2), ("n2", 1)]
+    assert placed(wide, ranks=2, threads=4, per_node=1) == [("n1", 1), ("n2", 1)]
+    with pytest.raises(HostsError, match=r"ranks = 4: expected at most 3 \(n1:2, n2:1\)"):
+        placed(wide, ranks=4, threads=4)
+    with pytest.raises(HostsError, match="threads = 9: no host has so many cores for a rank"):
+        placed(wide, ranks=1, threads=9)
+
+
+def test_a_task_of_slurm_may_have_several_cores():
+    variables = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"}
+    job = allocation("", {**variables, "SLURM_CPUS_PER_TASK": "8"})
+    assert placed(job, ranks=4, threads=8) == [("n1", 2), ("n2", 2)]
+    assert placed(job, ranks=8, threads=4) == [("n1", 4), ("n2", 4)]
+    assert placed(job, ranks=3) == [("n1", 2), ("n2", 1)]
+
+
+def test_more_threads_than_this_machine_has_cores_are_refused():
+    with pytest.raises(HostsError, match=f"threads = {usable_cores() + 1}: no host has so many cores"):
+        hosts_for(CasePlacement(threads=usable_cores() + 1), "")
+    assert hosts_for(CasePlacement(threads=usable_cores()), "") == []
+
+
 def test_a_name_may_lack_the_domain():
     job = Allocation("PBS_NODEFILE", (HostSlots("n1.cluster.org", 2), HostSlots("n2.cluster.org", 2)), True)
     assert placed(job, ranks=2, hosts="n2") == [("n2.cluster.org", 2)]
@@ -92,7 +117,7 @@ def launched(monkeypatch, tmp_path, case, hostfile=""):
     """The hosts that the launcher gets for a case."""
     found = []
 
-    def job_line(ranks, hostfile, options, hosts):
+    def job_line(ranks, hostfile, options, hosts, threads):
         found.append([(host.name, host.slots) for host in hosts])
         raise InputError("enough")
 

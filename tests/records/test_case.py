@@ -75,6 +75,25 @@ def test_a_field_that_is_wrong_is_named(fields, message):
         new_case(fields, "here")
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"storage": "ebe"}, "storage 'ebe': expected sym, bsr, csr or dense"),
+        ({"precond": "multigrid"}, "precond 'multigrid': expected none, jacobi, block-jacobi or chebyshev"),
+        ({"precond": "auto"}, "precond 'auto': expected none, jacobi, "),
+        ({"recurrence": "pipelined"}, "recurrence 'pipelined': expected standard"),
+        ({"solver": "petsc", "storage": "baij"}, "solver petsc: expected solver own"),
+        ({"device": "gpu"}, "device 'gpu': expected cpu"),
+        ({"balance": "amortised"}, "balance: expected no balance"),
+        ({"emulate": "1,0.5", "ranks": 2}, "emulated hosts: expected none"),
+    ],
+)
+def test_several_threads_are_refused_with_what_they_do_not_share(fields, message):
+    assert new_case({**fields, "threads": 1}, "here").placement.threads == 1
+    with pytest.raises(InputError, match=f"here: threads = 2 with {message}"):
+        new_case({**fields, "threads": 2}, "here")
+
+
 def test_a_recurrence_is_kept_under_the_name_that_older_records_have():
     made = new_case({"recurrence": "pipelined"}, "here")
     assert made == Case.of(recurrence="pipelined")

@@ -8,7 +8,7 @@ from planted_environment import on_hosts_with
 from planted_records import lasting, planted
 
 from fembench.base.config import convert, read_json
-from fembench.records.binding import own_cores_of
+from fembench.records.binding import CROWDED, own_cores_of
 from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset
 from fembench.records.store import load, save, written
@@ -420,3 +420,36 @@ def test_a_rehearsal_of_emulated_ranks_is_not_counted_as_a_warm_up(record):
     sets = (*[replace(record.sets[0], warmup=True)] * 3, *record.sets[1:])
     count = next(r for r in judge(replace(record, case=case, sets=sets)).rules if r.id == "D1")
     assert count.value.startswith("2 warm-ups, ")
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "said"),
+    [
+        (((0, 1), (2, 3)), 2, {}),
+        (((0, 1, 2, 3), (0, 1, 2, 3)), 2, {}),  # not bound
+        (((0, 1), (2, 3)), 1, {}),
+        (
+            ((0,), (1,)),
+            2,
+            {
+                "C4": f"{CROWDED}; node1: 2 ranks of 2 threads, bound to 2 cores",
+                "C5": "node1: rank 0 has 1 core, fewer than threads; 2 cores of it stay free",
+            },
+        ),
+        (
+            ((0, 1, 2), (3,)),
+            2,
+            {"C5": "node1: rank 1 has 1 core, fewer than threads; 1 core of it stay free"},
+        ),
+    ],
+)
+def test_every_thread_of_a_rank_needs_a_core(record, cores, threads, said):
+    host = replace(record.environment.hosts[0], name="node1", cores=4)
+    lacks = len({core for own in cores for core in own}) < 2 * threads
+    found = in_environment(
+        record, hosts=(host,), rank_host=(0, 0), cores=cores, threads=threads, oversubscribed=lacks
+    )
+    unmet = {one.id: one.value for one in judge(found).rules if one.id in ("C4", "C5") and not one.ok}
+    assert unmet == said
+    stated = "ranks x threads <= cores" if threads > 1 else "ranks <= cores"
+    assert rule_of(found, "C4").threshold == stated

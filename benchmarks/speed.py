@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from commands import Promise, end
 
+from fembench.base.config import convert
 from fembench.host.build import this_build
 from fembench.host.host import host_facts
 from fembench.launch.line import environment, job_line
@@ -32,11 +33,14 @@ from fembench.mesh.mesh import Mesh
 from fembench.mesh.presets import resolve
 from fembench.partition.methods import partition
 from fembench.partition.partition import node_parts
+from fembench.records.phases import PRODUCT_PARTS
+from fembench.records.record import Record
 
 HERE = Path(__file__).resolve().parent
 THESIS_MESH = HERE.parent / "meshes" / "thesis3.msh"
 CACHE = Path(tempfile.gettempdir()) / "fembench-benchmarks"
 TURNS = 15  # of imports
+LAYOUTS = 6  # runs of each layout of ranks and threads
 
 
 @dataclass(frozen=True)
@@ -192,6 +196,26 @@ def of_roof(found: dict[str, Any], name: str) -> Any:
     """Bandwidth of a kernel relative to that of the read in the same turn."""
     speed, roof = (found["bytes"][n] / np.array(found["ns"][n]) for n in (name, "read"))
     return speed / roof
+
+
+def threads(tools: Tools, sizes: Sizes) -> Iterator[Row]:
+    """Line 1: the product of one rank of two threads, in turns with that of two ranks."""
+    words = ["--iterations", 30, "--sets", 5, "--warmups", 1, "--json", "--results"]
+    found: dict[int, list[float]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(LAYOUTS):
+            for ranks, own in found.items():
+                layout = "--ranks", ranks, "--threads", 2 // ranks
+                own += products_of(tools.run("fembench", "run", sizes.box, *layout, *words, folder))
+    speed = np.array(found[2]) / np.array(found[1])
+    what = f"product of a rank of 2 threads, speed over that of 2 ranks, {sizes.box}"
+    yield ratio("1", what, speed, 0.95)
+
+
+def products_of(record: dict[str, Any]) -> list[float]:
+    """[timed set] seconds of all products on the slowest rank."""
+    sets = [one for one in convert(record, Record, where="run").sets if not one.warmup]
+    return [float(np.asarray(one.seconds)[:, list(PRODUCT_PARTS)].sum(axis=1).max()) for one in sets]
 
 
 def iterations(tools: Tools, sizes: Sizes) -> Iterator[Row]:
@@ -425,7 +449,19 @@ def imports(tools: Tools, sizes: Sizes) -> Iterator[Row]:
     yield ratio("8", "s of MPI_Init after that", start_up)
 
 
-PARTS = (products, iterations, solutions, loop, accuracy, assembly, memory, interfaces, levels, imports)
+PARTS = (
+    products,
+    threads,
+    iterations,
+    solutions,
+    loop,
+    accuracy,
+    assembly,
+    memory,
+    interfaces,
+    levels,
+    imports,
+)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ SECTIONS = (
     ("Hosts", (), ("nodes", "host_times")),
     ("Rebalancing", (), ("balance",)),
     ("Time lines", ("time_line",), ()),
-    ("Solver", ("residuals",), ("iterations", "levels")),
+    ("Solver", ("residuals",), ("iterations", "levels", "layouts", "threads")),
     ("Partition", (), ("partitions", "parts")),
     ("Every rule", (), ("rules",)),
     ("Provenance", (), ("hosts", "rank_places", "rank_speeds", "meshes", "software")),

@@ -39,7 +39,17 @@ from fembench.weights.host_speed import HostSpeeds
 FIRST = ("headline", "reasons", "kinds")  # of those shown on a terminal
 SCALING = ("speedup_cg", "weak", "speedup_unequal")  # the next ones, if runs can be compared,
 TIMES = ("summary", "communication")  # and else
-LAST = ("solutions", "energy", "balance", "balance_gain", "failures", "left_out", "peers", "peers_missing")
+LAST = (
+    "layouts",
+    "solutions",
+    "energy",
+    "balance",
+    "balance_gain",
+    "failures",
+    "left_out",
+    "peers",
+    "peers_missing",
+)
 TERMINAL = (  # with --all
     "headline",
     "overview",
@@ -55,6 +65,8 @@ TERMINAL = (  # with --all
     "solutions",
     "energy",
     "levels",
+    "layouts",
+    "threads",
     "partitions",
     "balance",
     "balance_gain",
@@ -125,6 +137,8 @@ def every_table(
         work.balance(found),
         work.parts(found),
         work.iterations(found),
+        work.layouts(found),
+        work.threads(found),
         *balance_tables(records),
         equality.rank_speeds(found),
         unavailable(found, unequal),

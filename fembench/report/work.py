@@ -5,11 +5,14 @@ Weights are those that would balance each case, or one with its origin.
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from fembench.base.tables import table
 from fembench.base.units import plural, seconds, span
+from fembench.records.case import FIELDS
 from fembench.records.record import Record, now_utc
 from fembench.records.weights import RankShare, Weights, age_seconds, loud_notes
-from fembench.report.measures import CG
+from fembench.report.measures import ASSEMBLY, CG, SOLVE
 from fembench.report.results import CASE, Result, case_of
 from fembench.report.table import Rows, declared
 from fembench.weights.make import by_time
@@ -120,6 +123,62 @@ def _imbalance(values: Sequence[float], targets: Sequence[float]) -> float:
     """The largest value over its fair share; 1 if there is nothing to share."""
     total, weight = sum(values), sum(targets)
     return max((v / (total * t / weight) for v, t in zip(values, targets) if total and t), default=1.0)
+
+
+@declared(
+    "layouts",
+    "Ranks and threads",
+    "The same case with its cores used by different numbers of ranks and threads per rank. 'Cores' is "
+    "ranks times threads. Time is that of assembly and CG on the slowest rank; only CG uses the threads. "
+    "'Over the fastest' compares layouts of the same number of cores.",
+    "mesh; method; cores; ranks; threads; solve_s: assembly and CG; cg_s; assembly_s",
+    "over_fastest_fraction: over the fastest",
+)
+def layouts(results: Iterable[Result]) -> Rows:
+    """One row per layout of cases that were run with several layouts of the same cores."""
+    groups: dict[tuple[str, str, int], list[Result]] = {}
+    for r in results:
+        if SOLVE in r.times and r.pool.status != "INVALID":
+            groups.setdefault((r.mesh, _but_threads(r), r.ranks * _threads(r)), []).append(r)
+    for (mesh, method, cores), group in groups.items():
+        if len({_threads(r) for r in group}) < 2:
+            continue
+        best = min(r.times[SOLVE].median for r in group)
+        for r in sorted(group, key=lambda r: (_threads(r), r.placement)):
+            solve, cg, assembly = (r.times[name].median for name in (SOLVE, CG, ASSEMBLY))
+            named = f"{method} · {r.placement}" if r.placement else method
+            yield (mesh, named, cores, r.ranks, _threads(r), solve, cg, assembly, solve / best - 1)
+
+
+def _threads(result: Result) -> int:
+    return result.pool.case.placement.threads
+
+
+def _but_threads(result: Result) -> str:
+    """The method of a result, whatever the number of its threads."""
+    said = FIELDS["threads"].shown(_threads(result))
+    return " · ".join(word for word in result.method.split(" · ") if word != said)
+
+
+@declared(
+    "threads",
+    "Threads",
+    "How evenly the threads of a rank share its work. Busiest and mean are the time that threads spent in "
+    "kernels, over all sets, on the rank where they differ most. The rank waits for the busiest thread after "
+    "every pass; what it computes outside of these passes, one thread computes.",
+    CASE,
+    "threads; rank; busiest_s; mean_s; imbalance_fraction",
+)
+def threads(results: Iterable[Result]) -> Rows:
+    """One row per case whose ranks have several threads."""
+    for r in results:
+        spent = np.array(r.record.solve.thread_seconds)
+        if not spent.size or not spent.all():
+            continue
+        imbalance = spent.max(axis=1) / spent.mean(axis=1) - 1
+        rank = int(imbalance.argmax())
+        busiest, mean = float(spent[rank].max()), float(spent[rank].mean())
+        yield (*case_of(r), spent.shape[1], rank, busiest, mean, float(imbalance[rank]))
 
 
 @declared(

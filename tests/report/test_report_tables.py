@@ -472,3 +472,27 @@ def test_the_levels_of_multigrid_are_shown_with_their_part_of_cg():
     ]
     cg = results([record])[0].times["cg"].mean / record.solve.iterations
     assert table["of_cg_fraction"].tolist() == pytest.approx([12e-6 / cg, 3e-6 / cg])
+
+
+def test_layouts_of_the_same_cores_are_compared_with_the_fastest():
+    many = make_record("m2", ranks=4, noise=0.0)
+    few, one = (make_record("m2", ranks=4 // n, threads=n, noise=0.0) for n in (2, 4))
+    alone = make_record("m3", ranks=2, threads=2)  # no other layout of four cores
+    records = [many, few, one, alone]
+    table = named(records, "layouts")
+    assert table["ranks"].tolist() == [4, 2, 1]
+    assert table["threads"].tolist() == [1, 2, 4]
+    assert set(table["cores"].tolist()) == {4}
+    assert set(table["method"].tolist()) == {"csr"}
+    times = table["solve_s"]
+    assert table["over_fastest_fraction"].tolist() == pytest.approx(times / times.min() - 1)
+    assert "Ranks and threads" in terminal(records)
+    assert "layouts" not in {t.name for t in tables.every_table([many, alone])}
+
+
+def test_threads_are_shown_on_the_rank_where_they_share_its_work_least_evenly():
+    record = make_record(ranks=2, threads=2)
+    assert "threads" not in {t.name for t in tables.every_table([record])}
+    spent = ((2.0, 2.0), (3.0, 1.0))
+    table = named([replace(record, solve=replace(record.solve, thread_seconds=spent))], "threads")
+    assert [row[-5:] for row in table.rows] == [(2, 1, 3.0, 2.0, 0.5)]

@@ -17,7 +17,7 @@ class Slow:
     made: ClassVar[list[int]] = []
     now: ClassVar[float] = 0.0
 
-    def __init__(self, n):
+    def __init__(self, n, alone=False):
         self.made.append(n)
 
     def read(self):

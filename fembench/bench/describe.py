@@ -13,6 +13,7 @@ Readings are ticks since the origin of the rank's own tracer. Ticks of different
 are never subtracted: they become seconds first, each at its own rate.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,6 @@ from msgspec import Struct, structs
 
 from fembench.base.errors import InputError
 from fembench.base.plugins import brought
-from fembench.base.units import size
 from fembench.bench.prepare import Prepared
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
@@ -68,28 +68,32 @@ def _opened(kind: str, number: int) -> RankDevice:
     return load("fembench.device.find:open_device")(kind, number)
 
 
-def check_memory(prepared: Prepared, rank: int, storage: str) -> None:
-    """Raises InputError if the device of a rank cannot hold its part."""
+def check_memory(comm: Comm, prepared: Prepared, storage: str) -> None:
+    """Collective; raises InputError if the device of a rank cannot hold its part."""
+    devices = devices_in_record(comm, prepared.device)
+    together(comm, lambda: _check_part(prepared, comm.rank, storage, devices))
+
+
+def _check_part(prepared: Prepared, rank: int, storage: str, devices: Sequence[DeviceFacts]) -> None:
     if prepared.device is None:
         return
-    facts, parts, npc = DeviceFacts(*prepared.device.said), prepared.partition, prepared.sub.cells.shape[1]
+    facts, parts, npc = devices[rank], prepared.partition, prepared.sub.cells.shape[1]
     by_cells = storage_of(storage).unit == "cells"
     matrix = (FORCE_BYTES * npc + 16) * parts.cells[rank] if by_cells else BLOCK_BYTES * parts.blocks[rank]
     needed = bytes_on_device(matrix, parts.dofs[rank])
-    if needed > facts.room:
-        raise InputError(
-            f"device of rank {rank}: its part needs {size(needed)}, {facts.name} has "
-            f"{size(facts.memory_bytes)}: give the rank a smaller share, or use more ranks"
-        )
+    if needed > facts.limit:
+        raise InputError(facts.refusal(rank, parts.cells[rank], needed))
 
 
 def devices_in_record(comm: Comm, device: RankDevice | None) -> tuple[DeviceFacts, ...]:
     """[rank] what it computes on; () if no rank has a device. Collective."""
-    said = None if device is None else device.said
-    found = comm.allgather(None if said is None else tuple(said))
+    found = comm.allgather(None if device is None else (tuple(device.said), device.number))
     if not any(found):
         return ()
-    return tuple(DeviceFacts(*facts) if facts else DeviceFacts() for facts in found)
+    which = [one and (host, one[0][0], one[1]) for host, one in zip(host_names(comm), found)]
+    facts = (DeviceFacts(*one[0]) if one else DeviceFacts() for one in found)
+    sharers = Counter(filter(None, which))
+    return tuple(structs.replace(one, ranks=sharers.get(key, 1)) for key, one in zip(which, facts))
 
 
 def stamped(clock: ClockCertificate, devices: tuple[DeviceFacts, ...]) -> ClockCertificate:

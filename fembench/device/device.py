@@ -45,10 +45,10 @@ class DeviceVector:
 
 
 class Device:
-    """The kernels, bound to one device."""
+    """The kernels, bound to one device: `number` of its kind on the host."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+    def __init__(self, runtime: Runtime, number: int = 0) -> None:
+        self.runtime, self.number = runtime, number
         self._limit = GROUPS_PER_UNIT * runtime.units
         self._partial = runtime.empty(2 * self._limit)
         self._sums = runtime.pinned(2 * self._limit)

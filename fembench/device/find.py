@@ -23,9 +23,10 @@ def open_device(kind: str, number: int) -> Device:
     found = _devices(kind)
     if not found:
         raise InputError(f"device '{kind}': {_nothing(kind)}")
-    name, start = found[number % len(found)]
+    which = number % len(found)
+    name, start = found[which]
     try:
-        return Device(start())
+        return Device(start(), which)
     except Exception as error:  # whatever the driver, the compiler or the library raises
         line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"device '{kind}': {name.name} cannot be used: {line}") from error

@@ -1,4 +1,4 @@
-"""Whether each rank has a core of its own: rules C4 and C5.
+"""Whether each rank has a core, or a device, of its own: rules C4 and C5.
 
 Whether ranks take turns on cores: which cores a run really used, whatever its hosts are
 called.
@@ -36,15 +36,23 @@ def enough_cores(record: Record) -> Rule:
         value = "; ".join(filter(None, [affinity, few(narrow_quotas(environment), MOST_SHOWN)]))
         return Rule(id="C4", ok=True, value=value, threshold=threshold)
     fewer = "fewer ranks or threads" if environment.threads > 1 else "fewer ranks"
-    note = f"use {fewer}, or more cores or hosts"
-    value = "; ".join(filter(None, [CROWDED, few(found, MOST_SHOWN)]))
+    device = sharing_device(environment)
+    note = f"use {fewer}, or more cores or hosts" if found or not device else "use one rank per device"
+    value = "; ".join(filter(None, [CROWDED, few(found, MOST_SHOWN), device]))
     return Rule(id="C4", ok=None, value=value, threshold=threshold, note=note)
 
 
 def oversubscribed(environment: Environment, dilate: float = 1.0) -> bool:
-    """Whether ranks share cores: recorded cores decide: a quota once counted as cores."""
+    """Whether ranks share cores or a device: recorded cores decide: a quota once counted as cores."""
     unknown = not _cores_known(environment)
-    return environment.oversubscribed and (unknown or bool(too_few_cores(environment, dilate)))
+    cores = environment.oversubscribed and (unknown or bool(too_few_cores(environment, dilate)))
+    return cores or bool(sharing_device(environment))
+
+
+def sharing_device(environment: Environment) -> str:
+    """'2 ranks share one device (NAME)', of the most crowded; "" if each has its own."""
+    most = max(environment.devices, key=lambda device: device.ranks, default=None)
+    return f"{most.ranks} ranks share one device ({most.name})" if most and most.ranks > 1 else ""
 
 
 def _cores_known(environment: Environment) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from fembench.base.units import size
 from fembench.records.case import Case
 from fembench.records.ledger import BalanceFacts
 from fembench.records.schema import Packed
@@ -74,14 +75,35 @@ class DeviceFacts(Frozen, frozen=True):
     memory_bytes: int = 0
     driver: str = ""
     compiler: str = ""  # of its kernels
+    ranks: int = 1  # that share the device
 
     @property
     def room(self) -> float:
-        """Bytes for a rank's part; inf if it has no device, or its memory is not known."""
-        return USABLE * self.memory_bytes or math.inf
+        """Bytes to plan a rank's part for; inf if it has no device, or its memory is not known."""
+        return USABLE * self.memory_bytes / self.ranks or math.inf
+
+    @property
+    def limit(self) -> float:
+        """Bytes beyond which a part is refused: parts miss their shares, small ones have more surface."""
+        return self.room * FULL / USABLE
+
+    def refusal(self, rank: int, cells: int, needed: float) -> str:
+        """Why the rank's part, of so many cells and bytes, is refused. `part_held` reads it."""
+        shared = f" for {self.ranks} ranks" if self.ranks > 1 else ""
+        return (
+            f"device of rank {rank}: its part needs {size(needed)}, {self.name} has "
+            f"{size(self.memory_bytes)}{shared}, room for {cells * self.room / needed:.0f} of its {cells} "
+            "cells: give the rank a smaller share, or use more ranks"
+        )
 
 
-USABLE = 0.9  # of a device's memory; its driver needs some
+def part_held(refusal: str) -> tuple[int, float] | None:
+    """(rank, the fraction of its part that its device holds); None for other lines."""
+    found = re.search(r"device of rank (\d+): .*, room for (\d+) of its (\d+) cells", refusal)
+    return (int(found[1]), int(found[2]) / int(found[3])) if found else None
+
+
+USABLE, FULL = 0.9, 0.95  # of a device's memory; its driver needs some
 VECTORS = 12  # of a rank on a device, at most: those of CG and its preconditioner
 
 

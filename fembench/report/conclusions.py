@@ -10,7 +10,7 @@ import numpy as np
 
 from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
-from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached
+from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.compare import ranks_in_words
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
@@ -59,6 +59,8 @@ def _shared_cores(found: Sequence[Result]) -> str:
     share = f"more ranks than cores share {'this host' if len(hosts) == 1 else 'these hosts'}"
     cores = sum(host.cores for host in hosts)
     remedy = f"; use up to {plural(cores, 'rank')}" if cores else ""
+    if device := next(filter(None, (sharing_device(r.record.environment) for r in crowd)), ""):
+        share, remedy = device, "; use one rank per device"
     some = f" in {len(crowd)} of {len(found)} cases" if len(found) > 1 else ""
     return f"{OVERSUBSCRIBED}{some}: {share}, so their times are no basis for advice{remedy}."
 

@@ -45,7 +45,7 @@ from fembench.report.unequal import Unequal, host_labels
 from fembench.report.weak import weak_points
 from fembench.stats.student import typical_interval
 
-CROWDED = "ranks share cores (OVERSUBSCRIBED: functional only)"
+CROWDED = "ranks share cores or a device (OVERSUBSCRIBED: functional only)"
 MOST_RANKS = 1024  # of a run that is simulated on an ideal network
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from fembench.base.tables import table
 from fembench.base.units import percent, plural, seconds, size
+from fembench.records.binding import sharing_device
 from fembench.records.case import CPU
 from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
 from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
@@ -123,6 +124,8 @@ def warnings(profile: Profile) -> list[str]:
         lines.append(
             "OVERSUBSCRIBED: more ranks than cores; not the speeds of ranks with a core of their own"
         )
+    if device := sharing_device(e):
+        lines.append(f"OVERSUBSCRIBED: {device}; not the speeds of ranks with a device of their own")
     held = [(part, rank) for rank, part in enumerate(profile.held_back) if part > HELD_BACK]
     if held:
         part, rank = max(held)

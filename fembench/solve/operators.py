@@ -71,6 +71,8 @@ class VectorKernels(Protocol):
 class RankDevice(VectorKernels, Protocol):
     """The device of a rank; device/device.py adds the compiled kernels' names."""
 
+    number: int  # among the devices of its kind on the host
+
     @property
     def said(self) -> tuple[Any, ...]:
         """Its name, bytes of memory, driver and compiler, as in DeviceFacts."""

@@ -28,7 +28,7 @@ from fembench.base.arrays import F64
 from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.partition.shares import normalise
-from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
+from fembench.records.binding import OVERSUBSCRIBED, oversubscribed, sharing_device
 from fembench.records.case import fields_of
 from fembench.records.compare import same_kind
 from fembench.records.record import Record, now_utc
@@ -313,10 +313,12 @@ def _weights(records, rule, hosts, found: Shares, *, tasks=(), notes=()) -> Weig
 
 
 def shared_cores(records: Sequence[Record]) -> str:
-    """That speeds are those of ranks that shared cores; "" if each had its own."""
+    """That speeds are those of ranks that shared cores or a device; "" if each had its own."""
     n = sum(oversubscribed(r.environment, r.case.synthetic.dilate) for r in records)
     some = f" in {n} of {len(records)} runs" if len(records) > 1 else ""
     why = "more ranks than cores: these are not the speeds of ranks with a core each; use fewer ranks"
+    if device := next(filter(None, (sharing_device(r.environment) for r in records)), ""):
+        why = f"{device}: these are not the speeds of ranks with a device each; use one rank per device"
     return f"{OVERSUBSCRIBED}{some}: {why}" if n else ""
 
 

@@ -1,7 +1,8 @@
 """The closed loop: speeds -> weights -> partition -> gain.
 
 An equal run shows the speeds of the ranks, from which weights are computed; the mesh
-of the next run is partitioned by them. A further round is not always better: a rank
+of the next run is partitioned by them. If a device cannot hold an equal part, the most
+equal shares that the devices hold take the place of equal ones. A further round is not always better: a rank
 with less work may seem faster than it is (its part fits into a cache, or it saves its
 CPU quota while it waits). Therefore the weights whose own run was fastest are
 compared with equal shares.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from msgspec.structs import replace
 
 from fembench.base.arguments import typed
@@ -30,13 +32,13 @@ from fembench.launch.case_job import launch
 from fembench.launch.hosts import HostSlots, hostfile_text, same_host
 from fembench.launch.scratch import occupied, reserved, writable_file
 from fembench.records.case import Case
-from fembench.records.record import Record
+from fembench.records.record import Record, part_held
 from fembench.records.store import save
 from fembench.records.validity import SETS, WARMUPS
 from fembench.records.weights import REFUSED, Weights, as_text, save_weights, shares_of
 from fembench.weights import proof_text
 from fembench.weights.advice import BOTH, LEAST_GAIN
-from fembench.weights.make import by_time
+from fembench.weights.make import by_time, equal_finish
 from fembench.weights.observe import run_seconds
 from fembench.weights.proof import (
     Proof,
@@ -110,6 +112,7 @@ EFFORT = {"warmups": WARMUPS, "sets": SETS, "seconds": 2.0}  # of a run; noise d
 SETTLED = 0.01  # largest relative change of shares that ends the rounds
 WHY_NOT = "every pair of runs was DISTURBED"
 USED = ("use", BOTH)  # verdicts
+UNHELD = "equal parts do not fit into the memory of the devices"  # begins a note
 FEW_PAIRS = 2  # where a rank can contribute almost nothing
 
 
@@ -140,7 +143,8 @@ class Tuned:
 
     def conclusions(self) -> list[str]:
         """What disturbed the runs, the verdict, and how to use the shares, in sentences."""
-        said = proof_text.conclusions(self.proof, self.weights)
+        fitted = [note for note in self.weights.notes if note.startswith(UNHELD)]
+        said = [*fitted, *proof_text.conclusions(self.proof, self.weights)]
         how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
         if self.alone is not None:
             ranks, device = self.alone.placement.ranks, self.alone.method.device
@@ -232,7 +236,7 @@ def close_the_loop(
     this one.
     """
     trail = Trail()
-    find_weights(equal, run, trail, rounds)
+    equal = find_weights(equal, run, trail, rounds)
     kinds = each_kind_alone(equal, trail)
     weakest = None if kinds else without_weakest(equal, trail)
     if weakest is not None and weakest.host and not can_do_without(weakest.host):
@@ -243,20 +247,57 @@ def close_the_loop(
     return trail
 
 
-def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> None:
-    """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones."""
-    record = run(equal, "equal")
+def find_weights(equal: Case, run: Runner, trail: Trail, rounds: int) -> Case:
+    """Speeds of an equal run -> weights -> a run by them, whose speeds give the next ones.
+
+    The case of the first run: equal, or as equal as the devices hold.
+    """
+    equal, record = first_run(equal, run)
     for number in range(1, rounds + 1):
         sizes = [earlier for earlier, _ in trail.rounds] if record.environment.devices else []
         weights = by_time([*sizes, record])
-        trail.rounds.append((record, weights))
+        trail.rounds.append((record, _with_note(weights, equal.placement.shares)))
         shares = shares_of(weights)
         progress(f"tune: round {number}: shares {' : '.join(f'{share:.3f}' for share in shares)}")
         change = max(abs(new / old - 1) for old, new in zip(record.partition.targets, shares))
         if rounds == 1 or (trail.tried and change < SETTLED):
-            return
+            break
         record = run(equal.with_(shares=as_text(weights)), f"round {number}")
-        trail.tried.append((weights, record))
+        trail.tried.append((trail.rounds[-1][1], record))
+    return equal
+
+
+def first_run(equal: Case, run: Runner) -> tuple[Case, Record]:
+    """A run with equal shares, or with the most equal ones that the memory of devices holds.
+
+    Each run that is refused says how much of its part one device holds. Raises
+    InputError if the devices and cores together cannot hold the mesh.
+    """
+    n = equal.placement.ranks
+    case, shares, most = equal, np.full(n, 1 / n), np.full(n, np.inf)
+    while True:
+        try:
+            return case, run(case, "equal" if case is equal else "as equal as devices hold")
+        except InputError as error:
+            held = part_held(str(error))
+            if held is None:
+                raise
+            rank, part = held
+            most[rank] = part * shares[rank]
+            if most.sum() < 1:
+                raise
+        shares = equal_finish(np.ones(n), np.zeros(n), 1.0, most)[0]
+        case = equal.with_(shares=",".join(f"{share:.6g}" for share in shares))
+        progress(f"tune: {_unheld(case.placement.shares)}")
+
+
+def _unheld(shares: str) -> str:
+    return f"{UNHELD}; runs called equal have shares {shares.replace(',', ' : ')}, the most equal that fit"
+
+
+def _with_note(weights: Weights, shares: str) -> Weights:
+    """The weights, with what the runs called equal were, if not equal."""
+    return replace(weights, notes=(*weights.notes, _unheld(shares))) if shares else weights
 
 
 def compare(

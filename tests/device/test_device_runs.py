@@ -23,7 +23,9 @@ from fembench.records.case import new_case
 from fembench.records.store import load
 from fembench.records.validity import judge
 from fembench.weights.make import by_time
+from fembench.weights.observe import room_on_devices
 from fembench.weights.proof import Trail, case_of_ranks, each_kind_alone
+from fembench.workflows.tune import TuneRuns, find_weights
 
 needs_opencl = pytest.mark.skipif(
     "pyopencl" not in find.libraries(),
@@ -182,6 +184,54 @@ def test_a_record_names_the_device_of_every_rank(quick):
     rules = [rule for rule in record.verdict.rules if rule.id[0] == "A" or rule.id == "B3"]
     assert len(rules) > 5
     assert [rule for rule in rules if rule.id != "B3" and rule.ok is False] == []
+
+
+@needs_opencl
+def test_ranks_that_share_a_device_are_functional_only_and_the_record_says_so(quick):
+    (record,) = fembench.run("m1", ranks=2, sets=2, device="opencl", **quick)
+    shared = {device.ranks for device in record.environment.devices}
+    if shared == {1}:
+        pytest.skip("this host has a device for each of two ranks")
+    assert shared == {2}
+    (rule,) = [rule for rule in record.verdict.rules if rule.id == "C4"]
+    assert rule.ok is None
+    assert rule.note == "use one rank per device"
+    name = record.environment.devices[0].name
+    assert rule.value == f"OVERSUBSCRIBED: functional only; 2 ranks share one device ({name})"
+    assert record.verdict.status == "PROVISIONAL"
+
+
+ROOM = 80_000  # bytes of a device that cannot hold half of m1
+SMALL = """import fembench.device.opencl as room
+whole = room.named
+room.named = lambda device: whole(device)._replace(memory_bytes={n_bytes})
+"""
+
+
+@needs_opencl
+def test_tune_starts_from_the_most_equal_shares_that_a_device_holds(quick, tmp_path, monkeypatch):
+    """Python reads sitecustomize when a rank starts."""
+    (tmp_path / "sitecustomize.py").write_text(SMALL.format(n_bytes=ROOM))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    fields = {"ranks": 2, "device": "opencl,cpu", "iterations": 5, "sets": 2, "partitioner": "rcb"}
+    equal = new_case({"mesh": "m1", **fields}, "case")
+    run, trail = TuneRuns(tmp_path, "", 100.0, "fembench tune"), Trail()
+    with pytest.raises(InputError, match="room for"):
+        run(equal, "equal")
+    start = find_weights(equal, run, trail, 1)
+    (record, weights) = trail.rounds[0]
+    assert record.case == start
+    first, second = record.partition.targets
+    assert 0.1 < first < 0.5
+    assert first + second == pytest.approx(1)
+    facts = record.environment.devices[0]
+    needed = room_on_devices(record)[0] / record.partition.cells[0]
+    assert facts.memory_bytes == ROOM
+    assert 0.9 < needed < 1.1  # the device is full, not empty
+    said = (
+        f"equal parts do not fit into the memory of the devices; runs called equal have shares {first:.6g} : "
+    )
+    assert any(note.startswith(said) for note in weights.notes)
 
 
 BUSY = 10.0  # percent of the CPU time that others use, above which times say nothing

@@ -1,6 +1,7 @@
 """The closed loop on machines whose speeds are known."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from planted_environment import on_hosts_with
 from planted_records import lasting
 from planted_tuning import FROZEN, planted
 
-from fembench.base.errors import RunFailedError
+from fembench.base.errors import InputError, RunFailedError
 from fembench.base.units import percent
 from fembench.records.case import Case
 from fembench.records.validity import SETS, WARMUPS
@@ -101,6 +102,42 @@ def test_a_mesh_too_small_to_tell_speeds_is_said_to_be_and_its_ranks_are_not_cal
     assert "found no slow one" not in text
     assert ("slowest rank in the equal runs: too short to tell" in text) == (least == 1 or pairs == 1)
     assert tuned(100, 50)[1].advice.kind == "use"  # a proven gain counts on a small mesh, too
+
+
+def with_room(run, *most):
+    """Runs that are refused while the part of a rank is more of the mesh than its device holds."""
+
+    def refusing(case, word, **where):
+        n = case.placement.ranks
+        shares = (
+            [float(s) for s in case.placement.shares.split(",")] if case.placement.shares else [1 / n] * n
+        )
+        for rank, (share, room) in enumerate(zip(shares, most)):
+            if share > 1.001 * room:
+                cells = f"room for {round(1e6 * room)} of its {round(1e6 * share)} cells"
+                raise InputError(
+                    f"device of rank {rank}: its part needs 2 GiB, G has 1 GiB, {cells}: give it less"
+                )
+        return run(case, word, **where)
+
+    return refusing
+
+
+def test_equal_shares_that_devices_cannot_hold_give_way_to_the_most_equal_that_they_hold():
+    trail = looped(with_room(planted((0.1, 0.2, 1, 1)), 0.1, 0.2), 4, rounds=1, pairs=2)
+    cases = [record.case.placement.shares for record in trail.equal]
+    assert cases == ["0.1,0.2,0.35,0.35"] * 2
+    found = Tuned(trail.weights, prove(trail), Path("w.json"), Path("runs"))
+    assert found.conclusions()[0] == (
+        "equal parts do not fit into the memory of the devices; runs called equal have shares "
+        "0.1 : 0.2 : 0.35 : 0.35, the most equal that fit"
+    )
+    assert not any(note.startswith("equal parts") for note in tuned(1, 0.5)[0].weights.notes)
+
+
+def test_a_mesh_that_all_devices_together_cannot_hold_is_refused_as_the_run_was():
+    with pytest.raises(InputError, match="room for 400000 of its 600000 cells"):
+        looped(with_room(planted((1, 1)), 0.4, 0.4))
 
 
 def test_a_rank_that_cannot_help_is_to_be_left_out():

@@ -19,7 +19,7 @@ from fembench.records import phases as ph
 from fembench.records.record import Record
 from fembench.records.times import Times
 from fembench.stats.student import by_run, typical_interval
-from fembench.stats.summary import ends_of
+from fembench.stats.summary import ends_of, middle
 
 # Names of times: of the phases used by name here, and of sums over phases
 PARTITION, ASSEMBLY, CG = (ph.NAMES[k] for k in (ph.PARTITION, ph.ASSEMBLY, ph.CG))
@@ -112,7 +112,7 @@ def summarise(runs: Sequence[F64], record: Record) -> Time:
 
 def over_runs(runs: Sequence[F64]) -> F64:
     """Median over the samples of each run, the first axis, then over runs."""
-    return np.asarray(np.median([np.median(values, axis=0) for values in runs], axis=0))
+    return middle(np.array([middle(values) for values in runs]))
 
 
 def mean_times(runs: Sequence[Times]) -> dict[str, float]:

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 import markupsafe
@@ -33,6 +32,11 @@ MARK = '<meta name="generator" content="fembench report">'
 MOST_ROWS = 800  # of a table on the page
 BRIEF = 190  # characters of a note that fit in two lines; the rest is folded
 SHORT, LONG = 24, 48  # characters of the longest text of a column that is not broken; of one that is wide
+BADGES = {  # words of tables that stand out
+    **dict.fromkeys(("VALID", "met"), "good"),
+    **dict.fromkeys(("PROVISIONAL", "not evaluated"), "some"),
+    **dict.fromkeys(("INVALID", "not met", "input", "failed", "crashed", "killed", "timeout"), "bad"),
+}
 # plots beside the headline: the first two of these that there are
 LEADING = ("speedup", "phases", "weak", "roofline", "residuals")
 # heading; beginnings of the names of its plots; beginnings of the names of its tables
@@ -186,7 +190,7 @@ def render(
         text=table.text,
         most=MOST_ROWS,
         brief=brief,
-        cells=cells,
+        rows=rows_of,
         drawn=lambda svg: markupsafe.Markup(themed(svg)),
         mark=markupsafe.Markup(MARK),
     )
@@ -201,27 +205,26 @@ def brief(note: str) -> tuple[str, str]:
     return " ".join(sentences[:n]), " ".join(sentences[n:])
 
 
-class Cell(NamedTuple):
-    """One value of a table on the page."""
-
-    text: str
-    look: str  # the class of its column: number, wrap (a longer text), text (one of sentences) or ""
-    order: float | str | None  # by which numbers are sorted, "" if missing; None: sorted by the text
-
-
-def cells(made: Table) -> list[list[Cell]]:
-    """The rows of a table on the page."""
+def rows_of(made: Table) -> list[markupsafe.Markup]:
+    """The rows of a table on the page, in HTML: 30 000 cells, for which a template is slow."""
     shown = made.shown(MOST_ROWS)
     longest = [max(map(len, column), default=0) for column in zip(*shown)]
     looks = ["text" if n > LONG else "wrap" if n > SHORT else "" for n in longest]
-    numbers = made.numbers
+    columns = list(zip(made.numbers, looks))
     return [
-        [
-            Cell(text, "number", _order(value)) if number else Cell(text, look, None)
-            for text, value, number, look in zip(texts, row, numbers, looks)
-        ]
+        markupsafe.Markup(f"<tr>{''.join(map(_cell, texts, row, columns))}</tr>")
         for texts, row in zip(shown, made.rows)
     ]
+
+
+def _cell(text: str, value: object, column: tuple[bool, str]) -> str:
+    """A value as shown; numbers are sorted by `data-v`, "" if missing."""
+    number, look = column
+    badge, inner = BADGES.get(text, ""), markupsafe.escape(text)
+    inside = f'<span class="badge {badge}">{inner}</span>' if badge else inner
+    if number:
+        return f'<td class="number" data-v="{_order(value)}">{inside}</td>'
+    return f'<td class="{look}">{inside}</td>' if look else f"<td>{inside}</td>"
 
 
 def _order(value: object) -> float | str:

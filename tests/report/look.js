@@ -22,6 +22,9 @@ addEventListener("load", () => {
     .filter(e => getComputedStyle(e, "::before").content === "none").map(name);
   found.scrolled = outer.filter(e => e.matches(".scroll") && e.scrollWidth > e.clientWidth + 1).length;
 
+  const lines = e => { const text = document.createRange(); text.selectNodeContents(e); return text.getClientRects().length; };
+  found.broken = outer.filter(e => e.matches("td.wrap") && lines(e) > 1).map(name);
+
   const rgb = text => (text.match(/[\d.]+/g) ?? []).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);

@@ -81,6 +81,7 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     assert len(files) > 20
     assert [to for to in files if not (sample.parent / to).is_file()] == []
     assert width < 1400 or found["scrolled"] <= 2  # tables wider than the page, each in its own box
+    assert width < 1400 or found["broken"] == []  # names of runs and rules are on one line
 
 
 def test_printing_unfolds_everything_and_folds_it_again(sample):

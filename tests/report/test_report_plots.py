@@ -230,3 +230,11 @@ def test_an_axis_of_many_ranks_names_powers_of_two(ranks, named):
     with canvas.figure(1) as (_, (axes,)):
         canvas.rank_axis(axes, [*ranks, *ranks])
         assert list(axes.get_xticks()) == named
+
+
+def test_a_plot_is_drawn_once(monkeypatch):
+    """With an engine of layouts, matplotlib would draw it once more, for the layout alone."""
+    drawn, draw = [], canvas.Figure.draw
+    monkeypatch.setattr(canvas.Figure, "draw", lambda figure, to: (drawn.append(figure), draw(figure, to)))
+    plots = gallery(results(campaign((1, 2), ("m1",))))
+    assert len(drawn) == len(plots) > 5

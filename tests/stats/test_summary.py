@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from fembench.stats.summary import (
@@ -10,6 +11,7 @@ from fembench.stats.summary import (
     fewest_for,
     median,
     median_interval,
+    middle,
     order_statistics,
     quartile_spread,
 )
@@ -85,3 +87,11 @@ def test_the_extremes_of_so_many_samples_just_bound_the_median(level, fewest):
 def test_an_interval_contains_its_ends():
     assert 1.0 in Interval(1.0, 2.0, 0.95)
     assert 2.1 not in Interval(1.0, 2.0, 0.95)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
+def test_medians_are_those_of_numpy_to_the_last_bit(n):
+    values = np.random.default_rng(n).random((n, 4))
+    assert (middle(values) == np.median(values, axis=0)).all()
+    assert median(values[:, 0]) == np.median(values[:, 0])
+    assert math.isnan(median([*values[:, 0], math.nan]))

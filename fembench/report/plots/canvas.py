@@ -51,6 +51,7 @@ NAMED = {  # colour: its name in captions, which a reader understands without a 
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PINK, SKY, BLACK, "#B5A800")
 MARKERS = "osD^vP*X"
 WIDTH = 9.0  # inches of a whole figure
+POINTS = 72  # of an inch, as in SVG
 MOST_TICKS = 9  # of an axis of ranks
 LONGEST = 24  # characters of a name under an axis
 STYLE: dict[Any, Any] = {
@@ -107,7 +108,7 @@ def figure(
     columns = 2 if n == 4 else min(n, columns)
     n_rows = -(-n // columns)
     with mpl.rc_context(STYLE):
-        drawn = Figure(figsize=(width, height * n_rows), layout="constrained")
+        drawn = Figure(figsize=(width, height * n_rows), layout="constrained", dpi=POINTS)
         FigureCanvasSVG(drawn)
         axes = drawn.subplots(n_rows, columns, squeeze=False).ravel()
         for empty in axes[n:]:
@@ -119,6 +120,9 @@ def plot(drawn: Figure, name: str, title: str, caption: str, finding: str = "") 
     """The figure as a Plot. Call inside the `with figure(…)` that made it."""
     stream = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
+        if layout := drawn.get_layout_engine():
+            layout.execute(drawn)  # by itself: with an engine, matplotlib draws everything twice
+            drawn.set_layout_engine(None)
         drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
     return Plot(name, title, caption, _embeddable(stream.getvalue(), title), finding)
 
@@ -265,6 +269,6 @@ def rectangles(axes: Axes, left: F64, right: F64, low: F64, high: F64, colour: s
     corners[:, :, 0] = np.stack([left, right, right, left, left], axis=1)
     corners[:, :, 1] = np.stack([low, low, high, high, low], axis=1)
     codes = np.tile([Path.MOVETO, *3 * [Path.LINETO], Path.CLOSEPOLY], n)
-    axes.add_patch(PathPatch(Path(corners.reshape(-1, 2), codes), facecolor=colour, linewidth=0))
+    axes.add_artist(PathPatch(Path(corners.reshape(-1, 2), codes), facecolor=colour, linewidth=0))
     axes.update_datalim(corners.reshape(-1, 2))
     axes.autoscale_view()

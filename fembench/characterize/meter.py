@@ -85,6 +85,7 @@ class Meter:
     ) -> None:
         """`batch`: seconds of calls between two stamps; `on_device`: elapsed time is used time."""
         self._clock_ns = time.perf_counter_ns if on_device else time.thread_time_ns
+        self._kind = "device" if on_device else "cores"  # ranks of different kinds have no time in common
         self._tracer, self.way, self.factor, self._batch = tracer, way, factor, batch
         self._elapsed = self._due = 0.0
         self._least: dict[tuple[str, ...], float] = {}  # seconds per call of each probe, if stretched
@@ -102,7 +103,7 @@ class Meter:
         return self._elapsed, self._due
 
     def agree(self, host: Comm) -> None:
-        """If stretched, use the least time over all ranks of this host, as in runs."""
+        """If stretched, use the least time over all ranks of this host and kind."""
         if self.way == "stretched":
             keep_least(self._least, host.allgather(self._least))
 
@@ -138,7 +139,7 @@ class Meter:
 
     def _least_of(self, probe: Probe, calls: int) -> float:
         """The least processor time of a call of this probe so far, in seconds."""
-        name = (probe.phase, probe.storage, str(probe.units))
+        name = (probe.phase, probe.storage, str(probe.units), self._kind)
         for _ in range(calls):
             used = self._timed(probe, 1)[1]
             if used > 0:  # else the clock of the thread stood still

@@ -116,6 +116,18 @@ def test_a_stretched_visit_times_calls_one_by_one_and_goes_by_the_least_of_the_h
     assert one.visit(probe_of(lambda: busy(USED)), USED, 1.0) == pytest.approx(4 * rates[1], rel=0.1)
 
 
+def test_a_device_does_not_go_by_the_times_of_the_cores_beside_it_nor_they_by_its():
+    found = {}
+    meters = [Meter(make_tracer(), "stretched", batch=USED, on_device=there) for there in (True, False)]
+    for one, factor in zip(meters, (10, 1)):
+        found[one] = one.visit(probe_of(lambda factor=factor: busy(factor * USED)), USED, 1.0)
+    everyone = [dict(one._least) for one in meters]
+    for one, factor in zip(meters, (10, 1)):
+        one.agree(type("Host", (), {"allgather": lambda self, mine: everyone})())
+        again = one.visit(probe_of(lambda factor=factor: busy(factor * USED)), USED, 1.0)
+        assert again == pytest.approx(found[one], rel=0.5)
+
+
 def test_crowds_are_measured_by_what_passes_and_emulated_ranks_by_their_factor():
     assert way_of(False, 2, 2, None) == "processor"
     assert way_of(False, 3, 2, None) == way_of(False, 1, 2, 0.25) == "elapsed"  # a crowd, a quota

@@ -286,10 +286,10 @@ def test_the_compiler_of_ci_compiles_a_source_once_for_each_set_of_options_where
     compiler = tools / "cc"
     compiler.write_text(f'#!/bin/sh\necho "$*" >>"{tmp_path}/calls"\nexec {shutil.which("gcc")} "$@"\n')
     compiler.chmod(0o755)
-    made = {}
+    cython, made = "static const char * const __pyx_cfilenm = __FILE__;\n", {}
     for folder, options in (("one", "-O1"), ("two", "-O1"), ("three", "-O0")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.c").write_text("int a(int b) { return 2 * b; }\n")
+        (tmp_path / folder / "a.c").write_text(f"{cython}int a(int b) {{ return 2 * b; }}\n")
         files = ["-c", str(tmp_path / folder / "a.c"), "-o", str(tmp_path / folder / "a.o")]
         found = {"PATH": f"{tools}:{os.environ['PATH']}", "FEMBENCH_OBJECTS": str(objects)}
         once = start(ROOT / "tests/compile_once.sh", options, *files, **found)

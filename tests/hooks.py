@@ -198,7 +198,7 @@ def from_benchmarks(monkeypatch):
 
 
 @pytest.fixture
-def unrendered(monkeypatch):
+def unrendered(monkeypatch, not_laid_out):
     """Figures are drawn on, but their SVG is empty: rendering takes longer than all else on a page."""
 
     def empty(figure, stream, **options):
@@ -210,15 +210,8 @@ def unrendered(monkeypatch):
 @pytest.fixture
 def not_laid_out(monkeypatch):
     """Figures are rendered, without arranging their panels first."""
-    from matplotlib.figure import Figure
-
-    save = Figure.savefig
-
-    def hurried(self, *args, **more):
-        self.set_layout_engine("none")
-        save(self, *args, **more)
-
-    monkeypatch.setattr(Figure, "savefig", hurried)
+    engine = "matplotlib.layout_engine.ConstrainedLayoutEngine.execute"
+    monkeypatch.setattr(engine, lambda self, figure: None)
 
 
 @pytest.fixture

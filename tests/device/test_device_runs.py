@@ -189,10 +189,9 @@ def test_a_record_names_the_device_of_every_rank(quick):
 @needs_opencl
 def test_ranks_that_share_a_device_are_functional_only_and_the_record_says_so(quick):
     (record,) = fembench.run("m1", ranks=2, sets=2, device="opencl", **quick)
-    shared = {device.ranks for device in record.environment.devices}
-    if shared == {1}:
+    if len(find.seen()) > 1:
         pytest.skip("this host has a device for each of two ranks")
-    assert shared == {2}
+    assert [device.ranks for device in record.environment.devices] == [2, 2]
     (rule,) = [rule for rule in record.verdict.rules if rule.id == "C4"]
     assert rule.ok is None
     assert rule.note == "use one rank per device"

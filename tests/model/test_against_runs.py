@@ -72,7 +72,13 @@ def test_simulate_prints_the_error_without_residuals_first(tmp_path, output):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "low", "high"), [("m1-*-p2-*", 15, 18), ("m2-*-p2-*", -8, -4), ("m3-*-p2-*", -8, -4)]
+    ("pattern", "low", "high"),
+    [
+        ("m-*-p2-*", -3.5, -0.5),
+        ("l-*-p2-*", -3.5, -0.5),
+        ("box-400000-*-p2-*", -3.5, -0.5),
+        ("m3-*-p2-*", -7.5, -2.5),
+    ],
 )
 def test_errors_of_the_reference_runs_are_those_that_the_page_on_prediction_states(pattern, low, high):
     records = [load(path) for path in sorted(REFERENCE.glob(pattern))]

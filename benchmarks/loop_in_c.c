@@ -2,6 +2,7 @@
  * same order, so the same bits. All functions come as addresses; MPI's handles travel as 64-bit numbers,
  * which suits MPIs whose handles are pointers (Open MPI) and those whose are int (MPICH) on x86-64, aarch64. */
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -12,8 +13,10 @@ typedef struct {
     const double *values, *weights;
     double *x, *r, *d, *q;
 
-    double (*bsr)(int, int64_t, int64_t, const int64_t *, const int32_t *, const double *, const double *, double *);
-    double (*step)(int64_t, int64_t, double, double *, double *, const double *, const double *, const double *);
+    double (*bsr)(int, int64_t, int64_t, const int64_t *, const int32_t *, const double *, const double *, double *,
+                  double *);
+    double (*step)(int64_t, int64_t, double, double *, double *, const double *, const double *, const double *,
+                   double *);
     void (*direction)(int64_t, double, double *, const double *);
     void (*pack)(int64_t, const int32_t *, int, const double *, double *);
     void (*add)(int64_t, const int32_t *, int, const double *, double *);
@@ -62,15 +65,15 @@ double iterate(const loop *l, int64_t iterations, double gamma, double *residual
     double beta = 0.0;
     for (int64_t k = 0; k < iterations; k++) {
         l->direction(n, beta, l->d, l->r);
-        double dq = l->bsr(0, l->n_interior, l->n_nodes, l->indptr, l->columns, l->values, l->d, l->q);
+        double dq = l->bsr(0, l->n_interior, l->n_nodes, l->indptr, l->columns, l->values, l->d, l->q, NULL);
         if (l->n_requests) {
             l->pack(l->n_shared, l->index, 3, l->q, l->out);
             l->startall((int)l->n_requests, l->requests);
         }
-        dq += l->bsr(0, 0, l->n_interior, l->indptr, l->columns, l->values, l->d, l->q);
+        dq += l->bsr(0, 0, l->n_interior, l->indptr, l->columns, l->values, l->d, l->q, NULL);
         finish(l);
         double tau = reduce(l, dq), old = gamma;
-        gamma = reduce(l, l->step(n, n_weighted, old / tau, l->x, l->r, l->d, l->q, l->weights));
+        gamma = reduce(l, l->step(n, n_weighted, old / tau, l->x, l->r, l->d, l->q, l->weights, NULL));
         beta = gamma / old;
         residuals[k] = sqrt(gamma);
     }

@@ -30,7 +30,7 @@ flags="-fsanitize=address,undefined -fno-omit-frame-pointer -g1 -O1 -DCLONES=" #
 
 build() {
     cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=None -DPython_EXECUTABLE="$VENV/bin/python" \
-        -DCMAKE_C_FLAGS="$flags" -DFEMBENCH_OPTIONS="-fno-math-errno;-fno-trapping-math" -DFEMBENCH_BINDING=-O0 &&
+        -DCMAKE_C_FLAGS="$flags" -DFEMBENCH_OPTIONS="-fno-math-errno;-fno-trapping-math" &&
         cmake --build "$work/build" && cmake --install "$work/build" --prefix "$work/overlay"
 }
 say "compiling with $flags ..."

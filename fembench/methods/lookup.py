@@ -116,15 +116,25 @@ def product_name(choice: MethodChoice) -> str:
 
 def mismatch_device(choice: MethodChoice) -> str:
     """Whether the choice can run on a device."""
+    return _unable(choice, "on_device", auto=True)
+
+
+def mismatch_threads(choice: MethodChoice) -> str:
+    """Whether several threads of a rank can share the work of the choice."""
+    return _unable(choice, "threads", auto=False)
+
+
+def _unable(choice: MethodChoice, ability: str, *, auto: bool) -> str:
+    """Which part of a choice lacks an ability, an attribute of each; `auto`: that of precond auto."""
+    able = attrgetter(ability)
     if choice.solver != "own":
         return f"solver {choice.solver}: expected solver own"
-    if not storage_of(choice.storage).on_device:
-        return f"storage '{choice.storage}': expected {one_of(names(s for s in storages() if s.on_device))}"
-    if not recurrence_of(choice.recurrence).on_device:
-        known = one_of(names(r for r in recurrences() if r.on_device))
-        return f"recurrence '{choice.recurrence}': expected {known}"
-    if choice.precond != AUTO and not precond_of(choice.precond).on_device:
-        return f"precond '{choice.precond}': expected {one_of(names(p for p in preconds() if p.on_device))}"
+    if not able(storage_of(choice.storage)):
+        return f"storage '{choice.storage}': expected {one_of(names(filter(able, storages())))}"
+    if not able(recurrence_of(choice.recurrence)):
+        return f"recurrence '{choice.recurrence}': expected {one_of(names(filter(able, recurrences())))}"
+    if not (auto if choice.precond == AUTO else able(precond_of(choice.precond))):
+        return f"precond '{choice.precond}': expected {one_of(names(filter(able, preconds())))}"
     return ""
 
 
@@ -163,20 +173,6 @@ def mismatch_blocking(choice: MethodChoice) -> str:
         return ""
     expected = f"expected solver own, recurrence {one_of(names(r for r in recurrences() if r.waits))}"
     return f"solver {choice.solver}, recurrence '{choice.recurrence}': {expected}"
-
-
-def mismatch_threads(choice: MethodChoice) -> str:
-    """Whether several threads of a rank can share the work of the choice."""
-    if choice.solver != "own":
-        return f"solver {choice.solver}: expected solver own"
-    if not storage_of(choice.storage).threads:
-        return f"storage '{choice.storage}': expected {one_of(names(s for s in storages() if s.threads))}"
-    if not recurrence_of(choice.recurrence).threads:
-        known = one_of(names(r for r in recurrences() if r.threads))
-        return f"recurrence '{choice.recurrence}': expected {known}"
-    if choice.precond == AUTO or not precond_of(choice.precond).threads:
-        return f"precond '{choice.precond}': expected {one_of(names(p for p in preconds() if p.threads))}"
-    return ""
 
 
 def mismatch_balance(choice: MethodChoice) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from mpi_job import cli, measured
 
+from fembench.base.errors import InputError
+from fembench.bench.case_run import use_threads
 from fembench.host.host import usable_cores
 from fembench.host.machine_state import TRIADS
 from fembench.kernels.backend import kernels
@@ -134,6 +136,12 @@ def test_a_run_with_two_threads_finds_the_bits_of_one_and_records_what_each_thre
     ((first, second),) = two.solve.thread_seconds
     assert min(first, second) > 0
     assert len(two.environment.cores[0]) >= 2
+
+
+def test_kernels_without_openmp_refuse_a_second_thread(monkeypatch):
+    monkeypatch.setattr(kernels, "HAS_THREADS", False)
+    with pytest.raises(InputError, match="threads = 2: the kernels were compiled without OpenMP"):
+        use_threads(2)
 
 
 def test_more_threads_than_cores_are_refused_in_a_line(tmp_path):

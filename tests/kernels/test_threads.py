@@ -128,12 +128,6 @@ def test_a_number_of_threads_that_is_impossible_is_refused(n):
         kernels.use_threads(n)
 
 
-@pytest.mark.skipif(kernels.HAS_THREADS, reason="compiled with OpenMP")
-def test_kernels_without_openmp_refuse_a_second_thread():
-    with pytest.raises(ValueError, match="compiled without OpenMP"):
-        kernels.use_threads(2)
-
-
 def test_samples_have_several_windows_for_each_thread():
     assert SAMPLES["many windows"].n_interior > 32 * max(THREADS)
     assert LARGE.n_active - LARGE.n_interior > 32 * max(THREADS)

@@ -13,7 +13,7 @@ hands its arguments to it. Without a verb, it runs a campaign: './run_bench.sh
 FILE' is short for './run_bench.sh sweep FILE'. Each case of the campaign runs
 on real MPI ranks and is verified; the tables and the path of the report are
 printed. Without a CAMPAIGN.toml, it runs the default campaign, made for the
-hosts of the job: about two minutes on two cores. You can stop it at any time
+hosts of the job: two to three minutes on two cores. You can stop it at any time
 (Ctrl-C): the same command continues where it stopped.
 
   CAMPAIGN.toml      what to run: meshes x storages x ranks x shares; see

@@ -71,7 +71,7 @@ fi
 # tests that measure time run afterwards, alone
 # (a worker that hangs or crashes is replaced once: pytest-xdist gives its successors the same test, for ever)
 session "serial tests" python -W error -m pytest "${AGAIN[@]}" -n "$WORKERS" --dist loadfile --no-loadscope-reorder \
-    --max-worker-restart 1 -m "not mpi and not alone" "$@"
+    --max-worker-restart 1 --durations 20 --durations-min 3 -m "not mpi and not alone" "$@"
 session "serial tests that run alone" python -W error -m pytest -q --no-header "${AGAIN[@]}" "${LEAN[@]}" \
     -m "not mpi and alone" "$@"
 for n in "${RANKS[@]}"; do

@@ -6,8 +6,8 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 export I_MPI_PIN=off
 
-# Byte code is kept, whatever the environment says: some thousand processes, and every rank of a session, would compile all
-# modules and rewrite all assertions anew.
+# Byte code is kept, whatever the environment says. Without it some thousand processes, and every rank of a session, would
+# each compile all modules again.
 unset PYTHONDONTWRITEBYTECODE
 
 cd "$ROOT" || exit 3

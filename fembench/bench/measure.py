@@ -27,10 +27,11 @@ from fembench.records.case_fields import CaseEffort
 from fembench.records.ledger import BalanceFacts
 from fembench.records.phases import ASSEMBLY, BETWEEN, CG, SYNC
 from fembench.records.record import NO_JOULES, EnergyFacts
+from fembench.records.validity import MOST_DRIFT
 from fembench.solve.from_names import build_solver
 from fembench.solve.iterate import CGResult, Solver, StoppingCriterion
 from fembench.solve.operators import Operator
-from fembench.stats.summary import median, precision
+from fembench.stats.summary import drift, median, precision
 from fembench.synthetic.slowness import FULL_SPEED, Slowness
 from fembench.synthetic.speeds import LEARN, LEARNT
 from fembench.timing.tracer import TracerLike, span
@@ -276,4 +277,9 @@ def enough(comm: Comm, effort: CaseEffort, spent: list[float], seconds: float) -
         return True
     if total < effort.seconds:
         return False
-    return total >= effort.max_seconds or not effort.precision or 100 * precision(spent) <= effort.precision
+    return total >= effort.max_seconds or not effort.precision or _known(spent, effort.precision)
+
+
+def _known(spent: Sequence[float], percent: float) -> bool:
+    """Whether the median is known within so many percent, and the times did not drift."""
+    return 100 * precision(spent) <= percent and not abs(drift(spent)) > MOST_DRIFT

@@ -302,7 +302,8 @@ class CaseEffort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         float,
         Option(
             "add sets until the 95 % interval of the median time of CG is within this percentage of the "
-            "median, or --max-seconds are spent (default: 2, as rule D1 demands; 0 with --sets alone)",
+            "median and times do not drift, or --max-seconds are spent (default: 2, as the rules D1 and D3 "
+            "demand; 0 with --sets alone)",
             metavar="PERCENT",
             most=100,
         ),

@@ -35,6 +35,7 @@ SMALL_PART = 0.01  # of CG: C3
 UNEQUAL_SHARES = 0.05
 WARMUPS, SETS, PRECISION = 2, 10, 2.0  # D1: the fewest of both; percent of the median
 MOST_SETS = 100_000  # that D1 proposes
+MOST_DRIFT = 0.05  # from the first to the last third of the sets
 DISTURBED = "foreign work took CPU time (D3, D6): stop it or use idle hosts, then repeat"
 Check = Callable[[Record], Iterator[Rule]]
 
@@ -179,8 +180,9 @@ def _statistics(record: Record) -> Iterator[Rule]:
     yield _precise(times, any(map(foreign, record.environment.hosts)))
     if len(times) >= 6:
         moved = abs(drift(times))
-        steadier = "" if moved <= 0.05 else "more --warmups, or a quieter machine with a steady clock rate"
-        yield at_most("D3", "drift first to last third", moved, 0.05, steadier)
+        remedy = "more --warmups, or a quieter machine with a steady clock rate"
+        steadier = "" if moved <= MOST_DRIFT else remedy
+        yield at_most("D3", "drift first to last third", moved, MOST_DRIFT, steadier)
 
 
 def _precise(times: Sequence[float], disturbed: bool) -> Rule:

@@ -105,6 +105,8 @@ def every_table(
     speedups = {name: all_speedups(found, name, base) for name in speedup.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
+    series = {point.result.record.id for point in weak}
+    strong = [s for s in speedups[CG] if s.base or peers or s.result.record.id not in series]
     made = [
         headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out))),
         runs.overview(found),
@@ -114,7 +116,7 @@ def every_table(
         origin.kinds(records),
         times.apart(found),
         times.summary(found),
-        speedup.speedups(speedups[CG], CG, peers),
+        speedup.speedups(strong, CG, peers),
         speedup.speedups_by_phase(speedups),
         weak_table(weak),
         weak_phases(weak),

@@ -27,12 +27,12 @@ def placed(found, mesh):
     return sorted((c.placement.ranks, c.placement.hosts) for c in found if c.question.mesh == mesh)
 
 
-def test_on_one_host_it_goes_from_one_rank_to_all_cores_and_takes_about_two_minutes():
+def test_on_one_host_it_goes_from_one_rank_to_all_cores_and_takes_two_to_three_minutes():
     there = hosts(2)
     found = cases(there)
     assert {(c.placement.ranks, c.method.storage) for c in found} == {(1, "sym"), (2, "sym")}
     assert placed(found, "m") == placed(found, "l") == placed(found, "m3") == [(1, ""), (2, "")]
-    assert 60 < sum(expected_seconds(case) for case in found) < 150
+    assert 90 < sum(expected_seconds(case) for case in found) < 180
     assert {c.placement.ranks for c in cases(hosts(8))} == {1, 4, 8}
 
 

@@ -64,15 +64,15 @@ def test_sets_are_added_until_their_time_is_filled():
 
 
 def test_sets_until_a_median_is_precise_take_the_part_of_the_time_that_a_like_run_took():
-    """Six sets at least, of half a second; at most 13 s. Half of what lies between, if nothing is known."""
+    """Six sets at least, of half a second; at most 13 s; 0.3 of what lies between, if nothing is known."""
     effort = {"precision": 2.0, "max_seconds": 13.0}
     case = Case.of(ranks=2, **FIXED | {"sets": 6}, **effort)
     plain = [record()]
-    assert expected_seconds(case, plain) == pytest.approx(LAUNCH + 1.0 + (16 + 2) * 0.5)
+    assert expected_seconds(case, plain) == pytest.approx(LAUNCH + 1.0 + (12 + 2) * 0.5)
     quick = record(**effort)  # three sets: as few as it could have
     assert expected_seconds(case, [quick]) == pytest.approx(LAUNCH + 1.0 + (6 + 2) * 0.5)
     slow = record(precision=2.0, max_seconds=1.5)
-    assert expected_seconds(case, [slow]) == pytest.approx(LAUNCH + 1.0 + (16 + 2) * 0.5)
+    assert expected_seconds(case, [slow]) == pytest.approx(LAUNCH + 1.0 + (12 + 2) * 0.5)
 
 
 def test_expectations_are_computed_again_when_a_record_is_added():

@@ -99,6 +99,7 @@ def test_a_trace_keeps_every_span_of_the_iterations_asked_for(comm, precond, rec
         ({"sets": 6, "precision": 2.0}, [1.0] * 9, 6),
         ({"sets": 1, "precision": 2.0}, [1.0] * 9, 6),  # the fewest that have an interval
         ({"sets": 6, "precision": 2.0}, [1.0, 1.1] + [1.0] * 20, 9),  # nine: the second and the eighth
+        ({"sets": 6, "precision": 2.0}, [1.1] * 3 + [1.0] * 17, 18),  # precise after 15, but with drift
         ({"sets": 6, "precision": 2.0, "seconds": 12.5}, [1.0] * 20, 13),
         ({"sets": 6, "precision": 2.0, "max_seconds": 8.2}, [1.0, 1.1] * 20, 8),
         ({"sets": 6, "precision": 2.0, "max_seconds": 1.0}, [1.0, 1.1] * 20, 6),
@@ -124,6 +125,7 @@ def test_sets_end_on_all_ranks_alike_when_their_time_is_spent_and_their_median_p
 def test_a_run_adds_sets_until_its_median_is_precise_or_its_time_is_over(comm, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("fembench.bench.measure.precision", lambda times: 0.5 / len(times))
+        patch.setattr("fembench.bench.measure.drift", lambda times: 0.0)
         left, _, _ = measured(comm, iterations=3, sets=7, warmups=1, precision=5.0)
     assert len(left.sets) == 1 + 10
     longest = 3 * sum(slowest_of(comm, left))

@@ -7,6 +7,7 @@ from report_sample import HOST, computing, environment, make_record, rows_of
 
 from fembench.report.plots.lines import weak_scaling
 from fembench.report.results import results
+from fembench.report.tables import every_table
 from fembench.report.weak import weak_points, weak_series
 from fembench.stats.student import ratio_unpaired
 
@@ -72,6 +73,13 @@ def test_each_row_of_a_series_and_the_headline_give_the_equations_of_their_own_r
     assert {row["series"] for row in rows_of(records, "weak")} == {"csr, 600 to 660 equations per rank"}
     headline = {row["what"]: row["remarks"] for row in rows_of(records, "headline")}
     assert "csr, 660 equations per rank, from 1 to 4 ranks" in headline["weak scaling efficiency"]
+
+
+def test_a_run_of_a_series_is_no_speedup_without_a_base():
+    series = [computing(sized("m1", 1, 600), 1e-3), computing(sized("m2", 4, 600), 1e-3)]
+    assert "speedup_cg" not in {table.name for table in every_table(series)}
+    lonely = computing(sized("m3", 4, 9000), 1e-3)
+    assert [row["mesh"] for row in rows_of([*series, lonely], "speedup_cg")] == ["m3"]
 
 
 @pytest.mark.row("004:4g")

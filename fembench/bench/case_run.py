@@ -126,7 +126,7 @@ def run_case(
     with span(tracer, SYNC):
         before = sights(comm, tracer, leaders)
     prepared = msgspec.structs.replace(prepare(comm, case, tracer), device=device)
-    check_memory(comm, prepared, case.method.storage)
+    check_memory(comm, case, prepared)
     timed = start(comm, case, prepared, tracer, tell)
     with span(tracer, SYNC):  # ranks wait for each other here
         slowness = _slowness(comm, job, host.cores, on_device=device is not None)

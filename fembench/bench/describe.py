@@ -14,7 +14,7 @@ are never subtracted: they become seconds first, each at its own rate.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -27,11 +27,12 @@ from fembench.bench.prepare import Prepared
 from fembench.host.build import this_build
 from fembench.host.host import Taken, affinity, first_cpus, numa_node, physical_cores
 from fembench.host.others import OthersShare
-from fembench.host.provenance import blas_threads, host_names, machine_key, variables, versions
+from fembench.host.provenance import blas_threads, host_key, host_names, machine_key, variables, versions
 from fembench.kernels.backend import kernels
 from fembench.launch.job import Job
 from fembench.methods.lookup import CPU, load, storage_of
 from fembench.ranks.comm import Comm, library, together
+from fembench.records.case import Case
 from fembench.records.record import (
     NOT_RECORDED,
     ClockCertificate,
@@ -68,16 +69,19 @@ def _opened(kind: str, number: int) -> RankDevice:
     return load("fembench.device.find:open_device")(kind, number)
 
 
-def check_memory(comm: Comm, prepared: Prepared, storage: str) -> None:
+def check_memory(comm: Comm, case: Case, prepared: Prepared) -> None:
     """Collective; raises InputError if the device of a rank cannot hold its part."""
-    devices = devices_in_record(comm, prepared.device)
-    together(comm, lambda: _check_part(prepared, comm.rank, storage, devices))
-
-
-def _check_part(prepared: Prepared, rank: int, storage: str, devices: Sequence[DeviceFacts]) -> None:
-    if prepared.device is None:
+    if set(case.devices) == {CPU}:
         return
-    facts, parts, npc = devices[rank], prepared.partition, prepared.sub.cells.shape[1]
+    everyone = comm.allgather((host_key(), described(prepared.device)))
+    facts = device_facts(everyone)[comm.rank]
+    together(comm, lambda: _check_part(prepared, comm.rank, case.method.storage, facts))
+
+
+def _check_part(prepared: Prepared, rank: int, storage: str, facts: DeviceFacts) -> None:
+    if not facts.name:
+        return
+    parts, npc = prepared.partition, prepared.sub.cells.shape[1]
     by_cells = storage_of(storage).unit == "cells"
     matrix = (FORCE_BYTES * npc + 16) * parts.cells[rank] if by_cells else BLOCK_BYTES * parts.blocks[rank]
     needed = bytes_on_device(matrix, parts.dofs[rank])
@@ -85,15 +89,17 @@ def _check_part(prepared: Prepared, rank: int, storage: str, devices: Sequence[D
         raise InputError(facts.refusal(rank, parts.cells[rank], needed))
 
 
-def devices_in_record(comm: Comm, device: RankDevice | None) -> tuple[DeviceFacts, ...]:
-    """[rank] what it computes on; () if no rank has a device. Collective."""
-    found = comm.allgather(None if device is None else (tuple(device.said), device.number))
-    if not any(found):
+def described(device: RankDevice | None) -> DeviceFacts:
+    """A rank's device as it knows it: without its sharers."""
+    return DeviceFacts() if device is None else DeviceFacts(*device.said)
+
+
+def device_facts(ranks: Sequence[tuple[Hashable, DeviceFacts]]) -> tuple[DeviceFacts, ...]:
+    """[rank] what it computes on, from its host and device; () if no rank has a device."""
+    if not any(device.name for _, device in ranks):
         return ()
-    which = [one and (host, one[0][0], one[1]) for host, one in zip(host_names(comm), found)]
-    facts = (DeviceFacts(*one[0]) if one else DeviceFacts() for one in found)
-    sharers = Counter(filter(None, which))
-    return tuple(structs.replace(one, ranks=sharers.get(key, 1)) for key, one in zip(which, facts))
+    sharers = Counter(ranks)
+    return tuple(structs.replace(one[1], ranks=sharers[one] if one[1].name else 1) for one in ranks)
 
 
 def stamped(clock: ClockCertificate, devices: tuple[DeviceFacts, ...]) -> ClockCertificate:
@@ -110,7 +116,6 @@ def environment_of(
     device: RankDevice | None = None,
 ) -> Environment | None:
     """The environment on rank 0, else None. `before`: of the run. Collective."""
-    devices = devices_in_record(comm, device)
     return describe(
         comm,
         before,
@@ -122,7 +127,7 @@ def environment_of(
         dilate=job.case.synthetic.dilate,
         hosts_asked=job.hosts_asked,
         crowded=job.crowded,
-        devices=devices,
+        device=device,
         threads=job.case.placement.threads,
     )
 
@@ -135,6 +140,7 @@ class RankFacts(NamedTuple):
     cores: frozenset[str]  # that it may run on
     numa: int  # node of all of them; -1: several, or unknown
     threads: int  # of its BLAS
+    device: DeviceFacts
 
 
 def describe(
@@ -149,7 +155,7 @@ def describe(
     dilate: float,
     hosts_asked: str = NOT_RECORDED,
     crowded: bool = False,
-    devices: tuple[DeviceFacts, ...] = (),
+    device: RankDevice | None = None,
     threads: int = 1,
 ) -> Environment | None:
     """Like environment_of, for any kind of job. Collective."""
@@ -161,7 +167,8 @@ def describe(
     machine = machines.index(machines[comm.rank])  # its first rank
     here = msgspec.structs.replace(before, name=name, machine=machine, **held, **used)
     cpus = affinity()
-    rows = comm.gather(RankFacts(here, cpus, physical_cores(cpus), numa_node(cpus), blas_threads()))
+    own = physical_cores(cpus), numa_node(cpus), blas_threads(), described(device)
+    rows = comm.gather(RankFacts(here, cpus, *own))
     if rows is None:
         return None
     hosts: dict[str, HostFacts] = {}
@@ -192,7 +199,7 @@ def describe(
         cores=tuple(first_cpus(row.cores) for row in rows),
         numa=tuple(row.numa for row in rows),
         crowded=crowded,
-        devices=devices,
+        devices=device_facts([(row.host.name, row.device) for row in rows]),
         brought=brought(),
         threads=threads,
     )

@@ -27,7 +27,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from fembench.base.arrays import F64
-from fembench.bench.describe import describe, devices_in_record
+from fembench.bench.describe import describe
 from fembench.characterize.jobs import CharacterizeJob, NodesJob
 from fembench.characterize.probes import Probe
 from fembench.host.host import host_facts, taken_meter
@@ -219,6 +219,6 @@ def survey(
         command=job.command,
         synthetic=synthetic,
         dilate=dilate,
-        devices=devices_in_record(comm, device),
+        device=device,
     )
     return None if found is None or environment is None else (found, environment)

@@ -34,6 +34,7 @@ def named(number: int) -> DeviceName:
         int(facts["totalGlobalMem"]),
         f"CUDA {_version(cuda.driverGetVersion())}",
         f"NVRTC {compiler} by CuPy {cupy.__version__}",
+        cuda.deviceGetPCIBusId(number),
     )
 
 
@@ -46,7 +47,6 @@ class CudaRuntime:
 
     def __init__(self, number: int) -> None:
         cuda.setDevice(number)
-        self.said = named(number)
         self.units = int(cuda.getDeviceProperties(number)["multiProcessorCount"])
         self._pinned: set[int] = set()  # addresses
         self._stream = cupy.cuda.Stream.null

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -24,19 +25,18 @@ SLICE = 9 << 20  # numbers of a matrix that are copied at a time
 class DeviceVector:
     """(size,) doubles on a device. `v[:] = w` copies a vector, an array or a number."""
 
-    def __init__(self, kernels: Device, size: int) -> None:
-        self.kernels, self.size = kernels, size
-        self.buffer = kernels.runtime.empty(size)
+    def __init__(self, device: Device, size: int) -> None:
+        self.kernels, self.size = device, size
+        self.buffer = device.runtime.empty(size)
 
     def __setitem__(self, every: slice, values: DeviceVector | F64 | float) -> None:
-        run, n = self.kernels.runtime, np.int64(self.size)
+        bind, n = self.kernels.bind, np.int64(self.size)
         if isinstance(values, DeviceVector):
-            run.bind("fb_copy", self.kernels.groups(self.size), n, values.buffer, self.buffer)()
+            bind("fb_copy", self.size, n, values.buffer, self.buffer)()
         elif isinstance(values, np.ndarray):
-            run.write(self.buffer, np.ascontiguousarray(values, np.float64))
+            self.kernels.runtime.write(self.buffer, np.ascontiguousarray(values, np.float64))
         else:
-            run.bind("fb_fill", self.kernels.groups(self.size), n, self.buffer)(values)
-        run.finish()
+            bind("fb_fill", self.size, n, self.buffer)(values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> F64:
         out = np.empty(self.size)
@@ -45,18 +45,21 @@ class DeviceVector:
 
 
 class Device:
-    """The kernels, bound to one device: `number` of its kind on the host."""
+    """The kernels, bound to one device, which is as `said`.
 
-    def __init__(self, runtime: Runtime, number: int = 0) -> None:
-        self.runtime, self.number = runtime, number
+    Names of classes are those of the compiled kernels; see there for their arguments.
+    """
+
+    def __init__(self, runtime: Runtime, said: DeviceName) -> None:
+        self.runtime, self.said = runtime, said
         self._limit = GROUPS_PER_UNIT * runtime.units
         self._partial = runtime.empty(2 * self._limit)
         self._sums = runtime.pinned(2 * self._limit)
-
-    @property
-    def said(self) -> DeviceName:
-        """What it is."""
-        return self.runtime.said
+        self.empty, self.matrix = partial(DeviceVector, self), partial(DeviceMatrix, self)
+        self.elements = partial(DeviceElements, self)
+        self.CGVectors, self.Chebyshev = partial(DeviceCGVectors, self), partial(DeviceChebyshev, self)
+        self.Pack, self.NeighbourSum = partial(DevicePack, self), partial(DeviceNeighbourSum, self)
+        self.Triad, self.Stream = partial(DeviceTriad, self), partial(DeviceStream, self)
 
     def groups(self, threads: int) -> int:
         """Groups to start for so many threads."""
@@ -68,18 +71,24 @@ class Device:
         self.runtime.write(buffer, np.ascontiguousarray(array))
         return buffer
 
+    def ones(self, n: int) -> Any:
+        """A buffer of n numbers."""
+        v = self.empty(n)
+        v[:] = 1.0
+        return v.buffer
+
     def bind_sum(
         self, kernel: str, threads: int, *arguments: Any, sums: int = 1
     ) -> Callable[..., list[float]]:
         """A call of a kernel with partial sums in its last buffer; it returns the sums."""
         groups = self.groups(threads)
         launch = self.runtime.bind(kernel, groups, *arguments, self._partial)
-        partial, read = self._sums[: sums * groups], self.runtime.read
-        rows = partial.reshape(sums, groups)
+        found, read = self._sums[: sums * groups], self.runtime.read
+        rows = found.reshape(sums, groups)
 
         def run(*numbers: float) -> list[float]:
             launch(*numbers)
-            read(self._partial, partial)
+            read(self._partial, found)
             return rows.sum(axis=1).tolist()
 
         return run
@@ -94,47 +103,6 @@ class Device:
 
         return run
 
-    def matrix(self, indptr: NDArray, columns: NDArray, values: F64, n_interior: int) -> DeviceMatrix:
-        """Full 3x3 blocks, of which the first n_interior rows are interior."""
-        return DeviceMatrix(self, indptr, columns, values, n_interior)
-
-    def elements(
-        self,
-        x: F64,
-        cells: I32,
-        fixed: I32,
-        n_first: int,
-        lame: F64,
-        n_interior: int,
-        n_active: int,
-        slopes: F64,
-    ) -> DeviceElements:
-        """Cells, of which the first n_first touch the interface; as EbeProduct takes them.
-
-        slopes: (8, 8, 3) of hex8's shape functions at its points; not used for tet4
-        """
-        return DeviceElements(self, x, cells, fixed, n_first, lame, n_interior, n_active, slopes)
-
-    def empty(self, n: int) -> DeviceVector:
-        """A vector of n entries."""
-        return DeviceVector(self, n)
-
-    def CGVectors(self, *arguments: Any) -> DeviceCGVectors:
-        """The vector work of an iteration."""
-        return DeviceCGVectors(self, *arguments)
-
-    def Chebyshev(self, *arguments: Any) -> DeviceChebyshev:
-        """Steps of a polynomial in D^-1 A."""
-        return DeviceChebyshev(self, *arguments)
-
-    def Pack(self, v: DeviceVector, index: I32, message: F64) -> DevicePack:
-        """Interface values into a message."""
-        return DevicePack(self, v, index, message)
-
-    def NeighbourSum(self, *arguments: Any) -> DeviceNeighbourSum:
-        """The ordered sum over the sharers."""
-        return DeviceNeighbourSum(self, *arguments)
-
     def roof(self, n_bytes: int, seconds: float = 0.05) -> float:
         """Bytes per second through `n_bytes`: the better of read and triad."""
         n = max(int(n_bytes) // DOUBLE, THREADS)
@@ -147,32 +115,19 @@ class Device:
         run = self.Triad(n).run
         return 3 * DOUBLE * n / _least(lambda: run(0.5), seconds)
 
-    def Triad(self, n: int) -> DeviceTriad:
-        """a = b + s c of arrays of n entries."""
-        return DeviceTriad(self, n)
-
-    def Stream(self, n: int) -> DeviceStream:
-        """The sum of an array of n entries."""
-        return DeviceStream(self, n)
-
 
 class DeviceTriad:
-    """run(s): a = b + s c."""
+    """run(s): a = b + s c, of n entries each."""
 
     def __init__(self, device: Device, n: int) -> None:
-        size, arrays = np.int64(n), [device.runtime.empty(n) for _ in range(3)]
-        for array in arrays:
-            device.runtime.bind("fb_fill", device.groups(n), size, array)(1.0)
-        self.run = device.bind("fb_triad", n, size, *arrays)
+        self.run = device.bind("fb_triad", n, np.int64(n), *(device.ones(n) for _ in range(3)))
 
 
 class DeviceStream:
     """read(): the sum of n ones."""
 
     def __init__(self, device: Device, n: int) -> None:
-        buffer = device.runtime.empty(n)
-        device.runtime.bind("fb_fill", device.groups(n), np.int64(n), buffer)(1.0)
-        self.read = device.bind_sum("fb_read", n, np.int64(n), buffer)
+        self.read = device.bind_sum("fb_read", n, np.int64(n), device.ones(n))
 
 
 def _least(call: Callable[[], Any], seconds: float) -> float:
@@ -190,13 +145,7 @@ def _least(call: Callable[[], Any], seconds: float) -> float:
 class DeviceBsrProduct:
     """q = A d of full 3x3 blocks, fused with d . q."""
 
-    def __init__(
-        self,
-        matrix: DeviceMatrix,
-        d: DeviceVector,
-        q: DeviceVector,
-    ) -> None:
-        self._keep = (d, q)
+    def __init__(self, matrix: DeviceMatrix, d: DeviceVector, q: DeviceVector) -> None:
         device, inside = matrix.device, matrix.n_interior
         bound = (np.int64(matrix.n_blocks), *matrix.buffers, d.buffer, q.buffer)
 
@@ -226,10 +175,7 @@ class DeviceMatrix:
             device.bind("fb_planes", piece.size, count, *where, device.upload(piece), planes)()
         self.buffers = (device.upload(indptr), device.upload(columns), planes)
         self.n_bytes = indptr.nbytes + columns.nbytes + values.nbytes
-
-    def bind(self, d: DeviceVector, q: DeviceVector) -> DeviceBsrProduct:
-        """The product, bound to its vectors."""
-        return DeviceBsrProduct(self, d, q)
+        self.bind = partial(DeviceBsrProduct, self)
 
 
 class DeviceElements:
@@ -249,7 +195,7 @@ class DeviceElements:
     ) -> None:
         self.device, self.n_interior, self.n_active = device, n_interior, n_active
         self.n_first, (self.n_cells, self.npc) = n_first, cells.shape
-        start, sources = _cells_of_nodes(cells, n_active)
+        start, sources = _by_node(cells.reshape(-1), n_active)
         held = np.zeros(3 * n_active, np.int8)
         held[fixed] = 1
         step, (lam, mu) = np.int64(lame.shape[1] > 1), lame
@@ -263,17 +209,14 @@ class DeviceElements:
         self.of_nodes = (np.int64(self.n_cells), np.int32(self.npc), *kept)
         arrays = (x, cells, lame, start, sources, held)
         self.n_bytes = sum(array.nbytes for array in arrays) + 2 * 3 * DOUBLE * cells.size
-
-    def bind(self, d: DeviceVector, q: DeviceVector) -> DeviceEbeProduct:
-        """The product, bound to its vectors."""
-        return DeviceEbeProduct(self, d, q)
+        self.bind = partial(DeviceEbeProduct, self)
 
 
 class DeviceEbeProduct:
     """q = A d from the cells, fused with d . q."""
 
     def __init__(self, one: DeviceElements, d: DeviceVector, q: DeviceVector) -> None:
-        self._keep, device = (one, d, q), one.device
+        device = one.device
 
         def rows(cells: tuple[int, int], nodes: tuple[int, int]) -> Callable[[], float]:
             work = [np.int64(end) for end in cells], [np.int64(end) for end in nodes]
@@ -296,9 +239,8 @@ class DeviceEbeProduct:
         self.interior = rows((one.n_first, one.n_cells), (0, inside))
 
 
-def _cells_of_nodes(cells: I32, n: int) -> tuple[I32, I32]:
-    """(start (n + 1,), places in the flat cells) of each of the first n nodes, ascending."""
-    nodes = cells.reshape(-1)
+def _by_node(nodes: I32, n: int) -> tuple[I32, I32]:
+    """(start (n + 1,), places in `nodes` of each of the first n nodes, ascending)."""
     order = np.argsort(nodes, kind="stable").astype(np.int32)
     start = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(nodes, minlength=n)[:n], out=start[1:])
@@ -309,15 +251,9 @@ class DeviceChebyshev:
     """start(gain): d = z = gain D^-1 r. run(keep, gain): r -= q; d = keep d + gain D^-1 r; z += d."""
 
     def __init__(
-        self,
-        device: Device,
-        z: DeviceVector,
-        r: DeviceVector,
-        d: DeviceVector,
-        q: DeviceVector,
-        inverse: F64,
+        self, device: Device, z: DeviceVector, r: DeviceVector, d: DeviceVector, q: DeviceVector, inverse: F64
     ) -> None:
-        self._keep, n, M = (z, r, d, q), np.int64(z.size), device.upload(inverse)
+        n, M = np.int64(z.size), device.upload(inverse)
         self.start = device.bind("fb_chebyshev_start", z.size, n, z.buffer, r.buffer, d.buffer, M)
         self.run = device.bind("fb_chebyshev", z.size, n, z.buffer, r.buffer, d.buffer, q.buffer, M)
 
@@ -336,7 +272,6 @@ class DeviceCGVectors:
         weights: F64,
         inverse: F64 | None = None,
     ) -> None:
-        self._keep = (x, r, d, q, z)
         n, w = x.size, device.upload(weights)
         sizes = np.int64(n), np.int64(n - weights.size)
         vectors = (x.buffer, r.buffer, d.buffer, q.buffer, w)
@@ -358,7 +293,7 @@ class DevicePack:
     """Interface values of the nodes `index` into a message, an array of the host."""
 
     def __init__(self, device: Device, v: DeviceVector, index: I32, message: F64) -> None:
-        self._keep, runtime = v, device.runtime
+        runtime = device.runtime
         buffer, n = runtime.empty(message.size), np.int64(index.size)
         runtime.pin(message)
         launch = runtime.bind(
@@ -387,7 +322,7 @@ class DeviceNeighbourSum:
         indices: Sequence[I32],
         messages: Sequence[F64],
     ) -> None:
-        self._keep, runtime = v, device.runtime
+        runtime = device.runtime
         ends = list(accumulate((message.size for message in messages), initial=0))
         whole = np.lib.stride_tricks.as_strided(messages[0], (ends[-1],), (DOUBLE,))
         if any(m.ctypes.data != whole.ctypes.data + DOUBLE * at for m, at in zip(messages, ends)):
@@ -416,8 +351,5 @@ def ordered_sources(n: int, indices: Sequence[I32], n_below: int) -> tuple[I32, 
     parts = np.split(received, np.cumsum([index.size for index in indices])[:-1])
     nodes = [*indices[:n_below], np.arange(n, dtype=np.int32), *indices[n_below:]]
     values = [*parts[:n_below], np.full(n, -1, np.int32), *parts[n_below:]]
-    of_node = np.concatenate(nodes)
-    order = np.argsort(of_node, kind="stable")
-    start = np.zeros(n + 1, np.int32)
-    np.cumsum(np.bincount(of_node, minlength=n), out=start[1:])
+    start, order = _by_node(np.concatenate(nodes), n)
     return start, np.concatenate(values)[order]

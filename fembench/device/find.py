@@ -23,13 +23,12 @@ def open_device(kind: str, number: int) -> Device:
     found = _devices(kind)
     if not found:
         raise InputError(f"device '{kind}': {_nothing(kind)}")
-    which = number % len(found)
-    name, start = found[which]
+    said, start = found[number % len(found)]
     try:
-        return Device(start(), which)
+        return Device(start(), said)
     except Exception as error:  # whatever the driver, the compiler or the library raises
         line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"device '{kind}': {name.name} cannot be used: {line}") from error
+        raise InputError(f"device '{kind}': {said.name} cannot be used: {line}") from error
 
 
 def seen() -> list[DeviceName]:
@@ -50,7 +49,10 @@ def _devices(kind: str) -> list[tuple[DeviceName, Open]]:
             from fembench.device import opencl
 
             there = opencl.devices(gpus=kind == "gpu")
-            found = [(opencl.named(device), _opener(opencl.OpenCLRuntime, device)) for device in there]
+            found = [
+                (opencl.named(device, k), _opener(opencl.OpenCLRuntime, device))
+                for k, device in enumerate(there)
+            ]
     return found
 
 

@@ -27,13 +27,14 @@ def devices(*, gpus: bool) -> list[Any]:
     return apart if gpus else apart + [device for device in able if device not in apart]
 
 
-def named(device: Any) -> DeviceName:
-    """What a device is."""
+def named(device: Any, place: int) -> DeviceName:
+    """What a device is; its place among those of OpenCL."""
     return DeviceName(
         device.name.strip(),
         int(device.global_mem_size),
         f"{device.platform.name} {device.driver_version}",
         f"{device.version.strip()} by pyopencl {cl.VERSION_TEXT}",
+        str(place),
     )
 
 
@@ -45,7 +46,7 @@ class OpenCLRuntime:
     """A device of OpenCL, with one queue."""
 
     def __init__(self, device: Any) -> None:
-        self.said, self.units = named(device), int(device.max_compute_units)
+        self.units = int(device.max_compute_units)
         self._context = cl.Context([device])
         self._queue = cl.CommandQueue(self._context)
         self._program = cl.Program(self._context, SOURCE.read_text()).build(
@@ -77,7 +78,7 @@ class OpenCLRuntime:
         grid, block = (groups * THREADS,), (THREADS,)
 
         def launch(*numbers: float) -> None:
-            for place, number in enumerate(numbers, len(arguments)):  # OpenCL does not hold buffers
+            for place, number in enumerate(numbers, len(arguments)):  # held here, as OpenCL does not
                 start.set_arg(place, np.float64(number))
             cl.enqueue_nd_range_kernel(self._queue, start, grid, block)
 

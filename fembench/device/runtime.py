@@ -27,12 +27,12 @@ class DeviceName(NamedTuple):
     memory_bytes: int
     driver: str
     compiler: str  # of the kernels, with its version
+    place: str  # on its host: of NVIDIA's the PCI address, whichever of them this process sees
 
 
 class Runtime(Protocol):
     """One device with compiled kernels; it works in order, and `finish` waits."""
 
-    said: DeviceName
     units: int  # multiprocessors
 
     def empty(self, n: int, dtype: Any = np.float64) -> Any:

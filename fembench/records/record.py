@@ -75,6 +75,7 @@ class DeviceFacts(Frozen, frozen=True):
     memory_bytes: int = 0
     driver: str = ""
     compiler: str = ""  # of its kernels
+    place: str = ""  # on its host: PCI address or number; "": not recorded
     ranks: int = 1  # that share the device
 
     @property

@@ -71,11 +71,9 @@ class VectorKernels(Protocol):
 class RankDevice(VectorKernels, Protocol):
     """The device of a rank; device/device.py adds the compiled kernels' names."""
 
-    number: int  # among the devices of its kind on the host
-
     @property
     def said(self) -> tuple[Any, ...]:
-        """Its name, bytes of memory, driver and compiler, as in DeviceFacts."""
+        """Its name, bytes of memory, driver, compiler and place, as in DeviceFacts."""
 
     def matrix(self, indptr: NDArray, columns: NDArray, values: F64, n_interior: int) -> Any:
         """Full blocks in its memory: `n_bytes`, and `bind` as of an operator."""

@@ -6,6 +6,7 @@ Libraries are imported where they are needed: a missing one is a finding.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,9 +78,10 @@ def devices() -> Iterator[Finding]:
     from fembench.base.units import size
     from fembench.device.find import HOW, libraries, seen
 
-    found = dict.fromkeys(seen())
-    for device in found:
-        yield ok("device", f"{device.name}, {size(device.memory_bytes)}: {device.driver}, {device.compiler}")
+    found = Counter(one[:-1] for one in dict.fromkeys(seen()))  # alike but for their places
+    for (name, memory, driver, compiler), n in found.items():
+        many = f"{n} x " if n > 1 else ""
+        yield ok("device", f"{many}{name}, {size(memory)}: {driver}, {compiler}")
     if not found:
         state = "none seen" if libraries() else "not installed: CuPy, pyopencl"
         yield Finding("device", "missing (optional)", state, f"for --device: {HOW}")

@@ -12,7 +12,7 @@ from msgspec import structs
 from ranks import launched_by_mpi
 
 from fembench.base.errors import InputError
-from fembench.bench.describe import check_memory, devices_in_record
+from fembench.bench.describe import check_memory
 from fembench.bench.prepare import prepare
 from fembench.characterize.speeds import probes_of
 from fembench.host.host import host_facts
@@ -202,30 +202,19 @@ def test_a_device_is_measured_by_the_same_probes_as_the_core_beside_it(device):
 @pytest.mark.parametrize("storage", ["sym", "ebe"])
 def test_a_part_that_a_device_cannot_hold_is_refused_in_one_line(device, storage, monkeypatch):
     prepared = structs.replace(Pair(alone(), device, "m1").prepared, device=device)
-    check_memory(alone(), prepared, storage)
-    tiny = device.said._replace(memory_bytes=100_000)
-    monkeypatch.setattr(type(device), "said", property(lambda self: tiny))
+    case = Case.of(mesh="m1", storage=storage, device=KIND)
+    check_memory(alone(), case, prepared)
+    whole = device.said
+    monkeypatch.setattr(device, "said", whole._replace(memory_bytes=100_000))
     said = r"device of rank 0: its part needs \d+ KiB, .* has 97\.7 KiB, room for \d+ of its \d+ cells: give"
     with pytest.raises(InputError, match=said) as refused:
-        check_memory(alone(), prepared, storage)
+        check_memory(alone(), case, prepared)
     rank, part = part_held(str(refused.value))
     assert rank == 0
     assert 0 < part < 1
-    just = device.said._replace(
-        memory_bytes=int(100_000 * 0.97 / part)
-    )  # planned for 0.9 of it, refused above 0.95
-    monkeypatch.setattr(type(device), "said", property(lambda self: just))
-    check_memory(alone(), prepared, storage)
-
-
-@pytest.mark.mpi
-def test_ranks_that_share_a_device_share_its_memory(comm, device):
-    everyone = [device if rank < 2 else None for rank in range(comm.size)]
-    facts = devices_in_record(comm, everyone[comm.rank])
-    sharers = min(comm.size, 2)
-    assert [one.ranks for one in facts] == [sharers if one else 1 for one in everyone]
-    assert facts[0].room == pytest.approx(0.9 * device.said.memory_bytes / sharers)
-    assert all(one.name == "" for one in facts[2:])
+    just = int(100_000 * 0.97 / part)  # planned for 0.9 of it, refused above 0.95
+    monkeypatch.setattr(device, "said", whole._replace(memory_bytes=just))
+    check_memory(alone(), case, prepared)
 
 
 def test_devices_are_taken_in_turn_and_described(device):

@@ -67,10 +67,9 @@ def loud_notes(weights: Weights) -> list[str]:
     return [note for note in weights.notes if note.startswith(LOUD)]
 
 
-def as_text(weights: Weights, ranks: Sequence[int] | None = None) -> str:
-    """The shares in the format of `--shares`, '0.7,0.3'; all, or those of `ranks`."""
-    shares = shares_of(weights)
-    return ",".join(f"{shares[rank]:.9g}" for rank in (range(len(shares)) if ranks is None else ranks))
+def as_text(weights: Weights) -> str:
+    """The shares in the format of `--shares`: '0.7,0.3'."""
+    return ",".join(f"{share:.9g}" for share in shares_of(weights))
 
 
 def save_weights(weights: Weights, path: Path | str) -> None:

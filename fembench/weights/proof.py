@@ -3,22 +3,23 @@
 Of the runs follow the weights to prove, and whom to leave out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 
 from fembench.base.arrays import F64
-from fembench.base.units import plural, seconds
+from fembench.base.units import percent, plural, seconds
 from fembench.records.case import CPU, Case
 from fembench.records.phases import COMPUTING, NAMES, PRODUCT_PARTS, VECTOR_PARTS
 from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.records.weights import Weights, as_text, shares_of
+from fembench.records.weights import Weights, shares_of
+from fembench.stats.summary import Samples
 from fembench.weights.advice import BOTH, ON_CORES, ON_DEVICES, Advice, advise, choose_kind, largest_gains
 from fembench.weights.host_speed import HostSpeeds, owner_speeds
-from fembench.weights.make import provisional, shared_cores
+from fembench.weights.make import equal_finish, provisional, shared_cores
 from fembench.weights.observe import observe, owners_of, pooled, room_on_devices, run_seconds
 from fembench.weights.scaling import (
     CapturedGain,
@@ -98,33 +99,49 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     if len(hosts) == 1 and not equal.synthetic.emulate:
         return None  # a rank can only be left out together with its host
     kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
-    host = weakest if len(hosts) > 1 else ""
-    return RunWithoutHost(owner=weakest, host=host, case=case_of_ranks(equal, trail.weights, kept))
+    host, case = weakest if len(hosts) > 1 else "", case_of_ranks(equal, trail, kept)
+    return None if case is None else RunWithoutHost(owner=weakest, host=host, case=case)
 
 
-def each_kind_alone(equal: Case, trail: Trail) -> dict[str, list[int]]:
-    """Name -> the ranks of that kind, for a mixed list of devices; {} for others.
+def each_kind_alone(equal: Case, trail: Trail) -> dict[str, tuple[list[int], Case]]:
+    """Name -> (ranks of that kind, their case), for a mixed list of devices; {} for others.
 
     A kind that has no memory for the whole mesh is missing.
     """
-    first = trail.rounds[0][0]
     on_cores = np.array([device == CPU for device in equal.devices])
     if on_cores.all() or not on_cores.any():
         return {}
-    most = room_on_devices(first)
-    kinds = {ON_DEVICES: np.flatnonzero(~on_cores), ON_CORES: np.flatnonzero(on_cores)}
-    return {name: ranks.tolist() for name, ranks in kinds.items() if most[ranks].sum() >= first.mesh.n_cells}
+    found = {}
+    for name, chosen in ((ON_DEVICES, ~on_cores), (ON_CORES, on_cores)):
+        ranks = np.flatnonzero(chosen).tolist()
+        if case := case_of_ranks(equal, trail, ranks):
+            found[name] = ranks, case
+    return found
 
 
-def case_of_ranks(equal: Case, weights: Weights, kept: Sequence[int]) -> Case:
-    """The case on these ranks alone, with their devices, their speeds and their weights."""
-    speeds, devices = equal.synthetic.emulate.split(","), [equal.devices[rank] for rank in kept]
+def case_of_ranks(equal: Case, trail: Trail, kept: Sequence[int]) -> Case | None:
+    """The case on these ranks alone, with their devices and speeds, and shares by these.
+
+    What a device cannot hold, the others take; None if they cannot hold it either.
+    """
+    ranks = list(kept)
+    cost = [trail.weights.ranks[rank].cost for rank in ranks]
+    most = fractions_held(trail.rounds[0][0])[ranks]
+    if most.sum() < 1:
+        return None
+    shares = equal_finish(cost, np.zeros(len(ranks)), 1.0, most)[0]
+    speeds, devices = equal.synthetic.emulate.split(","), [equal.devices[rank] for rank in ranks]
     return equal.with_(
-        ranks=len(kept),
-        shares=as_text(weights, kept) if len(kept) > 1 else "",
-        emulate=",".join(speeds[rank] for rank in kept) if equal.synthetic.emulate else "",
+        ranks=len(ranks),
+        shares=",".join(f"{share:.6g}" for share in shares) if len(ranks) > 1 else "",
+        emulate=",".join(speeds[rank] for rank in ranks) if equal.synthetic.emulate else "",
         device=",".join(devices) if len(set(devices)) > 1 else devices[0],
     )
+
+
+def fractions_held(record: Record) -> F64:
+    """(P,) the fraction of the mesh for which each rank's device has memory; inf for cores."""
+    return room_on_devices(record) / record.mesh.n_cells
 
 
 IN_ITERATION = (*PRODUCT_PARTS, *VECTOR_PARTS)
@@ -180,7 +197,7 @@ def prove(finished: Trail) -> Proof:
     )
     alone = {name: run_seconds(runs) for name, runs in trail.alone.items()}
     if alone and advice.kind != "disturbed":
-        advice = choose_kind({BOTH: weighted, **alone})
+        advice = _which_kind(finished.rounds[0][0], weighted, alone)
     omitted = len(finished.equal) - len(trail.equal)
     if omitted:
         text = f"{advice.text}; {plural(omitted, 'pair')} beside foreign work left out"
@@ -212,6 +229,16 @@ def prove(finished: Trail) -> Proof:
         crowded=shared_cores(compared),
         disturbed=disturbance([record.environment for record in finished.records]),
     )
+
+
+def _which_kind(record: Record, both: Samples, alone: Mapping[str, Samples]) -> Advice:
+    """The verdict on a mixed list of devices; why these were not run alone, if they were not."""
+    advice = choose_kind({BOTH: both, **alone})
+    if ON_DEVICES in alone:
+        return advice
+    held = fractions_held(record)[[kind != CPU for kind in record.case.devices]].sum()
+    why = f"{ON_DEVICES} was not run: memory for {percent(held)} of the mesh"
+    return advice._replace(text=f"{advice.text}; {why}")
 
 
 def too_short(records: Sequence[Record]) -> str:

@@ -44,7 +44,6 @@ from fembench.weights.proof import (
     Proof,
     RunWithoutHost,
     Trail,
-    case_of_ranks,
     each_kind_alone,
     gains_of,
     prove,
@@ -147,9 +146,10 @@ class Tuned:
         said = [*fitted, *proof_text.conclusions(self.proof, self.weights)]
         how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
         if self.alone is not None:
-            ranks, device = self.alone.placement.ranks, self.alone.method.device
-            typed = f"fembench run {self.alone.question.mesh} --ranks {ranks} --device {device}"
-            return [*said, f"To use these ranks alone: `{typed}`, with the same options."]
+            place, device = self.alone.placement, self.alone.method.device
+            typed = f"fembench run {self.alone.question.mesh} --ranks {place.ranks} --device {device}"
+            shares = f" --shares {place.shares}" if place.shares else ""
+            return [*said, f"To use these ranks alone: `{typed}{shares}`, with the same options."]
         return [*said, *([how] if self.proof.advice.kind in USED else [])]
 
     def __repr__(self) -> str:
@@ -303,15 +303,15 @@ def _with_note(weights: Weights, shares: str) -> Weights:
 def compare(
     equal: Case,
     weakest: RunWithoutHost | None,
-    kinds: Mapping[str, Sequence[int]],
+    kinds: Mapping[str, tuple[Sequence[int], Case]],
     run: Runner,
     trail: Trail,
     pairs: int,
 ) -> None:
     """Run with equal shares, with the weights, and without the weakest, in turns.
 
-    kinds: name -> ranks that also run alone. The order is reversed in every second turn,
-    so that steady slowing favours none.
+    kinds: name -> (ranks, case) that also run alone. The order is reversed in every second
+    turn, so that steady slowing favours none.
     """
     weighted = equal.with_(shares=as_text(trail.weights))
     contestants = [
@@ -323,8 +323,8 @@ def compare(
         name = f"without {weakest.owner}"
         contestants.append(Contestant(name, weakest.case, trail.without, {"without": weakest.host}))
     hosts = [rank.host for rank in trail.weights.ranks]
-    for name, ranks in kinds.items():
-        kept, case = trail.alone.setdefault(name, []), case_of_ranks(equal, trail.weights, ranks)
+    for name, (ranks, case) in kinds.items():
+        kept = trail.alone.setdefault(name, [])
         where = {"on": [hosts[rank] for rank in ranks]} if len(set(hosts)) > 1 else {}
         contestants.append(Contestant(name, case, kept, where))
     for pair in range(1, pairs + 1):

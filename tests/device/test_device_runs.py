@@ -10,6 +10,7 @@ from msgspec import structs
 from planted_profile import one_speed, planted_profile
 
 import fembench
+from fembench.bench.describe import device_facts
 from fembench.cli.main import main
 from fembench.device import find
 from fembench.errors import InputError
@@ -20,11 +21,12 @@ from fembench.model.slots import slots_of
 from fembench.model.workload import workload
 from fembench.records.binding import held_in, partly_cached
 from fembench.records.case import new_case
+from fembench.records.record import DeviceFacts
 from fembench.records.store import load
 from fembench.records.validity import judge
 from fembench.weights.make import by_time
 from fembench.weights.observe import room_on_devices
-from fembench.weights.proof import Trail, case_of_ranks, each_kind_alone
+from fembench.weights.proof import Trail, each_kind_alone
 from fembench.workflows.tune import TuneRuns, find_weights
 
 needs_opencl = pytest.mark.skipif(
@@ -133,6 +135,17 @@ def test_ranks_on_cores_import_nothing_of_devices():
     assert done.stdout.split() == []
 
 
+def test_ranks_that_share_a_device_share_its_memory_and_each_that_has_its_own_has_all():
+    """Slurm may show each rank one GPU of its host: all of them are number 0, with addresses of their own."""
+    gpu = DeviceFacts("Some GPU", 10**9, place="0000:3b:00.0")
+    other = structs.replace(gpu, place="0000:86:00.0")
+    facts = device_facts([("a", gpu), ("a", other), ("a", gpu), ("b", gpu), ("a", DeviceFacts())])
+    assert [one.ranks for one in facts] == [2, 1, 2, 1, 1]
+    assert facts[0].room == pytest.approx(0.45e9)
+    assert facts[1].room == pytest.approx(0.9e9)
+    assert device_facts([("a", DeviceFacts()), ("b", DeviceFacts())]) == ()
+
+
 GPU = Path(__file__).parents[2] / "results/reference/gpu"
 RECORDS = sorted(GPU.glob("*.json"))
 
@@ -153,8 +166,11 @@ def test_each_kind_of_rank_runs_alone_with_its_devices_and_its_shares():
     record = load(next(path for path in RECORDS if "-p16-" in path.name))
     equal, weights = record.case.with_(shares=""), by_time([record])
     kinds = each_kind_alone(equal, Trail(rounds=[(record, weights)]))
-    assert kinds == {"device alone": [0], "CPU alone": [*range(1, 16)]}
-    gpu, cores = (case_of_ranks(equal, weights, ranks) for ranks in kinds.values())
+    assert {name: ranks for name, (ranks, _) in kinds.items()} == {
+        "device alone": [0],
+        "CPU alone": [*range(1, 16)],
+    }
+    gpu, cores = (case for _, case in kinds.values())
     assert (gpu.devices, gpu.placement.ranks, gpu.placement.shares) == (("gpu",), 1, "")
     assert cores.devices == ("cpu",) * 15
     assert cores.placement.shares.count(",") == 14
@@ -203,7 +219,7 @@ def test_ranks_that_share_a_device_are_functional_only_and_the_record_says_so(qu
 ROOM = 80_000  # bytes of a device that cannot hold half of m1
 SMALL = """import fembench.device.opencl as room
 whole = room.named
-room.named = lambda device: whole(device)._replace(memory_bytes={n_bytes})
+room.named = lambda *device: whole(*device)._replace(memory_bytes={n_bytes})
 """
 
 

@@ -8,22 +8,27 @@ from planted_records import set_of
 
 from fembench.partition.shares import parse_shares
 from fembench.records.phases import ASSEMBLY, CG, SPMV_INTERIOR, WAIT
-from fembench.records.record import DeviceFacts
+from fembench.records.record import USABLE, VECTORS, DeviceFacts
 from fembench.records.store import load
 
 FROZEN = load(Path(__file__).parent.parent / "data" / "record.json")
 CELLS = 864_000
-FACTS = DeviceFacts("Some GPU", 1 << 30)
+PER_CELL = 100 + 8 * VECTORS  # bytes on a device
 replace = msgspec.structs.replace
 
 
-def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0, devices=(), start=0.0):
+def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0, devices=(), start=0.0, held=()):
     """A function (case, word) -> record; rank p computes at speeds[p], all wait for the last.
 
     `hosts` (P,) names; `message` seconds that each set communicates where there are several ranks;
-    `devices` (P,) kinds, whose ranks take `start` seconds whatever the size of their part.
+    `devices` (P,) kinds, whose ranks take `start` seconds whatever the size of their part; `held` (P,) the
+    fraction of the mesh for which each has memory, 5 by default.
     """
     every, named = np.asarray(speeds), np.asarray(hosts or ["vm"] * len(speeds))
+    rooms = [int(f * CELLS * PER_CELL / USABLE) for f in held or [5] * len(devices)]
+    facts = [
+        DeviceFacts() if k == "cpu" else DeviceFacts("Some GPU", room) for k, room in zip(devices, rooms)
+    ]
     rng = np.random.default_rng(seed)
 
     def one_set(cells, speeds, kinds):
@@ -52,7 +57,7 @@ def planted(speeds, noise=0.005, seed=0, sets=5, hosts=None, message=0.0, device
             FROZEN.environment,
             rank_host=tuple(names.index(n) for n in named[here]),
             hosts=tuple(replace(FROZEN.environment.hosts[0], name=name) for name in names),
-            devices=tuple(FACTS if kind != "cpu" else DeviceFacts() for kind in case.devices if devices),
+            devices=tuple(facts[rank] for rank in np.flatnonzero(here)) if devices else (),
         )
         return replace(
             FROZEN,

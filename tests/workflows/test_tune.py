@@ -536,6 +536,26 @@ def test_of_a_device_and_cores_the_fastest_choice_is_proven_by_runs_of_all_three
     assert as_tree(proof, trail.weights)["alone_seconds"] == proof.alone
 
 
+def test_devices_that_cannot_hold_the_mesh_are_not_run_alone_and_the_verdict_says_why():
+    trail, proof = mixed(20, 1, 1, held=(0.5, 1, 1), message=0.4)  # alone it would be the fastest
+    assert shares_of(trail.weights)[0] == pytest.approx(0.5, rel=1e-3)
+    assert [*proof.alone] == [ON_CORES]
+    assert proof.advice.kind in (BOTH, ON_CORES)
+    assert proof.advice.text.endswith("; device alone was not run: memory for 50.0 % of the mesh")
+    assert "was not run" not in mixed(20, 1, 1)[1].advice.text
+
+
+def test_devices_alone_share_the_mesh_by_their_speeds_and_memories(tmp_path):
+    devices, speeds = ("gpu", "gpu", "cpu"), (20, 20, 1)
+    run = planted(speeds, devices=devices, held=(0.4, 0.7, 1), message=0.2)
+    trail = close_the_loop(Case.of(mesh="m1", ranks=3, iterations=50, device="2*gpu,cpu"), run)
+    proof, case = prove(trail), trail.alone[ON_DEVICES][0].case
+    assert [float(share) for share in case.placement.shares.split(",")] == pytest.approx([0.4, 0.6], rel=1e-3)
+    found = Tuned(trail.weights, proof, tmp_path / "w", tmp_path, case)
+    typed = f"`fembench run m1 --ranks 2 --device gpu --shares {case.placement.shares}`"
+    assert typed in found.conclusions()[-1]
+
+
 def test_ranks_that_are_faster_alone_are_named_in_a_command(tmp_path):
     trail, proof = mixed(20, 1, 1, message=0.1)
     found = Tuned(trail.weights, proof, tmp_path / "w", tmp_path, trail.alone["device alone"][0].case)

@@ -8,7 +8,9 @@ There are three ways to time calls:
                 there are more ranks than cores; or if the system counts processor time in ticks. The rate is
                 then that over the whole visit
     stretched   the least processor time that a call of this probe has taken on this host so far, times the
-                emulated factor: what phases of a run last whose times are emulated. Nobody waits meanwhile
+                emulated factor: what phases of a run last whose times are emulated. Nobody waits meanwhile.
+                Where ranks compute on devices and on cores, computing takes the median over ranks of the
+                least of their kind, as in a run; copies of messages keep their own time, and are not slowed
 
 The rate of a visit is that of its median batch, or of its mean batch for elapsed time.
 
@@ -21,7 +23,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -34,6 +36,7 @@ from fembench.host.host import host_facts, taken_meter
 from fembench.host.others import others_meter
 from fembench.launch.job import Tell
 from fembench.ranks.comm import Comm, doze
+from fembench.records.phases import COMPUTING
 from fembench.records.record import Environment, HostFacts
 from fembench.solve.operators import RankDevice
 from fembench.synthetic.slowness import keep_least
@@ -85,10 +88,11 @@ class Meter:
     ) -> None:
         """`batch`: seconds of calls between two stamps; `on_device`: elapsed time is used time."""
         self._clock_ns = time.perf_counter_ns if on_device else time.thread_time_ns
-        self._kind = "device" if on_device else "cores"  # ranks of different kinds have no time in common
+        self._kind = "device" if on_device else "cores"
+        self._kinds: Sequence[str] = [self._kind]  # of the ranks of this host
         self._tracer, self.way, self.factor, self._batch = tracer, way, factor, batch
         self._elapsed = self._due = 0.0
-        self._least: dict[tuple[str, ...], float] = {}  # seconds per call of each probe, if stretched
+        self._least: dict[tuple[str, ...], float] = {}  # seconds per call by probe and kind, if stretched
         self._glance = glance_at_clock() * 1e-9
         self._empty: dict[Callable[[], object], F64] = {}  # after each `before`
 
@@ -103,13 +107,16 @@ class Meter:
         return self._elapsed, self._due
 
     def agree(self, host: Comm) -> None:
-        """If stretched, use the least time over all ranks of this host and kind."""
+        """If stretched, use the least times over all ranks of this host, by kind. Collective."""
         if self.way == "stretched":
-            keep_least(self._least, host.allgather(self._least))
+            self._kinds, found = zip(*host.allgather((self._kind, self._least)))
+            keep_least(self._least, found)
 
     def cost(self, probe: Probe) -> float:
         """Seconds per call, processor or elapsed time, as the way is: the least of three."""
         probe.call()
+        if self.way == "stretched":
+            return self._learn(probe, 3)
         which = 0 if self.way == "elapsed" else 1
         return max(min(self._timed(probe, 1)[which] for _ in range(3)), 1e-9)
 
@@ -122,7 +129,7 @@ class Meter:
         """Units per second, from batches that together take `seconds`."""
         calls = self.calls(cost)
         if self.way == "stretched":
-            return probe.units / (self._least_of(probe, calls) * self.factor)
+            return probe.units / self._stretched(probe, self._learn(probe, calls))
         calls = 1 if probe.before else calls  # a batch would be as long as many calls of both
         batches: list[float] = []
         end = time.perf_counter() + seconds
@@ -137,15 +144,22 @@ class Meter:
         self._due += used
         return elapsed if self.way == "elapsed" else used
 
-    def _least_of(self, probe: Probe, calls: int) -> float:
-        """The least processor time of a call of this probe so far, in seconds."""
-        name = (probe.phase, probe.storage, str(probe.units), self._kind)
+    def _learn(self, probe: Probe, calls: int) -> float:
+        """The least processor time of a call so far, on ranks of this kind, after so many more; seconds."""
+        name = (*_name(probe), self._kind)
         for _ in range(calls):
             used = self._timed(probe, 1)[1]
             if used > 0:  # else the clock of the thread stood still
                 self._least[name] = min(used, self._least.get(name, math.inf))
             os.sched_yield()  # to a rank that shares this core and its caches
         return self._least.get(name, 1e-9)
+
+    def _stretched(self, probe: Probe, own: float) -> float:
+        """Seconds of a call in a run, if ranks of this kind take `own`."""
+        if probe.number not in COMPUTING:
+            return own
+        found = (self._least.get((*_name(probe), kind), own) for kind in self._kinds)
+        return self.factor * statistics.median(found)
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """(elapsed seconds, seconds of processor time) of a batch.
@@ -186,6 +200,10 @@ class Meter:
         tracer.end(phase)
         elapsed = (tracer.now() - before) / tracer.ticks_per_second
         return elapsed - 2 * self._glance, used * 1e-9 - self._glance
+
+
+def _name(probe: Probe) -> tuple[str, ...]:
+    return probe.phase, probe.storage, str(probe.units)
 
 
 T = TypeVar("T")

@@ -247,6 +247,7 @@ class Rounds:
         self._sleep = 0.0  # seconds for which ranks of the last visit are busy
         costs = [self._cost(probe) for probe in probes]
         self._costs = [min(column) for column in zip(*host.allgather(costs))]  # all make as many calls
+        meter.agree(host)
         self._lengths = self._visit_lengths()
         self._every = self._periods()
 

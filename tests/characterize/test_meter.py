@@ -8,7 +8,7 @@ import pytest
 from fembench.characterize import meter
 from fembench.characterize.meter import Meter, way_of
 from fembench.characterize.probes import Probe
-from fembench.records.phases import AXPY
+from fembench.records.phases import AXPY, SEND
 from fembench.timing.tracer import make_tracer
 
 pytestmark = pytest.mark.alone
@@ -112,20 +112,25 @@ def test_a_stretched_visit_times_calls_one_by_one_and_goes_by_the_least_of_the_h
     assert tracer.counts()[AXPY] == 2 * meter.LEARNT
     assert rates == pytest.approx([1000 / USED / 2] * 2, rel=0.1)
     quicker = {name: least / 4 for name, least in one._least.items()}
-    one.agree(type("Host", (), {"allgather": lambda self, mine: [mine, quicker]})())
+    one.agree(type("Host", (), {"allgather": lambda self, mine: [mine, ("cores", quicker)]})())
     assert one.visit(probe_of(lambda: busy(USED)), USED, 1.0) == pytest.approx(4 * rates[1], rel=0.1)
 
 
-def test_a_device_does_not_go_by_the_times_of_the_cores_beside_it_nor_they_by_its():
-    found = {}
-    meters = [Meter(make_tracer(), "stretched", batch=USED, on_device=there) for there in (True, False)]
-    for one, factor in zip(meters, (10, 1)):
-        found[one] = one.visit(probe_of(lambda factor=factor: busy(factor * USED)), USED, 1.0)
-    everyone = [dict(one._least) for one in meters]
-    for one, factor in zip(meters, (10, 1)):
-        one.agree(type("Host", (), {"allgather": lambda self, mine: everyone})())
-        again = one.visit(probe_of(lambda factor=factor: busy(factor * USED)), USED, 1.0)
-        assert again == pytest.approx(found[one], rel=0.5)
+@pytest.mark.parametrize(
+    ("cores", "number", "takes"),
+    [(1, AXPY, 5.0), (2, AXPY, 2.0), (1, SEND, 8.0)],
+)
+def test_a_device_computes_as_the_median_rank_of_its_host_does_and_copies_in_its_own_time(
+    monkeypatch, cores, number, takes
+):
+    """One that takes 8 s beside cores that take 2 s; what is not computing is not slowed either."""
+    one, factor = Meter(make_tracer(), "stretched", 4.0, on_device=True), 4.0 if number == AXPY else 1.0
+    monkeypatch.setattr(one, "_timed", lambda probe, calls: (8.0, 8.0))
+    probe = dataclasses.replace(probe_of(lambda: None), number=number)
+    assert one.visit(probe, 1.0, 1.0) == pytest.approx(1000 / 8 / factor)
+    least = {(*meter._name(probe), "cores"): 2.0}
+    one.agree(type("Host", (), {"allgather": lambda self, mine: [mine] + [("cores", least)] * cores})())
+    assert one.visit(probe, 1.0, 1.0) == pytest.approx(1000 / takes / factor)
 
 
 def test_crowds_are_measured_by_what_passes_and_emulated_ranks_by_their_factor():

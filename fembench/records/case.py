@@ -271,7 +271,7 @@ def _check_threads(case: Case) -> None:
     if case.balancing.balance:
         raise ValueError(f"{threads} with balance: expected no balance")
     if case.emulated:
-        raise ValueError(f"{threads} with emulated hosts: expected none")
+        raise ValueError(f"{threads} with emulated speeds: expected 1")
 
 
 def _check_blocking(case: Case) -> None:

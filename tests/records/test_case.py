@@ -85,7 +85,7 @@ def test_a_field_that_is_wrong_is_named(fields, message):
         ({"solver": "petsc", "storage": "baij"}, "solver petsc: expected solver own"),
         ({"device": "gpu"}, "device 'gpu': expected cpu"),
         ({"balance": "amortised"}, "balance: expected no balance"),
-        ({"emulate": "1,0.5", "ranks": 2}, "emulated hosts: expected none"),
+        ({"emulate": "1,0.5", "ranks": 2}, "emulated speeds: expected 1"),
     ],
 )
 def test_several_threads_are_refused_with_what_they_do_not_share(fields, message):

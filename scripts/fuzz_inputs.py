@@ -362,8 +362,7 @@ def _records(folder: Path) -> list[Reader]:
     from fembench.weights.make import by_time
     from fembench.weights.slow_nodes import slow_nodes
     from fembench.workflows.comparison import compare
-    from fembench.workflows.sweep_state import Counts, SweepState, read_state
-    from fembench.workflows.watch import CampaignSight, sentences
+    from fembench.workflows.sweep_state import CampaignSight, Counts, SweepState, read_state, sentences
 
     path = TESTS / "data" / "record.json"
     record = load(path)

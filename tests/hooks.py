@@ -4,11 +4,13 @@ Serially: every test has a time limit, and the counts are appended to the file t
 Under mpiexec every rank runs every test, and `ranks.Ranks` keeps them together.
 """
 
+import contextlib
 import faulthandler
 import importlib
 import json
 import math
 import os
+import resource
 import signal
 from collections import Counter
 from pathlib import Path
@@ -195,6 +197,22 @@ def from_benchmarks(monkeypatch):
     """A function: a module of benchmarks/ by its name."""
     monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
     return importlib.import_module
+
+
+@pytest.fixture
+def full_disk():
+    """A context in which no file can become larger than some bytes, as on a disk that is almost full."""
+
+    @contextlib.contextmanager
+    def within(n_bytes):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return within
 
 
 @pytest.fixture

@@ -323,7 +323,7 @@ def python_api() -> str:
     functions = {name: getattr(fembench, name) for name in fembench.__all__ if name != "errors"}
     known = {struct for root in (Record, Profile, Weights) for struct in reached(root)}
     returned = [typing.get_type_hints(function)["return"] for function in functions.values()]
-    named = [one for kind in returned for one in (typing.get_args(kind) or (kind,)) if one not in (Path, str)]
+    named = [one for kind in returned for one in classes_in(kind) if one not in (Path, str)]
     found = [struct for one in dict.fromkeys(named) for struct in parts_of(one) if struct not in known]
     errors = [getattr(fembench.errors, name) for name in fembench.errors.__all__]
     rows = [(code(e.__name__), code(e.__base__.__name__), prose(paragraphs(e)[0])) for e in errors]
@@ -337,6 +337,13 @@ def python_api() -> str:
             table(("fembench.errors.", "is a", "meaning"), rows),
         ]
     )
+
+
+def classes_in(kind: Any) -> tuple[Any, ...]:
+    """What a function returns: `Findings` of `Findings[Compared]`, `Finding` of `list[Finding]`."""
+    origin = typing.get_origin(kind)
+    own = getattr(origin, "__module__", "").startswith("fembench")
+    return (origin,) if own else typing.get_args(kind) or (kind,)
 
 
 def parts_of(struct: type) -> list[type]:

@@ -33,23 +33,31 @@ def atomic_path(path: Path | str, *, new: bool = False) -> Iterator[Path]:
     """
     target = Path(path)
     check_regular(target)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         # the suffix stays last: libraries choose a format by it
         temporary = _beside(target, target.suffix or ".part")
         temporary.touch(0o600, exist_ok=False)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     try:
-        yield temporary
-        os.chmod(temporary, 0o644)
-        if new:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        with writing(target):
+            yield temporary
+            os.chmod(temporary, 0o644)
+            if new:
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+            os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Errors of the system become an InputError that names what cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        file = next((str(p) for p in target.parents if os.path.exists(p) and not os.path.isdir(p)), "")
+        reason = f"{file} is not a folder" if file else error.strerror or error
+        raise InputError(f"cannot write {shown(target, 200)}: {reason}") from error
 
 
 def _beside(target: Path, suffix: str = "") -> Path:
@@ -73,22 +81,21 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     import shutil  # slow to import, and ranks fill no folders
 
     target = Path(path)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        place = _beside(target)
+        place = _beside(Path(os.path.abspath(target)))  # also of "."
         place.mkdir(0o700)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
     new, old = place / "new", place / "old"
     try:
-        new.mkdir(mode=0o755)
-        yield new
-        if target.exists():
-            os.rename(target, old)
-        os.rename(new, target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        with writing(target):
+            new.mkdir(mode=0o755)
+            yield new
+            if target.is_dir():  # a file is refused by the next line
+                os.rename(target, old)
+            os.rename(new, target)
     finally:
+        if old.exists() and not target.exists():
+            os.rename(old, target)
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -139,10 +146,8 @@ def locked(folder: Path, *, shared: bool = False, tidy: Callable[[], None] = lam
     Raises InputError, naming the owner, if others hold the folder.
     """
     path = Path(folder) / NAME
-    try:
+    with writing(path):
         release = _acquire(path, shared, tidy)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         yield
     finally:

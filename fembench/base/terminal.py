@@ -14,6 +14,7 @@ import io
 import itertools
 import os
 import re
+import select
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +72,29 @@ def fitting(stream: TextIO | None, redirect: Callable[[Any], Any]) -> Iterator[N
             yield
         finally:
             fitted.flush()
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print as much as is read; after `head` has gone, the rest goes nowhere, and what follows is done."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """From now on, what is printed goes nowhere: what is left of it, too, or Python tries again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def reader_left() -> bool:
+    """Whether stdout is a pipe whose reader has gone, or a terminal that was closed."""
+    poll = select.poll()
+    with contextlib.suppress(OSError, TypeError):  # it is no file, or closed
+        poll.register(sys.stdout, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    return False
 
 
 def write_unfitted(text: str) -> None:

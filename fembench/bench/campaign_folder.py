@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fembench.base.config import from_toml, read_json, read_text
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
+from fembench.base.files import write_atomic, writing
 from fembench.bench.campaign_file import Campaign, CampaignRun, expand, run_id
 from fembench.bench.campaign_hosts import CampaignHosts
 from fembench.bench.inputs import Inputs, Stamp, stamp_of
@@ -40,10 +40,8 @@ class Folder:
         """Make the folder, or `check` that it is of this campaign. Raises InputError."""
         self.check(text, where, there, grown=grown)
         self.write(text)
-        try:
+        with writing(self.runs):
             self.runs.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {self.runs}: {error.strerror}") from error
 
     def check(
         self, text: str, where: str, there: CampaignHosts | None = None, *, grown: bool = False

@@ -39,13 +39,11 @@ KINDS = {"fail_above": percentage}
 
 def run(options: argparse.Namespace) -> int:
     """1 if something is slower than --fail-above allows."""
-    from fembench.report.outputs import check_form
-    from fembench.workflows.comparison import ENDINGS, compare
+    from fembench.report.outputs import FORMS, check_form
+    from fembench.workflows.comparison import compare
 
     for path in options.output:
-        check_form(path, ENDINGS)
+        check_form(path, tuple(FORMS))
     found = compare(*options.results, fail_above=options.fail_above)
-    show(options, found.findings, folded=("compared_phases",))
-    for line in found.failed if not options.json else ():
-        print(f"failed: {line}")
+    show(options, found, folded=("compared_phases",))
     return int(bool(found.failed))

@@ -29,10 +29,10 @@ folders DIR+: results, or folders of results
 
 def run(options: argparse.Namespace) -> int:
     """0: what a change means is for the reader to say; `fembench compare` fails jobs."""
-    from fembench.report.outputs import check_form
-    from fembench.workflows.comparison import HISTORY_ENDINGS, history
+    from fembench.report.outputs import WITHOUT_TESTS, check_form
+    from fembench.workflows.comparison import history
 
     for path in options.output:
-        check_form(path, HISTORY_ENDINGS)
-    show(options, history(*options.folders).findings)
+        check_form(path, WITHOUT_TESTS)
+    show(options, history(*options.folders))
     return 0

@@ -5,7 +5,6 @@ Exit status: 0 good, 1 measured but invalid or failed, 2 an error in the input.
 
 import contextlib
 import errno
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from fembench.base.errors import (
     signals_raised,
 )
 from fembench.base.plugins import needed
-from fembench.base.terminal import fitting
+from fembench.base.terminal import discard_output, fitting
 from fembench.cli.parser import columns
 from fembench.cli.verbs import check_verb, listing, top_parser, verb_parser
 
@@ -53,7 +52,7 @@ def _told(function: Callable[[T], int], given: T) -> int:
         print(f"fembench: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader (head, less) went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return 0
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").split(".")[0])
@@ -93,13 +92,13 @@ def _told(function: Callable[[T], int], given: T) -> int:
 
 
 def _written_out(status: int) -> int:
-    """The status, if all that was printed can be written. Raises OSError."""
+    """The status, if all that was printed can be written, or nobody reads it. Raises OSError."""
     try:
         if sys.stdout:
             sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again
-        if status != 2:  # which has been told
+        discard_output()
+        if status != 2 and error.errno != errno.EPIPE:  # 2: which has been told
             raise OSError(error.errno, error.strerror, "standard output") from error
     return status
 

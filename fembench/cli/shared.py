@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fembench.base.terminal import reader_may_leave
 from fembench.cli.options import declare, real, whole
 from fembench.records.case import FIELDS, OTHER_WORK, CaseField
 from fembench.workflows.command import LAUNCHER_NAMES, MAP_BY
@@ -75,20 +76,21 @@ def say(conclusions: Sequence[str]) -> None:
     print("".join(f"{sentence}\n" for sentence in [*conclusions, ""] if conclusions), end="")
 
 
-def show(options: argparse.Namespace, found: "Findings", folded: Collection[str] = ()) -> None:
+def show(options: argparse.Namespace, found: "Findings[Any]", folded: Collection[str] = ()) -> None:
     """Print findings, or their JSON, and write the files of -o.
 
     folded: tables that are printed with --all only
     """
-    from fembench.base.config import json_text
-    from fembench.report.outputs import tree
+    from fembench.report.outputs import as_json
     from fembench.report.table import text
 
-    if options.json:
-        print(json_text(tree(found)))
-    else:
-        say(found.said)
-        shown = [t for t in found.tables if t.name not in folded or options.all]
-        print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown))
+    with reader_may_leave():
+        if options.json:
+            print(as_json(found), end="")
+        else:
+            say(found.conclusions())
+            shown = [t for t in found.tables().values() if t.name not in folded or options.all]
+            print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown))
+            print("".join(f"failed: {line}\n" for line in found.failed), end="")
     for path in options.output:
         found.save(path)

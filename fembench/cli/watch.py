@@ -29,56 +29,39 @@ KINDS = {"folder": Path}
 
 
 def run(options: argparse.Namespace) -> int:
-    from fembench.workflows import watch as workflow
-
-    watch = workflow.Watch(options.folder)
-    sight = watch.steady_look()
-    if options.json:
-        print(json.dumps(_tree(watch, sight)))
-    else:
-        _print(watch, sight)
-        if not options.once and not sight.over:
-            sight = _follow(watch)
-    return int(not sight.well)
-
-
-def _tree(watch, sight) -> dict[str, object]:
     import msgspec
 
     from fembench.report.results import results
     from fembench.report.runs import overview
-    from fembench.report.table import to_json
+    from fembench.report.table import text, to_json
+    from fembench.workflows.sweep_state import Watch, sentences
 
-    found = msgspec.to_builtins(sight.state)
-    cases = to_json(overview(results(watch.new_records())))
-    return found | {"running": not sight.over and not sight.silent, "silence": sight.silence, "cases": cases}
-
-
-def _print(watch, sight) -> None:
-    """How it stands, and a table of the runs done."""
-    from fembench.report.results import results
-    from fembench.report.runs import overview
-    from fembench.report.table import text
-    from fembench.workflows.watch import sentences
-
-    records = watch.new_records()
-    print(*sentences(sight), sep="\n", flush=True)
-    if records:
-        print(f"\n{text(overview(results(records)))}", flush=True)
+    watch = Watch(options.folder)
+    sight = watch.steady_look()
+    done = overview(results(watch.new_records()))
+    if options.json:
+        how = {"running": not sight.over and not sight.silent, "silence": sight.silence}
+        print(json.dumps(msgspec.to_builtins(sight.state) | how | {"cases": to_json(done)}))
+        return int(not sight.well)
+    print(*sentences(sight), *([f"\n{text(done)}"] if done.rows else []), sep="\n", flush=True)
+    if not options.once and not sight.over:
+        sight = _follow(watch)
+    return int(not sight.well)
 
 
 def _follow(watch):
     """A line for every run that ends, below them what is going on; how it was seen last."""
     from fembench.base.progress import progress, working
+    from fembench.base.terminal import reader_left
     from fembench.report.runs import summary_line
-    from fembench.workflows.watch import EVERY, sentences
+    from fembench.workflows.sweep_state import EVERY, sentences
 
     with working("watch", patience=0) as now:
         while True:
             sight = watch.look()
             for record in watch.new_records():
                 progress(summary_line(record))
-            if sight.over:
+            if sight.over or reader_left():
                 break
             text = next(sentences(sight)) if sight.silent else sight.state.doing
             if now.text != text:

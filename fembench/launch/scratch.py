@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fembench.base.errors import InputError, shown
-from fembench.base.files import check_regular, locked
+from fembench.base.errors import InputError
+from fembench.base.files import check_regular, locked, writing
 from fembench.launch.line import check_start
 
 OWN = ("/tmp", "/var/tmp", "/dev/shm")  # folders that each host of a cluster has for itself
@@ -19,10 +19,8 @@ _LEFT = re.compile(r"\.(job|hosts)-\w+|\..+(-r\d+\.reserved|\.json\.\w+\.json|\.
 
 def writable(folder: Path) -> None:
     """Make the folder. Raises InputError if it cannot be made or written."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {shown(folder, 200)}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK):
         reason = os.strerror(errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES)
         raise InputError(f"cannot write {folder}: {reason}")

@@ -7,14 +7,16 @@ beside it, which do. They refuse another number of cells or ranks.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, NamedTuple
 
 from fembench.base.errors import InputError
-from fembench.base.files import write_atomic
+from fembench.base.files import atomic_path
 
 if TYPE_CHECKING:  # the command line lists the formats
     import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:  # the command line lists the formats
 
 MARK = "Written by fembench"  # in every file that may stand where somebody else's does
 WHOLE = 1_000_000  # the sum of shares as whole numbers
+Files = dict[str, str | Callable[[Path], None]]  # name in a folder -> its text, or what writes it
 
 
 class MapFormat(NamedTuple):
@@ -31,12 +34,12 @@ class MapFormat(NamedTuple):
 
     help: str  # which program takes it
     use: str  # what to do with the files
-    write: Callable[[Mesh, Partition, Path], list[Path]]  # into a folder; the files
+    files: Callable[[Mesh, Partition], Files]
 
 
-def metis(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
+def metis(mesh: Mesh, partition: Partition) -> Files:
     """Line i: the part of cell i. Source: METIS 5, gpmetis GRAPH P."""
-    return [_save(folder / map_name(mesh, partition), _lines(partition))]
+    return {map_name(mesh, partition): _lines(partition)}
 
 
 def map_name(mesh: Mesh, partition: Partition) -> str:
@@ -44,24 +47,22 @@ def map_name(mesh: Mesh, partition: Partition) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', mesh.name)}.part.{partition.n_parts}"
 
 
-def vtu(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
+def vtu(mesh: Mesh, partition: Partition) -> Files:
     """The map, and the mesh with the part of each cell."""
     from fembench.mesh.io import write
 
-    found = metis(mesh, partition, folder)
-    path = found[0].with_name(f"{found[0].name}.vtu")
-    write(mesh, path, cell_data={"part": partition.part_of_cell})
-    return [*found, path]
+    cells = {"part": partition.part_of_cell}
+    name = f"{map_name(mesh, partition)}.vtu"
+    return metis(mesh, partition) | {name: lambda path: write(mesh, path, cell_data=cells)}
 
 
-def openfoam(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
+def openfoam(mesh: Mesh, partition: Partition) -> Files:
     """Both files are where decomposePar looks for them in a case. Source: OpenFOAM v1912."""
     head = _foam_head("labelList", "constant", "cellDecomposition")
-    cells = f"{head}\n{mesh.n_cells}\n(\n{_lines(partition)})\n"
-    return [
-        _save(folder / "system" / "decomposeParDict", decompose_dict(partition.targets, "manual")),
-        _save(folder / "constant" / "cellDecomposition", cells),
-    ]
+    return {
+        "system/decomposeParDict": decompose_dict(partition.targets, "manual"),
+        "constant/cellDecomposition": f"{head}\n{mesh.n_cells}\n(\n{_lines(partition)})\n",
+    }
 
 
 def decompose_dict(shares: Sequence[float], method: str) -> str:
@@ -86,12 +87,12 @@ def _foam_head(kind: str, place: str, name: str) -> str:
     return f"// {MARK}\nFoamFile {{ version 2.0; format ascii;\n  {entries} }}\n"
 
 
-def dolfinx(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
+def dolfinx(mesh: Mesh, partition: Partition) -> Files:
     """The map, the ghosts, and a cell partitioner for `create_mesh` and `model_to_mesh`."""
     pairs = ghosts(mesh, partition).tolist()
     text = "".join(f"{cell} {part}\n" for cell, part in pairs)
-    found = _with_code(mesh, partition, folder / "map_partitioner.py", DOLFINX)
-    return [*found, _save(found[-1].with_name(f"{found[-1].name}.ghosts"), text)]
+    found = with_code("map_partitioner.py", DOLFINX, mesh, partition)
+    return found | {f"{map_name(mesh, partition)}.ghosts": text}
 
 
 def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
@@ -103,35 +104,16 @@ def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
     return np.unique(np.stack([cell, part[mesh.behind[cell, facet]]], axis=1), axis=0)
 
 
-def petsc(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
-    """The map, and a shell partitioner for a DMPlex."""
-    return _with_code(mesh, partition, folder / "map_distribute.py", PETSC)
-
-
-def mfem(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
-    """The map, and a function that reads it for the constructor of a ParMesh."""
-    return _with_code(mesh, partition, folder / "map_partitioning.hpp", MFEM)
-
-
-def dealii(mesh: Mesh, partition: Partition, folder: Path) -> list[Path]:
-    """The map, and a function that makes it the subdomains of a triangulation."""
-    return _with_code(mesh, partition, folder / "map_subdomains.h", DEALII)
-
-
-def _with_code(mesh: Mesh, partition: Partition, path: Path, code: str) -> list[Path]:
-    name = map_name(mesh, partition)
+def with_code(name: str, code: str, mesh: Mesh, partition: Partition) -> Files:
+    """The map, and a file with code that reads it in the other program."""
     text = Template(code).substitute(
-        mark=MARK, map=name, ranks=partition.n_parts, cells=mesh.n_cells, corners=mesh.cells.shape[1]
+        mark=MARK,
+        map=map_name(mesh, partition),
+        ranks=partition.n_parts,
+        cells=mesh.n_cells,
+        corners=mesh.cells.shape[1],
     )
-    return [_save(path, text), *metis(mesh, partition, path.parent)]
-
-
-def _save(path: Path, text: str) -> Path:
-    """Raises InputError rather than replace a file that somebody else has written."""
-    if MARK in text and path.is_file() and MARK not in path.read_text(encoding="utf-8", errors="replace"):
-        raise InputError(f"{path} exists, and fembench has not written it; move it, or use another folder")
-    write_atomic(path, text)
-    return path
+    return {name: text} | metis(mesh, partition)
 
 
 def _lines(partition: Partition) -> str:
@@ -263,25 +245,41 @@ void map_subdomains(dealii::Triangulation<dim, spacedim> &tria, const std::strin
 
 
 def write_map(to: str, mesh: Mesh, partition: Partition, folder: Path) -> tuple[list[Path], list[Path]]:
-    """(files of a format, removed files of an older map with the same name)."""
+    """(files of a format, removed files of an older map with the same name).
+
+    All files are written, or none. Raises InputError, also rather than replace a file
+    that somebody else has written.
+    """
     path = folder / map_name(mesh, partition)
-    before = path.read_bytes() if path.is_file() else b""
-    files = MAPS[to].write(mesh, partition, folder)
-    if not path.is_file() or path.read_bytes() == before:
-        return files, []
-    stale = [one for one in _companions(path) if one not in files]
+    made = {folder / name: content for name, content in MAPS[to].files(mesh, partition).items()}
+    for place, content in made.items():
+        if MARK in str(content) and (there := _text(place)) and MARK not in there:
+            why = "exists, and fembench has not written it; move it, or use another folder"
+            raise InputError(f"{place} {why}")
+    changed = path in made and made[path] != _text(path)
+    with contextlib.ExitStack() as whole:
+        for place, content in made.items():
+            if isinstance(content, str):
+                whole.enter_context(atomic_path(place)).write_text(content, encoding="utf-8")
+            else:
+                content(place)
+    stale = [one for one in _companions(path) if changed and one not in made]
     for one in stale:
         one.unlink()
-    return files, stale
+    return [*made], stale
 
 
 def _companions(path: Path) -> Iterator[Path]:
     """What fembench has written beside a map, for it."""
     yield from (one for suffix in (".ghosts", ".vtu") if (one := Path(f"{path}{suffix}")).is_file())
     for one in sorted(path.parent.glob("map_*")):
-        text = one.read_text(encoding="utf-8", errors="replace") if one.is_file() else ""
-        if MARK in text and f'"{path.name}"' in text:
+        if MARK in (text := _text(one)) and f'"{path.name}"' in text:
             yield one
+
+
+def _text(path: Path) -> str:
+    """What a file holds; "" if there is none."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 MAPS = {
@@ -289,11 +287,21 @@ MAPS = {
     "dolfinx": MapFormat(
         "DOLFINx", "create_mesh(…, partitioner=partitioner), from map_partitioner.py", dolfinx
     ),
-    "petsc": MapFormat("DMPlex of PETSc, Firedrake", "distribute(plex), from map_distribute.py", petsc),
+    "petsc": MapFormat(
+        "DMPlex of PETSc, Firedrake",
+        "distribute(plex), from map_distribute.py",
+        partial(with_code, "map_distribute.py", PETSC),
+    ),
     "openfoam": MapFormat("OpenFOAM", "in the folder of a case: decomposePar", openfoam),
     "mfem": MapFormat(
-        "MFEM", "map_partitioning(mesh, …) of map_partitioning.hpp gives ParMesh its parts", mfem
+        "MFEM",
+        "map_partitioning(mesh, …) of map_partitioning.hpp gives ParMesh its parts",
+        partial(with_code, "map_partitioning.hpp", MFEM),
     ),
-    "dealii": MapFormat("deal.II", "map_subdomains(triangulation, …) of map_subdomains.h", dealii),
+    "dealii": MapFormat(
+        "deal.II",
+        "map_subdomains(triangulation, …) of map_subdomains.h",
+        partial(with_code, "map_subdomains.h", DEALII),
+    ),
     "vtu": MapFormat("ParaView, to look at the parts", "colour the cells by 'part'", vtu),
 }

@@ -89,6 +89,11 @@ def record_paths(folder: Path | str) -> list[Path]:
     return sorted(p for p in files if not p.name.endswith(".failed.json"))
 
 
+def run_paths(folder: Path) -> list[Path]:
+    """The same of a campaign folder only: none of a folder without runs/."""
+    return record_paths(folder) if (folder / "runs").is_dir() else []
+
+
 def load_all(folder: Path | str) -> list[Record]:
     """Every record of a campaign, each once. Raises InputError if there is none."""
     if not Path(folder).is_dir():
@@ -96,7 +101,7 @@ def load_all(folder: Path | str) -> list[Record]:
         raise InputError(f"{folder}: {found}; expected a folder of a campaign's results")
     records = distinct(load(path) for path in record_paths(folder))
     if not records:
-        below = [str(p) for p in sorted(Path(folder).iterdir()) if (p / "runs").is_dir() and record_paths(p)]
+        below = [str(p) for p in sorted(Path(folder).iterdir()) if run_paths(p)]
         there = f"; there are records in {few(below, 3)}" if below else ""
         raise InputError(f"{folder}: no records found; expected runs/*.json{there}")
     return records

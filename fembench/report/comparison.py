@@ -16,7 +16,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.units import plural
-from fembench.records.compare import Question, question, ranks_in_words, same_kind
+from fembench.records.compare import Question, question, same_kind
 from fembench.records.phases import ASSEMBLY, CG
 from fembench.records.record import Record
 from fembench.records.times import times_of
@@ -54,9 +54,7 @@ class CaseRuns:
     @property
     def name(self) -> str:
         """'m · sym, 2 ranks'."""
-        return f"{self.result.mesh} · {self.result.method}, {ranks_in_words(self.result.ranks)}" + (
-            f" ({self.result.placement})" if self.result.placement else ""
-        )
+        return f"{self.result.mesh} · {self.result.method}, {self.result.in_words}"
 
 
 class Part(NamedTuple):
@@ -131,12 +129,11 @@ class Compared:
                 found[part.name] = found.get(part.name, 0) + (part.b - part.a) / pair.whole.a
         return _carrier(found)
 
-    def slower_than(self, limit: float) -> list[tuple[str, float]]:
-        """(case, lower end) of all ratios whose whole interval is above 1 + `limit`."""
-        ratios = [(pair.b.name, pair.ratio) for pair in self.pairs]
-        ratios += [("the geometric mean", self.ratio)] if len(self.pairs) > 1 else []
-        found = [(name, ratio.interval.low) for name, ratio in ratios if ratio.interval]
-        return [(name, low) for name, low in found if low > 1 + limit]
+    @property
+    def judged(self) -> list[tuple[str, Ratio, str]]:
+        """(name, ratio, verdict) of each case, and of the geometric mean of several."""
+        found = [(pair.a.name, pair.ratio, pair.verdict) for pair in self.pairs]
+        return found + [("geometric mean", self.ratio, self.verdict)] * (len(found) > 1)
 
 
 def verdict(ratio: Ratio, *runs: int) -> str:
@@ -233,17 +230,13 @@ def cases(side: SideRuns) -> list[CaseRuns]:
     """The cases of a campaign, named as in its report, by size of mesh."""
     groups: dict[Question, list[Record]] = {}
     for record in sorted(side.records, key=lambda r: (r.created, r.id)):
-        asked = question(record.case, record.mesh.hash, record.problem)
-        groups.setdefault(asked, []).append(record)
-    newest = {asked: max(group, key=_counts) for asked, group in groups.items()}
-    asked_of = {(record.id, record.created): asked for asked, record in newest.items()}
-    named = [(r, asked_of[r.record.id, r.record.created]) for r in results(list(newest.values()))]
-    return [_case(result, asked, groups[asked]) for result, asked in named]
+        groups.setdefault(_asked(record), []).append(record)
+    newest = [max(group[::-1], key=lambda r: r.verdict.status != "INVALID") for group in groups.values()]
+    return [_case(r, asked := _asked(r.record), groups[asked]) for r in results(newest)]
 
 
-def _counts(record: Record) -> tuple[bool, str]:
-    """By which a run stands for others: not INVALID, new."""
-    return record.verdict.status != "INVALID", record.created
+def _asked(record: Record) -> Question:
+    return question(record.case, record.mesh.hash, record.problem)
 
 
 def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRuns:

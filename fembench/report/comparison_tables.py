@@ -222,14 +222,11 @@ def left_table(found: Sequence[Compared]) -> Rows:
 
 
 def comparison_tables(found: Sequence[Compared]) -> list[Table]:
-    """All tables that have rows."""
-    made = [f(found) for f in (comparison_table, difference_table, left_table, phase_table)]
-    return [with_sides(table, found) for table in made if table.rows]
-
-
-def with_sides(table: Table, found: Sequence[Compared]) -> Table:
-    """The table with the names of the results as heads of their columns."""
+    """All tables, that of the cases first; the names of the results are heads of their columns."""
     heads = {"first": found[0].base.name}
     heads |= {"other": found[0].other.name} if len(found) == 1 else {}
-    named = (dataclasses.replace(c, head=heads.get(c.head, c.head)) for c in table.columns)
-    return dataclasses.replace(table, columns=tuple(named))
+    made = []
+    for table in (f(found) for f in (comparison_table, difference_table, left_table, phase_table)):
+        named = (dataclasses.replace(c, head=heads.get(c.head, c.head)) for c in table.columns)
+        made.append(dataclasses.replace(table, columns=tuple(named)))
+    return made

@@ -11,7 +11,6 @@ import numpy as np
 from fembench.base.units import count, digits, few, fixed, plural
 from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
-from fembench.records.compare import ranks_in_words
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
 from fembench.report.headline import merit, rated, scale, sound, usable
@@ -166,16 +165,10 @@ def _gain(fewest: Result, use: Result) -> str:
     if use is fewest:
         return ""
     ratio, low, high = _faster(fewest, use)
-    times = f"{fixed(ratio)} times as fast as {_named(fewest)} on {use.mesh}"
+    times = f"{fixed(ratio)} times as fast as {fewest.in_words} on {use.mesh}"
     if not np.isfinite([low, high]).all():
-        return f"In these runs, {_named(use)} were {times}: too few sets for an interval."
-    return f"{_named(use)} are {times} {_ends(low, high, fewest, use)}."
-
-
-def _named(result: Result) -> str:
-    """'one rank', '4 ranks', '4 ranks (2:1:1:1)': with how they share the mesh, if not by default."""
-    ranks = ranks_in_words(result.ranks)
-    return f"{ranks} ({result.placement})" if result.placement else ranks
+        return f"In these runs, {use.in_words} were {times}: too few sets for an interval."
+    return f"{use.in_words} are {times} {_ends(low, high, fewest, use)}."
 
 
 def _ends(low: float, high: float, *used: Result) -> str:
@@ -192,7 +185,7 @@ def _choice(by_ranks: dict[int, Result], use: Result) -> str:
         asked = few([str(n) for n in by_ranks], MOST)
         return f"Of {asked} ranks, {use.ranks} took the least time; repeat with {SETS} sets to be sure."
     more = [r for r in others if r.ranks > use.ranks]
-    words = f"Use {_named(use)} for {use.mesh}"
+    words = f"Use {use.in_words} for {use.mesh}"
     if not more:
         slower = len(others) > 1 and min(at_least) > 1
         return f"{words}: fewer are shown to be slower." if slower else f"{words}."
@@ -200,7 +193,7 @@ def _choice(by_ranks: dict[int, Result], use: Result) -> str:
     ratio, low, high = _faster(use, other)
     verdict = "which is slower" if high < 1 else "which shows no gain"
     ends = _ends(low, high, use, other)
-    return f"{words}: {_named(other)} are {fixed(ratio)} times as fast {ends}, {verdict}."
+    return f"{words}: {other.in_words} are {fixed(ratio)} times as fast {ends}, {verdict}."
 
 
 def _limit(one: Result) -> str:

@@ -18,7 +18,7 @@ from fembench.records.binding import oversubscribed
 from fembench.records.compare import cpu_models, host_names
 from fembench.records.quiet import narrow_quotas
 from fembench.records.record import Record
-from fembench.report.results import Result, same
+from fembench.report.results import Result, last_kept
 from fembench.report.table import Rows, declared
 from fembench.stats.summary import LEVEL, ends_of, fewest_for, median_interval
 from fembench.weights.host_speed import HostSpeeds
@@ -86,18 +86,16 @@ def unequal_ranks(record: Record, everyone: Iterable[Result]) -> str:
     return known or (measured.remark if measured.judged == "unequal" else "")
 
 
-_last: list[tuple[list[Result], dict[Hashable, Equality]]] = []  # results, what their cores are like
+@last_kept
+def _known(found: Sequence[Result]) -> dict[Hashable, Equality]:
+    """What is known of cores by these results: every row of every table of speedups asks for it."""
+    return {}
 
 
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
-    """How equal the ranks of `record` are, from all valid runs on the same cores.
-
-    What the last results say is kept: every row of every table of speedups asks for it.
-    """
+    """How equal the ranks of `record` are, from all valid runs on the same cores."""
     found, key = list(everyone), (record.case.placement.ranks, _cores(record))
-    if not _last or not same(found, _last[0][0]):
-        _last[:] = [(found, {})]
-    known = _last[0][1]
+    known = _known(found)
     if key not in known:
         known[key] = _equality(record, found)
     return known[key]

@@ -1,4 +1,4 @@
-"""Exports: VTU for ParaView, Chrome traces for Perfetto, CSV of all times.
+"""Exports: VTU for ParaView, CSV of all times.
 
 Fields: the solution of a run, as stored in its fields file."""
 
@@ -8,20 +8,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fembench.base.arrays import F64, I32
 from fembench.base.errors import InputError
-from fembench.base.files import atomic_path
 from fembench.base.tables import csv_cell
-from fembench.model.path import write_chrome
 from fembench.records.case import FIELDS
 from fembench.records.phases import NAMES
-from fembench.records.record import Event, Record
+from fembench.records.record import Record
 from fembench.records.times import times_of
-from fembench.records.traced import alignment
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -72,32 +68,6 @@ def write_vtu(fields: Fields, path: Path) -> None:
     )
 
 
-def write_time_line(record: Record, folder: Path) -> None:
-    """The events of a run, if it has any, for Perfetto."""
-    if record.events:
-        write_trace(record, folder / f"{record.id}.trace.json")
-
-
-def write_trace(record: Record, path: Path) -> None:
-    """Events in Chrome's trace format, for ui.perfetto.dev."""
-    hosts = [host.name for host in record.environment.hosts]
-    notes = {"clocks": alignment(record), "spans dropped": sum(record.dropped)}
-    write_chrome(_spans(record), hosts, record.environment.rank_host, path, otherData=notes)
-
-
-def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]:
-    for e in record.events:
-        phase = record.phases[e.phase]
-        messages = {"partners": _partners(e), "bytes": e.bytes} if e.bytes else {}
-        args = {"iteration": e.iteration} | messages
-        yield e.rank, e.begin, e.end, {"name": phase, "cat": phase.split(".")[0], "args": args}
-
-
-def _partners(event: Event) -> str:
-    """The ranks that messages went to or came from; 'all' of an all-reduce; or ""."""
-    return " ".join(map(str, event.partners)) or ("all" if event.bytes else "")
-
-
 def write_everything(records: Sequence[Record], path: Path, *, brief: bool = False) -> None:
     """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
 
@@ -107,7 +77,7 @@ def write_everything(records: Sequence[Record], path: Path, *, brief: bool = Fal
     cases = [record.case.flat() for record in records]
     shared = {name for name in FIELDS if len({case[name] for case in cases}) < 2} if brief else set[str]()
     kept = {name: head for name, head in zip(FIELDS, COLUMNS) if name in NAMING or name not in shared}
-    with atomic_path(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+    with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow((*kept.values(), *MEASURED))
         for record, case in zip(records, cases):

@@ -39,7 +39,7 @@ from fembench.records.times import Times
 from fembench.report.bases import base_of
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, over_runs
-from fembench.report.results import CASE, Result, case_of, same
+from fembench.report.results import CASE, Result, case_of, last_kept
 from fembench.report.table import Rows, declared
 from fembench.report.unequal import Unequal, host_labels
 from fembench.report.weak import weak_points
@@ -83,26 +83,14 @@ class EfficiencyFactors:
         return self.e_het / self.communication
 
 
-_last: list[tuple[list[Result], int, list[EfficiencyFactors]]] = []  # results, base, their factors
-
-
+@last_kept
 def every_factor(
     found: Sequence[Result], unequal: Sequence[Unequal] = (), base: int = 0
 ) -> list[EfficiencyFactors]:
-    """The factors of each result, if any has several ranks; `base` as in `all_speedups`.
-
-    The last ones are kept: each run of a table and of its plot is simulated once.
-    """
+    """The factors of each result, if any has several ranks; `base` as in `all_speedups`."""
     timed = [r for r in found if r.pool.status != "INVALID" and SOLVE in r.times]
     if all(r.ranks == 1 for r in timed):
         return []
-    of = [*timed, *(u.result for u in unequal)]
-    if not _last or _last[0][1] != base or not same(of, _last[0][0]):
-        _last[:] = [(of, base, _every_factor(timed, unequal, base))]
-    return list(_last[0][2])
-
-
-def _every_factor(timed: Sequence[Result], unequal: Sequence[Unequal], base: int) -> list[EfficiencyFactors]:
     e_het = {id(u.result): u.e_het for u in unequal}
     grown = {id(p.result): p.base for p in weak_points(timed, base)}
     return [_factors(r, timed, e_het, base, grown.get(id(r))) for r in timed]

@@ -1,10 +1,9 @@
 """Findings in a file, in the form that the ending of its name says: Markdown, JSON, JUnit XML, one page."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from xml.etree import ElementTree
 
 from fembench.base.config import json_text
@@ -15,6 +14,8 @@ from fembench.report.table import Table, text, to_json
 
 if TYPE_CHECKING:
     from fembench.report.plots.canvas import Plot
+
+T = TypeVar("T")
 
 
 class Checked(NamedTuple):
@@ -27,37 +28,67 @@ class Checked(NamedTuple):
     seconds: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
-class Findings:
-    """What a verb found."""
+class Findings(Generic[T]):
+    """What was found: sentences, tables and plots. A notebook shows it; `save` writes it to a file.
 
-    title: str
-    said: Sequence[str]  # sentences, the answer first
-    tables: Sequence[Table]
-    plots: Callable[[], Sequence["Plot"]]  # drawn only where they are shown
-    records: Sequence[Record] = ()
-    tests: Sequence[Checked] = ()
+    `found` is what the sentences are about: one comparison per other results, with its `verdict`,
+    or one series of points per case.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        found: Sequence[T],
+        said: Sequence[str],
+        summary: Table,
+        tables: Sequence[Table],
+        drawn: Callable[[Sequence[T]], "list[Plot]"],
+        records: Sequence[Record] = (),
+        tests: Sequence[Checked] = (),
+    ) -> None:
+        """`tables`: all of them; those without rows are left out. `drawn`: the plots of what was found."""
+        self.title = title
+        self.found = found
+        self.records = records
+        self.tests = tests
+        self._said, self._summary, self._drawn = said, summary, drawn
+        self._tables = {table.name: table for table in tables if table.rows}
+
+    def conclusions(self) -> list[str]:
+        """What it shows, in sentences: the answer first."""
+        return list(self._said)
+
+    def summary(self) -> Table:
+        """One row per case."""
+        return self._summary
+
+    def tables(self) -> dict[str, Table]:
+        """Every table that has rows, by name."""
+        return dict(self._tables)
+
+    def plots(self) -> "list[Plot]":
+        """A plot per comparison, or per case of a history."""
+        return self._drawn(self.found)
+
+    @property
+    def failed(self) -> list[str]:
+        """What is slower than `fail_above` allows, a line each; INVALID cases, too."""
+        return [f"{test.name}: {test.failure}" for test in self.tests if test.failure]
 
     def save(self, path: Path | str) -> None:
-        """Write them as .md, .json, .xml (JUnit) or .html. Raises InputError."""
-        forms = forms_of(self)
-        form = Path(path).suffix.lower()
-        check_form(path, tuple(forms))
-        write_atomic(path, forms[form]())
+        """Write everything to a file: .md, .json, .html (one page), or .xml (JUnit) of a comparison.
+
+        Raises InputError for another ending, or if the file cannot be written.
+        """
+        check_form(path, tuple(FORMS) if self.tests else WITHOUT_TESTS)
+        write_atomic(path, FORMS[Path(path).suffix.lower()](self))
 
     def __repr__(self) -> str:
-        return "\n".join([*self.said, "", *map(text, self.tables[:1])])
+        return "\n".join([*self._said, "", *map(text, list(self._tables.values())[:1])])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(line)}</p>" for line in self.said)
-        return said + "".join(t._repr_html_() for t in self.tables[:1])
-
-
-def forms_of(found: Findings) -> dict[str, Callable[[], str]]:
-    """ending -> the text in that form."""
-    forms = {".md": lambda: markdown(found), ".json": lambda: json_text(tree(found)) + "\n"}
-    forms |= {".html": lambda: _page(found)}
-    return forms | ({".xml": lambda: junit(found)} if found.tests else {})
+        said = "".join(f"<p>{escape(line)}</p>" for line in self._said)
+        return said + "".join(table._repr_html_() for table in list(self._tables.values())[:1])
 
 
 def check_form(path: Path | str, endings: Sequence[str]) -> None:
@@ -66,26 +97,24 @@ def check_form(path: Path | str, endings: Sequence[str]) -> None:
         raise InputError(f"{path}: unknown ending; expected one of {', '.join(endings)}")
 
 
-def markdown(found: Findings) -> str:
+def markdown(found: Findings[T]) -> str:
     """Title, sentences, and every table with its note."""
-    parts = [f"# {found.title}", "\n".join(f"* {line}" for line in found.said)]
-    parts += [f"## {t.title}\n\n{text(t)}\n\n{t.note}" for t in found.tables]
+    parts = [f"# {found.title}", "\n".join(f"* {line}" for line in found.conclusions())]
+    parts += [f"## {t.title}\n\n{text(t)}\n\n{t.note}" for t in found.tables().values()]
     return "\n\n".join(filter(None, parts)).replace("<", "&lt;") + "\n"
 
 
-def tree(found: Findings) -> dict[str, object]:
-    """For JSON."""
-    return {
-        "conclusions": list(found.said),
-        "failed": [f"{t.name}: {t.failure}" for t in found.tests if t.failure],
-        "tables": {t.name: to_json(t) for t in found.tables},
-    }
+def as_json(found: Findings[T]) -> str:
+    """Sentences and tables."""
+    tables = {name: to_json(table) for name, table in found.tables().items()}
+    tree = {"conclusions": found.conclusions(), "failed": found.failed, "tables": tables}
+    return json_text(tree) + "\n"
 
 
-def junit(found: Findings) -> str:
+def junit(found: Findings[T]) -> str:
     """A JUnit report, as continuous integration reads it."""
-    counts = {"failures": sum(bool(t.failure) for t in found.tests)}
-    counts |= {"tests": len(found.tests), "skipped": sum(bool(t.skipped) for t in found.tests)}
+    counts = {"failures": len(found.failed), "tests": len(found.tests)}
+    counts |= {"skipped": sum(bool(t.skipped) for t in found.tests)}
     suite = ElementTree.Element("testsuite", {"name": found.title, **{k: str(n) for k, n in counts.items()}})
     for test in found.tests:
         case = ElementTree.SubElement(
@@ -94,13 +123,23 @@ def junit(found: Findings) -> str:
         for kind in ("failure", "skipped"):
             if said := getattr(test, kind):
                 ElementTree.SubElement(case, kind, message=said)
-    ElementTree.SubElement(suite, "system-out").text = "\n".join(found.said)
+    ElementTree.SubElement(suite, "system-out").text = "\n".join(found.conclusions())
     ElementTree.indent(suite)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n'
     return f"{head}{ElementTree.tostring(suite, encoding='unicode')}\n"
 
 
-def _page(found: Findings) -> str:
+def _page(found: Findings[T]) -> str:
     from fembench.report.page import single_page
 
-    return single_page(found.title, found.said, found.tables, found.plots(), found.records)
+    tables = list(found.tables().values())
+    return single_page(found.title, found.conclusions(), tables, found.plots(), found.records)
+
+
+FORMS: dict[str, Callable[[Findings[Any]], str]] = {
+    ".md": markdown,
+    ".json": as_json,
+    ".xml": junit,
+    ".html": _page,
+}
+WITHOUT_TESTS = tuple(ending for ending in FORMS if ending != ".xml")

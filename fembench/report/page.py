@@ -4,24 +4,20 @@
 always complete. The page loads nothing from a network.
 """
 
-import contextlib
 import dataclasses
 import functools
-import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
 import markupsafe
 
 from fembench.base.errors import InputError
+from fembench.base.files import atomic_folder
 from fembench.records.record import Record
-from fembench.report import exports, table
+from fembench.report import exports, table, writers
 from fembench.report.conclusions import conclusions
-from fembench.report.exports import read_fields
 from fembench.report.plots.canvas import Plot, themed
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
@@ -98,7 +94,8 @@ def write(
     """
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, base)
-    with _replacing(target) as fresh:
+    check_own(target)
+    with atomic_folder(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:
             _write(fresh / "tables" / f"{made.name}.csv", table.to_csv(made))
@@ -145,10 +142,8 @@ def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
         exports.write_everything(campaign.records, folder / "everything.csv", brief=True)
-    for record in campaign.records:
-        exports.write_time_line(record, folder)
-        if record.id in campaign.fields:
-            exports.write_vtu(read_fields(campaign.fields[record.id]), folder / f"{record.id}.vtu")
+    writers.perfetto(campaign, folder)
+    writers.vtu(campaign, folder)
     return sorted(str(path.relative_to(target)) for path in folder.iterdir())
 
 
@@ -258,35 +253,10 @@ def _write(path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
 
 
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder that replaces `target` at the end, and is removed if anything fails."""
+def check_own(target: Path) -> None:
+    """Raises InputError unless this is an earlier report, an empty folder, or nothing."""
     page = target / "index.html"
-    if target.exists() and not (target.is_dir() and _is_ours(target, page)):
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not page.is_file() or MARK not in page.read_text(encoding="utf-8", errors="replace")[:2000]:
         raise InputError(f"{target}: not a report; expected an empty folder or an earlier report")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    old = fresh.with_name(f"{fresh.name}.old")
-    try:
-        yield fresh
-        os.chmod(fresh, 0o755)
-        if target.exists():
-            target.rename(old)
-        fresh.rename(target)
-    except OSError as error:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _is_ours(target: Path, page: Path) -> bool:
-    """Whether the folder contains an earlier report, or nothing."""
-    if not any(target.iterdir()):
-        return True
-    return page.is_file() and MARK in page.read_text(encoding="utf-8", errors="replace")[:2000]

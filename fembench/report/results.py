@@ -6,14 +6,16 @@ mesh and method form a series.
 """
 
 import dataclasses
+import functools
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import ParamSpec, TypeVar
 
 from fembench.base import units
 from fembench.records.binding import OVERSUBSCRIBED, oversubscribed
 from fembench.records.case import FIELDS, fields_of
-from fembench.records.compare import Pool, host_names, pools, same_kind
+from fembench.records.compare import Pool, host_names, pools, ranks_in_words, same_kind
 from fembench.records.nodes import NodesRecord
 from fembench.records.record import Environment, Record
 from fembench.records.times import Times, times_of
@@ -21,6 +23,8 @@ from fembench.report.measures import Time, times
 from fembench.weights.host_speed import HostSpeeds, host_speeds
 from fembench.weights.stale import foreign_work
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LONG_DECIMAL = re.compile(r"\d*\.\d{4,}")
 MOST_SHARES = 4  # shown in full
 # fields that users vary on purpose: how a result is computed, and how its ranks share
@@ -62,6 +66,11 @@ class Result:
         return f"{self.ranks} · {self.placement}" if self.placement else str(self.ranks)
 
     @property
+    def in_words(self) -> str:
+        """'one rank', '4 ranks', '4 ranks (2:1:1:1)': with how they share the mesh, if not by default."""
+        return ranks_in_words(self.ranks) + (f" ({self.placement})" if self.placement else "")
+
+    @property
     def solved(self) -> bool:
         """Whether it iterated until the residual met the tolerance."""
         return self.record.solve.converged and not self.pool.case.stop.iterations
@@ -77,29 +86,34 @@ class Result:
         return self.mesh, self.method
 
 
-_last: list[tuple[list[object], list[Result]]] = []
+def last_kept(made: Callable[P, T]) -> Callable[P, T]:
+    """The function, which gives its last result again for the same objects in the same order.
+
+    Sentences, tables and plots of a report are of the same records.
+    """
+    last: list[tuple[list[object], T]] = []
+
+    @functools.wraps(made)
+    def again(*given: P.args, **named: P.kwargs) -> T:
+        parts = (*given, *named.values())
+        of = [one for part in parts for one in (part if isinstance(part, Sequence) else [part])]
+        if last and [*map(id, of)] == [*map(id, last[0][0])]:
+            return last[0][1]
+        found = made(*given, **named)
+        last[:] = [(of, found)] if of else last  # of nothing, it is made quickly
+        return found
+
+    return again
 
 
+@last_kept
 def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list[Result]:
     """One result per pool of `records`, sorted by size of mesh, method, ranks and setting.
 
-    `nodes`: what `fembench nodes` found on the same hosts. The last ones are kept: sentences,
-    tables and plots of a report are of the same records.
+    `nodes`: what `fembench nodes` found on the same hosts.
     """
     if not records:
         return []
-    of: list[object] = [*records, nodes]
-    if not _last or not same(of, _last[0][0]):
-        _last[:] = [(of, _results(records, nodes))]
-    return list(_last[0][1])
-
-
-def same(a: Sequence[object], b: Sequence[object]) -> bool:
-    """Whether these are the same objects, in the same order."""
-    return len(a) == len(b) and all(one is other for one, other in zip(a, b))
-
-
-def _results(records: Sequence[Record], nodes: NodesRecord | None) -> list[Result]:
     found, speeds = pools(records), host_speeds(nodes, records)
     kinds = kinds_of(records)
     meshes = _mesh_labels(records)

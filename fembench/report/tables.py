@@ -232,7 +232,7 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
     found_peers = peers_file or (inside if inside.is_file() else None)
     peers = load_peers(found_peers) if found_peers else None
     lenient = failures or (peers and not peers_file)
-    records = store.distinct(map(store.load, _runs(folder))) if lenient else store.load_all(folder)
+    records = store.distinct(map(store.load, store.run_paths(folder))) if lenient else store.load_all(folder)
     found = {r.id: fields_path(folder, r.id) for r in records}
     description = folder / "campaign.toml"
     return CampaignResults(
@@ -244,8 +244,3 @@ def read_campaign(folder: Path, peers_file: Path | None = None) -> CampaignResul
         peers=peers,
         nodes=nodes_of_campaign(folder),
     )
-
-
-def _runs(folder: Path) -> list[Path]:
-    """Files of records; none in a folder that has only a comparison."""
-    return store.record_paths(folder) if (folder / "runs").is_dir() else []

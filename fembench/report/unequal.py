@@ -24,7 +24,7 @@ from fembench.records.record import Record
 from fembench.report.bases import HOSTS, bases, fastest, ratio_range
 from fembench.report.equality import unequal_ranks
 from fembench.report.measures import SOLVE, Time, rank_times, summarise
-from fembench.report.results import CASE, Result, case_of
+from fembench.report.results import CASE, Result, case_of, last_kept
 from fembench.report.speedup import SUPERLINEAR, Speedup, superlinear
 from fembench.report.table import Rows, declared
 from fembench.weights.scaling import Bounds, against_each, heterogeneous_efficiency, speedup_bounds
@@ -80,6 +80,7 @@ class Unequal:
         return min(low, self.e_het), max(high, self.e_het)
 
 
+@last_kept
 def unequal_results(found: Sequence[Result]) -> list[Unequal]:
     """Every comparable result on several ranks that are known to be unequal."""
     return [

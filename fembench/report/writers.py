@@ -9,26 +9,20 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from fembench.base.arrays import F64
+from fembench.model.path import write_chrome
 from fembench.records.case import FIELDS
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES, SEND, TOP_LEVEL, WAIT
-from fembench.records.record import Record
+from fembench.records.record import Event, Record
 from fembench.records.times import Times, times_of
+from fembench.records.traced import alignment
 from fembench.report import measures
-from fembench.report.exports import (
-    COLUMNS,
-    MEASURED,
-    read_fields,
-    samples,
-    write_everything,
-    write_time_line,
-    write_vtu,
-)
+from fembench.report.exports import COLUMNS, MEASURED, read_fields, samples, write_everything, write_vtu
 from fembench.report.headline import usable
 from fembench.report.results import Result, results
 from fembench.report.tables import CampaignResults
@@ -231,49 +225,52 @@ def _write_otf2(record: Record, trace: Any) -> None:
     begin = min(e.begin for e in record.events)
     for rank, place in enumerate(places):
         out = trace.event_writer_from_location(place)
-        for step in _steps(record, rank, begin):
-            _write_step(out, step, regions, comm)
+        for time, ends, e in _steps(record, rank, begin):
+            _write_step(out, time, ends, e, regions[e.phase], comm)
 
 
-class SpanEdge(NamedTuple):
-    """The begin or the end of a span."""
-
-    time: int  # nanoseconds
-    ends: bool
-    phase: int
-    messages: tuple[tuple[int, int], ...]  # (partner, bytes)
-
-
-def _steps(record: Record, rank: int, begin: float) -> Iterator[SpanEdge]:
-    """Begins and ends of a rank's spans, nested."""
-    open_ones: list[SpanEdge] = []
+def _steps(record: Record, rank: int, begin: float) -> Iterator[tuple[int, bool, Event]]:
+    """(nanoseconds, whether it ends, the span) of a rank's spans, nested."""
+    open_ones: list[tuple[int, bool, Event]] = []
     spans = sorted((e for e in record.events if e.rank == rank), key=lambda e: (e.begin, -e.end))
     for e in spans:
         first, last = (round(1e9 * (moment - begin)) for moment in (e.begin, e.end))
-        while open_ones and open_ones[-1].time <= first:
+        while open_ones and open_ones[-1][0] <= first:
             yield open_ones.pop()
-        messages = tuple(zip(e.partners, e.bytes))
-        yield SpanEdge(first, False, e.phase, messages)
-        open_ones.append(SpanEdge(last, True, e.phase, messages))
+        yield first, False, e
+        open_ones.append((last, True, e))
     yield from reversed(open_ones)
 
 
-def _write_step(out: Any, step: SpanEdge, regions: Sequence[Any], comm: Any) -> None:
+def _write_step(out: Any, time: int, ends: bool, e: Event, region: Any, comm: Any) -> None:
     """Messages leave when a span of sending begins, and have come when one of waiting ends."""
-    if not step.ends:
-        out.enter(step.time, regions[step.phase])
-    for partner, n_bytes in step.messages:
-        if step.phase == SEND and not step.ends:
-            out.mpi_send(step.time, partner, comm, 0, n_bytes)
-        elif step.phase == WAIT and step.ends:
-            out.mpi_recv(step.time, partner, comm, 0, n_bytes)
-    if step.ends:
-        out.leave(step.time, regions[step.phase])
+    if not ends:
+        out.enter(time, region)
+    for partner, n_bytes in zip(e.partners, e.bytes):
+        if e.phase == SEND and not ends:
+            out.mpi_send(time, partner, comm, 0, n_bytes)
+        elif e.phase == WAIT and ends:
+            out.mpi_recv(time, partner, comm, 0, n_bytes)
+    if ends:
+        out.leave(time, region)
 
 
 def perfetto(campaign: CampaignResults, folder: Path) -> None:
-    for record in campaign.records:
-        write_time_line(record, folder)
+    """The events of traced runs in Chrome's trace format."""
+    for record in (record for record in campaign.records if record.events):
+        e = record.environment
+        notes = {"clocks": alignment(record), "spans dropped": sum(record.dropped)}
+        path = folder / f"{record.id}.trace.json"
+        write_chrome(_spans(record), [host.name for host in e.hosts], e.rank_host, path, otherData=notes)
+
+
+def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]:
+    for e in record.events:
+        phase = record.phases[e.phase]
+        partners = " ".join(map(str, e.partners)) or "all"  # of an all-reduce
+        messages = {"partners": partners, "bytes": e.bytes} if e.bytes else {}
+        args = {"iteration": e.iteration} | messages
+        yield e.rank, e.begin, e.end, {"name": phase, "cat": phase.split(".")[0], "args": args}
 
 
 def vtu(campaign: CampaignResults, folder: Path) -> None:

@@ -93,7 +93,7 @@ class Runs(Sequence[Record]):
     @cached_property
     def results(self) -> list[Result]:
         """Repeated runs of one case, pooled."""
-        return results(self.records)
+        return list(results(self.records))
 
     @property
     def disturbed(self) -> str:

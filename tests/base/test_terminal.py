@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import inspect
 import io
+import os
 import pkgutil
 import sys
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from fembench import report
 from fembench.base.tables import table
-from fembench.base.terminal import fitting
+from fembench.base.terminal import fitting, reader_left
 from fembench.cli.main import main
 from fembench.report.table import UNITS, Column, Table
 
@@ -274,3 +275,15 @@ def test_reasons_fit_eighty_columns_side_by_side():
     found = shown(table(heads, [[*row, "m1 · sym · ranks 2", "stop the other work"]] * 2), 80).splitlines()
     assert found[0].split() == ["verdict", "rule", "found", "cases"]
     assert "" not in found
+
+
+def test_a_pipe_whose_reader_has_gone_is_known(monkeypatch):
+    read, write = os.pipe()
+    with open(write, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert not reader_left()
+        os.close(read)
+        assert reader_left()
+    for other in (None, io.StringIO()):
+        monkeypatch.setattr(sys, "stdout", other)
+        assert not reader_left()

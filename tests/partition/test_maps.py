@@ -32,12 +32,12 @@ def folder(tmp_path):
 @pytest.mark.parametrize("name", MAPS)
 def test_every_format_writes_the_files_that_it_names_and_replaces_them_when_cut_again(name, folder):
     for _ in range(2):
-        files = MAPS[name].write(MESH, CUT, folder)
+        files = write_map(name, MESH, CUT, folder)[0]
         assert sorted(files) == sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def test_the_file_of_metis_says_the_part_of_each_cell_in_a_line(folder):
-    [path] = MAPS["metis"].write(MESH, CUT, folder)
+    [path] = write_map("metis", MESH, CUT, folder)[0]
     assert path.name == "box-4x3x2.part.3"
     assert [int(line) for line in path.read_text().splitlines()] == PART
 
@@ -50,13 +50,13 @@ def test_the_name_of_a_map_is_one_word_whatever_the_mesh_is_called():
 def test_paraview_gets_the_same_cells_with_their_parts(folder):
     import meshio
 
-    path = MAPS["vtu"].write(MESH, CUT, folder)[-1]
+    path = write_map("vtu", MESH, CUT, folder)[0][-1]
     assert read(path).hash == MESH.hash
     assert meshio.read(path).cell_data["part"][0].tolist() == PART
 
 
 def test_openfoam_gets_a_list_of_labels_and_a_dictionary_that_names_it(folder):
-    dictionary, cells = (path.read_text() for path in MAPS["openfoam"].write(MESH, CUT, folder))
+    dictionary, cells = (path.read_text() for path in write_map("openfoam", MESH, CUT, folder)[0])
     n, labels = re.search(r"class labelList;.*}\s+(\d+)\s+\(([\d\s]*)\)\s*$", cells).groups()
     assert (int(n), [*map(int, labels.split())]) == (MESH.n_cells, PART)
     assert re.search(r"^method manual;.*\nmanualCoeffs { dataFile \"cellDecomposition\"; }", dictionary, re.M)
@@ -76,9 +76,17 @@ def test_a_file_that_somebody_else_wrote_is_not_replaced(folder):
     theirs.parent.mkdir(parents=True)
     theirs.write_text("method scotch;\n")
     with pytest.raises(InputError, match="decomposeParDict exists, and fembench has not written it"):
-        MAPS["openfoam"].write(MESH, CUT, folder)
+        write_map("openfoam", MESH, CUT, folder)
     assert theirs.read_text() == "method scotch;\n"
     assert not (folder / "constant").exists()
+
+
+@pytest.mark.parametrize("name", ["vtu", "openfoam"])
+def test_all_files_are_written_or_none(name, folder, full_disk):
+    first, _ = MAPS[name].files(MESH, CUT).values()
+    with full_disk(len(first)), pytest.raises(InputError, match=r"cannot write .*: File too large"):
+        write_map(name, MESH, CUT, folder)
+    assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_no_file_of_an_older_map_stays_beside_a_new_one_of_the_same_name(folder):
@@ -160,7 +168,7 @@ def loaded(path, monkeypatch, **modules):
 
 @pytest.fixture
 def dolfinx(folder, monkeypatch):
-    path = MAPS["dolfinx"].write(MESH, CUT, folder)[0]
+    path = write_map("dolfinx", MESH, CUT, folder)[0][0]
     graph, mesh = {"AdjacencyList_int32": Adjacency}, {"GhostMode": GhostMode}
     return loaded(path, monkeypatch, dolfinx={}, dolfinx_cpp={}, dolfinx_cpp_graph=graph, dolfinx_mesh=mesh)
 
@@ -218,7 +226,7 @@ class Plex:
 
 
 def test_petsc_is_told_the_cells_of_each_rank_on_rank_0(folder, monkeypatch):
-    code = loaded(MAPS["petsc"].write(MESH, CUT, folder)[0], monkeypatch)
+    code = loaded(write_map("petsc", MESH, CUT, folder)[0][0], monkeypatch)
     plexes = [Plex(rank, [MESH.n_cells, 0, 0]) for rank in range(3)]
     assert [code.distribute(plex, overlap=1) for plex in plexes] == [1, 1, 1]
     n, sizes, points = plexes[0].shell
@@ -280,7 +288,7 @@ def test_cplusplus_reads_the_map_and_refuses_that_of_another_mesh(name, folder):
     if not compiler:
         pytest.skip("no C++ compiler")
     header, library, call = PROGRAMS[name]
-    code, path = MAPS[name].write(MESH, CUT, folder)
+    code, path = write_map(name, MESH, CUT, folder)[0]
     (folder / header).parent.mkdir(parents=True, exist_ok=True)
     (folder / header).write_text(library)
     body = f"int main(int, char **v) {{ int n = std::atoi(v[1]); const char *path = v[2]; {call} }}"

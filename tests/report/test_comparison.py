@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -92,7 +94,7 @@ def test_one_run_each_has_a_ratio_but_neither_interval_nor_verdict():
     (row,) = rows(found, "comparison")
     assert row["ratio"] == pytest.approx(2, rel=0.05)
     assert (row["low"], row["verdict"]) == (None, "one run each: no interval over runs")
-    assert found.slower_than(0.05) == []
+    assert found.judged[0][1].interval is None
     assert conclusions([found])[0].startswith("No verdict on new and old: ")
     assert held(runs(n=2), runs()).verdict == "no interval: fewer than 3 runs"
 
@@ -230,6 +232,49 @@ def test_what_cannot_be_judged_or_read_is_one_line_and_status_two(folders, refus
     assert "expected two or more" in refusal("compare", "old")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_changes_neither_the_verdict_nor_the_files(folders, unbuffered):
+    verb = f"{sys.executable} -m fembench compare old slow --fail-above 5% -o a.md | true"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    line = ["bash", "-c", f"set -o pipefail; {verb}"]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (folders / "a.md").read_text().startswith("# slow against old")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("old/runs", "unknown ending"),
+        ("folder.json", "cannot write folder.json: Is a directory"),
+        ("file/a.md", "cannot write file/a.md: file is not a folder"),
+        ("full.html", "cannot write full.html: not a regular file"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_one_line_and_status_two(folders, refusal, unrendered, place, said):
+    (folders / "folder.json").mkdir()
+    (folders / "file").touch()
+    (folders / "full.html").symlink_to("/dev/full")
+    assert said in refusal("compare", "old", "slow", "-o", place)
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("ending", ["md", "json", "xml", "html"])
+def test_of_a_file_that_does_not_fit_on_the_disk_nothing_stays(folders, full_disk, unrendered, ending):
+    found, before = fembench.compare("old", "slow"), sorted(folders.iterdir())
+    with full_disk(100), pytest.raises(InputError, match=rf"^cannot write a.{ending}: File too large$"):
+        found.save(f"a.{ending}")
+    assert sorted(folders.iterdir()) == before
+
+
+def test_a_check_is_not_of_results_against_themselves_by_another_name(folders, refusal):
+    (folders / "latest").symlink_to("slow")
+    assert refusal("compare", "slow", "old", "latest", "--fail-above", "5%").endswith(
+        "latest: the same runs as slow; expected other ones\n"
+    )
+    assert "the same runs as old" in refusal("compare", "old", "./old/", "--fail-above", "5%")
+
+
 def test_invalid_cases_in_the_other_results_fail_the_check_too(folders, capsys):
     (folders / "bad" / "runs").mkdir(parents=True)
     for record in runs(ranks=2):
@@ -266,7 +311,7 @@ def test_junit_reports_a_failure_with_its_reason(folders):
 
 def test_results_are_compared_from_python_and_shipped_ones_have_a_name(folders):
     found = fembench.compare(fembench.load("old"), "slow")
-    assert found.verdicts == ["slower"]
+    assert [one.verdict for one in found.found] == ["slower"]
     assert found.summary()["ratio"] == pytest.approx([1.2], rel=0.03)
     assert text(found.summary()) in repr(found)
     assert fembench.compare("reference", folders / "old").found[0].base.name == "reference"

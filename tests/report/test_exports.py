@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from report_sample import campaign, make_record, named
 
+from fembench.base.errors import InputError
 from fembench.records.phases import ALLREDUCE, CG, CG_PARTS, NAMES, SEND, SPMV_INTERIOR, WAIT
 from fembench.records.record import Event
 from fembench.records.store import save
@@ -274,3 +275,11 @@ def test_a_missing_package_is_named_with_what_installs_it(folder, name, package,
     assert said == (
         f"fembench: {package} is not installed; install it with: {sys.executable} -m pip install {package}\n"
     )
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name not in ("parquet", "otf2", "vtu")])
+def test_of_an_export_that_does_not_fit_on_the_disk_nothing_stays(name, folder, tmp_path, full_disk):
+    campaign = read_campaign(folder)
+    with full_disk(100), pytest.raises(InputError, match=f"^cannot write {tmp_path}/.*: File too large$"):
+        export(name, campaign, tmp_path)
+    assert not list(tmp_path.iterdir())

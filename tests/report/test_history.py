@@ -54,7 +54,7 @@ def nightly(tmp_path):
 
 
 def test_a_change_is_found_with_its_date_its_commits_and_its_size(nightly):
-    slower, steady = fembench.history(nightly).series
+    slower, steady = fembench.history(nightly).found
     (change,) = slower.changes
     assert str(slower.points[change.at].date) == "2026-03-17"
     assert change.ratio.interval.low < 1.1 < change.ratio.interval.high
@@ -94,7 +94,7 @@ def test_runs_of_one_day_and_commit_are_one_point_and_invalid_ones_are_none(nigh
     bad = wrong(replace(first, id="bad", created="2026-03-01T06:00:00+00:00"))
     for record in (again, bad):
         save(record, nightly / "runs")
-    point = fembench.history(nightly).series[0].points[0]
+    point = fembench.history(nightly).found[0].points[0]
     times = [parts_of_solve(times_of(r))[SOLVE] for r in (first, again)]
     assert (len(point.environments), point.seconds) == (2, pytest.approx(np.median(times)))
 
@@ -103,7 +103,7 @@ def test_other_processors_are_another_series(nightly):
     other = replace(environment(2).hosts[0], cpu_model="Other CPU")
     for record in nights([1.0], environment=environment(2, hosts=(other,))):
         save(replace(record, id="other"), nightly / "runs")
-    assert [len(s.points) for s in fembench.history(nightly).series] == [24, 24, 1]
+    assert [len(s.points) for s in fembench.history(nightly).found] == [24, 24, 1]
 
 
 def test_a_glance_reads_what_the_whole_record_says_and_judges_old_verdicts_again(nightly):
@@ -134,6 +134,12 @@ def test_the_verb_writes_each_form_and_reads_folders_of_folders(nightly, output,
     assert page.count("<svg") == 2
     tables = json.loads((nightly.parent / "a.json").read_text())["tables"]
     assert [row["date"] for row in tables["changes"]] == ["2026-03-17"]
+
+
+def test_other_files_beside_results_folders_are_no_records(nightly, output):
+    said = output("history", str(nightly.parent), "-o", str(nightly.parent / "a.json"))
+    (nightly.parent / "latest").symlink_to(nightly)
+    assert output("history", str(nightly.parent)) == said
 
 
 def test_runs_that_do_not_count_are_told_also_if_they_are_all(nightly, output):

@@ -22,7 +22,7 @@ from fembench.records.contest import save_peers
 from fembench.records.phases import ALLREDUCE, CG, SEND
 from fembench.records.record import Event
 from fembench.records.store import save
-from fembench.report import exports, page, tables
+from fembench.report import exports, page, tables, writers
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import declared
@@ -238,7 +238,7 @@ def test_exported_events_name_partners_and_bytes_of_messages(tmp_path):
         Event(0, CG, -1, 0.0, 4e-3),
     )
     record = msgspec.structs.replace(TWO, events=events, dropped=(0, 5))
-    exports.write_time_line(record, tmp_path)
+    writers.perfetto(Mock(records=[record]), tmp_path)
     trace = json.loads((tmp_path / f"{TWO.id}.trace.json").read_text())
     assert trace["otherData"] == {"clocks": "one host, one clock: offset 0", "spans dropped": 5}
     assert [e["args"] for e in trace["traceEvents"] if e["ph"] == "X"] == [
@@ -332,7 +332,7 @@ def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
 
 def test_sentences_tables_and_plots_are_of_results_that_are_made_once(folder, monkeypatch):
     keep(folder, *campaign((1, 2)))
-    makers = {"results._results": 1, "factors._transfer": 6}
+    makers = {"results.pools": 1, "factors._transfer": 6}
     made = {name: Mock(wraps=resolve_name(f"fembench.report.{name}")) for name in makers}
     for name, maker in made.items():
         monkeypatch.setattr(f"fembench.report.{name}", maker)

@@ -13,7 +13,7 @@ from fembench.cli.parser import page
 from fembench.cli.verbs import verb_parser
 from fembench.errors import InputError
 from fembench.mesh.box import box
-from fembench.partition.maps import MAPS
+from fembench.partition.maps import MAPS, write_map
 from fembench.partition.methods import partition
 from fembench.partition.partition import metrics
 from fembench.records.weights import REFUSED, RankShare, Weights, save_weights
@@ -166,7 +166,7 @@ def test_gpmetis_cuts_by_our_shares_and_writes_the_file_that_we_write(graph):
     (folder / "shares").write_text(EXPORTS["metis"].text(weights()))
     told = ran(folder, "gpmetis", "-tpwgts=shares", GRAPH, "2")
     cut = partition(mesh, (0.75, 0.25))
-    [path] = MAPS["metis"].write(mesh, cut, folder / "ours")
+    [path] = write_map("metis", mesh, cut, folder / "ours")[0]
     theirs = [int(line) for line in (folder / path.name).read_text().splitlines()]  # of the same name
     assert np.bincount(theirs)[0] == pytest.approx(0.75 * mesh.n_cells, rel=0.02)
     assert f"Edgecut: {cut_edges(folder, theirs)}," in told

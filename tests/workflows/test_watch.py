@@ -17,7 +17,7 @@ from fembench.base.files import Owner
 from fembench.base.progress import telling, working
 from fembench.cli.main import main
 from fembench.records.store import load, record_paths, save
-from fembench.workflows import sweep_state, watch
+from fembench.workflows import sweep_state
 from fembench.workflows.sweep_state import DONE, STATE, Counts, SweepState, read_state, standing
 
 COUNTS = Counts(runs=20, verdicts={"VALID": 2, "PROVISIONAL": 1}, failed=1, left=754.0)
@@ -27,7 +27,7 @@ NOBODY = 2**22 + 1  # a process that cannot be
 @pytest.fixture
 def planted_state(tmp_path, monkeypatch):
     """A function: a folder with a campaign that was in this state some seconds ago."""
-    monkeypatch.setattr(watch, "AGAIN", 0.0)
+    monkeypatch.setattr(sweep_state, "AGAIN", 0.0)
     (tmp_path / "runs").mkdir()
 
     def plant(ago=1.0, pid=None, host=None, **changes):
@@ -100,8 +100,8 @@ def test_one_on_another_host_is_known_by_its_silence(planted_state, capsys):
 
 
 def test_a_host_whose_clock_is_behind_is_given_time_for_news(planted_state, monkeypatch):
-    monkeypatch.setattr(watch, "AGAIN", 10.0)
-    monkeypatch.setattr(watch, "EVERY", 0.04)
+    monkeypatch.setattr(sweep_state, "AGAIN", 10.0)
+    monkeypatch.setattr(sweep_state, "EVERY", 0.04)
     folder = planted_state(ago=400, host="elsewhere")
     threading.Timer(0.05, planted_state, (399,), {"host": "elsewhere"}).start()
     assert main(["watch", folder, "--once"]) == 0
@@ -130,7 +130,7 @@ def test_json_has_the_state_and_the_runs_that_are_done(planted_state, tmp_path, 
 
 
 def test_a_watcher_shows_every_run_once_and_stays_until_the_end(planted_state, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(watch, "EVERY", 0.02)
+    monkeypatch.setattr(sweep_state, "EVERY", 0.02)
     folder = planted_state()
     save(planted((1.0,), id="first"), tmp_path / "runs")
     steps = iter(
@@ -147,6 +147,14 @@ def test_a_watcher_shows_every_run_once_and_stays_until_the_end(planted_state, t
     assert told.err.count("2 ranks: 800 equations") == 1
     assert "third" not in told.err + told.out
     assert told.out.splitlines()[-3] == "The campaign is done."
+
+
+def test_a_watcher_whose_reader_has_gone_ends(planted_state, monkeypatch, capsys):
+    looks = iter([False, True])
+    monkeypatch.setattr("fembench.base.terminal.reader_left", lambda: next(looks))
+    monkeypatch.setattr(sweep_state, "EVERY", 0.0)
+    assert main(["watch", planted_state()]) == 0
+    assert next(looks, "none") == "none"
 
 
 # ---- the file

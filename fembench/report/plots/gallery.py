@@ -18,11 +18,11 @@ def gallery(
 ) -> list[Plot]:
     """Every plot for which there is data; `base` as in `every_table`."""
     timed = [r for r in results if r.pool.status != "INVALID"]
-    unequal = unequal_results(timed)
+    unequal = unequal_results(results)
     found: list[Plot | None] = [
         *bars.phases(timed),
         lines.speedups(timed, base),
-        lines.factors(every_factor(timed, unequal, base)),
+        lines.factors(every_factor(results, unequal, base)),
         *bars.unequal_hosts(unequal),
         lines.weak_scaling(weak_points(timed, base)),
         lines.communication(timed),

@@ -1,6 +1,6 @@
 """Ratios of times with their intervals, and times against dates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def ratios(found: Sequence[Compared]) -> list[Plot]:
 
 
 def _ratios(one: Compared, number: int) -> Plot:
-    rows = list(_rows(one))[-MOST_ROWS:]
+    rows = one.judged[-MOST_ROWS:]
     base, other = one.base.name, one.other.name
     with canvas.figure(1, height=1.3 + ROW * len(rows)) as (drawn, (axes,)):
         axes.axvline(1, color=canvas.GREY, linestyle="--", linewidth=1.2)
@@ -42,14 +42,6 @@ def _ratios(one: Compared, number: int) -> Plot:
             "Time of assembly and cg, as a ratio. Bars are 95 % intervals over runs, which hold together; a "
             "bar that reaches the dashed line shows no difference. A point without a bar has too few runs.",
         )
-
-
-def _rows(one: Compared) -> Iterator[tuple[str, Ratio, str]]:
-    """(name, ratio, verdict) of each case, and of the mean."""
-    for pair in one.pairs:
-        yield pair.a.name, pair.ratio, pair.verdict
-    if len(one.pairs) > 1:
-        yield "geometric mean", one.ratio, one.verdict
 
 
 def _row(axes: Axes, y: int, name: str, ratio: Ratio, said: str) -> None:

@@ -33,7 +33,7 @@ from fembench.report.slow_hosts import host_table, host_times
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Rows, Table, declared, text
 from fembench.report.unequal import Unequal, against_alone, bounds, efficiency, unequal_results
-from fembench.report.weak import weak_phases, weak_points, weak_series, weak_table
+from fembench.report.weak import strong, weak_phases, weak_points, weak_series, weak_table
 from fembench.weights.host_speed import HostSpeeds
 
 FIRST = ("headline", "reasons", "kinds")  # of those shown on a terminal
@@ -105,8 +105,6 @@ def every_table(
     speedups = {name: all_speedups(found, name, base) for name in speedup.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
     weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
-    series = {point.result.record.id for point in weak}
-    strong = [s for s in speedups[CG] if s.base or peers or s.result.record.id not in series]
     made = [
         headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out))),
         runs.overview(found),
@@ -116,7 +114,7 @@ def every_table(
         origin.kinds(records),
         times.apart(found),
         times.summary(found),
-        speedup.speedups(strong, CG, peers),
+        speedup.speedups(speedups[CG] if peers else strong(speedups[CG], weak), CG, peers),
         speedup.speedups_by_phase(speedups),
         weak_table(weak),
         weak_phases(weak),

@@ -20,6 +20,7 @@ from fembench.report.equality import equality, unequal_ranks
 from fembench.report.laws import SAME_SIZE
 from fembench.report.measures import ASSEMBLY, CG, PRODUCT, SOLVE, VECTORS, Time
 from fembench.report.results import Result
+from fembench.report.speedup import Speedup
 from fembench.report.table import Rows, declared
 
 ITERATION = "iteration"
@@ -49,6 +50,12 @@ def weak_points(found: Sequence[Result], base: int = 0) -> list[WeakPoint]:
         for series in weak_series(found)
         for r in sorted(series, key=lambda r: (r.ranks, r.mesh))
     ]
+
+
+def strong(speedups: Sequence[Speedup], weak: Sequence[WeakPoint]) -> list[Speedup]:
+    """Those with a base, and those of runs that weak scaling does not compare either."""
+    compared = {point.result.record.id for point in weak}
+    return [s for s in speedups if s.base or s.result.record.id not in compared]
 
 
 def weak_series(found: Sequence[Result]) -> list[list[Result]]:

@@ -38,6 +38,7 @@ from fembench.report.results import Result, results
 from fembench.report.speedup import all_speedups
 from fembench.report.table import Table
 from fembench.report.tables import every_table
+from fembench.report.weak import strong, weak_points
 from fembench.report.work import weights_table
 from fembench.weights.make import by_time
 from fembench.weights.stale import disturbance
@@ -128,7 +129,8 @@ class Runs(Sequence[Record]):
         known = list(dict.fromkeys(name for r in self.results for name in r.times))
         if known and quantity not in known:
             raise InputError(f"speedup of '{quantity}': expected one of {', '.join(known)}")
-        return scaling.speedups(all_speedups(self.results, quantity, base), quantity)
+        found = all_speedups(self.results, quantity, base)
+        return scaling.speedups(strong(found, weak_points(self.results, base)), quantity)
 
     def weights(self) -> Table:
         """One row per rank of each case: the share that would balance it, its interval."""

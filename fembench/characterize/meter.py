@@ -115,8 +115,6 @@ class Meter:
     def cost(self, probe: Probe) -> float:
         """Seconds per call, processor or elapsed time, as the way is: the least of three."""
         probe.call()
-        if self.way == "stretched":
-            return self._learn(probe, 3)
         which = 0 if self.way == "elapsed" else 1
         return max(min(self._timed(probe, 1)[which] for _ in range(3)), 1e-9)
 
@@ -125,11 +123,17 @@ class Meter:
         batch = self._batch * (LEARNT if self.way == "stretched" else 1)
         return max(1, round(batch / cost))
 
-    def visit(self, probe: Probe, cost: float, seconds: float) -> float:
-        """Units per second, from batches that together take `seconds`."""
+    def visit(self, probe: Probe, cost: float, seconds: float, host: Comm | None = None) -> float:
+        """Units per second, from batches that together take `seconds`.
+
+        If stretched, ranks of `host` make this visit together and agree.
+        """
         calls = self.calls(cost)
         if self.way == "stretched":
-            return probe.units / self._stretched(probe, self._learn(probe, calls))
+            self._learn(probe, calls)
+            if host is not None:
+                self.agree(host)
+            return probe.units / self._stretched(probe)
         calls = 1 if probe.before else calls  # a batch would be as long as many calls of both
         batches: list[float] = []
         end = time.perf_counter() + seconds
@@ -144,22 +148,21 @@ class Meter:
         self._due += used
         return elapsed if self.way == "elapsed" else used
 
-    def _learn(self, probe: Probe, calls: int) -> float:
-        """The least processor time of a call so far, on ranks of this kind, after so many more; seconds."""
+    def _learn(self, probe: Probe, calls: int) -> None:
+        """Keep the least processor time of these calls, if it is the least on ranks of this kind so far."""
         name = (*_name(probe), self._kind)
         for _ in range(calls):
             used = self._timed(probe, 1)[1]
             if used > 0:  # else the clock of the thread stood still
                 self._least[name] = min(used, self._least.get(name, math.inf))
             os.sched_yield()  # to a rank that shares this core and its caches
-        return self._least.get(name, 1e-9)
 
-    def _stretched(self, probe: Probe, own: float) -> float:
-        """Seconds of a call in a run, if ranks of this kind take `own`."""
-        if probe.number not in COMPUTING:
-            return own
-        found = (self._least.get((*_name(probe), kind), own) for kind in self._kinds)
-        return self.factor * statistics.median(found)
+    def _stretched(self, probe: Probe) -> float:
+        """Seconds of a call in a run."""
+        computes = probe.number in COMPUTING
+        kinds = self._kinds if computes else [self._kind]
+        found = (self._least.get((*_name(probe), kind), 1e-9) for kind in kinds)
+        return (self.factor if computes else 1.0) * statistics.median(found)
 
     def _timed(self, probe: Probe, calls: int) -> tuple[float, float]:
         """(elapsed seconds, seconds of processor time) of a batch.

@@ -247,7 +247,6 @@ class Rounds:
         self._sleep = 0.0  # seconds for which ranks of the last visit are busy
         costs = [self._cost(probe) for probe in probes]
         self._costs = [min(column) for column in zip(*host.allgather(costs))]  # all make as many calls
-        meter.agree(host)
         self._lengths = self._visit_lengths()
         self._every = self._periods()
 
@@ -288,7 +287,6 @@ class Rounds:
             for visit in visits_of(number, self._host.size, self._counts, self._every, self._groups):
                 self._visit(visit)
             self.states.append(host_state(self._host))
-            self._meter.agree(self._host)
             last, number = time.perf_counter() - start, number + 1
             tell(f"round {number} of up to {self._job.rounds}")
 
@@ -305,7 +303,8 @@ class Rounds:
         if self._host.rank not in visit.ranks:
             self._sleep = 0.8 * self._lengths[visit.probe]
             return
-        rate = self._meter.visit(self._probes[visit.probe], self._costs[visit.probe], self._job.visit)
+        probe, cost = self._probes[visit.probe], self._costs[visit.probe]
+        rate = self._meter.visit(probe, cost, self._job.visit, self._host)
         self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
 
 

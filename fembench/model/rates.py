@@ -14,6 +14,7 @@ part of the least measured size has a cache for itself.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 import numpy as np
 from msgspec import structs
@@ -35,6 +36,7 @@ class Rates:
     dilate: float = 1.0  # factor by which the profile was slowed down (emulated hosts)
     uncertain: float = 0.0  # half-width of the logarithm of all times, for a load that changes
     devices: tuple[str, ...] = ()  # [rank] what it computes on; (): all on cores
+    emulated: tuple[float, ...] = ()  # [rank] its speed; (): not emulated
 
     def device(self, rank: int) -> str:
         """What a rank computes on."""
@@ -118,7 +120,26 @@ def beside_others(
             found = [now + min(ends.get(r, 0.0), step) if r in left else t for r, t in enumerate(found)]
             left = {r: part - step / still[r] for r, part in left.items() if ends[r] > step}
             now += step
-    return found
+    return _agreed(rates, slots, units, found) if rates.emulated else found
+
+
+def _agreed(
+    rates: Rates, slots: Sequence[Slot], units: Sequence[float], found: Sequence[float]
+) -> list[float]:
+    """[rank] seconds if the emulated ranks of a host have one time per unit, as in a run.
+
+    Where there are devices, it is theirs: how much of it is the start of a kernel depends
+    on the size of their parts, not on those of the cores.
+    """
+    each = [t * rates.emulated[s.rank] / u if u else 0.0 for t, s, u in zip(found, slots, units)]
+    theirs: dict[int, list[float]] = {}
+    for slot, per_unit in zip(slots, each):
+        if per_unit and rates.device(slot.rank) != CPU:
+            theirs.setdefault(slot.host, []).append(per_unit)
+    return [
+        u * median(theirs.get(s.host, [own])) / rates.emulated[s.rank]
+        for u, s, own in zip(units, slots, each)
+    ]
 
 
 def slowed(rates: Rates, factors: dict[int, float]) -> Rates:
@@ -159,4 +180,6 @@ def rates_of(profile: Profile) -> Rates:
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
         found.setdefault((speed.rank, speed.name), []).append(_in_cells(speed))
-    return Rates(found, profile.dilate, devices=profile.devices)
+    speeds = profile.emulate.split(",") if profile.emulate else [1.0] * len(profile.devices)
+    emulated = tuple(map(float, speeds)) if profile.emulate or profile.dilate != 1 else ()
+    return Rates(found, profile.dilate, devices=profile.devices, emulated=emulated)

@@ -21,6 +21,7 @@ from fembench.synthetic import slowness, waits
 from fembench.synthetic.slowness import EmulatedSlowness
 from fembench.timing.tracer import make_tracer
 
+START = 5e-3  # seconds to start a product on a device
 # (phase, storage) -> (number in a run, unit, units per cell, seconds per unit on a device, on a core)
 WORK = {
     ("assembly", ""): (ASSEMBLY, "cells", 1.0, 1e-5, 1e-5),
@@ -35,7 +36,8 @@ IN_RUN = 1.01
 
 
 def seconds(name, device, units):
-    return WORK[name][3 if device else 4] * units
+    *_, on_device, on_core = WORK[name]
+    return (START if name[0] == "product" else 0.0) + on_device * units if device else on_core * units
 
 
 def together(meters, probe, works):
@@ -65,7 +67,9 @@ def profile_of(devices, case):
                 for rank, rates in enumerate(zip(*rounds))
             ]
     profile = planted_profile([1] * len(devices))
-    return structs.replace(profile, device=case.method.device, dilate=dilate, speeds=tuple(found))
+    return structs.replace(
+        profile, device=case.method.device, emulate=case.synthetic.emulate, dilate=dilate, speeds=tuple(found)
+    )
 
 
 def in_a_run(clock, devices, case, parts):
@@ -120,7 +124,7 @@ def test_the_interval_of_a_prediction_contains_the_run_of_emulated_devices_and_c
         shares=shares,
         device=",".join("opencl" if device else "cpu" for device in devices),
         emulate=",".join("1" if device else "0.25" for device in devices),
-        dilate=8.0,
+        dilate=16.0,
     )
     profile = profile_of(devices, case)
     found = Predictor(profile, "", rates_of(profile), link=parse_link("1e-9,1e15")).predict(case)

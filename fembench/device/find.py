@@ -65,7 +65,8 @@ def _nothing(kind: str) -> str:
     useful = [name for name in libraries() if kind == "gpu" or name == "pyopencl"]
     if not useful:
         return f"no library for it is installed: {HOW}"
-    return f"{' or '.join(useful)} finds none on this host; fembench doctor lists those that it has"
+    none = "no GPU" if kind == "gpu" else "no device"
+    return f"{' or '.join(useful)} finds {none} on this host; fembench doctor lists what it has"
 
 
 def libraries() -> list[str]:

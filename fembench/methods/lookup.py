@@ -199,7 +199,9 @@ def device_by_rank(text: str, ranks: int) -> tuple[str, ...]:
     for word in words:
         count, star, name = word.rpartition("*")
         if name.strip() not in DEVICES or (star and not count.strip().isdecimal()):
-            raise InputError(f"device '{shown(text)}': expected names as in gpu, cpu or gpu,15*cpu")
+            raise InputError(
+                f"device '{shown(text)}': expected cpu, gpu or opencl, or a list by rank as in gpu,15*cpu"
+            )
         found += [name.strip()] * min(int(count or 1), LARGEST_COUNT)
     if len(words) == 1 and "*" not in text:
         return tuple(found * ranks)

@@ -180,6 +180,4 @@ def rates_of(profile: Profile) -> Rates:
     found: dict[tuple[int, str], list[Speed]] = {}
     for speed in profile.speeds:
         found.setdefault((speed.rank, speed.name), []).append(_in_cells(speed))
-    speeds = profile.emulate.split(",") if profile.emulate else [1.0] * len(profile.devices)
-    emulated = tuple(map(float, speeds)) if profile.emulate or profile.dilate != 1 else ()
-    return Rates(found, profile.dilate, devices=profile.devices, emulated=emulated)
+    return Rates(found, profile.dilate, devices=profile.devices, emulated=profile.emulated)

@@ -147,7 +147,7 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     """
     network, hosts = profile.network, profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0
-    if polling < POLLS or profile.emulate or profile.dilate != 1:
+    if polling < POLLS or profile.emulated:
         return [1.0] * len(slots)
     cores = [max(hosts[s.model].cores, 1) for s in slots]
     return [1 + (polling - 1) * max(0, n - c) / c for n, c in zip(company(slots), cores)]

@@ -19,7 +19,7 @@ import numpy as np
 
 from fembench.base.arrays import F64
 from fembench.base.config import write_json
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, shown
 from fembench.base.units import plural
 from fembench.methods.lookup import CPU, device_by_rank
 from fembench.records.network import PROVISIONAL, Network, check_network
@@ -86,6 +86,14 @@ class Profile(Frozen, frozen=True):
         """[rank] the kind of device, or "cpu"."""
         return device_by_rank(self.device, len(self.environment.rank_host))
 
+    @property
+    def emulated(self) -> tuple[float, ...]:
+        """[rank] its emulated speed; () if nothing is emulated."""
+        if not self.emulate and self.dilate == 1:
+            return ()
+        ranks = len(self.environment.rank_host)
+        return tuple(map(float, self.emulate.split(","))) if self.emulate else (1.0,) * ranks
+
 
 class Matrix(NamedTuple):
     """S[rank, phase] with intervals; nan if not measured, or from too few samples."""
@@ -151,6 +159,15 @@ def load_profile(path: Path | str) -> Profile:
     beyond = next((host for host in profile.environment.rank_host if not 0 <= host < hosts), None)
     if beyond is not None:
         raise InputError(f"{path}: environment.rank_host: host {beyond}; expected 0 to {hosts - 1}")
+    try:
+        bad = profile.emulated and not (len(profile.emulated) == ranks and min(profile.emulated) > 0)
+    except ValueError:
+        bad = True
+    if bad:
+        few = shown(profile.emulate)
+        raise InputError(
+            f"{path}: emulate '{few}': expected a positive speed for each of {plural(ranks, 'rank')}"
+        )
     if profile.network is not None:
         check_network(profile.network, hosts, ranks, str(path))
     wrong = next(

@@ -88,7 +88,7 @@ def by_profile(
 
 
 def _note_on_devices(profile: Profile, cells: int) -> list[str]:
-    if set(profile.devices) == {CPU}:
+    if set(profile.devices) == {CPU} or profile.emulated:
         return []
     if cells:
         return [f"for a mesh of {plural(cells, 'cell')}: devices by a line of time over cells"]
@@ -107,7 +107,8 @@ def _by_lines(profile: Profile, storage: str, repeats: F64, n_cells: int) -> Sha
         facts.room * row[1].cells / bytes_on_device(row[1].n_bytes - 8 * row[2].units, row[2].units)
         for row, facts in zip(sizes[-1], profile.environment.devices)
     ]
-    return line_shares(cells, spent * cells, [kind != CPU for kind in devices], n_cells, most)
+    lines = [kind != CPU and not profile.emulated for kind in devices]  # if emulated, all have one time
+    return line_shares(cells, spent * cells, lines, n_cells, most)
 
 
 def _phases(profile: Profile, rank: int, storage: str, level: str = "") -> tuple[Speed, Speed, Speed]:

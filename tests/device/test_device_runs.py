@@ -51,7 +51,7 @@ def test_a_list_names_the_device_of_each_rank(text, ranks, found):
 
 @pytest.mark.parametrize("text", ["", "tpu", "gpu,", "x*gpu", "-1*gpu", "gpu*2", "1.5*cpu"])
 def test_other_words_are_refused(text):
-    with pytest.raises(InputError, match="expected names as in gpu"):
+    with pytest.raises(InputError, match="expected cpu, gpu or opencl, or a list by rank as in gpu,15"):
         device_by_rank(text, 2)
 
 

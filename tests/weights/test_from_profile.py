@@ -75,6 +75,9 @@ def test_a_device_gets_the_share_of_its_line_over_the_measured_parts():
         assert found.ranks[0].share == pytest.approx((n - 6e-3 / each) / 2 / n, rel=1e-3)
         assert f"for a mesh of {n} cells: devices by a line of time over cells" in found.notes
     assert "devices are slower on small parts: name the mesh (--mesh)" in by_profile(mixed, "").notes
+    emulated = by_profile(msgspec.structs.replace(mixed, emulate="1,1"), "", cells=100_000)
+    assert shares_of(emulated)[0] > 0.49  # as its speed, whatever the start of its kernels takes
+    assert not any("line" in note for note in emulated.notes)
     small = msgspec.structs.replace(gpu, devices=(DeviceFacts("Some GPU", 30_000_000), DeviceFacts()))
     full = by_profile(msgspec.structs.replace(mixed, environment=small), "", cells=1_000_000)
     assert full.ranks[0].share < 0.5 * found.ranks[0].share

@@ -93,6 +93,8 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             if target.is_dir():  # a file is refused by the next line
                 os.rename(target, old)
             os.rename(new, target)
+    except InputError as error:  # of a file in it, by the name that the user knows
+        raise InputError(str(error).replace(str(new), str(target))) from error
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)

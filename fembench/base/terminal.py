@@ -97,6 +97,19 @@ def reader_left() -> bool:
     return False
 
 
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """What a library in C writes to stderr goes nowhere."""
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nothing)
+
+
 def write_unfitted(text: str) -> None:
     """Write a file to stdout: no line of it is changed."""
     stream: Any = sys.stdout

@@ -163,11 +163,10 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
     large = [name for name in PARTS_OF_SOLVE if _share(name, judged) >= SMALL]
     level = joint_level(len(judged) + (len(judged) > 1) + len(large))
     pairs = tuple(_pair(a, b, level) for a, b in used)
-    left = [
-        Left(_without(base, other, a, b), a, _none_counts(b if a.records else a))
-        for a, b in both
-        if not (a.records and b.records)
-    ]
+    left = []
+    for a, b in both:
+        if empty := [side.name for side, case in ((base, a), (other, b)) if not case.records]:
+            left.append(Left(", ".join(empty), a, _none_counts(b if a.records else a)))
     for here, cases_here, there in ((base, mine, theirs), (other, theirs, mine)):
         others = [case for q, case in there.items() if q not in cases_here]
         left += [Left(here.name, c, _reason(c, others)) for q, c in cases_here.items() if q not in there]
@@ -187,10 +186,6 @@ def _share(name: str, cases: Iterable[tuple[CaseRuns, CaseRuns]]) -> float:
     """The least part of the time that `name` takes in a case, on either side."""
     both = [case.seconds for pair in cases for case in pair]
     return min((median(s[name]) / median(s[SOLVE]) for s in both), default=0.0)
-
-
-def _without(base: SideRuns, other: SideRuns, a: CaseRuns, b: CaseRuns) -> str:
-    return ", ".join(side.name for side, case in ((base, a), (other, b)) if not case.records)
 
 
 def _none_counts(case: CaseRuns) -> str:

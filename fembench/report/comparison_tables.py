@@ -68,11 +68,10 @@ def _overall(one: Compared) -> str:
 
 def _by_phase(one: Compared) -> str:
     """The phases that differ, if they are not all alike."""
-    shown = {n: r for n, r in one.parts.items() if r.interval and one.said(r) in SHOWN}
     named = [
         f"{n} takes {more(r.value)} time ({range_in_words(r.interval)})"
-        for n, r in shown.items()
-        if r.interval
+        for n, r in one.parts.items()
+        if r.interval and one.said(r) in SHOWN
     ]
     return f"By phase: {'; '.join(named)}." if named else ""
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from fembench.base.arrays import F64
+from fembench.base.terminal import silenced
 from fembench.model.path import write_chrome
 from fembench.records.case import FIELDS
 from fembench.records.phases import ASSEMBLY, CG, CG_PARTS, COMMUNICATION, NAMES, SEND, TOP_LEVEL, WAIT
@@ -201,9 +202,15 @@ def otf2(campaign: CampaignResults, folder: Path) -> None:
     """An archive per traced run."""
     from otf2 import writer
 
+    trace: Any = None
     for record in (record for record in campaign.records if record.events):
-        with writer.open(str(folder / record.id), timer_resolution=10**9) as trace:
-            _write_otf2(record, trace)
+        try:
+            with silenced(), writer.open(str(folder / record.id), timer_resolution=10**9) as trace:
+                _write_otf2(record, trace)
+        except writer._otf2.Error as error:
+            if trace:
+                trace._handle = None  # or it is closed once more, and fails again
+            raise OSError(f"OTF2: {error.description}") from error
 
 
 def _write_otf2(record: Record, trace: Any) -> None:

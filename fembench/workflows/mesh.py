@@ -109,17 +109,13 @@ class CutMesh:
     removed: tuple[Path, ...] = ()  # files of an older map with the same name
 
     @property
-    def miss(self) -> float:
-        """How far the share of a part is from its target, relative to it, at most."""
-        return float(np.max(np.abs(self.partition.achieved / self.partition.targets - 1)))
-
-    @property
     def sentence(self) -> str:
         """How the cells are divided."""
         cut = self.partition
         shares = ", ".join(percent(share) for share in cut.achieved)
+        miss = percent(float(np.max(np.abs(cut.achieved / cut.targets - 1))))
         found = f"{plural(len(cut.part_of_cell), 'cell')} in {plural(cut.n_parts, 'part')}"
-        return f"{found}{f' of {shares}' * (cut.n_parts <= FEW)}: within {percent(self.miss)} of the targets."
+        return f"{found}{f' of {shares}' * (cut.n_parts <= FEW)}: within {miss} of the targets."
 
     def __repr__(self) -> str:
         return as_on_terminal(f"{self.sentence}\n\n{self.text}")

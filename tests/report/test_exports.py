@@ -3,6 +3,7 @@
 Readers that pin other versions of our libraries are in an environment of their own, .venv/readers.
 """
 
+import gc
 import json
 import os
 import shutil
@@ -283,3 +284,15 @@ def test_of_an_export_that_does_not_fit_on_the_disk_nothing_stays(name, folder, 
     with full_disk(100), pytest.raises(InputError, match=f"^cannot write {tmp_path}/.*: File too large$"):
         export(name, campaign, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_of_an_archive_that_does_not_fit_on_the_disk_nothing_stays_and_its_library_says_nothing(
+    tmp_path, full_disk, capfd
+):
+    traced(tmp_path)
+    campaign, out = read_campaign(tmp_path), tmp_path / "out"
+    with full_disk(100), pytest.raises(InputError, match=f"^cannot write {out / 'otf2'}: OTF2: "):
+        export("otf2", campaign, out)
+    gc.collect()  # it writes in its destructors, too
+    assert capfd.readouterr().err == ""
+    assert not list(out.iterdir())

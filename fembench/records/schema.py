@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the command line reads the structs without numpy
 
 
 T = TypeVar("T")
+YEARS = range(1970, 2200)  # which clocks of computers show
 
 
 def read(
@@ -60,7 +61,8 @@ def read(
 def check_time(text: str, where: str) -> None:
     """Raises InputError unless the text is a time in ISO 8601, with its zone."""
     try:
-        known = datetime.datetime.fromisoformat(text).tzinfo is not None
+        when = datetime.datetime.fromisoformat(text)
+        known = when.tzinfo is not None and when.year in YEARS
     except ValueError:
         known = False
     if not known:

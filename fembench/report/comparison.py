@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fembench.base.arrays import F64
+from fembench.base.errors import InputError
 from fembench.base.units import plural
 from fembench.records.compare import Question, question, same_kind
 from fembench.records.phases import ASSEMBLY, CG
@@ -222,12 +223,16 @@ def mean_ratio(cases: Sequence[tuple[F64, F64]], level: float) -> Ratio:
 
 
 def cases(side: SideRuns) -> list[CaseRuns]:
-    """The cases of a campaign, named as in its report, by size of mesh."""
+    """The cases of a campaign, named as in its report, by size of mesh. Raises InputError."""
     groups: dict[Question, list[Record]] = {}
     for record in sorted(side.records, key=lambda r: (r.created, r.id)):
         groups.setdefault(_asked(record), []).append(record)
     newest = [max(group[::-1], key=lambda r: r.verdict.status != "INVALID") for group in groups.values()]
-    return [_case(r, asked := _asked(r.record), groups[asked]) for r in results(newest)]
+    try:
+        found = results(newest)
+    except InputError as error:  # which names the run alone
+        raise InputError(f"{side.name}: {error}") from error
+    return [_case(r, asked := _asked(r.record), groups[asked]) for r in found]
 
 
 def _asked(record: Record) -> Question:

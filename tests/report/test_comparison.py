@@ -140,6 +140,15 @@ def test_invalid_runs_never_enter_a_ratio():
     assert (found.pairs, found.left[0].reason, found.left[0].where) == ((), "all runs INVALID", "new")
 
 
+def test_runs_of_absurd_times_alone_are_refused_by_the_name_of_their_side():
+    absurd = [wrong(lasting(r, 1e300)) for r in runs()]
+    with pytest.raises(
+        InputError, match=r"^new: .*: some of its times or counts are not within 0 to 1e\+15$"
+    ):
+        held(runs(), absurd)
+    assert held(runs(), [*runs(), *absurd]).pairs[0].runs == (5, 5)
+
+
 def test_runs_without_timed_sets_are_not_called_invalid():
     timed, untimed = runs(), [lasting(r, 0.0) for r in runs(seed=1)]
     found = held(timed, untimed)

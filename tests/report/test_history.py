@@ -203,6 +203,7 @@ def test_what_cannot_be_read_is_one_line_and_status_two(nightly, refusal):
         ("schema", SCHEMA + 1, f"schema {SCHEMA + 1} of a record; expected {SCHEMA}: it is newer"),
         ("environment.rank_host", [0, -1], "environment.rank_host: host -1; expected 0 to 0"),
         ("created", "soon", "created = 'soon': expected a time"),
+        ("created", "0001-01-01T00:00:00+00:00", "expected a time"),  # which no plot can show
         ("case.placement.ranks", 0, "ranks = 0"),
     ],
 )

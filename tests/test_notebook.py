@@ -76,7 +76,7 @@ def test_pandas_gets_the_raw_columns_and_without_it_a_line_says_how_to_get_it(ru
     assert len(frame) == len(runs.phases().rows)
     assert pandas.api.types.is_float_dtype(frame["median_s"])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match="pip install pandas"):
+    with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
         runs.phases().to_pandas()
 
 

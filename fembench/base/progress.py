@@ -51,12 +51,9 @@ def progress(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-@contextlib.contextmanager
-def above() -> Iterator[None]:
-    """Erase the line for waiting, and show it no more, while others write to stderr."""
-    with _LOCK:
-        _erase()
-        yield
+def heard() -> bool:
+    """Whether progress reaches anybody."""
+    return not _told.by_calls or _told.by_calls[-1] is not None
 
 
 @contextlib.contextmanager

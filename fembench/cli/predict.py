@@ -47,8 +47,8 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 """
 WHAT_IF = """
 [what if]
---link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of a network that
-    replaces the profile's
+--link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of the network between
+    hosts; also within one, if the profile has no messages
 --network xFACTOR = x1: a network that is faster by this factor
 --[no-]contention: send a host's messages one after another (default: as far as the
     profile measured it)
@@ -93,11 +93,10 @@ def run(options: argparse.Namespace) -> int:
         raise unknown
     if options.output:
         save_prediction(answers[0], options.output)
-    warning = answers[0].predicted.provisional
     if options.json:
-        _print_json(answers.tree, answers.latest, options.deadline, warning)
+        _print_json(answers.tree, answers.latest, options.deadline)
     else:
-        print("\n\n".join(filter(None, [warning, answers.text])))
+        print(answers.text)
     said = workflow.in_time(answers, options.deadline) if options.deadline else ""
     if options.json:
         return 0
@@ -111,14 +110,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_json(tree: list, latest: list[float], deadline: float, provisional: str) -> None:
-    """The runs as JSON.
-
-    With a deadline, also whether the upper end of each interval is within it; with a
-    disturbed profile, why they are `provisional`.
-    """
-    if provisional:
-        tree = [run | {"provisional": provisional} for run in tree]
+def _print_json(tree: list, latest: list[float], deadline: float) -> None:
+    """The runs as JSON; with a deadline, also whether the upper end of each interval is within it."""
     if deadline:
         tree = [run | {"within_deadline": last <= deadline} for run, last in zip(tree, latest)]
     print(json.dumps(tree, indent=1))

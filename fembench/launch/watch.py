@@ -4,14 +4,12 @@ Its progress, its hosts until it has started, ranks that died, and a launcher th
 although all ranks have left.
 
 Also what slows the hosts of a job: their quotas, and other programs. `fembench doctor` shows
-it as findings. Other commands that start a job say it once, as warnings of the logger
-`fembench`, which Python prints on standard error by default.
+it as findings. Other commands that start a job say it once, as notes of their progress.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
 import shlex
@@ -25,7 +23,7 @@ import msgspec
 
 from fembench.base.commands import answer
 from fembench.base.errors import shown
-from fembench.base.progress import above
+from fembench.base.progress import heard, progress
 from fembench.base.units import few
 from fembench.launch.batch_systems import in_batch_job
 from fembench.launch.hosts import folded, is_this_host, names_in
@@ -69,11 +67,9 @@ def warn(folder: Path) -> None:
         hosts = msgspec.json.decode((folder / STARTED).read_bytes(), type=Started).hosts
         for finding in slowed(hosts):
             key = finding.item, finding.found.partition(":")[0]
-            if key not in _warned:
+            if key not in _warned and heard():
                 _warned.add(key)
-                line = f"note: {finding.item}: {finding.found}: {finding.advice}"
-                with above():
-                    logging.getLogger("fembench").warning(line)
+                progress(f"note: {finding.item}: {finding.found}: {finding.advice}")
 
 
 START = 10.0  # seconds before the hosts of a job are asked whether they answer

@@ -90,8 +90,6 @@ def check_known(spec: str) -> None:
         return
     if Path(spec).suffix:
         raise InputError(f"cannot read mesh {spec}: no such file")
-    near = closest(spec, PRESETS)
-    names = " ".join(PRESETS)
-    raise InputError(
-        f"mesh '{shown(spec)}': no such file, no preset ({names}; nearest '{near}'); else {GRAMMAR}"
-    )
+    near = closest(spec, PRESETS, alike=0.4)
+    names = " ".join(PRESETS) + (f"; nearest '{near}'" if near else "")
+    raise InputError(f"mesh '{shown(spec)}': no such file, no preset ({names}); else {GRAMMAR}")

@@ -94,7 +94,7 @@ def bounds_tree(run: BoundedRun) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answers:
     """What `predict` found, a sequence of predictions; each list has one entry per run."""
 
@@ -102,7 +102,7 @@ class Answers:
     latest: list[float]  # upper end of a solution's seconds; []: number of iterations unknown
     beyond: list[str]  # warnings: parts larger than the profile covers
     text: str  # tables, for a terminal
-    tree: list[object]  # for --json
+    tree: list[dict[str, object]]  # for --json
 
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.predictions)
@@ -112,6 +112,9 @@ class Answers:
 
     def __getitem__(self, index: int) -> Prediction:
         return self.predictions[index]
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, iterations: int = 0) -> Answers:

@@ -32,7 +32,7 @@ class Predicted(Frozen, frozen=True):
     mesh: str  # hash
     hosts: tuple[str, ...]  # [rank]
     iteration: float  # CG time per iteration, slowest rank
-    low: float  # 90 % interval of the time of one run
+    low: float  # of `iteration`: nine runs out of ten take from `low` to `high` seconds per iteration
     high: float
     assembly: float  # per set, slowest rank
     phases: dict[str, float]  # of an iteration, mean over ranks

@@ -189,11 +189,12 @@ class Table:
         return np.array(values, object)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Raw values as a DataFrame. Raises InputError if pandas is not installed."""
+        """Raw values as a DataFrame. Raises ModuleNotFoundError if pandas is not installed."""
         try:
             import pandas
         except ImportError:
-            raise InputError("to_pandas: pandas is not installed; pip install pandas") from None
+            told = "to_pandas: pandas is not installed; pip install pandas"
+            raise ModuleNotFoundError(told, name="pandas") from None
         return pandas.DataFrame({name: self[name] for name in self.names})
 
     def shown(self, most: int | None = None) -> list[list[str]]:

@@ -6,7 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from fembench.base.errors import InputError
+from fembench.base.errors import InputError, closest
 from fembench.base.progress import progress
 from fembench.base.units import plural
 from fembench.mesh.presets import check_known
@@ -18,19 +18,21 @@ from fembench.synthetic.speeds import slowness_text
 from fembench.weights.stale import doubts
 
 
-def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any]) -> Case:
+def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any], function: str = "run") -> Case:
     """The case with these fields, others as in a case or by default.
 
-    Raises InputError, also for a mesh that is not there.
+    Raises InputError about the function, also for a mesh that is not there.
     """
     unknown = [name for name in fields if name not in FIELDS]
     if unknown:
-        raise InputError(f"run: unknown field '{unknown[0]}'; expected one of {', '.join(FIELDS)}")
+        near = closest(unknown[0], FIELDS, alike=0.6)
+        hint = f"the nearest field is '{near}'" if near else f"expected one of {', '.join(FIELDS)}"
+        raise InputError(f"{function}: unknown field '{unknown[0]}'; {hint}")
     known = mesh.flat() if isinstance(mesh, Case) else {"mesh": str(mesh)}
     given = exactly(fields)
     if isinstance(given.get("shares"), list | tuple):
         given["shares"] = shares_text(given["shares"])
-    case = case_of({**known, **given}, "run")
+    case = case_of({**known, **given}, function)
     check_known(case.question.mesh)
     return case
 

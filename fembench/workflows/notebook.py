@@ -176,7 +176,8 @@ def verb(*words: str) -> str:
 def page(runs: Runs | Path | str) -> Path:
     """Build the report of a results folder; returns the path of its index.html. Raises InputError.
 
-    runs: what `sweep` returned, or the folder
+    runs: what `run`, `sweep` or `load` returned, or the folder; the report has all runs of
+    the folder
     """
     from fembench.report.page import build
 
@@ -185,8 +186,10 @@ def page(runs: Runs | Path | str) -> Path:
 
 def _folder(runs: Runs | Path | str) -> Path:
     folder = Path(runs.source if isinstance(runs, Runs) else runs)
+    if folder.is_file() and folder.parent.name == "runs":  # the record of a run
+        folder = folder.parents[1]
     if not folder.is_dir():
-        raise InputError(f"page of {folder}: not a folder of results; expected one of a sweep")
+        raise InputError(f"page of {folder}: expected a folder of results, or runs of one")
     return folder
 
 

@@ -75,14 +75,14 @@ def predict(
     method: "simulation" of the execution graph, or "analytic", bounds in closed form
     learn: runs on this machine, their files or folders, which correct the prices
     iterations: of a whole solution; 0: those of a learned run of the mesh
-    link: "SECONDS,BYTES/S[,SECONDS]", in place of the measured network
+    link: "SECONDS,BYTES/S[,SECONDS]", in place of the network measured between hosts
     network: "x10", ten times as fast
     contention: whether messages of a host go one after another; None: as far as measured
     machines: edits of the hosts: fastest, slowest, add:NAME*N, share:N
     now: for the present load of the hosts, or of those in `hostfile`
     fields: others of the case, as for `run`
 
-    Tells the limits of the profile. Raises InputError.
+    Tells the limits of the profile, and what disturbed its measurement. Raises InputError.
     """
     check_words(METHODS, method=method)
     with telling(tell):
@@ -107,6 +107,10 @@ def predict(
             else:
                 iterations = iterations or study.iterations.get(grid.hash, 0)
                 answers = simulated_answers(study, cases, grid, iterations)
+        if warning := answers[0].predicted.provisional:
+            answers = _warned(answers, warning)
+            if tell is not progress:  # the command prints it with the tables
+                progress(f"note: {warning}")
         _note(study, answers)
     return answers
 
@@ -130,6 +134,12 @@ def scored(prediction: Path | str, against: Path | str) -> tuple[str, bool]:
         lines.append(f"run: {PROVISIONAL}{'; '.join(taken)}")
     lines.append(state_text(changes(before.predicted.state, readings_of([record]))))
     return "\n".join(lines), bool(seen.stale)
+
+
+def _warned(answers: Answers, provisional: str) -> Answers:
+    """The answers, with why the profile may be wrong before the tables and in each run."""
+    tree = [{**run, "provisional": provisional} for run in answers.tree]
+    return dataclasses.replace(answers, text=f"{provisional}\n\n{answers.text}", tree=tree)
 
 
 def _note(study: Predictor, answers: Answers) -> None:
@@ -185,7 +195,8 @@ def _cases(mesh: Path | str, counts: Sequence[int], shares: str, fields: Mapping
             "shares, or one number of ranks"
         )
     said = {"shares": "" if shares == "equal" else shares}
-    return [settled(case_asked(mesh, {**fields, **said, "ranks": count})) for count in counts]
+    each = [{**fields, **said, "ranks": count} for count in counts]
+    return [settled(case_asked(mesh, one, "predict")) for one in each]
 
 
 class Validated(NamedTuple):

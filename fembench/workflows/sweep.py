@@ -103,13 +103,14 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
     source, folder, there, limit = sweep.source, sweep.folder, sweep.there, sweep.limit
     if limit:
         limit.left()  # raises if there is no time
+    folder.check(source.text, source.where, there, grown=source.made)
+    to_come, kept = sweep.runs()
+    runs = list(dict.fromkeys([*kept, *to_come]))
+    refuse_early(runs, folder, there.hostfile)  # first: what is refused leaves no folder
     with occupied(folder.runs):
         folder.hold(source.text, source.where, there, grown=source.made)
         _say_damaged(folder, ": moved to superseded")
         folder.set_damaged_aside()
-        to_come, kept = sweep.runs()
-        runs = list(dict.fromkeys([*kept, *to_come]))
-        refuse_early(runs, folder, there.hostfile)
         _say_changes(runs, folder)
         _say_reasons(runs)
         warn_of_weights(sweep.weights, (run.case for run in runs))

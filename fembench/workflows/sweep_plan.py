@@ -6,6 +6,7 @@ ranks, hosts, mesh and duration of each job.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from fembench.bench.inputs import gone
 from fembench.launch.allocation import in_words, is_open, layout
 from fembench.launch.hosts import HostSlots, merged
 from fembench.launch.line import check_start
+from fembench.mesh.presets import check_known
 from fembench.records.case import FIELDS, Case
 from fembench.report.results import short_shares
 
@@ -66,7 +68,6 @@ def plan_of(
     first: Mapping[str, float] = MappingProxyType({}),
 ) -> SweepPlan:
     """The jobs of a campaign. Raises InputError for what the start would refuse."""
-    check_start()
     refuse_early(runs, folder, there.hostfile)
     records = folder.records()
     expectations = Expectations(records, cores_of(there), campaign.timeout)
@@ -83,11 +84,14 @@ def plan_of(
 
 
 def refuse_early(runs: Sequence[CampaignRun], folder: Folder, hostfile: str) -> None:
-    """Raises InputError for records of other hosts, or if a run to come lacks a file."""
+    """Raises InputError for records of other hosts, if a run to come lacks a file, or no job can start."""
+    check_start()
     _refuse_other_hosts(runs, folder, hostfile)
     for run in runs:
         missing = gone(run.case)
         if missing and not folder.record(run):
+            if not Path(missing[0]).suffix:
+                check_known(run.case.question.mesh)
             raise InputError(f"cannot read {shown(missing[0])}, which the campaign needs: no such file")
 
 

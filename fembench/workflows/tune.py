@@ -196,7 +196,7 @@ def tune(
     """
     check_least(1, rounds=rounds, pairs=pairs)
     check_least(0, timeout=timeout)
-    case = fixed_work(case_asked(mesh, {**EFFORT, **fields}))
+    case = fixed_work(case_asked(mesh, {**EFFORT, **fields}, "tune"))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
     run = TuneRuns(folder / "runs", str(hostfile), timeout, command or call_text("tune", mesh, fields))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from fembench.base import progress as module
-from fembench.base.progress import above, progress, telling, working
+from fembench.base.progress import progress, telling, working
 
 
 class Terminal(io.StringIO):
@@ -62,18 +62,6 @@ def test_a_terminal_shows_what_takes_its_time_with_the_time(monkeypatch):
     assert "equal shares … 0:00" in written
     assert "weighted shares … 0:00" in written
     assert on_screen(written) == ["[1/2] done", ""]
-
-
-def test_what_others_write_has_a_line_of_its_own(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with working("a run", patience=0, every=0.005):
-        until(lambda: "a run" in sys.stderr.getvalue())
-        with above():
-            print("note: load", file=sys.stderr)
-            time.sleep(0.03)
-            before = sys.stderr.getvalue()
-    assert before.endswith("note: load\n")
-    assert "note: load" in on_screen(sys.stderr.getvalue())
 
 
 def test_short_work_shows_nothing(monkeypatch):

@@ -1,6 +1,5 @@
 """What slows hosts is said before a job begins: once, by every command that starts one."""
 
-import logging
 from pathlib import Path
 
 import msgspec
@@ -17,28 +16,30 @@ N1, N2 = ("n1", "boot-1"), ("n2", "boot-2")
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch, caplog):
+def fresh(monkeypatch):
     monkeypatch.setattr(watch, "_warned", set())
     monkeypatch.delenv("FEMBENCH_SYNTHETIC", raising=False)
-    caplog.set_level(logging.WARNING, "fembench")
 
 
 def met(host, running=2, quota=0.0, load=2.0, cores=2):
     return Met(host, 1, cores, quota, load, running)
 
 
-def warned(folder, caplog, *hosts):
-    caplog.clear()
+def warned(folder, *hosts):
+    told = []
     (folder / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
-    watch.warn(folder)
-    return [record.getMessage() for record in caplog.records]
+    with progress.telling(told.append):
+        watch.warn(folder)
+    return told
 
 
-def test_a_warning_stands_on_a_line_of_its_own(tmp_path, caplog, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_shown", True)
-    warned(tmp_path, caplog, *started([met(N1, 3)]).hosts)
-    assert capsys.readouterr().err == "\r\x1b[K"
-    assert len(caplog.records) == 1
+def test_a_warning_is_kept_for_a_call_that_tells_somebody(tmp_path, capfd):
+    hosts = started([met(N1, 3)]).hosts
+    (tmp_path / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
+    with progress.telling(None):
+        watch.warn(tmp_path)
+    assert capfd.readouterr() == ("", "")
+    assert len(warned(tmp_path, *hosts)) == 1
 
 
 @pytest.mark.parametrize(
@@ -61,26 +62,27 @@ def test_hosts_of_one_machine_count_the_ranks_of_all_of_them():
     assert [(host.name, host.load_average) for host in found.hosts] == [("a", 0.0), ("b", 0.0)]
 
 
-def test_a_quota_and_a_load_are_said_once_each_and_healthy_hosts_not_at_all(tmp_path, caplog):
+def test_a_quota_and_a_load_are_said_once_each_and_healthy_hosts_not_at_all(tmp_path):
     slow, busy = StartedHost("n3", 1, 0.5, 0.0), StartedHost("n2", 2, 0.0, 1.5)
-    said = warned(tmp_path, caplog, StartedHost("n1", 2, 0.0, 0.0), busy, slow)
+    said = warned(tmp_path, StartedHost("n1", 2, 0.0, 0.0), busy, slow)
     assert [line.split(": ")[1:3] for line in said] == [["CPU quota", "n3"], ["load", "n2"]]
-    assert warned(tmp_path, caplog, busy, slow) == []
-    assert len(warned(tmp_path, caplog, StartedHost("n4", 1, 0.5, 0.0))) == 1
+    assert warned(tmp_path, busy, slow) == []
+    assert len(warned(tmp_path, StartedHost("n4", 1, 0.5, 0.0))) == 1
 
 
-def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, caplog, monkeypatch):
+def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, monkeypatch):
     monkeypatch.setenv("FEMBENCH_SYNTHETIC", "lab")
-    assert warned(tmp_path, caplog, StartedHost("n3", 1, 0.5, 0.0)) == []
+    assert warned(tmp_path, StartedHost("n3", 1, 0.5, 0.0)) == []
 
 
-def test_a_job_that_begins_warns_and_one_that_only_looks_does_not(tmp_path, caplog, monkeypatch):
+def test_a_job_that_begins_warns_and_one_that_only_looks_does_not(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(watch, "slowed", lambda hosts: iter([_found(hosts)]))
     assert list(fembench.doctor())
-    assert caplog.messages == []
-    fembench.run("m1", ranks=1, iterations=1, sets=1)
-    assert caplog.messages == ["note: load: planted: slow: wait"]
+    told = []
+    fembench.run("m1", ranks=1, iterations=1, sets=1, tell=told.append)
+    assert [line for line in told if line.startswith("note")] == ["note: load: planted: slow: wait"]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_every_job_warns_but_those_that_look_at_hosts():
@@ -95,10 +97,11 @@ def _found(hosts):
     return Finding("load", "problem", "planted: slow", "wait")
 
 
-def test_a_job_that_its_ranks_refuse_says_why_in_one_line(tmp_path, caplog, monkeypatch):
+def test_a_job_that_its_ranks_refuse_says_why_in_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(watch, "slowed", lambda hosts: iter([_found(hosts)]))
+    told = []
     monkeypatch.setattr("fembench.launch.watch.ACCEPTED", 60.0)  # this machine may be slow
     with pytest.raises(InputError, match=r"missing\.msh"):
-        fembench.run("missing.msh", ranks=1, iterations=1, sets=1)
-    assert caplog.messages == []
+        fembench.run("missing.msh", ranks=1, iterations=1, sets=1, tell=told.append)
+    assert told == []

@@ -47,6 +47,7 @@ def runs(folder):
     told = []
     case = {"mesh": "m1", "ranks": [1, 2], "iterations": 20, "sets": 3, "emulate": ""}
     found = fembench.sweep(cases=[case], name="two", tell=told.append)
+    told = [line for line in told if not line.startswith("note: ")]  # of this machine
     assert [line.partition(",")[0] for line in told] == ["sweep: 2 runs to come", "[1/2", "[2/2"]
     assert re.fullmatch(r"sweep: 2 runs to come, in about \d+:\d\d", told[0])
     return found
@@ -67,6 +68,15 @@ def test_a_plan_is_given_to_a_function_and_nothing_runs(folder):
     assert len(fembench.sweep(cases=cases, name="plan", planned=plans.append)) == 0
     assert [job.run.case.placement.ranks for job in plans[0].jobs] == [1, 2]
     assert not Path("results/plan").exists()
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_refused_sweep_leaves_nothing_that_its_correction_meets(folder, dry):
+    planned = (lambda plan: None) if dry else None
+    case = {"mesh": "mm", "ranks": 1, "sets": 1, "warmups": 0}
+    with pytest.raises(InputError, match=r"mesh 'mm': no such file, no preset \(.*; nearest 'm'\)"):
+        fembench.sweep(cases=[case], name="mistyped", planned=planned)
+    assert not Path("results/mistyped").exists()
 
 
 @pytest.mark.alone
@@ -157,13 +167,22 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
     )
     assert found.weights.ranks[0].share > 0.55
     assert found.output.exists()
-    assert all(line.startswith("tune: ") for line in told)
+    assert all(line.startswith(("tune: ", "note: ")) for line in told)
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "said"),
     [
-        (lambda: fembench.run("m1", rank=2), InputError, "unknown field 'rank'; expected one of mesh"),
+        (
+            lambda: fembench.run("m1", rank=2),
+            InputError,
+            "run: unknown field 'rank'; the nearest field is 'ranks'",
+        ),
+        (
+            lambda: fembench.tune("m1", quickly=True),
+            InputError,
+            "tune: unknown field 'quickly'; expected one of",
+        ),
         (lambda: fembench.run("m1", ranks=0), InputError, "ranks"),
         (lambda: fembench.run("m1", solver="ours"), InputError, "solver = 'ours'"),
         (lambda: fembench.sweep("c.toml", cases=[{"mesh": "m1"}]), InputError, "expected one of them"),
@@ -260,6 +279,17 @@ def test_a_prediction_is_that_of_the_command_with_shares_by_the_speed_of_its_sto
     assert found[0].predicted.iteration == by_command
     with pytest.raises(InputError, match="ranks = 0"):
         fembench.predict("planted.json", "m1", ranks=[0])
+
+
+def test_a_profile_of_a_disturbed_machine_makes_its_predictions_provisional_from_python_too(folder, answer):
+    one = planted_profile([1.0, 1.0], network=planted_network())
+    save_profile(on_hosts_with(one, others_percent=60.0, others_resolution=0.8), "disturbed.json")
+    told = []
+    found = fembench.predict("disturbed.json", "m1", ranks=[1, 2], tell=told.append)
+    assert repr(found).startswith("PROVISIONAL")
+    assert told[0] == f"note: {found[0].predicted.provisional}"
+    by_command = answer("predict", "m1", "--machine", "disturbed.json", "--ranks", "1,2")
+    assert [run["provisional"] for run in by_command] == [found[0].predicted.provisional] * 2
 
 
 def test_nothing_is_learned_from_invalid_runs(folder):
@@ -362,9 +392,14 @@ def test_a_plot_is_found_by_its_name(runs, unrendered):
     assert picture._repr_svg_().startswith("<svg")
     with pytest.raises(InputError, match=r"plot 'colour': expected one of .*residuals"):
         runs.plot("colour")
+    with pytest.raises(InputError, match=r"cannot save as a\.png; expected a name that ends in \.svg"):
+        picture.save("a.png")
+    assert not Path("a.png").exists()
 
 
 def test_a_page_is_built_from_what_a_sweep_returns(runs, folder, unrendered):
     assert "<h1>" in fembench.page(runs).read_text()
-    with pytest.raises(InputError, match="not a folder"):
+    one = fembench.load(f"results/two/runs/{runs[0].id}.json")
+    assert fembench.page(one) == Path("results/two/report/index.html")
+    with pytest.raises(InputError, match="expected a folder of results, or runs of one"):
         fembench.page(runs[0].id)

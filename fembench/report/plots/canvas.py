@@ -9,6 +9,7 @@ Ito, which colour-blind readers can distinguish.
 import contextlib
 import dataclasses
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from fembench.base.arrays import F64
+from fembench.base.errors import InputError
 from fembench.base.files import write_atomic
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PINK = (
@@ -95,9 +97,11 @@ class Plot:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: str) -> None:
-        """Write the picture as an SVG file."""
-        write_atomic(path, self.svg)
+    def save(self, path: os.PathLike[str] | str) -> None:
+        """Write the picture as an SVG file. Raises InputError for a name of another kind."""
+        if os.path.splitext(path)[1] != ".svg":
+            raise InputError(f"plot '{self.name}': cannot save as {path}; expected a name that ends in .svg")
+        write_atomic(os.fspath(path), self.svg)
 
 
 @contextlib.contextmanager

@@ -98,5 +98,9 @@ def ratio_range(alone: Time, mine: Time) -> tuple[float, float]:
 
 def caveats(result: Result, base: Result) -> list[str]:
     """What a reader must know of the ratio of two results."""
-    notes = ["runs differ"] if any(t.apart for r in (result, base) if (t := r.times.get(CG))) else []
-    return notes + (["PROVISIONAL"] if "PROVISIONAL" in (result.pool.status, base.pool.status) else [])
+    notes = {
+        "runs differ": any(t.apart for r in (result, base) if (t := r.times.get(CG))),
+        "PROVISIONAL": "PROVISIONAL" in (result.pool.status, base.pool.status),
+        "DISTURBED": result.disturbed or base.disturbed,
+    }
+    return [note for note, holds in notes.items() if holds]

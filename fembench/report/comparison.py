@@ -232,7 +232,8 @@ def cases(side: SideRuns) -> list[CaseRuns]:
         found = results(newest)
     except InputError as error:  # which names the run alone
         raise InputError(f"{side.name}: {error}") from error
-    return [_case(r, asked := _asked(r.record), groups[asked]) for r in found]
+    named = [dataclasses.replace(r, disturbed=False) for r in found]  # notes say it of each run
+    return [_case(r, asked := _asked(r.record), groups[asked]) for r in named]
 
 
 def _asked(record: Record) -> Question:

@@ -20,7 +20,7 @@ from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
 from fembench.stats.outliers import RELEVANT
 from fembench.weights.host_speed import HostSpeeds
-from fembench.weights.stale import disturbance, foreign_work
+from fembench.weights.stale import disturbance
 
 NEAR = 0.8  # of the measured bandwidth: from there on, it limits
 LARGE = 0.2  # of cg: from there on, waiting or messages limit
@@ -38,7 +38,7 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
     said = [disturbed, failures, _verdict(found, bool(disturbed))]
     used = usable(found)
-    quiet = [r for r in used if not foreign_work(environments([r]))]
+    quiet = [r for r in used if not r.disturbed]
     fit = [r for r in quiet if not crowded(r)]
     if fit:
         others = [r for r in usable(beside) if sound(r)]

@@ -147,7 +147,7 @@ def _limits(full: Result) -> list[HeadlineRow]:
         ("messages", ph.OWN_MESSAGES, "of cg: packing, sending, unpacking"),
     )
     spent = [
-        _percent(what, remark, (part_of_cg(full.runs, *phases), np.nan, np.nan))
+        _percent(what, "; ".join([remark, *unfit(full)]), (part_of_cg(full.runs, *phases), np.nan, np.nan))
         for what, phases, remark in parts
     ]
     return [_bandwidth(full), *spent]
@@ -163,7 +163,7 @@ def _bandwidth(full: Result) -> HeadlineRow:
         return _percent(what, why)
     measured = f"{point.phase}, of {point.roof / 1e9:.3g} GB/s measured in the same run"
     held = f"cache ({level} holds the matrix): " if level else "L3 holds a part of the matrix: " * partly
-    return _percent(what, held + measured, (point.of_roof, np.nan, np.nan))
+    return _percent(what, "; ".join([held + measured, *unfit(full)]), (point.of_roof, np.nan, np.nan))
 
 
 def _strong(full: Result, speedups: Sequence[Speedup]) -> HeadlineRow:

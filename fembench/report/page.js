@@ -46,12 +46,12 @@ function hint(boxes) {
 for (const table of document.querySelectorAll("main table")) {
   if (table.tBodies[0].rows.length < 2) continue;
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.title = "sort by this column";
-    button.append(...head.childNodes);
-    button.onclick = () => sort(table, column);
-    head.append(button);
+    Object.assign(head, { title: "sort by this column", tabIndex: 0, onclick: () => sort(table, column) });
+    head.onkeydown = event => { // a button in it would keep browsers from repeating the heads in print
+      if (!["Enter", " "].includes(event.key)) return;
+      event.preventDefault();
+      sort(table, column);
+    };
   });
   if (table.tBodies[0].rows.length > 8) searchable(table);
 }

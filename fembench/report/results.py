@@ -50,6 +50,7 @@ class Result:
     runs: tuple[Times, ...]  # one per record of the pool
     times: dict[str, Time]
     speeds: HostSpeeds  # of all hosts of the campaign
+    disturbed: bool  # whether foreign work took CPU time in a run
 
     @property
     def ranks(self) -> int:
@@ -130,6 +131,7 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
                 runs=runs,
                 times=times(runs, pool.first),
                 speeds=speeds,
+                disturbed=bool(foreign_work([record.environment for record in pool.records])),
             )
         )
     return sorted(made, key=lambda r: (r.record.mesh.n_equations, r.mesh, r.method, r.ranks, r.placement))
@@ -149,7 +151,7 @@ def unfit(*used: Result) -> list[str]:
     """Why no advice follows from the times of these results; [] if it may."""
     labels = {
         OVERSUBSCRIBED: any(map(crowded, used)),
-        "DISTURBED": bool(foreign_work(environments(used))),
+        "DISTURBED": any(r.disturbed for r in used),
     }
     return [label for label, holds in labels.items() if holds]
 
@@ -157,11 +159,9 @@ def unfit(*used: Result) -> list[str]:
 def case_of(result: Result) -> tuple[object, ...]:
     """Values of the columns CASE.
 
-    A case that is INVALID or OVERSUBSCRIBED says so wherever its numbers are shown.
+    A case that is INVALID, OVERSUBSCRIBED or DISTURBED says so wherever its numbers are shown.
     """
-    status, method = result.pool.status, result.method
-    if crowded(result):
-        method = f"{method} · {OVERSUBSCRIBED}"
+    status, method = result.pool.status, " · ".join([result.method, *unfit(result)])
     if status == "INVALID" and not method.endswith(status):
         method = f"{method} · {status}"
     return result.mesh, method, (result.ranks, result.setting)

@@ -51,6 +51,8 @@ def speedup(result: Result, everyone: Sequence[Result], quantity: str = CG, base
     found, reason = base_of(result, everyone, quantity, base)
     if found is None or quantity not in result.times or not result.times[quantity].median:
         return Speedup(result, None, notes=(reason or f"no time of {quantity}",))
+    if quantity == RUN and len({len(one.all_sets) for one in (*result.runs, *found.runs)}) > 1:
+        return Speedup(result, None, notes=("not the same work: numbers of sets differ",))
     return _against(result, found, everyone, quantity)
 
 
@@ -173,7 +175,8 @@ def speedups(found: Sequence[Speedup], quantity: str, peers: PeersRecord | None 
     "speedup_phases",
     "Speedup and efficiency by phase",
     f"{AS_BEFORE} Product and vectors are the computing parts of cg. Run is the whole program, including "
-    "the work that every rank repeats (start-up) and the work that a single rank does.",
+    "the work that every rank repeats (start-up) and the work that a single rank does; it is left out if "
+    "numbers of sets differ, as they do if sets repeat until the time is precise.",
     CASE,
     "phase; run_s: T(P)",
     OF_BASE,

@@ -209,6 +209,8 @@ def test_efficiencies_are_those_of_the_tables_of_strong_and_weak_scaling():
     loud = head_of([on_hosts_with(record, others_percent=40.0) for record in records])
     for what in ("strong scaling efficiency", "weak scaling efficiency"):
         assert loud[what]["remarks"] == f"{rows[what]['remarks']}; DISTURBED"
+    for what in ("cache bandwidth used", "waiting", "messages"):
+        assert loud[what]["remarks"] == f"{rows[what]['remarks']}; DISTURBED"
 
 
 def test_what_was_not_measured_is_said_to_be_missing():

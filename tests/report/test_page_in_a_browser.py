@@ -24,6 +24,12 @@ PRINT = """<script>for (const when of ["never", "beforeprint", "afterprint"]) {
   dispatchEvent(new Event(when));
   document.title += ` ${document.querySelectorAll("details[open]").length}`;
 }</script>"""
+SORT = """<script>const head = document.querySelector("th[tabindex]");
+const sorted = () => head.getAttribute("aria-sort");
+head.click();
+document.title += ` ${document.querySelectorAll("th button").length} ${sorted()}`;
+head.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+document.title += ` ${sorted()}`;</script>"""
 LOOK = (Path(__file__).parent / "look.js").read_text(encoding="utf-8")
 
 pytestmark = [
@@ -84,13 +90,26 @@ def test_nothing_is_cut_off_faint_lost_or_wrong(sample, width, dark):
     assert width < 1400 or found["broken"] == []  # names of runs and rules are on one line
 
 
-def test_printing_unfolds_everything_and_folds_it_again(sample):
-    text = sample.read_text(encoding="utf-8")
-    copy = sample.with_name("printed.html")
-    copy.write_text(text.replace("</body>", f"{PRINT}</body>"), encoding="utf-8")
+def titled(index, script):
+    """The words of the title of a page after a script."""
+    copy = index.with_name("tried.html")
+    copy.write_text(
+        index.read_text(encoding="utf-8").replace("</body>", f"{script}</body>"), encoding="utf-8"
+    )
     title = re.search("<title>(.*?)</title>", dumped(copy))[1]
     copy.unlink()
-    assert title.split()[-3:] == ["0", str(text.count("<details")), "0"]
+    return title.split()
+
+
+def test_printing_unfolds_everything_and_folds_it_again(sample):
+    whole = sample.read_text(encoding="utf-8").count("<details")
+    assert titled(sample, PRINT)[-3:] == ["0", str(whole), "0"]
+
+
+def test_a_click_anywhere_on_a_head_sorts_as_does_enter_and_no_button_keeps_it_from_being_repeated_in_print(
+    sample,
+):
+    assert titled(sample, SORT)[-3:] == ["0", "ascending", "descending"]
 
 
 @pytest.mark.alone

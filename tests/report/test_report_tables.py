@@ -7,6 +7,7 @@ import re
 
 import msgspec
 import pytest
+from planted_environment import on_hosts_with
 from planted_records import lasting
 from report_sample import HOST, campaign, environment, make_failure, make_record, named, peers_record, rows_of
 
@@ -76,6 +77,13 @@ def test_every_phase_has_a_speedup_over_the_same_phase_of_the_base():
     assert rows["run"]["base_ranks"] == 1
     one, four = (sum(r.sets[-1].seconds[0][i] for i in (ASSEMBLY, CG)) for r in records)
     assert rows["assembly + cg"]["speedup"] == pytest.approx(one / four, rel=0.02)
+
+
+def test_whole_runs_have_a_speedup_only_for_the_same_number_of_sets():
+    one, two, four = (make_record("m2", ranks) for ranks in (1, 2, 4))
+    rows = rows_of([one, replace(two, sets=two.sets[1:]), four], "speedup_phases")
+    assert len([r for r in rows if r["ranks"] == 2]) == 5
+    assert [r["ranks"] for r in rows if r["phase"] == "run"] == [4]
 
 
 def test_runs_that_differ_are_listed_with_their_own_intervals_and_remarked_on():
@@ -245,6 +253,15 @@ def test_times_of_an_invalid_case_are_marked_in_every_table_that_shows_them():
     made = {t.name: t for t in tables.every_table(records)}
     for name in ("overview", "summary", "phases", "mean_phases", "communication", "send_receive", "rates"):
         assert set(made[name]["method"]) == {"csr · INVALID", "csr"}, name
+
+
+def test_disturbed_runs_and_what_is_compared_with_them_are_marked_in_every_table_that_shows_them():
+    records = [on_hosts_with(make_record(), others_percent=40.0), make_record(ranks=2)]
+    made = {t.name: t for t in tables.every_table(records)}
+    for name in ("overview", "summary", "phases", "communication", "rates", "speedup_factors"):
+        assert set(made[name]["method"]) == {"csr · DISTURBED", "csr"}, name
+    (row,) = rows_of(records, "speedup_cg")
+    assert (row["method"], row["remarks"].split("; ")[0]) == ("csr", "DISTURBED")
 
 
 def test_csv_holds_raw_values_and_nothing_where_there_is_none():

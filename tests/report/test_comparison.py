@@ -165,6 +165,14 @@ def test_of_two_kinds_of_runs_on_one_side_the_newest_count():
     assert "old: 3 older runs left out: commit differs" in rows(found, "comparison")[0]["remarks"]
 
 
+def test_a_case_is_named_by_its_newest_run_that_is_not_invalid():
+    old = runs(n=1, environment=replace(environment(1), commit="0ld"))
+    new = [replace(r, id=f"new-{r.id}", created=r.created.replace("2026", "2027")) for r in runs(n=3)]
+    bad = wrong(replace(old[0], id="bad", created=new[0].created.replace("2027", "2028")))
+    found = held([*old, *new, bad, *runs("m1")], [*runs(), *runs("m1")])
+    assert [p.a.name for p in found.pairs] == ["m1 · csr, one rank", "m2 · csr, one rank"]  # of one kind
+
+
 def test_the_runs_of_a_round_are_one_sample_of_the_geometric_mean():
     """Cases that scatter together know no more than one of them; independent ones know more."""
     rng = np.random.default_rng(3)

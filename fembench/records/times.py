@@ -55,6 +55,8 @@ class Times:
             values = np.array([numbers(row) for row in rows]) if rows else np.empty(shape)
         except ValueError:  # ragged
             values = np.empty(0)
+        except OverflowError:  # a count of hundreds of digits
+            values = np.full(shape, np.inf)
         if values.shape != shape:
             expected = f"{plural(self.n_ranks, 'rank')} and {len(self._record.phases)} phases in each set"
             raise InputError(f"{self._record.id}: its times are incomplete; expected {expected}")

@@ -112,10 +112,10 @@ def test_times_are_read_once_for_a_new_verdict_and_anew_for_other_sets():
     assert len(times_of(shorter).all_sets) == len(RECORD.sets) - 1
 
 
-@pytest.mark.parametrize("name", ["seconds", "counts"])
-def test_a_record_with_a_time_or_a_count_below_0_is_invalid(name):
-    rows = np.array(getattr(TIMED[0], name))
-    rows[..., -1] = -1
+@pytest.mark.parametrize(("name", "absurd"), [("seconds", -1), ("counts", -1), ("counts", 10**400)])
+def test_a_record_with_a_time_or_a_count_below_0_or_beyond_all_numbers_is_invalid(name, absurd):
+    rows = np.array(getattr(TIMED[0], name), object)
+    rows[..., -1] = absurd
     broken = replace(RECORD, sets=(*RECORD.sets, replace(TIMED[0], **{name: rows.tolist()})))
     verdict = judge(broken)
     assert (verdict.status, [rule.id for rule in verdict.rules]) == ("INVALID", ["C1"])

@@ -47,8 +47,8 @@ mesh MESH: preset, box:…, or a mesh file, as in fembench run
 """
 WHAT_IF = """
 [what if]
---link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of a network that
-    replaces the profile's
+--link SECONDS,BYTES/S[,SECONDS]: latency, bandwidth and overhead of the network between
+    hosts; also within one, if the profile has no messages
 --network xFACTOR = x1: a network that is faster by this factor
 --[no-]contention: send a host's messages one after another (default: as far as the
     profile measured it)

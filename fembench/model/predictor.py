@@ -61,7 +61,8 @@ class Predictor:
 
     def slots(self, ranks: int) -> list[Slot]:
         """The slots of a run. Raises InputError."""
-        return chosen(slots_of(self.profile, self.storage, self.edits), ranks)
+        slots = slots_of(self.profile, self.storage, self.edits)
+        return chosen(self.profile, slots, ranks)
 
     def place(self, ranks: int) -> tuple[list[Slot], Machine, list[str]]:
         """Slots, machine and names of the hosts of a run, by rank. Raises InputError."""
@@ -69,7 +70,9 @@ class Predictor:
         machine = machine_of(self.profile, slots, self.link, self.contention)
         if self.factor != 1:
             machine = faster_network(machine, self.factor)
-        if self.link is None and self.factor == 1 and not self.edits:
+        measured = slots_of(self.profile, self.storage)[:ranks]
+        linked = self.link is not None and len(set(machine.host)) > 1
+        if not linked and self.factor == 1 and slots == measured:
             machine = with_collectives(machine, self.profile)
         names = [h.name for h in self.profile.environment.hosts]
         return slots, machine, [names[s.model] for s in slots]

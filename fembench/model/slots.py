@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fembench.base.errors import InputError, shown
-from fembench.base.units import plural
+from fembench.base.units import few, plural
 from fembench.model.heterogeneity import from_product
 from fembench.model.machine import SMALL, Machine, checked_speeds, steady_class
 from fembench.records.hlogp import GivenLink, message_cost
 from fembench.records.network import Network, PairClass, class_of
 from fembench.records.profile import Profile
 
+HOSTS_NAMED = 3
 HELD_UP = 0.1  # fraction of a message's time; less counts as noise
 POLLS = 1.2  # slowdown; less counts as noise, because sleeping ranks wake occasionally
 
@@ -63,12 +64,16 @@ def _edited(profile: Profile, storage: str, slots: list[Slot], edit: str) -> lis
     return slots + [Slot(new + k, model, r) for k in range(int(found.group(2) or 1)) for r in ranks]
 
 
-def chosen(slots: Sequence[Slot], ranks: int) -> list[Slot]:
+def chosen(profile: Profile, slots: Sequence[Slot], ranks: int) -> list[Slot]:
     """The first `ranks` slots. Raises InputError if there are fewer."""
     if ranks < 1 or ranks > len(slots):
+        hosts = [host.name for host in profile.environment.hosts]
+        alone = profile.network is None or len(profile.network.sites) < 2
+        link = " and --link SECONDS,BYTES/S" if alone else ""
         raise InputError(
             f"{plural(ranks, 'rank')}; the profile has {plural(len(slots), 'slot')}: "
-            f"expected 1 to {len(slots)} ranks, or --machines add:NAME*COUNT"
+            f"expected 1 to {len(slots)} ranks, or --machines add:NAME*COUNT{link} "
+            f"(NAME one of {few(hosts, HOSTS_NAMED)})"
         )
     return list(slots[:ranks])
 
@@ -90,15 +95,20 @@ def on_hosts(slots: Sequence[Slot], amounts: Sequence[float]) -> list[float]:
 def machine_of(
     profile: Profile, slots: Sequence[Slot], link: GivenLink | None = None, contention: bool | None = None
 ) -> Machine:
-    """The machine of a run on these slots; `link` replaces the
-    network. Raises InputError.
+    """The machine of a run on these slots. Raises InputError.
+
+    `link` replaces the network between hosts; within a host, too,
+    if the profile has none.
 
     `contention` None: modelled if the profile shows that pairs delay each other.
     """
     model = {s.host: s.model for s in slots}
     names = [h.name for h in profile.environment.hosts]
     network = profile.network
-    lookup = _given(link) if link is not None else _measured(network, model)
+    if link is None:
+        lookup = _measured(network, model)
+    else:
+        lookup = _given(link, network, model)
     machine = Machine(
         host=tuple(s.host for s in slots),
         names=tuple(names[model[h]] if h in model else "" for h in range(max(model) + 1)),
@@ -107,16 +117,19 @@ def machine_of(
         overlap=network is None or network.overlap is not False,
         contention=bool(contention),
     )
-    if network is not None and network.across and link is None:
+    if network is not None and network.across:
         found = network
         machine = replace(
             machine,
             numa=tuple(found.numa[s.rank] for s in slots),
             across=lambda host: class_of(found, model[host], model[host], apart=True),
         )
-    if network is None or link is not None or contention is False:
+    if network is None or contention is False:
         return machine
-    inside, between = share_of(network, "inside"), share_of(network, "between")
+    inside = share_of(network, "inside")
+    between = share_of(network, "between")
+    if link is not None:  # its hosts' cards hold nothing up unless asked for
+        between = None if contention else 0.0
     held_up = max(inside or 0.0, between or 0.0) > HELD_UP
     return replace(machine, inside=inside or 0.0, between=between, contention=held_up or bool(contention))
 
@@ -153,9 +166,14 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     return [1 + (polling - 1) * max(0, n - c) / c for n, c in zip(company(slots), cores)]
 
 
-def _given(link: GivenLink) -> Callable[[int, int], PairClass]:
+def _given(
+    link: GivenLink, network: Network | None, model: dict[int, int]
+) -> Callable[[int, int], PairClass]:
+    """The link between hosts, and the profile's messages within one."""
     one = steady_class("given", link.latency, 1 / link.bandwidth, link.overhead)
-    return lambda a, b: one
+    if network is None:
+        return lambda a, b: one
+    return lambda a, b: one if a != b else class_of(network, model[a], model[a])
 
 
 def _measured(network: Network | None, model: dict[int, int]) -> Callable[[int, int], PairClass]:

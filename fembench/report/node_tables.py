@@ -73,7 +73,8 @@ def _advice(record: NodesRecord) -> str:
 
 def conclusions(record: NodesRecord, found: NodesFindings) -> list[str]:
     """What disturbed the nodes, which are slow, what they lack, and what to do."""
-    said = [disturbance([record.first.environment]), headline(found), _crowded(record), _advice(record)]
+    loud = disturbance([record.first.environment]) if found.disturbed else ""
+    said = [loud, headline(found), _crowded(record), _advice(record)]
     return list(filter(None, said))
 
 

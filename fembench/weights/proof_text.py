@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any
 
 from fembench.base.tables import table
-from fembench.base.units import plural, seconds
+from fembench.base.units import few, plural, seconds
 from fembench.records.weights import Weights, shares_of
 from fembench.stats.compare import FEWEST_NOISE
 from fembench.stats.student import FEWEST
@@ -14,6 +14,7 @@ from fembench.weights.advice import largest_gains
 from fembench.weights.proof import Proof
 from fembench.weights.scaling import CapturedGain
 
+MOST_RANKS = 8  # whose shares are printed one by one
 UNKNOWN = "unknown"
 GAIN = "median over pairs of 1 - weighted / equal"
 
@@ -26,9 +27,21 @@ def conclusions(proof: Proof, weights: Weights) -> list[str]:
 
 
 def tables(proof: Proof, weights: Weights, everything: bool = False) -> str:
-    """Times, gain and imbalance; `everything`: also the shares, and imbalance by phase."""
-    shown = [_shares(proof, weights), _times(proof), _phases(proof)] if everything else [_times(proof)]
-    return "\n\n".join(shown)
+    """Shares, times, gain and imbalance; `everything`: also by rank, and imbalance by phase."""
+    if not everything:
+        return f"{_in_line(weights)}\n\n{_times(proof)}"
+    return "\n\n".join([_shares(proof, weights), _times(proof), _phases(proof)])
+
+
+def _in_line(weights: Weights) -> str:
+    """'shares: 0.680 : 0.320'; of many ranks, by host."""
+    if len(weights.ranks) <= MOST_RANKS:
+        return f"shares: {' : '.join(f'{share:.3f}' for share in shares_of(weights))}"
+    hosts: dict[str, list[float]] = {}
+    for rank in weights.ranks:
+        hosts.setdefault(rank.host, []).append(rank.share)
+    said = [f"{name} {sum(of):.3f} on {plural(len(of), 'rank')}" for name, of in hosts.items()]
+    return f"shares: {few(said, MOST_RANKS)} (--all: by rank)"
 
 
 def _shares(proof: Proof, weights: Weights) -> str:

@@ -75,7 +75,7 @@ def predict(
     method: "simulation" of the execution graph, or "analytic", bounds in closed form
     learn: runs on this machine, their files or folders, which correct the prices
     iterations: of a whole solution; 0: those of a learned run of the mesh
-    link: "SECONDS,BYTES/S[,SECONDS]", in place of the measured network
+    link: "SECONDS,BYTES/S[,SECONDS]", in place of the network measured between hosts
     network: "x10", ten times as fast
     contention: whether messages of a host go one after another; None: as far as measured
     machines: edits of the hosts: fastest, slowest, add:NAME*N, share:N

@@ -68,7 +68,7 @@ def machine_in_file(
     If not recorded on that machine, waiting ranks slow down others on their core.
     """
     profile = load_profile(path)
-    slots = chosen(slots_of(profile, "sym"), graph.ranks)
+    slots = chosen(profile, slots_of(profile, "sym"), graph.ranks)
     machine = with_collectives(machine_of(profile, slots, None, contention), profile)
     there = graph.hosts == tuple(machine.names[h] for h in machine.host)
     slower = [1.0] * graph.ranks if there else waiting_slows(profile, slots)

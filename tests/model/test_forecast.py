@@ -41,7 +41,7 @@ from fembench.model.slots import Slot, company, machine_of, slots_of
 from fembench.model.workload import restrained, workload
 from fembench.records.case import Case
 from fembench.records.hlogp import parse_link
-from fembench.records.network import Beside
+from fembench.records.network import AllReduceTime, Beside
 from fembench.records.phases import ALLREDUCE, AXPY, CG, SPMV_INTERIOR
 from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
@@ -270,6 +270,28 @@ def test_what_if_edits_change_machines_and_network():
     assert len({s.host for s in slots}) == 4
     with pytest.raises(InputError, match="add:NAME"):
         slots_of(profile, "sym", ("add:b*10000000000",))
+
+
+def test_a_link_is_between_hosts_and_ranks_of_one_host_exchange_messages_as_measured():
+    measured = (AllReduceTime(ranks=2, m=8, seconds=9e-6, low=None, high=None),)
+    profile = planted_machine([1.0] * 2, network=planted_network(allreduce=measured))
+    study = study_of(profile, edits=("add:node8",), link=parse_link("2e-3,1e9"))
+    two = Case.of(mesh="m1", ranks=2)
+    assert study.predict(two).iteration == study_of(profile).predict(two).iteration
+    _, machine, _ = study.place(4)
+    assert machine.pair(0, 1) == machine.pair(2, 3) == profile.network.classes[0]
+    assert machine.pair(1, 2).name == "given"
+
+
+@pytest.mark.parametrize(("hosts", "link"), [(("a", "a"), " and --link SECONDS,BYTES/S"), (("a", "b"), "")])
+def test_more_ranks_than_slots_are_refused_with_all_that_they_need(tmp_path, refusal, output, hosts, link):
+    path = str(tmp_path / "machine.json")
+    save_profile(planted_machine([1.0] * 2, hosts), path)
+    words = ["predict", "m1", "--machine", path, "--ranks", "4"]
+    names = ", ".join(dict.fromkeys(hosts))
+    said = f"expected 1 to 2 ranks, or --machines add:NAME*COUNT{link} (NAME one of {names})"
+    assert said in refusal(*words)
+    output(*words, "--machines", "add:a*2", *(["--link", "2e-5,1e9"] if link else []))
 
 
 def test_a_profile_without_a_network_needs_a_link():

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
 from fembench.records.quiet import QUOTA
@@ -98,6 +99,17 @@ def test_what_all_nodes_lose_is_not_the_cause_of_one():
     changes = {k: Planted(host=OTHERS) for k in range(8)} | {5: slowed}
     found = slow(planted_nodes(8, changes))
     assert has_causes(found, {5: "all cores slow: a quota of 0.5 CPUs withheld 66 %"})
+
+
+def test_where_verdicts_do_not_suffer_from_foreign_work_nothing_calls_them_doubtful():
+    """Emulated nodes of one host, on which others used 30 %, go by their own processor time."""
+    for emulated in (True, False):
+        record = planted_nodes(8, {k: Planted(host=OTHERS) for k in range(8)})
+        if emulated:
+            nodes = tuple(replace(node, host=0) for node in record.first.nodes)
+            record = replace(record, first=replace(record.first, nodes=nodes))
+        said = " ".join(conclusions(record, slow_nodes(record)))
+        assert ("DISTURBED" in said) is not emulated
 
 
 def test_a_node_that_is_normal_alone_was_disturbed_and_is_no_outlier():

@@ -63,6 +63,19 @@ def test_planted_speeds_are_found_and_their_gain_is_captured(speeds):
     assert as_text(proof, replace(trail.weights, synthetic="emulated speeds")).startswith("SYNTHETIC")
 
 
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        ((1, 0.5), "shares: 0.667 : 0.333\n"),
+        ((1,) * 6 + (0.5,) * 4, "shares: node8 0.750 on 6 ranks, node00 0.250 on 4 ranks (--all: by rank)\n"),
+    ],
+)
+def test_the_shares_are_printed_those_of_many_ranks_by_host(speeds, said):
+    hosts = ("node8",) * 6 + ("node00",) * 4 if len(speeds) > 2 else PAIR
+    trail = looped(planted(speeds, hosts=hosts, noise=0.0), len(speeds), rounds=1, pairs=2)
+    assert said in as_text(prove(trail), trail.weights)
+
+
 def test_a_machine_that_drifts_is_held_against_the_ideal_of_each_run():
     trail, steady = tuned(1, 0.5, noise=1e-4)
     slower = np.linspace(1.0, 2.0, len(trail.equal))

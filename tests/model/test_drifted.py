@@ -148,7 +148,7 @@ def validated(tmp_path, capsys, a_run, grid_file):
         assert main(cases) == 0
         for k, mesh in enumerate(("m2", "m3")):
             state = planted_state(2, seed=9 + k, memory=memory) if memory else ()
-            run = a_run(mesh, 4, "2999-01-01T00:00:00+00:00", f"held-{mesh}")
+            run = a_run(mesh, 4, "2199-01-01T00:00:00+00:00", f"held-{mesh}")
             save(in_state(run, state), tmp_path / "held")
         told = []
         for more in ([], ["--json"]):
@@ -187,7 +187,7 @@ def test_a_run_in_another_state_does_not_score_its_prediction(
     before = str(tmp_path / "before.json")
     words = ["predict", "m1", "--machine", str(machine_file), "--ranks", "2", "-o", before]
     assert main(words) == 0
-    run = in_state(a_run("m1", 2, "2999-01-01T00:00:00+00:00"), planted_state(1, seed=2, memory=memory))
+    run = in_state(a_run("m1", 2, "2199-01-01T00:00:00+00:00"), planted_state(1, seed=2, memory=memory))
     path = save(run, tmp_path)
     capsys.readouterr()
     assert main([*words, "--against", str(path)]) == status

@@ -725,7 +725,7 @@ def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, output,
     assert main([*words, "--ranks", "2", "-o", before]) == 2  # never overwritten
     said = load_prediction(before).predicted
     case = Case.of(mesh="m1", ranks=2)
-    run, _ = run_of(open_study(machine_file), case, created="2999-01-01T00:00:00+00:00")
+    run, _ = run_of(open_study(machine_file), case, created="2199-01-01T00:00:00+00:00")
     assert "predicted" in output(*words, "-o", before, "--against", str(save(run, tmp_path)))
     kept = load_prediction(before)
     assert kept.predicted == said
@@ -815,7 +815,7 @@ def test_validation_writes_predictions_first_and_scores_them_after_the_runs(
     runs_on(machine_file, ["m2", "m3"], [4], "2026-01-01T00:00:00+00:00", tmp_path / "held")
     assert main(["validate", grid_file]) == 2  # older than what was said of them
     assert "no held-out run began after its prediction" in capsys.readouterr().err
-    runs_on(machine_file, ["m2", "m3"], [4], "2999-01-01T00:00:00+00:00", tmp_path / "held")
+    runs_on(machine_file, ["m2", "m3"], [4], "2199-01-01T00:00:00+00:00", tmp_path / "held")
     assert "ideal sum of speeds" in output("validate", grid_file)
     found = answer("validate", grid_file)
     assert found["fembench"]["median"] < 0.03

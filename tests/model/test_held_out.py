@@ -21,7 +21,7 @@ from fembench.records.prediction import load_prediction
 from fembench.records.profile import save_profile
 from fembench.records.store import load, save
 
-EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
+EARLIER, LATER = "2026-01-01T00:00:00+00:00", "2199-01-01T00:00:00+00:00"
 WRONG = wrong(planted([1.0])).verification
 
 

@@ -14,7 +14,7 @@ With --fail-above 5%, the exit status is 1 if a case, or the geometric mean of a
 slower by more than 5 % with its whole interval: a ratio of 1.08 with an interval from
 1.03 to 1.13 passes, since chance may explain a part of it; one from 1.06 to 1.10 fails.
 It is 1, too, if all runs of a case are INVALID in the other results only, and 2 if no
-case has the runs for an interval.
+case has three runs on both sides that no other work DISTURBED.
 
 Examples:
   fembench compare results/old results/new

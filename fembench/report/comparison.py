@@ -8,7 +8,7 @@ they have.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log, nan
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from fembench.stats.summary import median
 from fembench.weights.stale import foreign_work
 
 SHOWN = ("slower", "faster")  # verdicts that are a difference
+NONE = "no verdict: DISTURBED"
 NEAR = 2  # fields in which a case may differ from another to be named beside it
 PARTS_OF_SOLVE = (*PARTS, LOOP)
 SMALL = 0.01  # of the time: a smaller part is not judged
@@ -51,6 +52,7 @@ class CaseRuns:
     records: tuple[Record, ...]  # by date; (): none counts
     seconds: Mapping[str, F64]  # SOLVE and its parts: (n_runs,)
     notes: tuple[str, ...]
+    disturbed: bool  # whether other work took CPU time in a run that counts
 
     @property
     def name(self) -> str:
@@ -82,7 +84,12 @@ class CasePair(NamedTuple):
     @property
     def verdict(self) -> str:
         """'slower', 'faster', 'no difference shown', or why there is none."""
-        return verdict(self.ratio, *self.runs)
+        return NONE if self.disturbed else verdict(self.ratio, *self.runs)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether nothing follows from the runs of a side."""
+        return self.a.disturbed or self.b.disturbed
 
     @property
     def carrier(self) -> tuple[str, float]:
@@ -118,8 +125,16 @@ class Compared:
 
     def said(self, ratio: Ratio) -> str:
         """What a mean over the counted cases shows."""
+        if self.disturbed:
+            return NONE
         runs = [n for pair in self.counted for n in pair.runs]
         return verdict(ratio, min(runs, default=0), max(runs, default=0))
+
+    @property
+    def disturbed(self) -> list[str]:
+        """The sides whose runs were DISTURBED in a counted case."""
+        loud = (self.base, [p.a for p in self.counted]), (self.other, [p.b for p in self.counted])
+        return [side.name for side, cases in loud if any(case.disturbed for case in cases)]
 
     @property
     def carrier(self) -> tuple[str, float]:
@@ -160,7 +175,7 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
     mine, theirs = ({case.asked: case for case in cases(side)} for side in (base, other))
     both = [(a, theirs[q]) for q, a in mine.items() if q in theirs]
     used = [(a, b) for a, b in both if a.records and b.records]
-    judged = [pair for pair in used if min(len(case.records) for case in pair) >= FEWEST] or used
+    judged = [pair for pair in used if all(map(_enough, pair))] or used
     large = [name for name in PARTS_OF_SOLVE if _share(name, judged) >= SMALL]
     level = joint_level(len(judged) + (len(judged) > 1) + len(large))
     pairs = tuple(_pair(a, b, level) for a, b in used)
@@ -171,16 +186,27 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
     for here, cases_here, there in ((base, mine, theirs), (other, theirs, mine)):
         others = [case for q, case in there.items() if q not in cases_here]
         left += [Left(here.name, c, _reason(c, others)) for q, c in cases_here.items() if q not in there]
+    loud = any(case.disturbed for pair in judged for case in pair)
+
+    def mean(of: Callable[[CaseRuns], F64]) -> Ratio:
+        found = mean_ratio([(of(a), of(b)) for a, b in judged], level)
+        return Ratio(found.value, None) if loud else found
+
     return Compared(
         base,
         other,
         pairs,
         tuple(left),
         tuple(pair for pair in pairs if (pair.a, pair.b) in judged),
-        mean_ratio([(a.seconds[SOLVE], b.seconds[SOLVE]) for a, b in judged], level),
-        {name: mean_ratio([(a.seconds[name], b.seconds[name]) for a, b in judged], level) for name in large},
-        mean_ratio([(_bandwidths(a), _bandwidths(b)) for a, b in judged], level),
+        mean(lambda case: case.seconds[SOLVE]),
+        {name: mean(lambda case, name=name: case.seconds[name]) for name in large},
+        mean(_bandwidths),
     )
+
+
+def _enough(case: CaseRuns) -> bool:
+    """Whether its runs are enough for an interval, and quiet."""
+    return len(case.records) >= FEWEST and not case.disturbed
 
 
 def _share(name: str, cases: Iterable[tuple[CaseRuns, CaseRuns]]) -> float:
@@ -197,6 +223,8 @@ def _none_counts(case: CaseRuns) -> str:
 def _pair(a: CaseRuns, b: CaseRuns, level: float) -> CasePair:
     whole, *parts = (Part(name, median(a.seconds[name]), median(b.seconds[name])) for name in a.seconds)
     ratio = ratio_unpaired(b.seconds[SOLVE], a.seconds[SOLVE], level)
+    if a.disturbed or b.disturbed:  # its scatter is that of the other work
+        ratio = Ratio(ratio.value, None)
     return CasePair(a, b, ratio, whole, tuple(part for part in parts if part.a or part.b))
 
 
@@ -259,7 +287,7 @@ def _case(result: Result, asked: Question, records: Sequence[Record]) -> CaseRun
     notes += ["PROVISIONAL"] if any(r.verdict.status == "PROVISIONAL" for r in kept) else []
     notes += ["OVERSUBSCRIBED"] if crowded(result) else []
     seconds = {name: np.array([parts[id(r)][name] for r in kept]) for name in (SOLVE, *PARTS_OF_SOLVE)}
-    return CaseRuns(result, asked, tuple(kept), seconds, tuple(notes))
+    return CaseRuns(result, asked, tuple(kept), seconds, tuple(notes), len(quiet) < len(kept))
 
 
 def _parts(record: Record) -> dict[str, float]:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from math import log
 
-from fembench.base.units import few, percent, plural
+from fembench.base.units import digits, few, percent, plural
 from fembench.records.compare import environment_differences
 from fembench.records.record import Environment
 from fembench.report.comparison import SHOWN, CasePair, Compared
@@ -12,13 +12,16 @@ from fembench.report.results import CASE, case_of
 from fembench.report.table import Rows, Table, declared
 from fembench.stats.student import FEWEST, Ratio
 from fembench.stats.summary import Interval, ends_of
-from fembench.weights.stale import disturbance
+from fembench.weights.stale import disturbance, foreign_work
 
 MOST = 4  # cases, or facts, that a sentence names
+TIMES = 2  # ratios from there on are not percentages
 
 
 def more(ratio: float) -> str:
-    """'5.1 % more' for 1.051, '4.8 % less' for 0.952."""
+    """'5.1 % more' for 1.051, '4.8 % less' for 0.952, '2.3 times as much' for 2.3."""
+    if ratio >= TIMES:
+        return f"{digits(ratio)} times as much"
     return f"{percent(abs(ratio - 1))} {'more' if ratio >= 1 else 'less'}"
 
 
@@ -27,6 +30,8 @@ def range_in_words(interval: Interval) -> str:
     low, high = interval[:2]
     if (low < 1) != (high < 1):
         return f"{more(low)} to {more(high)}"
+    if high >= TIMES:
+        return f"{digits(low)} to {more(high)}"
     near, far = sorted((low, high), key=lambda end: abs(end - 1))
     return f"{percent(abs(near - 1)).removesuffix(' %')} to {more(far)}"
 
@@ -37,8 +42,8 @@ def conclusions(found: Sequence[Compared]) -> list[str]:
 
 
 def _of_one(one: Compared) -> Iterator[str]:
-    a, b = _environments(one)
-    yield disturbance([*a, *b], "times")
+    for side, environments in zip((one.base, one.other), _environments(one)):
+        yield disturbance(environments, "times", side.name)
     if not one.pairs:
         yield f"No case of {one.other.name} has a ratio to one of {one.base.name}: see Not compared."
         return
@@ -56,6 +61,10 @@ def _overall(one: Compared) -> str:
     names = f"{one.other.name} and {one.base.name}"
     of = f"geometric mean of {len(one.counted)} cases" if len(one.pairs) > 1 else one.pairs[0].a.name
     took = f"{more(one.ratio.value)} time"
+    if one.disturbed:
+        loud = f"runs of {' and '.join(one.disturbed)} were DISTURBED"
+        follows = f"nothing follows about machine or version. Make {FEWEST} quiet runs of each, better 5"
+        return f"No verdict on {names}: {took}, {of}, but {loud}: {follows}."
     if one.ratio.interval is None:
         return f"No verdict on {names}: {took}, {of}; {one.verdict}. Make {FEWEST} runs of each, better 5."
     ends = f"{took} ({range_in_words(one.ratio.interval)}), {of}"
@@ -107,7 +116,10 @@ def _differing(one: Compared) -> str:
 
 
 def _differences(one: Compared) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return environment_differences(*_environments(one))
+    a, b = _environments(one)
+    took = [(foreign_work(side) or "none",) for side in (a, b)]
+    work = [("CPU time of other work", took[0], took[1])] if took[0] != took[1] else []
+    return work + environment_differences(a, b)
 
 
 def _environments(one: Compared) -> tuple[list[Environment], list[Environment]]:
@@ -126,7 +138,7 @@ def _environments(one: Compared) -> tuple[list[Environment], list[Environment]]:
     "mean takes the k-th runs of all cases as one sample, because they may share the state of the hosts. "
     "'Mostly in' names the part of the time that makes most of the difference, on the rank that computes "
     "longest, and its share of the difference. INVALID runs do not count, nor do DISTURBED ones, if three "
-    "others are left.",
+    "others are left; if not, there is no verdict, as the other work may be all that differs.",
     "?other: compared",
     CASE,
     "base_s: first; other_s: other; ratio | .3f; low high: 95 % interval | >{0:.3f}–{1:.3f}",
@@ -170,7 +182,8 @@ def _remarks(pair: CasePair, one: Compared) -> str:
     "Phases",
     "The parts of assembly and cg, on the rank that computes longest: they add up to its time. First the "
     "geometric mean over cases of each part that takes 1 % of the time or more, then the cases; the last "
-    "column is the part of their difference that the phase makes. 'product' is matrix times vector, "
+    "column is the part of their difference that the phase makes. 'product' is matrix times vector "
+    "(cg.spmv_…), "
     "'messages' is packing, sending and unpacking, 'waiting' is for other ranks, 'cg.loop' the rest of cg.",
     "?other: compared",
     CASE,

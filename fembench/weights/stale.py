@@ -63,13 +63,14 @@ REMEDY = {
 }
 
 
-def disturbance(environments: Sequence[Environment], what: str = "speeds and shares") -> str:
-    """A line with cause, hosts and remedy if foreign work took CPU time in runs, or ""."""
+def disturbance(environments: Sequence[Environment], what: str = "speeds and shares", of: str = "") -> str:
+    """A line with cause, hosts and remedy if foreign work took CPU time in runs (of `of`), or ""."""
     causes = foreign_work(environments)
     if not causes:
         return ""
     n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
-    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 else ""
+    runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 or of else ""
+    runs += f" of {of}" if of else ""
     remedies = ", ".join(remedy for who, remedy in REMEDY.items() if who in causes)
     return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
 

@@ -61,7 +61,7 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
     if fail_above is not None and not (intervals or any(test.failure for test in tests)):
         raise InputError(
             f"fail above {percent(fail_above)}: no case can be judged; expected one with {FEWEST} or more "
-            "runs on both sides"
+            "runs on both sides that are not DISTURBED"
         )
     title = f"{', '.join(side.name for side in sides[1:])} against {sides[0].name}"
     records = distinct(record for side in sides for record in side.records)

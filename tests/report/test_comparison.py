@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from planted_environment import on_hosts_with
 from planted_records import lasting, nested, wrong
 from report_sample import environment, make_record
 
@@ -69,6 +70,35 @@ def test_equal_cases_show_no_difference_and_the_interval_of_their_ratio_contains
     assert row["verdict"] == found.verdict == "no difference shown"
     assert row["low"] < 1 < row["high"]
     assert conclusions([found])[0].startswith("No difference shown between new and old: ")
+
+
+def disturbed(records):
+    return [on_hosts_with(record, others_percent=40.0) for record in records]
+
+
+def test_nothing_follows_from_a_side_whose_runs_were_disturbed_which_is_named():
+    found = held(disturbed(runs(factor=2.0)), runs(seed=1))
+    said = conclusions([found])
+    assert said[0].startswith(
+        "DISTURBED: others used up to 40 % of the CPU time on node8 in 5 of 5 runs of old: "
+    )
+    assert said[1].startswith("No verdict on new and old: ")
+    assert "but runs of old were DISTURBED: nothing follows about machine or version" in said[1]
+    assert said[2:] == ["What differs: CPU time of other work."]
+    (row,) = rows(found, "differences")
+    assert (row["base"], row["other"]) == ("others used up to 40 % of the CPU time on node8", "none")
+    (row,) = rows(found, "comparison")
+    assert (row["verdict"], row["low"], row["method"]) == ("no verdict: DISTURBED", None, "csr")
+    assert {row["verdict"] for row in rows(found, "compared_phases")} == {"no verdict: DISTURBED", None}
+
+
+def test_disturbed_cases_and_runs_do_not_count_beside_quiet_ones():
+    loud = disturbed(runs(ranks=2, factor=2.0))
+    found = held([*runs(), *loud], [*runs(seed=1), *runs(ranks=2, seed=1)])
+    assert [pair.verdict for pair in found.pairs] == ["no difference shown", "no verdict: DISTURBED"]
+    assert (len(found.counted), found.verdict) == (1, "no difference shown")
+    mixed = held([*disturbed(runs(n=2, factor=2.0)), *runs(n=5)[2:]], runs(seed=1))
+    assert (mixed.pairs[0].runs, mixed.verdict) == ((3, 5), "no difference shown")
 
 
 def test_a_slow_phase_is_found_named_and_told_first():
@@ -208,6 +238,11 @@ def test_several_cases_have_a_row_of_their_geometric_mean_and_the_slower_ones_ar
 
 def test_percentages_say_more_or_less_at_both_ends():
     assert (more(1.051), more(0.952)) == ("5.1 % more", "4.8 % less")
+    assert (more(8.57), range_in_words(Interval(1.758, 46.07, 0.95))) == (
+        "8.57 times as much",
+        "1.76 to 46.1 times as much",
+    )
+    assert range_in_words(Interval(0.9, 2.5, 0.95)) == "10.0 % less to 2.5 times as much"
     assert range_in_words(Interval(1.03, 1.07, 0.95)) == "3.0 to 7.0 % more"
     assert range_in_words(Interval(0.93, 0.97, 0.95)) == "3.0 to 7.0 % less"
     assert range_in_words(Interval(0.98, 1.03, 0.95)) == "2.0 % less to 3.0 % more"
@@ -240,6 +275,9 @@ def test_the_verb_fails_only_if_the_whole_interval_is_above_the_limit(folders, o
 
 
 def test_what_cannot_be_judged_or_read_is_one_line_and_status_two(folders, refusal):
+    for record in disturbed(runs(factor=9.0)):
+        save(record, folders / "loud" / "runs")
+    assert "no case can be judged" in refusal("compare", "old", "loud", "--fail-above", "5%")
     assert "no case can be judged" in refusal("compare", "old", "once", "--fail-above", "5%")
     assert "expected a percentage such as 5%" in refusal("compare", "old", "slow", "--fail-above", "0.05")
     assert "unknown ending; expected one of .md, .json, .xml, .html" in refusal(

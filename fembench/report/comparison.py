@@ -192,14 +192,17 @@ def compared(base: SideRuns, other: SideRuns) -> Compared:
         found = mean_ratio([(of(a), of(b)) for a, b in judged], level)
         return Ratio(found.value, None) if loud else found
 
+    def phase(name: str) -> Ratio:
+        return mean(lambda case: case.seconds[name])
+
     return Compared(
         base,
         other,
         pairs,
         tuple(left),
         tuple(pair for pair in pairs if (pair.a, pair.b) in judged),
-        mean(lambda case: case.seconds[SOLVE]),
-        {name: mean(lambda case, name=name: case.seconds[name]) for name in large},
+        phase(SOLVE),
+        {name: phase(name) for name in large},
         mean(_bandwidths),
     )
 

@@ -275,7 +275,7 @@ def test_the_verb_fails_only_if_the_whole_interval_is_above_the_limit(folders, o
 
 
 def test_what_cannot_be_judged_or_read_is_one_line_and_status_two(folders, refusal):
-    for record in disturbed(runs(factor=9.0)):
+    for record in disturbed(runs(ranks=2, factor=9.0)):
         save(record, folders / "loud" / "runs")
     assert "no case can be judged" in refusal("compare", "old", "loud", "--fail-above", "5%")
     assert "no case can be judged" in refusal("compare", "old", "once", "--fail-above", "5%")

@@ -24,7 +24,7 @@ from PIL import Image
 import fembench
 from fembench.records.phases import CG_PARTS, NAMES
 from fembench.records.times import times_of
-from fembench.report.exports import fields_path, read_fields
+from fembench.report.fields import fields_path, read_fields
 from fembench.report.plots import canvas
 from fembench_studies.thesis_004.body import deformed_picture
 

@@ -132,8 +132,7 @@ def junit(found: Findings[T]) -> str:
 def _page(found: Findings[T]) -> str:
     from fembench.report.page import single_page
 
-    tables = list(found.tables().values())
-    return single_page(found.title, found.conclusions(), tables, found.plots(), found.records)
+    return single_page(found)
 
 
 FORMS: dict[str, Callable[[Findings[Any]], str]] = {

@@ -9,15 +9,16 @@ import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import markupsafe
 
 from fembench.base.errors import InputError
 from fembench.base.files import atomic_folder
-from fembench.records.record import Record
-from fembench.report import exports, table, writers
+from fembench.report import table, writers
 from fembench.report.conclusions import conclusions
+from fembench.report.outputs import Findings
 from fembench.report.plots.canvas import Plot, themed
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
@@ -108,14 +109,13 @@ def write(
     return target / "index.html"
 
 
-def single_page(
-    title: str, said: Sequence[str], tables: Sequence[Table], plots: Sequence[Plot], records: Sequence[Record]
-) -> str:
+def single_page(found: Findings[Any]) -> str:
     """A page in one file: the first table with the plots, then the other tables."""
-    campaign = CampaignResults(title, list(records), [], {}, "")
-    parts = [Section("Summary", list(plots), list(tables[:1])), Section("Details", [], list(tables[1:]))]
+    campaign = CampaignResults(found.title, list(found.records), [], {}, "")
+    tables = list(found.tables().values())
+    parts = [Section("Summary", found.plots(), tables[:1]), Section("Details", [], tables[1:])]
     sections = [part for part in parts if part.plots or part.tables]
-    return render("page.html.j2", campaign, sections, None, said=said)
+    return render("page.html.j2", campaign, sections, None, said=found.conclusions())
 
 
 def arrange(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
@@ -141,7 +141,7 @@ def write_exports(campaign: CampaignResults, target: Path) -> list[str]:
     folder = target / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     if campaign.records:
-        exports.write_everything(campaign.records, folder / "everything.csv", brief=True)
+        writers.csv(campaign, folder / "everything.csv", brief=True)
     writers.perfetto(campaign, folder)
     writers.vtu(campaign, folder)
     return sorted(str(path.relative_to(target)) for path in folder.iterdir())

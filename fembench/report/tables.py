@@ -21,8 +21,8 @@ from fembench.records.record import NO_TIME, Failure, Record
 from fembench.report import equality, laws, origin, runs, speedup, times, work
 from fembench.report.balance_tables import balance_tables
 from fembench.report.conclusions import conclusions
-from fembench.report.exports import fields_path
 from fembench.report.factors import every_factor, factors_table
+from fembench.report.fields import fields_path
 from fembench.report.headline import headline, headline_table
 from fembench.report.measures import CG, SOLVE
 from fembench.report.node_tables import nodes_table

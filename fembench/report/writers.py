@@ -7,7 +7,8 @@ hatchet 2026.2 (split JSON of Caliper); OTF2 3.2.
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from csv import writer as csv_writer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 
 from fembench.base.arrays import F64
+from fembench.base.tables import csv_cell
 from fembench.base.terminal import silenced
 from fembench.model.path import write_chrome
 from fembench.records.case import FIELDS
@@ -23,14 +25,60 @@ from fembench.records.record import Event, Record
 from fembench.records.times import Times, times_of
 from fembench.records.traced import alignment
 from fembench.report import measures
-from fembench.report.exports import COLUMNS, MEASURED, read_fields, samples, write_everything, write_vtu
+from fembench.report.fields import read_fields
 from fembench.report.headline import usable
 from fembench.report.results import Result, results
 from fembench.report.tables import CampaignResults
 
+MEASURED = ("record", "verdict", "kind", "set", "rank", "host", "phase", "seconds", "count")
+NAMING = ("mesh", "storage", "ranks")  # fields of a case that are always written
+# of every measured time: the fields of its case, then what was measured
+COLUMNS = (*(f"case_{name}" if name in MEASURED else name for name in FIELDS), *MEASURED)
 
-def csv(campaign: CampaignResults, path: Path) -> None:
-    write_everything(campaign.records, path)
+
+def csv(campaign: CampaignResults, path: Path, *, brief: bool = False) -> None:
+    """Every measured time, one row each: case, set, rank, host, phase, seconds, count.
+
+    `brief`: without fields that all cases share, but for those that name a result, and
+    without records whose times are packed: rows take a hundred times the room.
+    """
+    cases = [record.case.flat() for record in campaign.records]
+    shared = {name for name in FIELDS if len({case[name] for case in cases}) < 2} if brief else set[str]()
+    kept = {name: head for name, head in zip(FIELDS, COLUMNS) if name in NAMING or name not in shared}
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv_writer(stream, lineterminator="\n")
+        writer.writerow((*kept.values(), *MEASURED))
+        for record, case in zip(campaign.records, cases):
+            if brief and times_of(record).large:
+                continue
+            same = [*map(csv_cell, (*(case[name] for name in kept), record.id)), record.verdict.status]
+            writer.writerows((*same, *row) for row in samples(record, csv_cell))
+
+
+def samples(
+    record: Record, cell: Callable[[str], object] = str
+) -> Iterator[tuple[str, int | None, int, object, str, float, int | None]]:
+    """Rows of kind, set, rank, host, phase, seconds, count, for phases that occurred.
+
+    `cell`: what a row has of the name of a host.
+    """
+    times = times_of(record)
+    sets = list(
+        zip(times.warmups, times.all_sets.tolist(), times.all_counts.tolist(), times.all_walls.tolist())
+    )
+    hosts = map(cell, record.environment.host_of_rank)
+    totals = zip(hosts, times.program.tolist(), times.once.tolist())
+    for rank, (host, total, once) in enumerate(totals):
+        for phase, seconds in zip(NAMES, once):
+            if seconds:
+                yield "setup", None, rank, host, phase, seconds, None
+        yield "run", None, rank, host, "total", total, None
+        for k, (warmup, by_rank, counts, walls) in enumerate(sets):
+            kind = "warmup" if warmup else "timed"
+            for phase, seconds, count in zip(NAMES, by_rank[rank], counts[rank]):
+                if count:
+                    yield kind, k, rank, host, phase, seconds, count
+            yield kind, k, rank, host, "total", walls[rank], None
 
 
 def parquet(campaign: CampaignResults, path: Path) -> None:
@@ -281,5 +329,16 @@ def _spans(record: Record) -> Iterator[tuple[int, float, float, dict[str, Any]]]
 
 
 def vtu(campaign: CampaignResults, folder: Path) -> None:
+    """Displacement, von Mises stress and part of every run that has them."""
+    from fembench.mesh.io import write
+    from fembench.mesh.mesh import Mesh
+
     for name, path in campaign.fields.items():
-        write_vtu(read_fields(path), folder / f"{name}.vtu")
+        fields = read_fields(path)
+        mesh = Mesh.create(fields.x, fields.cells, fields.element, name)
+        write(
+            mesh,
+            folder / f"{name}.vtu",
+            point_data={"displacement": fields.u},
+            cell_data={"von_mises": fields.von_mises, "part": fields.part},
+        )

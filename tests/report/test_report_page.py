@@ -22,7 +22,7 @@ from fembench.records.contest import save_peers
 from fembench.records.phases import ALLREDUCE, CG, SEND
 from fembench.records.record import Event
 from fembench.records.store import save
-from fembench.report import exports, page, tables, writers
+from fembench.report import page, tables, writers
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
 from fembench.report.table import declared
@@ -215,7 +215,7 @@ def test_one_csv_holds_every_time_ever_measured(built):
         r for r in rows if (r["record"], r["phase"], r["rank"], r["kind"]) == (TWO.id, "cg", "1", "timed")
     ]
     assert [float(r["seconds"]) for r in mine] == [s.seconds[1][CG] for s in TWO.sets[1:]]
-    assert list(rows[0]) == ["mesh", "storage", "ranks", "label", *exports.MEASURED]  # the others are shared
+    assert list(rows[0]) == ["mesh", "storage", "ranks", "label", *writers.MEASURED]  # the others are shared
     assert {r["storage"] for r in rows} == {"csr"}
     total = next(r for r in rows if r["kind"] == "run" and r["record"] == ONE.id)
     assert float(total["seconds"]) == ONE.total[0]

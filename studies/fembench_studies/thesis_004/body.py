@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fembench.base.units import digits
 from fembench.mesh.facets import boundary_facets
-from fembench.report.exports import Fields
+from fembench.report.fields import Fields
 from fembench.report.plots import canvas
 from fembench.report.plots.canvas import Plot
 

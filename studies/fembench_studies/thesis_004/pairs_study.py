@@ -12,7 +12,7 @@ from fembench.base.files import write_atomic
 from fembench.base.units import clock
 from fembench.bench.campaign import Done
 from fembench.records.store import failures
-from fembench.report.exports import fields_path, read_fields
+from fembench.report.fields import fields_path, read_fields
 from fembench.report.page import Section
 from fembench.report.plots import gantt
 from fembench.report.plots.canvas import Plot

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fembench.mesh.box import box
-from fembench.report.exports import Fields
+from fembench.report.fields import Fields
 from fembench.report.plots import canvas
 from fembench_studies.thesis_004 import body
 

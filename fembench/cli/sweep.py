@@ -94,7 +94,7 @@ def _report(sweep, options: argparse.Namespace):
     if not options.no_report:
         tree["report"] = build_page(folder, found.conclusions)
         if not options.json:
-            print(f"report:  {tree['report']}")
+            print(f"report: {tree['report']}")
     if options.json:
         print(json.dumps(tree))
     else:

@@ -125,7 +125,13 @@ def simulated_answers(study: Predictor, cases: Sequence[Case], mesh: Mesh, itera
         predictions=said,
         latest=[each.total(iterations)[2] for each in found] if iterations else [],
         beyond=[line for each in found for line in study.beyond(each.work)],
-        text=forecast_text(found, iterations, study.profile.environment.synthetic, len(study.learned)),
+        text=forecast_text(
+            found,
+            iterations,
+            study.profile.environment.synthetic,
+            len(study.learned),
+            doubtful=bool(said[0].predicted.provisional),
+        ),
         tree=[msgspec.to_builtins(each) for each in said],
     )
 

@@ -237,17 +237,21 @@ def smallest(ranks: Sequence[int], latest: Sequence[float], deadline: float) -> 
 
 
 INTERVAL = "t_min to t_max is meant to contain nine runs in ten"
+NO_INTERVAL = "the profile is PROVISIONAL: t_min to t_max may contain fewer than nine runs in ten"
 IDEAL = 10.0  # computing over messages from which messages hardly matter
 
 
-def forecast_text(found: Sequence[Forecast], iterations: int, synthetic: str, learned: int) -> str:
-    """All tables. `iterations`: of a solution; `learned`: runs that corrected it."""
+def forecast_text(
+    found: Sequence[Forecast], iterations: int, synthetic: str, learned: int, doubtful: bool = False
+) -> str:
+    """All tables. `iterations`: of a solution; `learned`: runs that corrected it;
+    `doubtful`: the profile is PROVISIONAL."""
     first = found[0].work
     corrected = f", corrected by {plural(learned, 'run')}" if learned else ""
     lines = [f"SYNTHETIC: {synthetic}"] if synthetic else []
     storage = first.case.method.storage
     what = f"{first.case.question.mesh}: {first.n_equations} equations, storage {storage}{corrected}"
-    lines += [f"{what}; {INTERVAL}", "", _runs(found, iterations)]
+    lines += [f"{what}; {NO_INTERVAL if doubtful else INTERVAL}", "", _runs(found, iterations)]
     if len(found) == 1:
         lines += ["", _phases(found[0]), "", *found[0].limits, *_ratio(found[0])]
     return "\n".join(lines)

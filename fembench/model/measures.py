@@ -100,14 +100,14 @@ def bottlenecks(plan: SimulationPlan, result: SimulationOutcome, hosts: Sequence
         return ["the graph takes no time"]
     path = critical_path(plan, result)
     found = [
-        f"{name}: {percent(spent / result.makespan, 0)} of the critical path"
+        f"{name}: {percent(spent / result.makespan)} of the critical path"
         for name, spent in list(by_phase(path).items())[:3]
     ]
     ranks = by_rank(path)
     if ranks:
         rank, spent = next(iter(ranks.items()))
         where = f" on {hosts[rank]}" if hosts else ""
-        part = percent(spent / result.makespan, 0)
+        part = percent(spent / result.makespan)
         found.append(f"rank {rank}{where} computes {part} of the critical path")
     busy = result.busy.sum(axis=1)
     if busy.mean():

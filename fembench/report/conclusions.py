@@ -73,6 +73,8 @@ def _verdict(found: Sequence[Result], disturbed: bool) -> str:
     few_sets = f" ({looks} with fewer than {WARMUPS} warm-ups or {SETS} sets)" if looks else ""
     words = [f"{n} {s}{few_sets if s == 'PROVISIONAL' else ''}" for s, n in counts if n]
     why = "see Why runs are not VALID"
+    if found and any(n == len(found) for _, n in counts):
+        return f"All {words[0].replace(' ', ' cases are ', 1)}: {why}."
     return f"Of {len(found)} cases, {' and '.join(words)}: {why}." if words else ""
 
 

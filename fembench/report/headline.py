@@ -253,8 +253,8 @@ def _gain(usable: Sequence[Result], unequal: Sequence[Unequal]) -> list[Headline
             return [HeadlineRow("gain of weighted shares", a.median / b.median, low, high, "x", remark)]
     if not unequal:
         return []
-    why = "not available: unequal ranks, but no run with equal and one with weighted shares (fembench tune)"
-    return [HeadlineRow("gain of weighted shares", unit="x", remark=why)]
+    why = "unequal ranks, but no run with equal and one with weighted shares in this folder (fembench tune)"
+    return [HeadlineRow("gain of weighted shares", unit="x", remark=f"not available: {why}")]
 
 
 def _advice(usable: Sequence[Result], speeds: HostSpeeds) -> list[HeadlineRow]:

@@ -20,6 +20,10 @@ NAMED = 4  # nodes in the headline
 GIGA = 1e9
 NAMELY = ("slow", "disturbed")  # verdicts of nodes that are always shown
 SHOWN: tuple[Quantity, ...] = ("all cores", "memory")
+RATIOS = (
+    "GFLOP/s and GB/s are medians over rounds; ratios are taken in each round, so that a speed "
+    "that changes does not spoil them."
+)
 
 
 def headline(found: NodesFindings) -> str:
@@ -84,16 +88,18 @@ def as_text(record: NodesRecord, found: NodesFindings, everything: bool = False)
     shown = [text(tables[0]), _others(found), *map(text, tables[1:])]
     shown += [text(kinds_table(record, found)), _test(record, found)] if everything else []
     note = f"SYNTHETIC: {found.synthetic}." if found.synthetic else ""
-    return "\n\n".join(filter(None, [*shown, note]))
+    compared = RATIOS if any(node.ratios for node in found.nodes) else ""
+    return "\n\n".join(filter(None, [*shown, " ".join(filter(None, [compared, note]))]))
 
 
 @declared(
     "nodes",
     "Nodes",
     "What fembench nodes measured before the campaign: the speed of all cores of a node together and its "
-    "memory bandwidth, and both over those of the typical node of its kind, with the 95 % interval. "
-    "Kinds of one or two nodes are only compared with the fastest kind. The speed is that of the slowest "
-    "rank over the typical node of the fastest kind; every other table and plot prints it.",
+    "memory bandwidth, and both over those of the typical node of its kind, compared round by round, with "
+    "the 95 % interval. Kinds of one or two nodes are only compared with the fastest kind. The speed is "
+    "that of the slowest rank over the typical node of the fastest kind; every other table and plot "
+    "prints it.",
     "node; kind; cores_flops_per_s: cores GFLOP/s | >{0:giga}; memory_bytes_per_s: memory GB/s | >{0:giga}",
     "cores_ratio cores_low cores_high: cores / kind | .2f",
     "memory_ratio memory_low memory_high: memory / kind | .2f; verdict; cause",

@@ -11,6 +11,7 @@ from fembench.base.tables import table
 from fembench.base.units import percent, plural, seconds, size
 from fembench.records.binding import sharing_device
 from fembench.records.case import CPU
+from fembench.records.hlogp import Computed, message_cost
 from fembench.records.network import PROVISIONAL, Network, PairClass, both_ways_at, value_at
 from fembench.records.profile import LEVELS, Profile, Speed, speed_matrix, speeds_disturbed
 from fembench.report.table import Rows, declared, text
@@ -213,7 +214,8 @@ def _how(network: Network) -> str:
 def costs_table(network: Network, disturbed: bool = False) -> str:
     """One row per class and size: T = Os + L + Or and its parts, and what changes it.
 
-    The slowdown by a message in the opposite direction, the gap, and T with MPI_Send.
+    The slowdown by a message in the opposite direction, the gap, and T with MPI_Send; last,
+    a small message after computing.
     """
     heads = ["pair", "rendezvous from", "bytes", "Os", "L", "Or", "T", "both ways", "gap", "T by MPI_Send"]
     rows = []
@@ -226,9 +228,21 @@ def costs_table(network: Network, disturbed: bool = False) -> str:
             head = ["", ""] if number else [one.name, switch]
             total = seconds(_total(blocking, m)) if blocking else None
             rows.append([*head, size(m), *_costs(one, m), total])
+        rows += _after_computing(one)
     more = len(network.classes) - MOST
     text = table(heads, rows, align="llrrrrrrrr")
     return f"{text}\n{more} more classes; --json shows all" if more > 0 else text
+
+
+def _after_computing(one: PairClass) -> list[list[str | None]]:
+    """The row of a small message after the longest computing that was measured, if any."""
+    cold = [c for c in one.cold if c.swept]
+    if not cold:
+        return []
+    m, after = min(c.m for c in cold), max(c.computed for c in cold)
+    cost = message_cost(one, m, computed=Computed(after, after))
+    parts = map(seconds, (*cost, cost.total))
+    return [["", "", f"{size(m)} after computing {seconds(after)}", *parts, None, None, None]]
 
 
 def _shown(network: Network) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ def advise(
     so it may be negative although the time is less.
 
     "disturbed": nothing follows from runs beside foreign work,
-    if `disturbed` says by what.
+    if `disturbed` says by what, as does the line above the verdict.
 
     `shares` follow from the speeds of the ranks. `owners` names for each rank what
     could be left out: its host, or the rank itself if all are on one host. `noise` is
@@ -80,7 +80,7 @@ def advise(
     noise = max(noise_of_series(equal), noise_of_series(weighted)) if noise is None else noise
     comparison = compare_paired(equal, weighted, noise=noise, level=level)
     if disturbed:
-        text = f"none: DISTURBED: {disturbed}: nothing follows from these runs; repeat them on idle hosts"
+        text = "none: DISTURBED: nothing follows from these runs; repeat them on idle hosts"
         return Advice("disturbed", text, comparison)
     gains = largest_gains(shares, owners)
     useless = {o: g for o, g in gains.items() if g < LEAST_GAIN} if len(gains) > 1 else {}

@@ -96,7 +96,8 @@ def _slow(proof: Proof, weights: Weights) -> list[str]:
     what = "rank" if owners[0].startswith("rank ") else "host"
     head = f"slowest {what} in the equal runs"
     if not slow:
-        return [f"{head}: {'too short to tell' if proof.too_short else proof.speeds.none_slow(what)}"]
+        why = "not available: DISTURBED" if proof.speeds.disturbed else proof.speeds.none_slow(what)
+        return [f"{head}: {'too short to tell' if proof.too_short else why}"]
     one, share = slow[0], largest_gains(shares_of(weights), owners)[slow[0].name]
     ends = f"95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %"
     said = f"{head}: {one.name}, {100 * one.speed:.0f} % of the typical {what} ({ends})"

@@ -71,7 +71,7 @@ def disturbance(environments: Sequence[Environment], what: str = "speeds and sha
     n = sum(any(foreign(host) for host in environment.hosts) for environment in environments)
     runs = f" in {n} of {len(environments)} runs" if len(environments) > 1 or of else ""
     runs += f" of {of}" if of else ""
-    remedies = ", ".join(remedy for who, remedy in REMEDY.items() if who in causes)
+    remedies = ", and ".join(remedy for who, remedy in REMEDY.items() if who in causes)
     return f"DISTURBED: {causes}{runs}: {what} may be far off; {remedies}, then repeat"
 
 

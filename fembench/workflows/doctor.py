@@ -5,6 +5,8 @@ Libraries are imported where they are needed: a missing one is a finding.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -56,8 +58,20 @@ def as_text(findings: Sequence[Finding]) -> str:
     if not todo:
         lines += ["", "Nothing is missing."]
     if not any(f.required for f in todo):
-        lines += ["", "To begin: `fembench run m --ranks 2`"]
+        lines += ["", f"To begin: {_to_begin()}"]
     return "\n".join(lines)
+
+
+def _to_begin() -> str:
+    """What to type in the shell of the user, who may have come by run_bench.sh."""
+    here, found, words = Path(sys.prefix, "bin"), shutil.which("fembench"), "fembench run m --ranks 2"
+    if found and (Path(found).parent != here or not (here / "activate").exists()):
+        return f"`{words}`"
+    if os.environ.get("VIRTUAL_ENV") == sys.prefix:
+        return f"`{words}`"
+    if (here / "activate").exists():
+        return f"`source {here / 'activate'}`, then `{words}`"
+    return f"`{here / words}`"
 
 
 def examine(hostfile: str = "") -> Iterator[Finding]:

@@ -34,7 +34,8 @@ SLOW = Finding("kernels", "problem", "reference", "build them")
 FATAL = Finding("numpy", "problem", "not installed", "pip install numpy", required=True)
 
 
-def test_the_status_is_1_only_where_something_required_is_missing(only, capsys):
+def test_the_status_is_1_only_where_something_required_is_missing(only, capsys, monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     for findings, status in (((GOOD,), 0), ((GOOD, ABSENT, SLOW), 0), ((SLOW, FATAL), 1)):
         only(*findings)
         assert main(["doctor"]) == status
@@ -43,6 +44,27 @@ def test_the_status_is_1_only_where_something_required_is_missing(only, capsys):
         assert printed.endswith("To begin: `fembench run m --ranks 2`\n") == (not status)
         assert main(["doctor", "--json"]) == status
         assert json.loads(capsys.readouterr().out) == [finding._asdict() for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("made", "active", "said"),
+    [
+        (("activate", "fembench"), "", "`source BIN/activate`, then `fembench run m --ranks 2`"),
+        (("activate", "fembench"), "PREFIX", "`fembench run m --ranks 2`"),
+        (("fembench",), "", "`fembench run m --ranks 2`"),
+        ((), "", "`BIN/fembench run m --ranks 2`"),
+    ],
+)
+def test_how_to_begin_is_what_the_shell_of_the_user_finds(tmp_path, monkeypatch, made, active, said):
+    """By run_bench.sh, fembench is on the PATH of doctor alone."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in made:
+        (folder / name).touch(0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("VIRTUAL_ENV", active.replace("PREFIX", str(tmp_path)))
+    assert workflow.as_text([GOOD]).endswith(f"To begin: {said.replace('BIN', str(folder))}")
 
 
 def test_what_to_do_is_printed_the_required_first(only, capsys):

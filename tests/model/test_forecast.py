@@ -563,6 +563,8 @@ def test_a_prediction_from_a_profile_measured_beside_others_says_so(tmp_path, ou
         save_profile(profile, tmp_path / "machine")
         text = output("predict", "m1", "--machine", str(tmp_path / "machine"), "--link", "2e-5,1e9")
         assert text.startswith("PROVISIONAL: others used 32.0 %") == (profile is loud)
+        assert ("may contain fewer than nine runs in ten" in text) == (profile is loud)
+        assert ("is meant to contain nine runs in ten" in text) == (profile is quiet)
 
 
 def test_where_spans_were_dropped_the_last_traced_iteration_is_left_out(a_run):
@@ -722,6 +724,7 @@ def test_the_verb_predicts_records_and_is_held_against_the_run(tmp_path, output,
     assert text.splitlines()[0].endswith("; t_min to t_max is meant to contain nine runs in ten")
     assert "t_min | t_max" in re.sub(" +", " ", text)
     assert "cg.allreduce" in text
+    assert re.search(r"\nrank \d on [ab] computes \d+\.\d % of the critical path", text)  # as in the table
     assert main([*words, "--ranks", "2", "-o", before]) == 2  # never overwritten
     said = load_prediction(before).predicted
     case = Case.of(mesh="m1", ranks=2)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from planted_machine import planted_machine, planted_network
+from planted_machine import flat_class, planted_machine, planted_network
 from planted_runs import study_of
 
 from fembench.base.errors import InputError
@@ -19,6 +19,7 @@ from fembench.model.rates import rates_of, slowed
 from fembench.model.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.records.case import Case
 from fembench.records.network import (
+    ColdCost,
     Contention,
     Exchange,
     HostLoad,
@@ -36,7 +37,7 @@ from fembench.records.network import (
 )
 from fembench.records.profile import load_profile, save_profile
 from fembench.records.sites import by_pair, with_nodes
-from fembench.report.profiles import network_text
+from fembench.report.profiles import costs_table, network_text
 
 SIZES = (8, 64, 1024, 8192, 65536, 524288)
 O, L, A_BYTE, GAP = 2e-6, 5e-5, 8e-9, 7e-9
@@ -332,6 +333,12 @@ def test_the_report_shows_every_part_of_a_network_which_survives_its_file(tmp_pa
     profile = planted_machine([1.0] * 3, ("a", "a", "b"), network=network)
     save_profile(profile, tmp_path / "machine.json")
     assert load_profile(tmp_path / "machine.json") == profile
+    assert "after computing" not in network_text(network)
+    cold = ColdCost(m=8, computed=1e-3, swept=True, send=2e-6, latency=0.0, receive=3e-6)
+    one = msgspec.structs.replace(flat_class("cold", latency=5e-6, a_byte=0.0), cold=(cold,))
+    shown = costs_table(msgspec.structs.replace(network, classes=(one,)))
+    (row,) = (line for line in shown.splitlines() if "8 B after computing 1 ms" in line)
+    assert [cell.strip() for cell in row.split("|")[4:8]] == ["3 µs", "5 µs", "4 µs", "12 µs"]
     measured = msgspec.structs.replace(network, contention=(crowd(1.5, 2, 65536, "between"),), polling=1.9)
     text = network_text(measured, synthetic="a lab")
     for part in ("SYNTHETIC: a lab", "a > b", "Kielmann", "between", "1.50", "travels", "keep their core"):

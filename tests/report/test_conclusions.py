@@ -174,6 +174,9 @@ def test_cases_that_are_not_valid_are_counted_and_failed_runs_too():
     found = said(*records, failed=2)
     assert found[0] == "2 runs failed: no number includes them."
     assert found[1].startswith("Of 3 cases, 1 INVALID and 1 PROVISIONAL")
+    assert said(*records[1:2], run_on(4, 1.0, status="PROVISIONAL"))[0].startswith(
+        "All 2 cases are PROVISIONAL (2 with fewer than"
+    )
     assert said() == []
 
 

@@ -269,6 +269,7 @@ def test_the_gain_of_weights_is_the_time_with_equal_shares_over_the_time_with_th
     assert others["gain of weighted shares"]["remarks"].endswith("; PROVISIONAL; DISTURBED")
     assert "gain of weighted shares" in head_of([equal])
     assert head_of([equal])["gain of weighted shares"]["value"] is None
+    assert "with weighted shares in this folder" in head_of([equal])["gain of weighted shares"]["remarks"]
     assert "gain of weighted shares" not in head_of(campaign((1, 2), ("m1",)))
 
 

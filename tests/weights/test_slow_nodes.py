@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from planted_nodes import Planted, planted_nodes
 
 from fembench.records.quiet import QUOTA
-from fembench.report.node_tables import conclusions, headline
+from fembench.report.node_tables import RATIOS, as_text, conclusions, headline
 from fembench.weights.host_speed import host_speeds
 from fembench.weights.node_causes import NodeLosses, cause_of
 from fembench.weights.node_verdicts import NodeRatio, differing, kinds_of
@@ -110,6 +110,12 @@ def test_where_verdicts_do_not_suffer_from_foreign_work_nothing_calls_them_doubt
             record = replace(record, first=replace(record.first, nodes=nodes))
         said = " ".join(conclusions(record, slow_nodes(record)))
         assert ("DISTURBED" in said) is not emulated
+
+
+def test_the_tables_say_that_ratios_are_those_of_rounds_and_rates_are_not():
+    for n, compared in ((8, True), (2, False)):
+        record = planted_nodes(n)
+        assert (RATIOS in as_text(record, slow_nodes(record))) is compared
 
 
 def test_a_node_that_is_normal_alone_was_disturbed_and_is_no_outlier():

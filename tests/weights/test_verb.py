@@ -17,6 +17,7 @@ from fembench.records.store import load, save
 from fembench.records.verdict import Verdict
 from fembench.records.weights import load_weights
 from fembench.weights.make import by_time
+from fembench.weights.stale import disturbance
 from fembench.workflows.command import plain
 from fembench.workflows.tune import TuneRuns
 
@@ -157,6 +158,10 @@ def test_weights_of_a_record_whose_cores_others_used_say_so_and_what_to_do(recor
     assert "others used up to 80.6 % of the CPU time on" in line
     assert "stop the other work (`ps -eo pcpu,user,args --sort=-pcpu` shows it)" in line
     assert line.endswith("or use idle hosts, then repeat")
+    both = on_hosts_with(made, others_percent=80.6, others_resolution=0.8, steal_percent=41.6)
+    assert disturbance([both.environment]).endswith(
+        "or use idle hosts, and use hosts that share no processors, then repeat"
+    )
     assert main(["weights", path, "--export", "shares"]) == 0
     assert f"note: {line}" in capsys.readouterr().err
     assert not any(note.startswith("DISTURBED") for note in by_time([made]).notes)

@@ -120,7 +120,7 @@ def test_the_report_is_one_page_with_pictures_and_exports(campaign):
     assert page.count("<svg") >= 5
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert list((folder / "report" / "exports").glob("*.vtu"))
-    assert "\nreport: results" in done.stdout
+    assert f"\nreport: {folder}" in done.stdout
 
 
 @pytest.mark.skipif(not kernels.HAS_THREADS or usable_cores() < 2, reason="threads and two cores are needed")

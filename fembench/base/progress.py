@@ -83,7 +83,8 @@ class Doing:
         self.text = text
 
     def tell(self, stage: str) -> None:
-        """Say how far it is; on a narrow terminal, what follows '; ' gives way first."""
+        """Say how far it is; on a narrow terminal, what follows '; ' gives way first, then
+        the iteration."""
         self._stage = stage
         if self._is_told and (passed := time.monotonic() - self.began) >= self._due:
             self._due = passed + min(passed, LONGEST_SILENCE)
@@ -107,7 +108,8 @@ class Doing:
         """'run: m on 2 ranks … 0:05, set 3 of about 12'; at this width, with less of the text."""
         passed = clock(int(time.monotonic() - self.began))
         first, plain = self._stage.partition("; ")[0], re.sub(r" \([^()]*\)$", "", self._stage)
-        stages = [self._stage, plain, first] if first != self._stage else [first]
+        shorter = first.partition(", iteration ")[0]
+        stages = list(dict.fromkeys([self._stage, plain, first, shorter]))
         rests = [f" … {', '.join(filter(None, [passed, stage]))}" for stage in stages]
         if not width:
             return self.text + rests[0]

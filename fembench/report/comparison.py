@@ -316,7 +316,8 @@ def _reason(case: CaseRuns, others: Iterable[CaseRuns]) -> str:
     nearest = min(differ, key=len, default=[])
     if not 0 < len(nearest) <= NEAR:
         return "no such case on the other side"
-    return f"no ratio: {' and '.join(map(_plural, nearest))}"
+    how = "; `fembench report` of a folder with both says the gain" if nearest == ["shares"] else ""
+    return f"no ratio: {' and '.join(map(_plural, nearest))}{how}"
 
 
 def _plural(field: str) -> str:

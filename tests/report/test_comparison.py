@@ -150,6 +150,13 @@ def test_different_questions_have_no_ratio_and_it_says_why(other, reason):
     assert conclusions([found]) == ["No case of new has a ratio to one of old: see Not compared."]
 
 
+def test_equal_and_weighted_runs_are_sent_to_a_report_which_says_the_gain():
+    equal = runs(ranks=2, n=1)
+    weighted = [replace(r, case=r.case.with_(shares="2,1")) for r in equal]
+    reasons = {r["reason"] for r in rows(held(equal, weighted), "not_compared")}
+    assert reasons == {"no ratio: different shares; `fembench report` of a folder with both says the gain"}
+
+
 def test_the_same_question_is_paired_whatever_hosts_library_commit_or_number_of_sets():
     other = replace(environment(1), mpi="another MPI", commit="f00", versions={"numpy": "3"})
     b = runs(n=3, sets=7, environment=other)

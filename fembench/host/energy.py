@@ -18,7 +18,7 @@ is known to two updates' worth; over many sets in turn the error does not grow."
 
 import importlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -211,28 +211,13 @@ def _nvml(root: Path, nvml: Any = None) -> EnergySource:
     return found._replace(ask="GPUs count energy since Volta (2017)") if found.why else found
 
 
-class EnergyReadings(NamedTuple):
-    """All counters at one moment."""
-
-    at: float  # seconds
-    counts: tuple[int | None, ...]  # microjoules; None: not readable now
-
-
-def joules(counters: Sequence[EnergyCounter], begin: EnergyReadings, end: EnergyReadings) -> float:
-    """Energy between two readings; NO_JOULES if one is missing or may have wrapped twice."""
-    total, passed = 0, end.at - begin.at
-    for one, before, after in zip(counters, begin.counts, end.counts):
-        if before is None or after is None:
-            return NO_JOULES
-        used = after - before
-        if one.wraps:
-            if passed * one.watts >= one.wraps * UJ:
-                return NO_JOULES
-            used %= one.wraps
-        elif used < 0:  # its driver began anew
-            return NO_JOULES
-        total += used
-    return total / 10**6
+def used_between(one: EnergyCounter, passed: float, before: int | None, after: int | None) -> int | None:
+    """Microjoules in `passed` seconds; None if a reading is missing, or if it may have wrapped twice."""
+    if before is None or after is None:
+        return None
+    if one.wraps:
+        return (after - before) % one.wraps if passed * one.watts < one.wraps * UJ else None
+    return after - before if after >= before else None  # its driver began anew
 
 
 class EnergyMeter:
@@ -250,20 +235,22 @@ class EnergyMeter:
 
     def lap(self) -> float:
         """Joules since the last call; NO_JOULES where they are not counted."""
-        if not self._counters:
-            return NO_JOULES
-        begin, self._last = self._last, self._look()
-        return joules(self._counters, begin, self._last)
+        (begin, before), (end, after) = self._last, self._look()
+        self._last = end, after
+        used = [used_between(one, end - begin, a, b) for one, a, b in zip(self._counters, before, after)]
+        known = [microjoules for microjoules in used if microjoules is not None]
+        return sum(known) / 10**6 if known and len(known) == len(used) else NO_JOULES
 
-    def _look(self) -> EnergyReadings:
-        return EnergyReadings(self._clock(), tuple(self._counts()))
+    def _look(self) -> tuple[float, list[int | None]]:
+        """The time, and what each counter shows; None: not readable now."""
+        return self._clock(), [_now(one) for one in self._counters]
 
-    def _counts(self) -> Iterator[int | None]:
-        for one in self._counters:
-            try:
-                yield one.read()
-            except (OSError, ValueError):
-                yield None
+
+def _now(one: EnergyCounter) -> int | None:
+    try:
+        return one.read()
+    except (OSError, ValueError):
+        return None
 
 
 def energy_meter(comm: "Comm", root: Path = ROOT) -> EnergyMeter:

@@ -43,7 +43,8 @@ def conclusions(found: Sequence[Compared]) -> list[str]:
 
 def _of_one(one: Compared) -> Iterator[str]:
     for side, environments in zip((one.base, one.other), _environments(one)):
-        yield disturbance(environments, "times", side.name)
+        disturbed = disturbance(environments, "times", side.name)
+        yield disturbed and f"{disturbed}."
     if not one.pairs:
         yield f"No case of {one.other.name} has a ratio to one of {one.base.name}: see Not compared."
         return

@@ -13,8 +13,9 @@ from fembench.records import phases as ph
 from fembench.records.binding import OVERSUBSCRIBED, held_in, partly_cached, sharing_device
 from fembench.records.validity import SETS, WARMUPS, warmups_of
 from fembench.report.bases import RANKS, bases, ratio_range
+from fembench.report.factors import useful
 from fembench.report.headline import merit, rated, scale, sound, usable
-from fembench.report.measures import CG, part_of_cg, rank_times
+from fembench.report.measures import CG, SOLVE, part_of_cg, rank_times
 from fembench.report.results import Result, crowded, environments
 from fembench.report.roofline import product_point
 from fembench.report.slow_hosts import host_advice
@@ -24,6 +25,8 @@ from fembench.weights.stale import disturbance
 
 NEAR = 0.8  # of the measured bandwidth: from there on, it limits
 LARGE = 0.2  # of cg: from there on, waiting or messages limit
+NONE = "No single limit stands out"
+SCALES = 0.9  # computation scaling: below, it is told
 GROWN = 1 + RELEVANT  # bandwidths closer than that are the same
 COMPUTING = (*ph.PRODUCT_PARTS, *ph.VECTOR_PARTS)  # in cg
 MOST = 4  # numbers of ranks that are named
@@ -36,7 +39,7 @@ def conclusions(found: Sequence[Result], failed: int = 0, beside: Sequence[Resul
     """
     disturbed = disturbance(environments(found), "times")
     failures = f"{plural(failed, 'run')} failed: no number includes them." if failed else ""
-    said = [disturbed, failures, _verdict(found, bool(disturbed))]
+    said = [disturbed and f"{disturbed}.", failures, _verdict(found, bool(disturbed))]
     used = usable(found)
     quiet = [r for r in used if not r.disturbed]
     fit = [r for r in quiet if not crowded(r)]
@@ -130,7 +133,8 @@ def _of_ranks(by_ranks: dict[int, Result]) -> list[str]:
         (one,) = by_ranks.values()
         return [_rate(one), _limit(one), _more(by_ranks, one)]
     fewest, use = next(iter(by_ranks.values())), _enough(by_ranks)
-    return [_gain(fewest, use), _choice(by_ranks, use), _limit(use), _more(by_ranks, use)]
+    gain, choice, limit = _gain(fewest, use), _choice(by_ranks, use), _limit(use)
+    return [gain, choice, limit, _longer(fewest, use) if limit.startswith(NONE) else "", _more(by_ranks, use)]
 
 
 def _rate(one: Result) -> str:
@@ -213,7 +217,19 @@ def _limit(one: Result) -> str:
     if _by_memory(one):
         return f"Memory bandwidth limits {them}: the {point.phase} uses {of}."
     spent = f", waiting takes {100 * waiting:.0f} % of cg" if one.ranks > 1 else ""
-    return f"No single limit stands out: the {point.phase} uses {of}{spent}."
+    return f"{NONE}: the {point.phase} uses {of}{spent}."
+
+
+def _longer(fewest: Result, use: Result) -> str:
+    """That more ranks compute longer in all than the fewest, for the same work; "" if they do not."""
+    if use is fewest or use.record.environment.synthetic:
+        return ""
+    base, here = useful(fewest.runs), useful(use.runs)
+    scaling = float(base.sum() / here.sum())
+    if scaling >= SCALES or scaling >= here.mean() / use.times[SOLVE].median:
+        return ""
+    longer = f"{use.in_words} compute {fixed(1 / scaling)} times as long in all as {fewest.in_words}"
+    return f"{longer} (computation scaling {fixed(scaling)}): cores that share memory often do."
 
 
 def _by_memory(one: Result) -> bool:

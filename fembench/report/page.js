@@ -61,9 +61,9 @@ for (const box of boxes) {
   watch.observe(box);
   watch.observe(box.firstElementChild);
 }
-let opened = []; // for printing, and closed again afterwards
+let opened = []; // notes, for printing; closed again afterwards
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open])")];
+  opened = [...document.querySelectorAll("details.more:not([open])")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => { for (const one of opened) one.open = false; });

@@ -40,7 +40,8 @@ INTERVAL = (
     f"the timed sets of a run, then over runs. {INTERVAL} Phases that occur once per run "
     "(set-up, verify, output) have one sample per run. 'Smallest' and 'mean' are taken over ranks; the "
     "last column names the slowest rank. Rows cg.… are parts of cg; cg.loop is the rest of cg, the "
-    "cost of the loop itself.",
+    "cost of the loop itself. Product is cg.spmv_interior and cg.spmv_interface, vectors is cg.dot, cg.axpy "
+    "and cg.precond, messages is cg.send and cg.unpack, waiting is cg.wait and cg.allreduce.",
     CASE,
     "phase; median_s: time; median_low_s median_high_s: 95 % interval; runs; n: sets",
     "min_rank_s: smallest; mean_rank_s: mean; slowest_rank slowest_host: slowest | rank {0} on {1}",
@@ -237,12 +238,13 @@ def energies(results: Iterable[Result]) -> Rows:
     "Rates of CG",
     "'Iteration' is the time of one CG iteration on the slowest rank; equations and flops per second "
     "are sums over ranks. 'Product GB/s' is the size of the matrix over the time of one matrix-vector "
-    "product. 'Of roof' compares that with the speed at which the same core read as many bytes in the "
-    "same run, on the rank closest to its limit. Both are medians over runs. The last three columns "
+    "product. 'Of own roof' compares that with the speed at which the same core read as many bytes in the "
+    "same run, on the rank closest to its limit; headline and roofline take all arrays of the product, and "
+    "what all ranks reach together. Both are medians over runs. The last three columns "
     "are the maximum over ranks.",
     CASE,
     "iteration_s; million_equations_per_s: Mequations/s | .1f; gflop_per_s: Gflop/s | .2f",
-    "product_gb_per_s: product GB/s | .2f; of_roof_fraction; matrix_bytes",
+    "product_gb_per_s: product GB/s | .2f; of_roof_fraction: of own roof; matrix_bytes",
     "touched_bytes: touched / iteration; peak_memory_bytes",
 )
 def rates(results: Iterable[Result]) -> Rows:

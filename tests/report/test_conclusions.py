@@ -157,6 +157,15 @@ def test_a_bandwidth_that_is_not_used_is_no_limit():
     assert said(run_on(2, 1.0, roof=0.4))[1].startswith("No single limit stands out: the ")
 
 
+def test_ranks_that_compute_longer_in_all_than_one_are_said_to_if_nothing_else_limits():
+    one, two = run_on(1, 1.0, roof=0.4), run_on(2, 0.7, roof=0.4)
+    found = said(one, two)
+    k = next(i for i, text in enumerate(found) if text.startswith("No single limit stands out: "))
+    assert found[k + 1].startswith("2 ranks compute 1.4")
+    assert "times as long in all as one rank (computation scaling 0.7" in found[k + 1]
+    assert not any("computation scaling" in text for text in said(one, run_on(2, 0.5, roof=0.4)))
+
+
 def test_a_quick_look_is_called_one():
     look = said(run_on(2, 1.0, sets=3, status="PROVISIONAL"))
     assert look[0].startswith("A quick look, PROVISIONAL: without --quick and --sets, it takes 2 warm-ups")

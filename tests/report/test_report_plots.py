@@ -6,6 +6,7 @@ import xml.etree.ElementTree as xml
 import msgspec
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from planted_records import nested
 from report_sample import HOST, campaign, environment, make_record
 
@@ -13,10 +14,12 @@ from fembench.base.units import digits, seconds
 from fembench.records import phases as ph
 from fembench.records.record import ClockOffset
 from fembench.records.times import Times
+from fembench.report import page
 from fembench.report.measures import mean_times
 from fembench.report.plots import bars, canvas, gantt, lines
 from fembench.report.plots.gallery import gallery
 from fembench.report.results import results
+from fembench.report.tables import CampaignResults
 
 replace = msgspec.structs.replace
 
@@ -111,6 +114,18 @@ def test_what_there_are_no_numbers_for_is_not_drawn(draw, records):
     assert not draw(results(records()))
 
 
+def test_product_and_vectors_are_told_apart_in_the_dark():
+    dark = page.render("page.css", CampaignResults("", [], [], {}, ""), [], []).split("dark) {")[1]
+    blue, paper = (to_rgb(re.search(rf"--{name}: (#\w+)", dark)[1]) for name in ("blue", "paper"))
+
+    def light(rgb):
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in rgb]
+        return 0.05 + float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    assert light(to_rgb(canvas.SKY)) / light(blue) > 2
+    assert light(blue) / light(paper) > 3
+
+
 def test_the_sentence_of_a_plot_names_the_extreme_that_was_measured(unrendered):
     found = {p.name: p.finding for p in gallery(results(campaign(noise=0.0)))}
     largest = r"The largest speedup is 2\.\d\d, of m3 · csr on 4 ranks, an efficiency of 0\.\d\d\."
@@ -120,6 +135,8 @@ def test_the_sentence_of_a_plot_names_the_extreme_that_was_measured(unrendered):
     assert found["ranks"].startswith("Rank 3 computes longest: ")
     assert " Rank 0 waits longest: " in found["ranks"]
     assert found["residuals"] == "m3 takes 428 iterations on one rank and 428 on 4 ranks."
+    (fixed,) = [p for p in gallery(results([make_record("m3", iterations=428)])) if p.name == "residuals"]
+    assert fixed.finding == "After 428 iterations, the residual of m3 is 2e-09 of the first."
 
 
 def test_a_page_may_replace_the_colours_of_axes_and_text_and_a_file_keeps_them():

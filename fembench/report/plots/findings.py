@@ -118,7 +118,11 @@ def of_time_line(events: Sequence[Event], n_ranks: int) -> str:
 
 
 def of_residuals(few: Result, many: Result) -> str:
-    """The iterations of the largest system, on the fewest and on the most ranks."""
+    """The iterations of the largest system, on few and many ranks; what they reach, if they are fixed."""
+    if few.pool.case.stop.iterations:
+        first, *_, last = few.record.solve.residuals
+        after = f"After {count(few.record.solve.iterations)} iterations"
+        return f"{after}, the residual of {few.mesh} is {last / first:.2g} of the first."
     first, last = (count(r.record.solve.iterations) for r in (few, many))
     more = f" and {last} on {_ranks(many)}" if many is not few else ""
     return f"{few.mesh} takes {first} iterations on {_ranks(few)}{more}."

@@ -16,6 +16,7 @@ import argparse
 import json
 from pathlib import Path
 
+from fembench.base.errors import InputError
 from fembench.cli.options import listed
 from fembench.cli.shared import ALL, say
 from fembench.report.formats import EXPORTS, export
@@ -36,7 +37,7 @@ KINDS = {"folder": Path, "out": Path, "peers": Path, "export": tuple(EXPORTS)}
 def run(options: argparse.Namespace) -> int:
     """0; verdicts are the subject of `fembench check`.
 
-    Raises ModuleNotFoundError after the tables if a package of the page is missing.
+    Raises InputError, or ModuleNotFoundError, after the tables if the page cannot be written.
     """
     from fembench.base.progress import working
     from fembench.report import table, tables
@@ -46,23 +47,22 @@ def run(options: argparse.Namespace) -> int:
         return _export(campaign, options)
     said = tables.conclusions_of(campaign)
     index = missing = None
-    try:
-        with working("report: drawing the plots"):
-            made = tables.tables_of(campaign, options.base)
+    with working("report: drawing the plots"):
+        made = tables.tables_of(campaign, options.base)
+        try:
             from fembench.report import page
 
-            target = options.out or options.folder / "report"
-            index = page.write(campaign, made, target, options.base, said)
-    except ModuleNotFoundError as error:
-        missing = error
+            index = page.write(campaign, made, options.out or options.folder / "report", options.base, said)
+        except (InputError, ModuleNotFoundError) as error:
+            missing = error
     if options.json:
         tree = {"report": index and str(index), "conclusions": said}
         print(json.dumps(tree | {"tables": {t.name: table.to_json(t) for t in made}}))
-        return 0
-    say(said)
-    print(tables.selected(made, options.all), end="\n\n")
-    print(f"report: {index or 'the page is not written'}")
-    if missing:
+    else:
+        say(said)
+        print(tables.selected(made, options.all), end="\n\n")
+        print(f"report: {index or 'the page is not written'}")
+    if isinstance(missing, InputError) or (missing and not options.json):
         raise missing
     return 0
 

@@ -93,9 +93,9 @@ def write(
     tables: of the campaign; base: as of `tables_of`; said: its conclusions, if they are
     known. Raises InputError if `target` has something else.
     """
+    check_own(target)
     found = results(campaign.records, campaign.nodes)
     plots = gallery(found, base)
-    check_own(target)
     with atomic_folder(target) as fresh:
         files = write_exports(campaign, fresh)
         for made in tables:

@@ -316,6 +316,20 @@ def test_a_folder_with_other_files_is_never_replaced(folder, tmp_path):
     assert page.build(folder, empty) == empty / "index.html"
 
 
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_where_no_page_can_be_written_the_tables_come_before_the_one_line(folder, capsys, unrendered, words):
+    keep(folder, make_record())
+    (folder / "file").touch()
+    assert main(["report", str(folder), "--out", str(folder / "file" / "report"), *words]) == 2
+    told = capsys.readouterr()
+    assert told.err == f"fembench: cannot write {folder}/file/report: {folder}/file is not a folder\n"
+    if words:
+        assert json.loads(told.out)["report"] is None
+    else:
+        assert told.out.endswith("\nreport: the page is not written\n")
+        assert "\nWhy runs are not VALID\n" in told.out
+
+
 def test_when_writing_fails_the_earlier_report_stays(folder, monkeypatch):
     page.build(keep(folder, make_record()))
     before = (folder / "report" / "index.html").read_text()

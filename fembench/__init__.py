@@ -33,6 +33,13 @@ __all__ += ["predict", "run", "shares", "sweep", "tune", "verb"]
 HOMES = {"compare": "comparison", "history": "comparison", "machine": "characterize", "parts": "mesh"}
 HOMES |= dict.fromkeys(("load", "page", "shares", "verb"), "notebook")
 
+VERBS = {
+    "characterize": "machine",
+    "partition": "parts",
+    "report": "page",
+    "weights": "shares",
+}  # by other names
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
@@ -40,7 +47,8 @@ def __getattr__(name: str) -> object:
 
         return version("fembench")
     if name not in __all__:
-        raise AttributeError(f"module 'fembench' has no attribute '{name}'")
+        verb = f"; `fembench {name}` is fembench.{VERBS[name]}" if name in VERBS else ""
+        raise AttributeError(f"module 'fembench' has no attribute '{name}'{verb}")
     import importlib
 
     if name == "errors":
@@ -50,4 +58,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__"])

@@ -55,7 +55,7 @@ class Folder:
         kept = self.path / "campaign.toml"
         if kept.exists() and not _same_runs(read_text(kept), text, there, grown):
             raise InputError(
-                f"{kept} differs from {where}: this folder holds another campaign; give another --results"
+                f"{kept} differs from {where}: this folder holds another campaign; give another folder"
             )
 
     def write(self, text: str) -> None:

@@ -19,7 +19,7 @@ from fembench.bench.prepare import Prepared
 from fembench.host.energy import energy_meter
 from fembench.host.others import OthersShare, others_meter
 from fembench.launch.job import Tell
-from fembench.launch.shared_page import page_of
+from fembench.launch.shared_page import page_of, place
 from fembench.methods.steps import Work
 from fembench.ranks.comm import MAX, Comm
 from fembench.records.case import Case
@@ -52,8 +52,11 @@ class HowFar:
         self._effort, self._tell, self.page = effort, tell, page_of(tell)
         self._about = bool(effort.seconds or effort.precision)
         self._begin = self._told = time.monotonic()
-        self.page.expect(effort.warmups + expected_sets(effort, ()), self._about, self._begin)
+        self._expect(effort.warmups + expected_sets(effort, ()))
         self.page.turn_to(1, iterations)
+
+    def _expect(self, total: int) -> None:
+        self.page.expect(total, self._about, self._begin, self._effort.warmups)
 
     def end(self) -> None:
         """No set comes any more."""
@@ -70,10 +73,10 @@ class HowFar:
             return
         self._told = now
         total = max(done + 1, effort.warmups + expected_sets(effort, spent))
-        self.page.expect(total, self._about, self._begin)
-        about = "about " if self._about else ""
+        self._expect(total)
         left = clock((total - done) * (now - self._begin) / done)
-        self._tell(f"set {done + 1} of {about}{total}, {left} left; residual {residual:.1e}")
+        said = place(done + 1, total, effort.warmups, self._about)
+        self._tell(f"{said}, {left} left; residual {residual:.1e}")
 
 
 def expected_sets(effort: CaseEffort, spent: Sequence[float]) -> int:

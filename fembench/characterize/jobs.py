@@ -99,4 +99,4 @@ def usual_time(job: CharacterizeJob) -> str:
 def needs_two(ranks: int) -> None:
     """Raises InputError for fewer than two ranks, which exchange no messages."""
     if ranks < 2:
-        raise InputError(f"a network of {ranks} rank; expected --ranks 2 or more: messages need two")
+        raise InputError(f"a network of {ranks} rank; expected 2 ranks or more: messages need two")

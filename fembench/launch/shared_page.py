@@ -22,7 +22,9 @@ from fembench.base.units import clock
 from fembench.launch.job import PAGE, Tell
 
 LENGTH = mmap.PAGESIZE
-NUMBER, ITERATIONS, SETS, ABOUT, BEGIN = range(3, 8)  # words; iteration, residual and target come first
+NUMBER, ITERATIONS, SETS, ABOUT, BEGIN, WARMUPS = range(
+    3, 9
+)  # words; iteration, residual and target come first
 
 
 class PageAddress(msgspec.Struct, frozen=True):
@@ -50,17 +52,19 @@ class Page:
         self.words[ITERATIONS] = iterations
         self.words[NUMBER] = number
 
-    def expect(self, sets: int, about: bool, begin: float) -> None:
-        """So many sets in all, or `about` as many, since a moment of time.monotonic()."""
-        for word, value in ((SETS, sets), (ABOUT, about), (BEGIN, begin)):
+    def expect(self, sets: int, about: bool, begin: float, warmups: int = 0) -> None:
+        """So many sets with warm-ups, or `about` as many, since a moment of time.monotonic()."""
+        for word, value in ((SETS, sets), (ABOUT, about), (BEGIN, begin), (WARMUPS, warmups)):
             self.words[word] = value
 
     def line(self) -> str:
         """'set 2 of 12, 1:05 left, iteration 340 of 900; residual 3.1e-04'; "" outside the sets."""
-        iteration, residual, target, number, iterations, sets, about, begin = map(float, self.words[:8])
+        iteration, residual, target, number, iterations, sets, about, begin, warmups = map(
+            float, self.words[:9]
+        )
         if not number:
             return ""
-        said = f"set {number:.0f} of {'about ' if about else ''}{max(sets, number):.0f}"
+        said = place(number, max(sets, number), warmups, bool(about))
         done = number - 1
         if iteration > 0 and iterations:
             done += min(1.0, iteration / iterations)
@@ -70,6 +74,13 @@ class Page:
             said += f", iteration {iteration:.0f}" + (f" of {iterations:.0f}" if iterations else "")
             said += f"; residual {residual:.1e}" + (f" (ends at {target:.1e})" if target else "")
         return said
+
+
+def place(number: float, sets: float, warmups: float, about: bool) -> str:
+    """'warm-up 2 of 2', then 'set 1 of about 10': of 12 sets in all."""
+    if number <= warmups:
+        return f"warm-up {number:.0f} of {warmups:.0f}"
+    return f"set {number - warmups:.0f} of {'about ' if about else ''}{sets - warmups:.0f}"
 
 
 class Teller:

@@ -351,6 +351,9 @@ class Record(Frozen, frozen=True):
     def __post_init__(self) -> None:
         check_id(self.id)
 
+    def __repr__(self) -> str:
+        return f"<Record {self.id}: {self.verdict.status}>"
+
 
 class Failure(Frozen, frozen=True):
     """A run without a record, or without time for it; a campaign keeps this instead."""

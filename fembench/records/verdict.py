@@ -79,6 +79,9 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[Rule, ...]
     version: int = 0  # of the rules; 0: not recorded
 
+    def __repr__(self) -> str:
+        return f"<Verdict {self.status}{self.reason and ': '}{self.reason}>"
+
     @property
     def reason(self) -> str:
         """The first rule that decides the status, with its value; "" for a VALID run."""

@@ -72,7 +72,9 @@ def pooled(records: Sequence[Record]) -> Observation:
     for record, one in zip(records, seen):
         if len(one.hosts) != len(seen[0].hosts):
             counts = f"{ranks_in_words(len(one.hosts))}, {records[0].id} on {len(seen[0].hosts)}"
-            raise InputError(f"{record.id} ran on {counts}: choose one number of ranks with --ranks")
+            raise InputError(
+                f"{record.id} ran on {counts}: choose one number of ranks (--ranks, or runs.where)"
+            )
         if one.hosts != seen[0].hosts:
             other = f"{record.id} ran on other hosts than {records[0].id}"
             raise InputError(f"{other}; only runs on the same hosts can be pooled")

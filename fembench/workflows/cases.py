@@ -37,6 +37,11 @@ def case_asked(mesh: Case | Path | str, fields: Mapping[str, Any], function: str
     return case
 
 
+def with_ranks(ranks: int | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a case with its number of ranks; without it for None."""
+    return dict(fields) if ranks is None else {"ranks": ranks, **fields}
+
+
 def call_text(function: str, mesh: Case | Path | str, fields: Mapping[str, Any]) -> str:
     """A call of fembench.FUNCTION, as a record keeps what was typed."""
     shown = mesh.question.mesh if isinstance(mesh, Case) else str(mesh)

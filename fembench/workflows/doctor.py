@@ -32,10 +32,17 @@ def doctor(hostfile: Path | str = "") -> list[Finding]:
     if not isinstance(hostfile, Path | str):
         raise InputError(f"doctor: hostfile = {shown(repr(hostfile))}: expected a path")
     try:
-        return list(examine(str(hostfile)))
+        return _Findings(examine(str(hostfile)))
     except ModuleNotFoundError as error:
         how = f"{sys.executable} -m pip install {error.name}"
         return [Finding(error.name or str(error), "problem", "not installed", how, required=True)]
+
+
+class _Findings(list[Finding]):
+    """Findings, shown as `fembench doctor` prints them."""
+
+    def __repr__(self) -> str:
+        return as_text(self)
 
 
 def nothing_runs(findings: Sequence[Finding]) -> bool:

@@ -147,10 +147,17 @@ class Runs(Sequence[Record]):
 
     def tables(self) -> dict[str, Table]:
         """Every table of the report that has rows, by name."""
-        return {table.name: table for table in every_table(self.records)}
+        return _Tables((table.name, table) for table in every_table(self.records))
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
+
+
+class _Tables(dict[str, Table]):
+    """Tables by name, of which names are shown."""
+
+    def __repr__(self) -> str:
+        return f"{plural(len(self), 'table')}: {', '.join(self)}"
 
 
 @typed

@@ -26,7 +26,7 @@ from fembench.records.record import Record
 from fembench.records.store import load, save
 from fembench.records.weights import load_weights
 from fembench.weights.stale import warning
-from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted
+from fembench.workflows.cases import call_text, case_asked, check_least, warn_of_weights, weighted, with_ranks
 from fembench.workflows.notebook import Runs
 
 QUICK = {"sets": 3, "warmups": 1}  # a look: too few for a VALID run (rule D1)
@@ -38,6 +38,7 @@ MANY_PER_CORE = 8  # ranks; with more, a note says that starting them takes long
 def run(
     mesh: Case | Path | str,
     *,
+    ranks: int | None = None,
     quick: bool = False,
     results: Path | str = "results/single",
     weights: Path | str | None = None,
@@ -51,8 +52,8 @@ def run(
     """Run one case under MPI, verify it, and return it.
 
     mesh: preset, box or file; or a case, such as that of a record
-    fields: of the case, as in a campaign: ranks, iterations, tolerance, shares,
-    precond, …
+    ranks: by default those of a given case, or one
+    fields: of the case, as in a campaign: iterations, tolerance, shares, precond, …
     m, l and xl do 100, 50 and 25 iterations a set, the work by which machines are
     compared, unless a field says what else to solve, how, or when to stop
     quick: for a look: one warm-up and three sets, so that the run is PROVISIONAL
@@ -64,6 +65,7 @@ def run(
     """
     hostfile = str(hostfile)
     check_least(0, timeout=timeout)
+    fields = with_ranks(ranks, fields)
     given = {**(QUICK if quick else {}), **_usual_work(mesh, fields), **fields}
     asked = weighted(case_asked(mesh, given), weights)
     with telling(tell):

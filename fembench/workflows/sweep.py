@@ -125,7 +125,7 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
                 sweep.execute()
             except KeyboardInterrupt as error:
                 ended_runs = plural(len(sweep.runs()[1]), "run")
-                error.args = (f"{ended_runs} kept: the same command continues",)
+                error.args = (f"{ended_runs} kept: start the sweep again to continue",)
                 raise
             if ended:
                 ended(sweep)

@@ -101,7 +101,7 @@ def _refuse_other_hosts(runs: Sequence[CampaignRun], folder: Folder, hostfile: s
         asked = shown(others[0].environment.hosts_asked) or "neither a host file nor a batch system"
         raise InputError(
             f"{folder.runs}: records made on other hosts ({asked}): {len(others)}; "
-            "one folder takes records of the same hosts only: use these, or give another --results"
+            "one folder takes records of the same hosts only: use these, or give another folder"
         )
 
 

@@ -49,7 +49,7 @@ from fembench.weights.proof import (
     prove,
     without_weakest,
 )
-from fembench.workflows.cases import call_text, case_asked, check_least
+from fembench.workflows.cases import call_text, case_asked, check_least, with_ranks
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,7 @@ class Tuned:
 def tune(
     mesh: Case | Path | str,
     *,
+    ranks: int | None = None,
     results: Path | str | None = None,
     path: Path | str | None = None,
     rounds: int = 2,
@@ -186,7 +187,7 @@ def tune(
 ) -> Tuned:
     """Find the shares for a case by the speeds of its ranks, and prove their gain.
 
-    mesh, fields: as for `run`
+    mesh, ranks, fields: as for `run`
     results: folder of the records; by default results/tune-MESH
     path: file for the weights; by default in that folder
     rounds: at most, each deriving weights
@@ -196,6 +197,7 @@ def tune(
     """
     check_least(1, rounds=rounds, pairs=pairs)
     check_least(0, timeout=timeout)
+    fields = with_ranks(ranks, fields)
     case = fixed_work(case_asked(mesh, {**EFFORT, **fields}, "tune"))
     folder = Path(results or f"results/tune-{Path(case.question.mesh).stem.replace(':', '-')[:120]}")
     file = Path(path or folder / "weights.json")
@@ -215,9 +217,9 @@ def tune(
 def fixed_work(case: Case) -> Case:
     """The case, with a default for its iterations. Raises InputError."""
     if case.placement.shares:
-        raise InputError("tune finds the shares itself; omit --shares")
+        raise InputError("tune finds the shares itself; omit shares")
     if case.placement.ranks < 2:
-        raise InputError(f"tune --ranks {case.placement.ranks}: expected at least 2 ranks to share the mesh")
+        raise InputError(f"tune: ranks = {case.placement.ranks}: expected at least 2, which share the mesh")
     return case.with_(iterations=case.stop.iterations or ITERATIONS)
 
 

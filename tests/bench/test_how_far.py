@@ -41,9 +41,20 @@ def test_a_line_comes_once_a_second_with_the_set_its_number_residual_and_time_le
         now[0] += 0.6
         one.say(done, [0.5] * max(0, done - 2), 3.14e-9)
     assert told == [
-        "set 3 of 12, 0:06 left; residual 3.1e-09",
-        "set 5 of 12, 0:05 left; residual 3.1e-09",
+        "set 1 of 10, 0:06 left; residual 3.1e-09",
+        "set 3 of 10, 0:05 left; residual 3.1e-09",
     ]
+    assert one.page.line() == "set 3 of 10, 0:05 left"
+
+
+def test_warm_ups_are_counted_apart_from_sets(monkeypatch):
+    now, told = [100.0], []
+    monkeypatch.setattr(measure.time, "monotonic", lambda: now[0])
+    one = HowFar(Case.of(sets=3, warmups=2, seconds=9.0).effort, told.append)
+    for done in (1, 2):
+        now[0] += 2.0
+        one.say(done, [], 3.14e-9)
+    assert [line.partition(",")[0] for line in told] == ["warm-up 2 of 2", "set 1 of about 3"]
 
 
 @pytest.mark.slow

@@ -273,7 +273,7 @@ def test_records_of_other_hosts_are_refused(folder, started, capsys, monkeypatch
     if status:
         (said,) = capsys.readouterr().err.splitlines()
         assert f"made on other hosts ({measured or 'neither a host file nor a batch system'}): " in said
-        assert "give another --results" in said
+        assert "give another folder" in said
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_hosts_are_read(tmp_path):
         (["--ranks", "1", "--dilate", "0.5"], "--dilate 0.5: expected a number of at least 1"),
         (["-o", "/proc/no/machine.json"], "cannot write"),
         (["-o", "."], "cannot write .: Is a directory"),
-        (["--ranks", "1", "--network"], "a network of 1 rank; expected --ranks 2"),
+        (["--ranks", "1", "--network"], "a network of 1 rank; expected 2 ranks or more"),
         (["--pairs", "all"], "--pairs all without a network; expected --network"),
         (["--ranks", "2", "--network", "--sites", "a="], "cannot read 'a='"),
         (["--sites", "a=b"], "--sites a=b without a network"),

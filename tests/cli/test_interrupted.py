@@ -55,7 +55,7 @@ def test_an_interrupted_campaign_says_what_is_kept_and_how_it_goes_on(monkeypatc
     campaign = tmp_path / "c.toml"
     campaign.write_text('name = "c"\n[[cases]]\nmesh = "m1"\n')
     assert main(["sweep", str(campaign), "--results", str(tmp_path / "results")]) == 130
-    said = "fembench: interrupted; 0 runs kept: the same command continues"
+    said = "fembench: interrupted; 0 runs kept: start the sweep again to continue"
     assert capsys.readouterr().err.splitlines()[-1] == said
 
 

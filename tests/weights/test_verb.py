@@ -175,7 +175,9 @@ def test_records_of_several_meshes_or_rank_counts_are_narrowed_by_options(tmp_pa
     made = planted([1.0, 0.5], id="m2", mesh=other)
     save(replace(made, case=made.case.with_(mesh="m2")), runs)
     assert "several meshes (m1, m2): choose one with --mesh" in refusal("weights", str(runs))
-    assert "choose one number of ranks with --ranks" in refusal("weights", str(runs), "--mesh", "m1")
+    assert "choose one number of ranks (--ranks, or runs.where)" in refusal(
+        "weights", str(runs), "--mesh", "m1"
+    )
     shares = output("weights", str(runs), "--mesh", "m1", "--ranks", "2", "--export", "shares")
     first, second = map(float, shares.split(","))
     assert first == pytest.approx(2 * second, rel=0.01)

@@ -196,6 +196,8 @@ def test_tuning_finds_the_shares_of_unequal_ranks(folder):
         (lambda: fembench.sweep(""), InputError, "campaign = '': expected"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], repetitions="2"), InputError, "sweep: repetitions"),
         (lambda: fembench.sweep(cases=[{"mesh": "m1"}], minutes=math.nan), InputError, "minutes = nan"),
+        (lambda: fembench.tune("m1", ranks=1), InputError, "tune: ranks = 1: expected at least 2"),
+        (lambda: fembench.run("m1", ranks="2"), InputError, "ranks = '2': expected a whole number or None"),
         (lambda: fembench.tune("m1", ranks=2, rounds=0), InputError, "rounds = 0: expected"),
         (lambda: fembench.tune("m1", ranks=2, pairs=0), InputError, "pairs = 0: expected"),
         (lambda: fembench.machine(2, method="trips"), InputError, "method = 'trips': expected one of trains"),
@@ -237,6 +239,8 @@ def test_an_unknown_argument_is_told_by_python_and_the_functions_keep_their_sign
     with pytest.raises(TypeError, match="unexpected keyword argument 'paths'"):
         fembench.load(paths="x")
     assert inspect.signature(fembench.run).parameters["quick"].default is False
+    assert {"ranks"} <= inspect.signature(fembench.run).parameters.keys()
+    assert {"ranks"} <= inspect.signature(fembench.tune).parameters.keys()
 
 
 @pytest.mark.parametrize("measured", [fembench.run, fembench.tune])
@@ -336,8 +340,11 @@ def test_importing_the_package_names_the_functions_and_imports_none():
     code = "import sys, fembench; print(sorted(fembench.__all__), 'numpy' in sys.modules, *dir(fembench))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"{fembench.__all__} False")
-    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+    assert done.stdout.split("False ")[1].split() == sorted([*fembench.__all__, "__version__"])
+    with pytest.raises(AttributeError, match=r"no attribute 'runn'$"):
         fembench.runn  # noqa: B018
+    with pytest.raises(AttributeError, match=r"`fembench report` is fembench\.page$"):
+        fembench.__getattr__("report")  # before anything imports the package of this name
     errors = {getattr(fembench.errors, name) for name in fembench.errors.__all__}
     assert all(issubclass(error, fembench.errors.FembenchError) for error in errors)
 
@@ -385,6 +392,16 @@ def test_a_program_that_uses_the_package_passes_strict_checks_of_types(tmp_path)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.startswith("Success"), done.stdout
     assert (ROOT / "fembench" / "py.typed").exists()  # else the types of an installed package do not count
+
+
+def test_what_a_notebook_echoes_is_short(runs):
+    found = runs[0].verdict
+    assert repr(runs[0]) == f"<Record {runs[0].id}: {found.status}>"
+    assert repr(replace(found, status="VALID", reasons=(), rules=())) == "<Verdict VALID>"
+    broken = next(rule for rule in found.rules if rule.id == "D1")  # three sets are too few
+    assert repr(replace(found, status="PROVISIONAL", rules=(replace(broken, ok=False),))).count("D1") == 1
+    assert repr(runs.tables()).startswith(f"{len(runs.tables())} tables: headline, ")
+    assert repr(fembench.doctor()).startswith("| item ")
 
 
 def test_a_plot_is_found_by_its_name(runs, unrendered):

@@ -18,6 +18,7 @@ from fembench.model.planner import make_plan
 from fembench.model.rates import rates_of, slowed
 from fembench.model.slots import machine_of, share_of, slots_of, waiting_slows
 from fembench.records.case import Case
+from fembench.records.hlogp import GivenLink
 from fembench.records.network import (
     ColdCost,
     Contention,
@@ -217,6 +218,17 @@ def test_messages_of_several_pairs_take_as_much_longer_as_was_measured(where, fa
     result = simulate_events(make_plan(graph, machine))
     alone = machine.cost(0, k, m).total
     assert result.makespan == pytest.approx(factor * alone, rel=1e-9)
+
+
+@pytest.mark.parametrize(("asked", "between"), [(None, 0.0), (True, None)])
+def test_a_given_link_holds_nothing_up_unless_asked_for_whatever_a_host_does(asked, between):
+    network = planted_network(contention=(crowd(2.8, 4, 1 << 20, "inside"),))
+    profile = planted_machine([1.0] * 2, network=network)
+    slots = slots_of(profile, "sym", ("add:node8",))
+    machine = machine_of(profile, slots, GivenLink(2e-5, 1e9), asked)
+    assert machine.contention
+    assert machine.inside == share_of(network, "inside") > 0.5
+    assert machine.between == between
 
 
 def test_pairs_that_hardly_disturb_each_other_are_simulated_without():

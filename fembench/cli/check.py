@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fembench.base.config import json_text
 from fembench.base.errors import InputError
+from fembench.base.terminal import reader_may_leave
 from fembench.base.units import plural
 
 OPTIONS = """
@@ -32,16 +33,17 @@ def run(options: argparse.Namespace) -> int:
 
     records, unread = _readable(options.records)
     verdicts = {record.id: judge(record) for record in records}
-    if options.json:
-        print(json_text(verdicts))
-    elif options.all or len(records) == 1:
-        for record in records:
-            _show_all(record, verdicts[record.id])
-    elif records:
-        for record in sorted(records, key=lambda record: verdicts[record.id].status):
-            verdict = verdicts[record.id]
-            print(_head(record, verdict), *verdict.reasons, sep="\n  ")
-        print(_counted(verdicts.values()))
+    with reader_may_leave():
+        if options.json:
+            print(json_text(verdicts))
+        elif options.all or len(records) == 1:
+            for record in records:
+                _show_all(record, verdicts[record.id])
+        elif records:
+            for record in sorted(records, key=lambda record: verdicts[record.id].status):
+                verdict = verdicts[record.id]
+                print(_head(record, verdict), *verdict.reasons, sep="\n  ")
+            print(_counted(verdicts.values()))
     if unread:
         count = f"{len(unread)} of {len(unread) + len(records)} records cannot be read; the first: "
         raise InputError(f"{count if records or len(unread) > 1 else ''}{unread[0]}")

@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from planted_records import planted, wrong
 
 from fembench.base.config import encode
 from fembench.cli import doctor
 from fembench.cli.main import main
+from fembench.records.store import save
 
 PROFILE = "machine profile, which fembench characterize makes"
 ANY = "preset, box:NXxNYxNZ[:tet4|hex8], box:EQUATIONS, or a mesh file or folder"
@@ -126,6 +128,15 @@ def test_what_cannot_be_printed_is_said_in_one_line_or_not_at_all(words, status,
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == bool(said)
+
+
+def test_a_reader_that_leaves_does_not_make_invalid_runs_valid(tmp_path):
+    save(wrong(planted((1.0,))), tmp_path)
+    line = f"set -o pipefail; {sys.executable} -m fembench check {tmp_path} | true"
+    for unbuffered in ("", "1"):
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment)
+        assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_terminal_without_the_characters_gets_others():

@@ -184,6 +184,13 @@ def test_every_link_of_the_page_leads_to_a_file(built):
     assert [p for p in pictures if not (built.parent / p).is_file()] == []
 
 
+def test_a_page_explains_the_files_that_it_has_and_no_others(built, folder):
+    few = page.build(keep(folder, make_record(events=False)))
+    for kind in (".trace.json</b>", ".vtu</b>"):
+        assert kind in built.read_text(encoding="utf-8")
+        assert kind not in few.read_text(encoding="utf-8")
+
+
 def test_text_of_users_is_escaped_in_page_and_markdown(built):
     for file in (built, built.with_name("report.md")):
         text = file.read_text()

@@ -120,9 +120,9 @@ def of_time_line(events: Sequence[Event], n_ranks: int) -> str:
 def of_residuals(few: Result, many: Result) -> str:
     """The iterations of the largest system, on few and many ranks; what they reach, if they are fixed."""
     if few.pool.case.stop.iterations:
-        first, *_, last = few.record.solve.residuals
-        after = f"After {count(few.record.solve.iterations)} iterations"
-        return f"{after}, the residual of {few.mesh} is {last / first:.2g} of the first."
+        solve = few.record.solve
+        part = f"{solve.residuals[-1] / solve.residuals[0]:.2g} of the first"
+        return f"After {count(solve.iterations)} iterations, the residual of {few.mesh} is {part}."
     first, last = (count(r.record.solve.iterations) for r in (few, many))
     more = f" and {last} on {_ranks(many)}" if many is not few else ""
     return f"{few.mesh} takes {first} iterations on {_ranks(few)}{more}."

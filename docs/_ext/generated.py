@@ -210,6 +210,7 @@ def struct_page(struct: type, level: int = 3) -> str:
             prose(comments.get(field.name, "")),
         )
         for field in msgspec.inspect.type_info(struct).fields
+        if field.name[0] != "_"
     ]
     intro = prose((vars(struct).get("__doc__") or "").split("\n\n")[0])
     heads = ("field", "type", "default", "meaning")

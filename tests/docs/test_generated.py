@@ -88,6 +88,8 @@ def test_every_function_method_and_exception_from_python_is_on_its_page_with_all
             said = f"`{argument}`" in section or f"`{argument}`" in shared
             assert said or argument in ("mesh", "ranks"), (name, argument)
     assert "plot(name: str) -> Plot\n" in sections["plot"]
+    assert "`cell_tags`" in sections["Mesh"]
+    assert "`_" not in sections["Mesh"]
     assert "\nresults -> list[Result]\n" in sections["results"]
     assert all(f"| `{name}` | `" in page for name in fembench.errors.__all__)
 

@@ -88,11 +88,8 @@ def _foam_head(kind: str, place: str, name: str) -> str:
 
 
 def dolfinx(mesh: Mesh, partition: Partition) -> Files:
-    """The map, the ghosts, and a cell partitioner for `create_mesh` and `model_to_mesh`."""
-    pairs = ghosts(mesh, partition).tolist()
-    text = "".join(f"{cell} {part}\n" for cell, part in pairs)
-    found = with_code("map_partitioner.py", DOLFINX, mesh, partition)
-    return found | {f"{map_name(mesh, partition)}.ghosts": text}
+    """The map, and a cell partitioner for `create_mesh`."""
+    return with_code("map_partitioner.py", DOLFINX, mesh, partition, ghosts=len(ghosts(mesh, partition)))
 
 
 def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
@@ -104,7 +101,7 @@ def ghosts(mesh: Mesh, partition: Partition) -> np.ndarray:
     return np.unique(np.stack([cell, part[mesh.behind[cell, facet]]], axis=1), axis=0)
 
 
-def with_code(name: str, code: str, mesh: Mesh, partition: Partition) -> Files:
+def with_code(name: str, code: str, mesh: Mesh, partition: Partition, **more: int) -> Files:
     """The map, and a file with code that reads it in the other program."""
     text = Template(code).substitute(
         mark=MARK,
@@ -112,6 +109,7 @@ def with_code(name: str, code: str, mesh: Mesh, partition: Partition) -> Files:
         ranks=partition.n_parts,
         cells=mesh.n_cells,
         corners=mesh.cells.shape[1],
+        **more,
     )
     return {name: text} | metis(mesh, partition)
 
@@ -136,6 +134,9 @@ from dolfinx.cpp.graph import AdjacencyList_int32
 from dolfinx.mesh import GhostMode
 
 MAP = Path(__file__).with_name("$map")
+TETRAHEDRON = [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
+HEXAHEDRON = [[0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 4, 6], [1, 3, 5, 7], [2, 3, 6, 7], [4, 5, 6, 7]]
+FACETS = {4: TETRAHEDRON, 8: HEXAHEDRON}[$corners]
 
 
 def partitioner(comm, n_ranks, *given):
@@ -153,19 +154,47 @@ def with_ghosts(comm, n_ranks, *given):
 
 
 def _destinations(comm, n_ranks, given, ghosts):
-    cells = next((one for one in given if hasattr(one, "num_nodes")), given[-1])
-    n = cells.num_nodes if hasattr(cells, "num_nodes") else sum(map(len, cells)) // $corners
+    cells = next((one for one in given if hasattr(one, "array")), given[-1])
+    flat = cells.array if hasattr(cells, "array") else np.concatenate(cells)
+    cells = np.reshape(flat, (-1, $corners))
+    n = len(cells)
     found = comm.allgather(n)
     if (sum(found), n_ranks) != ($cells, $ranks):
         said = f"not {sum(found)} cells and {n_ranks} ranks"
         raise ValueError(f"{MAP.name} is for $cells cells and $ranks ranks, {said}")
     first = sum(found[: comm.rank])
     part = np.fromfile(MAP, np.int32, sep=" ")[first : first + n]
-    cell, rank = np.fromfile(f"{MAP}.ghosts", np.int32, sep=" ").reshape(-1, 2).T
-    mine = ghosts & (cell >= first) & (cell < first + n)
-    at = cell[mine] - first
+    at, rank = _behind(comm, cells, part)
+    if sum(comm.allgather(len(at))) != $ghosts:
+        raise ValueError(f"{MAP.name}: the cells come in another order than in the mesh file")
+    if not ghosts:
+        at, rank = at[:0], rank[:0]
     ends = np.arange(n + 1) + np.searchsorted(at, np.arange(n + 1))
-    return AdjacencyList_int32(np.insert(part, at + 1, rank[mine]), ends.astype(np.int32))
+    return AdjacencyList_int32(np.insert(part, at + 1, rank), ends.astype(np.int32))
+
+
+def _behind(comm, cells, part):
+    """Each cell here with each other part behind one of its facets, in order. Collective."""
+    facets = np.sort(cells[:, FACETS], axis=2).reshape(-1, len(FACETS[0]))
+    parts = np.repeat(part, len(FACETS))
+    lonely = np.ones(len(facets), bool)  # on the surface, or the other cell is elsewhere
+    lonely[_pairs(facets)] = False
+    found = comm.allgather((facets[lonely], parts[lonely]))
+    far = [one for rank, one in enumerate(found) if rank != comm.rank]
+    everywhere = np.concatenate([facets, *(one for one, _ in far)])
+    other = np.concatenate([parts, *(one for _, one in far)])
+    a, b = _pairs(everywhere).reshape(2, -1)
+    a, b = np.append(a, b), np.append(b, a)
+    chosen = (a < len(facets)) & (other[a] != other[b])
+    pairs = np.stack([a[chosen] // len(FACETS), other[b[chosen]]])
+    return np.unique(pairs, axis=1)
+
+
+def _pairs(facets):
+    """Where equal rows are: the first of all pairs, then the second."""
+    order = np.lexsort(facets.T)
+    same = np.all(facets[order][1:] == facets[order][:-1], axis=1)
+    return np.append(order[:-1][same], order[1:][same])
 '''
 
 PETSC = '''"""PETSc and Firedrake: each cell goes to the rank that $map names. $mark.
@@ -271,7 +300,8 @@ def write_map(to: str, mesh: Mesh, partition: Partition, folder: Path) -> tuple[
 
 def _companions(path: Path) -> Iterator[Path]:
     """What fembench has written beside a map, for it."""
-    yield from (one for suffix in (".ghosts", ".vtu") if (one := Path(f"{path}{suffix}")).is_file())
+    if (shown := Path(f"{path}.vtu")).is_file():
+        yield shown
     for one in sorted(path.parent.glob("map_*")):
         if MARK in (text := _text(one)) and f'"{path.name}"' in text:
             yield one

@@ -5,7 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 
 import numpy as np
@@ -101,10 +103,10 @@ def test_no_file_of_an_older_map_stays_beside_a_new_one_of_the_same_name(folder)
     names = {"map_partitioning.hpp", "map_distribute.py", "box-4x3x2.part.3.vtu"}
     assert {path.name for path in removed} == names
     files, removed = write_map("metis", MESH, CUT, folder)
-    assert {path.name for path in removed} == {"map_partitioner.py", "box-4x3x2.part.3.ghosts"}
+    assert {path.name for path in removed} == {"map_partitioner.py"}
     left = {path for path in folder.iterdir() if path.is_file()}
     assert left == {*files, *kept, folder / "map_of_mine.py"}
-    assert len(set(written)) == 5
+    assert len(set(written)) == 4
 
 
 @pytest.mark.parametrize("element", ["tet4", "hex8"])
@@ -173,6 +175,30 @@ def dolfinx(folder, monkeypatch):
     return loaded(path, monkeypatch, dolfinx={}, dolfinx_cpp={}, dolfinx_cpp_graph=graph, dolfinx_mesh=mesh)
 
 
+class Ranks:
+    """Threads that call a function as the ranks of a job do."""
+
+    def __init__(self, size):
+        self.board, self.gate = [None] * size, threading.Barrier(size, timeout=10)
+
+    def of(self, function):
+        """[rank] what the function returns, called with a communicator."""
+        with ThreadPoolExecutor(len(self.board)) as pool:
+            return list(pool.map(lambda rank: function(RankComm(self, rank)), range(len(self.board))))
+
+
+class RankComm:
+    def __init__(self, ranks, rank):
+        self.ranks, self.rank = ranks, rank
+
+    def allgather(self, value):
+        self.ranks.board[self.rank] = value
+        self.ranks.gate.wait()
+        found = list(self.ranks.board)
+        self.ranks.gate.wait()
+        return found
+
+
 READ = [(MESH.n_cells, 0, 0), (0, MESH.n_cells, 0), (50, 60, MESH.n_cells - 110)]  # cells of each rank
 OWN = [[part] for part in PART]
 WITH_GHOSTS = [
@@ -180,26 +206,52 @@ WITH_GHOSTS = [
 ]
 
 
-@pytest.mark.parametrize("cells", READ)
-def test_dolfinx_is_told_the_rank_of_each_cell_wherever_it_was_read(dolfinx, cells):
-    def asked(function, *given):  # of all ranks
-        lists = [types.SimpleNamespace(num_nodes=n) for n in cells]
-        flat = [[np.zeros(4 * n, np.int64)] for n in cells]
-        old = [function(Comm(r, cells), 3, 3, lists[r], *given).rows for r in range(3)]
-        new = [function(Comm(r, cells), 3, ["tetrahedron"], flat[r]).rows for r in range(3)]
-        return [*chain(*old)], [*chain(*new)]
+def asked(function, counts, *given, cells=MESH.cells, n_ranks=3):
+    """What the ranks are told of the cells that they have read, by DOLFINx before 0.8 and since."""
+    ends = np.cumsum([0, *counts])
 
-    assert asked(dolfinx.partitioner) == (OWN, OWN)
-    assert asked(dolfinx.partitioner, GhostMode("none"))[0] == OWN
-    assert asked(dolfinx.partitioner, GhostMode("shared"))[0] == WITH_GHOSTS  # or the mesh is torn
-    assert asked(dolfinx.with_ghosts) == (WITH_GHOSTS, WITH_GHOSTS)
+    def old(comm):
+        flat = cells[ends[comm.rank] : ends[comm.rank + 1]].ravel()
+        return function(comm, n_ranks, 3, types.SimpleNamespace(array=flat), *given).rows
+
+    def new(comm):
+        flat = cells[ends[comm.rank] : ends[comm.rank + 1]].ravel()
+        return function(comm, n_ranks, ["tetrahedron"], [flat]).rows
+
+    return [[*chain(*Ranks(len(counts)).of(one))] for one in (old, new)]
+
+
+@pytest.mark.parametrize("counts", READ)
+def test_dolfinx_is_told_the_rank_of_each_cell_wherever_it_was_read(dolfinx, counts):
+    assert asked(dolfinx.partitioner, counts) == [OWN, OWN]
+    assert asked(dolfinx.partitioner, counts, GhostMode("none"))[0] == OWN
+    assert asked(dolfinx.partitioner, counts, GhostMode("shared"))[0] == WITH_GHOSTS  # or the mesh is torn
+    assert asked(dolfinx.with_ghosts, counts) == [WITH_GHOSTS, WITH_GHOSTS]
     assert WITH_GHOSTS != OWN
 
 
-@pytest.mark.parametrize(("cells", "ranks"), [((10, 10, 10), 3), ((MESH.n_cells, 0), 2)])
-def test_dolfinx_refuses_the_map_of_another_mesh_or_number_of_ranks(dolfinx, cells, ranks):
-    with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells and 3 ranks, not {sum(cells)} cells"):
-        dolfinx.partitioner(Comm(0, cells), ranks, 3, types.SimpleNamespace(num_nodes=cells[0]))
+def test_dolfinx_refuses_cells_in_another_order(dolfinx):
+    shuffled = np.random.default_rng(1).permutation(MESH.cells)
+    with pytest.raises(ValueError, match=r"part\.3: the cells come in another order than in the mesh file"):
+        asked(dolfinx.partitioner, READ[2], cells=shuffled)
+
+
+def test_facets_of_hexahedra_are_those_of_dolfinx(folder, monkeypatch):
+    mesh = box((4, 3, 2), "hex8")
+    cut = partition(mesh, (0.4, 0.3, 0.3))
+    path = write_map("dolfinx", mesh, cut, folder)[0][0]
+    graph, modes = {"AdjacencyList_int32": Adjacency}, {"GhostMode": GhostMode}
+    code = loaded(path, monkeypatch, dolfinx={}, dolfinx_cpp={}, dolfinx_cpp_graph=graph, dolfinx_mesh=modes)
+    tensor = mesh.cells[:, [0, 1, 3, 2, 4, 5, 7, 6]]  # DOLFINx's order of corners
+    found = asked(code.with_ghosts, (10, 4, 10), cells=tensor)[0]
+    expected = [(cell, rank) for cell, row in enumerate(found) for rank in row[1:]]
+    assert expected == [tuple(row) for row in ghosts(mesh, cut).tolist()]
+
+
+@pytest.mark.parametrize(("counts", "ranks"), [((10, 10, 10), 3), ((MESH.n_cells, 0), 2)])
+def test_dolfinx_refuses_the_map_of_another_mesh_or_number_of_ranks(dolfinx, counts, ranks):
+    with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells and 3 ranks, not {sum(counts)} cells"):
+        asked(dolfinx.partitioner, counts, n_ranks=ranks)
 
 
 class Plex:

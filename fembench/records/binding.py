@@ -202,22 +202,25 @@ def held_in(record: Record) -> str:
     for level in ("L1d", "L2"):
         if all(0 < held[p] <= e.hosts[host].caches.get(level, 0) for p, host in enumerate(e.rank_host)):
             return level
-    return "L3" if _share_in_l3(record) >= 1 else ""
+    return "L3" if _share_in_l3(record, record.solve.matrix_bytes) >= 1 else ""
 
 
 def beyond_caches(record: Record) -> bool:
-    """Whether no cache is known to hold the matrix of every rank; False with devices."""
-    return _share_in_l3(record) > 0 and not held_in(record)
+    """Whether caches do not hold all that an iteration touches, as known; False with devices."""
+    solve = record.solve
+    if 0 < _share_in_l3(record, solve.bytes) < 1:
+        return True
+    return _share_in_l3(record, solve.matrix_bytes) > 0 and not held_in(record)
 
 
 def partly_cached(record: Record) -> bool:
     """Whether L3 holds so much of the matrix that its bandwidth is of neither."""
-    return PARTLY <= _share_in_l3(record) < 1
+    return PARTLY <= _share_in_l3(record, record.solve.matrix_bytes) < 1
 
 
-def _share_in_l3(record: Record) -> float:
-    """L3 caches over the matrix, on the host where that is least; 0 if not known."""
-    e, held = record.environment, record.solve.matrix_bytes
+def _share_in_l3(record: Record, held: Sequence[float]) -> float:
+    """L3 caches over these bytes of the ranks, on the host where that is least; 0 if not known."""
+    e = record.environment
     if e.devices:  # they hold matrices of their own
         return 0.0
     parts = np.bincount(e.rank_host, held, len(e.hosts)).tolist()

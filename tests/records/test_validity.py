@@ -115,6 +115,8 @@ def test_the_loop_may_take_longer_where_no_cache_holds_the_matrix(l3, enough):
     record = in_environment(replace(short, solve=solve), hosts=(host,))
     assert rule_of(record, "D4").ok is enough
     assert rule_of(slower_loop(record, 30e-6), "D4").ok is False
+    touched = replace(solve, bytes=(1 << 31,) * len(solve.bytes))  # more than the largest of these caches
+    assert rule_of(replace(record, solve=touched), "D4").ok is bool(l3)
 
 
 def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):

@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_written_is_refused_and_leaves_nothing(tmp_path, n
 
 def test_a_folder_that_is_a_file_and_a_full_disk_are_refused_and_leave_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"cannot write .*part.vtu: (Not a directory|File exists)"):
+    with pytest.raises(InputError, match=r"cannot write .*part.vtu: .*file is not a folder"):
         write(tagged("tet4"), tmp_path / "file" / "part.vtu")
 
     with pytest.raises(InputError, match=r"cannot write mesh .*part.vtu: no folder .*absent"):

@@ -377,7 +377,7 @@ def test_results_are_compared_from_python_and_shipped_ones_have_a_name(folders):
     assert found.summary()["ratio"] == pytest.approx([1.2], rel=0.03)
     assert text(found.summary()) in repr(found)
     assert fembench.compare("reference", folders / "old").found[0].base.name == "reference"
-    with pytest.raises(InputError, match="come with fembench: reference"):
+    with pytest.raises(InputError, match=r"come with fembench: .*reference"):
         fembench.compare("refrence", "old")
 
 

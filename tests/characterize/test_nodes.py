@@ -346,7 +346,7 @@ def test_emulated_nodes_that_are_slow_are_named_with_their_causes(tmp_path, caps
     assert (
         "SYNTHETIC: 3 of 8 nodes slow: node6" in text[: text.index("\n\n")]
     )  # if disturbed, the second line
-    assert f"\nSYNTHETIC: emulated nodes {EMULATED}.\n" in text
+    assert f"SYNTHETIC: emulated nodes {EMULATED}.\n" in text
     record = load_nodes(tmp_path)
     assert [node.name for node in record.second.nodes] == list(CAUSES)
 

@@ -217,7 +217,7 @@ def used_between(one: EnergyCounter, passed: float, before: int | None, after: i
         return None
     if one.wraps:
         return (after - before) % one.wraps if passed * one.watts < one.wraps * UJ else None
-    return after - before if after >= before else None  # its driver began anew
+    return after - before if after >= before else None  # its driver has reset it
 
 
 class EnergyMeter:

@@ -133,7 +133,8 @@ class Balancer:
         return (time.perf_counter() - self._moment) / (iteration - self._from)
 
     def _look(self, iteration: int, remaining: int, leaving: frozenset[int]) -> bool:
-        superstep, measured = self._elapsed(iteration), self.blocks.measured(iteration - self._from)
+        superstep = self._elapsed(iteration)
+        measured = self.blocks.measured(iteration - self._from)
         self.blocks.agree()
         begin = time.perf_counter()
         rows = self.comm.gather((measured, superstep, self.blocks.per_move))
@@ -216,7 +217,8 @@ def visible(stats: Stats, superstep: float) -> Stats:
 
     Computing may hide a part of the messages; the rest is what no move changes.
     """
-    computing, load = float(stats.rank_time.max()), float(stats.load.max())
+    computing = float(stats.rank_time.max())
+    load = float(stats.load.max())
     if load > max(superstep, computing):
         stats = replace(stats, shown=max(0.0, superstep - computing) / (load - computing))
     return replace(stats, communication=max(0.0, superstep - float(stats.load.max())))

@@ -31,7 +31,9 @@ class MatrixBlocks:
         spots: tuple[HotSpot, ...] = (),
     ) -> None:
         self._comm, self._solver, self._facts = comm, solver, facts
-        self._tracer, self._slowness, self._spots = tracer, slowness, spots
+        self._tracer = tracer
+        self._slowness = slowness
+        self._spots = spots
         self.per_move = solver.bind_seconds  # until a move has been measured
         self._ticks = self._since = self._from = 0
         self._carried = 0.0  # bytes of matrices x iterations
@@ -44,7 +46,8 @@ class MatrixBlocks:
     def begin(self) -> None:
         """Tell the emulation how much work the blocks of this rank are."""
         blocks = self._solver.blocks.values()
-        nodes, inner = sum(b.n_active for b in blocks), sum(b.n_interior for b in blocks)
+        nodes = sum(b.n_active for b in blocks)
+        inner = sum(b.n_interior for b in blocks)
         product = {SPMV_INTERIOR: max(inner, 1), SPMV_INTERFACE: max(nodes - inner, 1)}
         if blocks:
             heavier = {s.at: sum(s.weights[b.id] * b.n_active for b in blocks) / nodes for s in self._spots}
@@ -77,7 +80,8 @@ class MatrixBlocks:
 
     def weights(self, iterations: int) -> F64:
         """(V,) mean weight of each block in the iterations since the window began."""
-        window, n = range(self._from, self._from + iterations), self.owner.size
+        window = range(self._from, self._from + iterations)
+        n = self.owner.size
         return np.mean([weights_at(self._spots, k, n) for k in window], axis=0)
 
     def agree(self) -> None:

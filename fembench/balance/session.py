@@ -153,7 +153,9 @@ class BalancedSolver:
 
     def __init__(self, session: Session, tracer: TracerLike) -> None:
         self._session, self._tracer = session, tracer
-        case, comm, spec = session.case, session.comm, session.prepared.spec
+        case = session.case
+        comm = session.comm
+        spec = session.prepared.spec
         operators = {
             p.id: build_operator(case.method.storage, p.sub, *lame(spec, p.sub)) for p in session.plans
         }
@@ -224,7 +226,10 @@ class _Noting:
     def __init__(
         self, solver: BlockSolver, loads: dict[int, F64], seen: list[float], balancer: Balancer
     ) -> None:
-        self._solver, self._loads, self._seen, self._balancer = solver, loads, seen, balancer
+        self._solver = solver
+        self._loads = loads
+        self._seen = seen
+        self._balancer = balancer
         self.x = solver.x
         self.outside = np.zeros(0, np.int64)
 

@@ -55,7 +55,9 @@ class BlockExchange:
     """
 
     def __init__(self, comm: Comm, blocks: Mapping[int, Block], owner: I64, tracer: Stamps) -> None:
-        self._comm, self._tracer, self._blocks = comm, tracer, dict(sorted(blocks.items()))
+        self._comm = comm
+        self._tracer = tracer
+        self._blocks = dict(sorted(blocks.items()))
         pairs = _pairs(self._blocks, owner, comm.rank)
         n = 3 * sum(pair.nodes.size for by_rank in pairs.values() for pair in by_rank)
         self._out, self._in = np.empty(n), np.empty(n)
@@ -169,7 +171,10 @@ class BlockSolver:
         overlap: bool = True,
         clocked: bool = False,
     ) -> None:
-        self.comm, self.blocks, self.owner, self._tracer = comm, blocks, owner, tracer
+        self.comm = comm
+        self.blocks = blocks
+        self.owner = owner
+        self._tracer = tracer
         self._overlap, self._clocked = overlap, clocked
         self.folded = False
         self.seconds = np.zeros(owner.size)  # processor time of products by block
@@ -214,7 +219,9 @@ class BlockSolver:
         done, beta = 0, 0.0
         after = self.between.after if self.between is not None else _stay
         while gamma != 0.0:
-            begin, end, direction = self._tracer.begin, self._tracer.end, self._all.direction
+            begin = self._tracer.begin
+            end = self._tracer.end
+            direction = self._all.direction
             multiply, step = self._multiply(), self._step()
             moved = False
             while gamma != 0.0 and not moved:
@@ -246,8 +253,13 @@ class BlockSolver:
 
     def _step(self) -> Callable[[float], tuple[float, float]]:
         """A function: x += alpha d, r -= alpha q; (<r, r>, <r, M r>) by one all-reduce."""
-        begin, end, move, n = self._tracer.begin, self._tracer.end, self._all.step, self.owner.size
-        reduce, sums, folded = self._rho.run, self._rho.values, self.folded
+        begin = self._tracer.begin
+        end = self._tracer.end
+        move = self._all.step
+        n = self.owner.size
+        reduce = self._rho.run
+        sums = self._rho.values
+        folded = self.folded
 
         def step(alpha: float) -> tuple[float, float]:
             begin(AXPY)
@@ -261,12 +273,15 @@ class BlockSolver:
 
     def _multiply(self) -> Callable[[], float]:
         """A function: q = A d, block by block, summed over sharers; returns <d, q>."""
-        outer, inner = (SPMV_INTERFACE, self._all.interface), (SPMV_INTERIOR, self._all.interior)
+        outer = (SPMV_INTERFACE, self._all.interface)
+        inner = (SPMV_INTERIOR, self._all.interior)
         send, receive = self.exchange.send, self.exchange.receive
         steps = [outer, send, inner, *receive] if self._overlap else [outer, inner, send, *receive]
         if not all(storage_of(block.storage).fused for block in self.blocks.values()):
             steps.append((DOT, self._all.dot))
-        product, reduce, parts = chain(self._tracer, *steps), self._tau.run, self._tau.values
+        product = chain(self._tracer, *steps)
+        reduce = self._tau.run
+        parts = self._tau.values
 
         def multiply() -> float:
             product()

@@ -254,7 +254,9 @@ class _Job:
         self.new_window()
 
     def new_window(self) -> None:
-        self._time, self._steps, self._seconds = np.zeros(self.scenario.blocks), 0, 0.0
+        self._time = np.zeros(self.scenario.blocks)
+        self._steps = 0
+        self._seconds = 0.0
 
     def iterate(self, k: int) -> float:
         """Seconds of iteration k."""

@@ -107,7 +107,8 @@ class Doing:
     def line(self, width: int | None = None) -> str:
         """'run: m on 2 ranks … 0:05, set 3 of about 12'; at this width, with less of the text."""
         passed = clock(int(time.monotonic() - self.began))
-        first, plain = self._stage.partition("; ")[0], re.sub(r" \([^()]*\)$", "", self._stage)
+        first = self._stage.partition("; ")[0]
+        plain = re.sub(r" \([^()]*\)$", "", self._stage)
         shorter = first.partition(", iteration ")[0]
         stages = list(dict.fromkeys([self._stage, plain, first, shorter]))
         rests = [f" … {', '.join(filter(None, [passed, stage]))}" for stage in stages]

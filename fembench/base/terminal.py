@@ -294,7 +294,8 @@ def widths_of(columns: Block, width: int) -> list[int]:
 
     Only if there is no other way, a word breaks.
     """
-    sizes, every = [(c.least, c.full) for c in columns], range(width, 0, -1)
+    sizes = [(c.least, c.full) for c in columns]
+    every = range(width, 0, -1)
     unbroken = ([min(full, max(least, most)) for least, full in sizes] for most in every)
     broken = ([min(least, most) for least, _ in sizes] for most in every)
     return next(found for found in itertools.chain(unbroken, broken) if _across(found) <= width)

@@ -109,7 +109,8 @@ class Folder:
         found = {}
         for path in record_paths(self.path):
             with contextlib.suppress(InputError):
-                record, repetition = self._load(path), path.stem.rpartition("-r")[2]
+                record = self._load(path)
+                repetition = path.stem.rpartition("-r")[2]
                 if repetition.isdigit():
                     found[record.case, int(repetition)] = path
         return found
@@ -136,7 +137,8 @@ class Folder:
 
     def keep(self, run: CampaignRun, outcome: JobEnd[Record]) -> None:
         """Save the outcome of a run; refused input does not replace an earlier record."""
-        failed, found = self.runs / f"{run.id}.failed.json", self._found(run)
+        failed = self.runs / f"{run.id}.failed.json"
+        found = self._found(run)
         if found is not None and outcome.kind != "input":
             self._supersede(self._path(run), f"{run.id}.{found.created}.json")
         if outcome.result is not None:

@@ -140,7 +140,8 @@ def _equations(value: Any, case: Case, placed: Sequence[HostSlots], there: Campa
         raise InputError(f"memory = '{shown(value)}': expected a part of the memory, as in '25%'")
     fits = []
     for host, each in zip(merged(placed), _bytes_per_equation(case, placed)):
-        given, taken = part * there.memory_of(host.name), host.slots * RANK_BYTES
+        given = part * there.memory_of(host.name)
+        taken = host.slots * RANK_BYTES
         if given - taken < each:
             raise InputError(
                 f"memory = '{value}' of {host.name} is {size(given)}; expected more than "

@@ -37,13 +37,15 @@ def default_campaign(there: CampaignHosts, *, shares: str = "", minutes: float =
     """The campaign for these hosts. `shares`: by speed, if known. `minutes`: 0: no limit."""
     name, effort = NAME, EFFORT
     if minutes:
-        name, effort = f"{NAME}-{minutes:g}-minutes", effort | {"max_seconds": _most_seconds(there, minutes)}
+        name = f"{NAME}-{minutes:g}-minutes"
+        effort = effort | {"max_seconds": _most_seconds(there, minutes)}
     return Campaign(name=name, timeout=900.0, cases=tuple(table | effort for table in _tables(there, shares)))
 
 
 def solution_campaign(there: CampaignHosts) -> Campaign:
     """Strong and weak scaling of whole solutions, from one core to all."""
-    n_equations, rungs = USUAL * there.job.slots, ladder(len(there.job.hosts)) or ["half"]
+    n_equations = USUAL * there.job.slots
+    rungs = ladder(len(there.job.hosts)) or ["half"]
     large = {"mesh": f"box:{n_equations}", "partitioner": "blocks"}
     strong = large if n_equations > _equations("l") else {"mesh": "l"}
     n_equations = max(n_equations, _equations("l"))

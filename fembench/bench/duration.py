@@ -128,7 +128,9 @@ def _seconds(case: Case, n: int, near: Record | None, cores: int) -> float:
 
 def _stretched(case: Case) -> float:
     """How many times as long emulated ranks compute: the slowest for its share."""
-    emulate, ranks, shares = case.synthetic.emulate, case.placement.ranks, case.placement.shares
+    emulate = case.synthetic.emulate
+    ranks = case.placement.ranks
+    shares = case.placement.shares
     if not emulate:
         return case.synthetic.dilate
     parts = parse_shares(shares, ranks) if shares else (1 / ranks,) * ranks
@@ -179,7 +181,9 @@ class Expectations:
 
     def __init__(self, records: list[Record], cores: int, timeout: float) -> None:
         """`cores` as for `expected_seconds`; `timeout`: longest run in seconds, 0: none."""
-        self._records, self._cores, self._timeout = records, cores, timeout
+        self._records = records
+        self._cores = cores
+        self._timeout = timeout
         self._known: dict[Case, float | None] = {}
         self._seen = 0
         self._usable: list[Record] = []  # of those seen

@@ -37,7 +37,8 @@ class Inputs:
 
     def same_mesh(self, case: Case, record: Record) -> bool:
         """Whether the case's mesh is that of the record; boxes by their parameters."""
-        mine, theirs = box_named(case.question.mesh), box_named(record.case.question.mesh)
+        mine = box_named(case.question.mesh)
+        theirs = box_named(record.case.question.mesh)
         if mine is not None and theirs is not None:
             return (mine.cells, mine.element, mine.lengths) == (theirs.cells, theirs.element, theirs.lengths)
         return self.mesh_hash(case.question.mesh) == record.mesh.hash

@@ -75,7 +75,9 @@ def solve_facts(
 
     `before`: this rank's bandwidths, and the state of its host, before the sets.
     """
-    operator, result, interface = measured.operator, measured.result, prepared.interface
+    operator = measured.operator
+    result = measured.result
+    interface = prepared.interface
     last = measured.sets[-1]
     counts = last.counts - result.outside  # of the iterations alone
     updates = _an_iteration(int(counts[UNPACK]), last.iterations)

@@ -157,18 +157,22 @@ def measure(
     `make` builds the solver of a set, synchronises emulated ranks, and replaces the
     rehearsal. `tell` gets lines of progress.
     """
-    tracer, control = slowness.tracer(tracer), control_of(case, prepared.mesh.n_equations)
+    tracer = slowness.tracer(tracer)
+    control = control_of(case, prepared.mesh.n_equations)
     sets: list[SetTicks] = []
     solver: Solver | None = None
     learned = [] if make else _rehearse(comm, case, prepared, tracer, slowness, control)
     make = make or _solver
-    tracer.recording, ended, rate = False, tracer.now(), tracer.ticks_per_second
+    tracer.recording = False
+    ended = tracer.now()
+    rate = tracer.ticks_per_second
     energy = energy_meter(comm)
     spent: list[float] = []  # seconds of CG in each timed set, on the slowest rank
     how_far = HowFar(case.effort, tell, control.fixed)
     control = structs.replace(control, show=how_far.page.show)
     set_up = tracer.stored  # events of the set-up
-    warmups, iterations = case.effort.warmups, min(case.effort.trace_iterations, control.limit)
+    warmups = case.effort.warmups
+    iterations = min(case.effort.trace_iterations, control.limit)
     each = ROOM + 8 * len(prepared.interface.neighbours)
     tracer.make_room(set_up, 0 if warmups else iterations * each)
     while True:

@@ -202,7 +202,8 @@ def _extent(comm: Comm, x: F64) -> Extent:
 
 def _mesh_facts(comm: Comm, origin: Origin, sub: Subdomain) -> MeshFacts:
     """Counts from the parts. Collective; raises InputError on all ranks."""
-    worst, lowest = np.empty(1), np.array([kernels.lowest_quality(sub.x, sub.cells)])
+    worst = np.empty(1)
+    lowest = np.array([kernels.lowest_quality(sub.x, sub.cells)])
     comm.Allreduce(lowest, worst, MIN)
     if worst[0] <= 0:
         raise InputError(f"mesh {origin.name}: some cells are flat or inverted; expected volumes above 0")

@@ -66,7 +66,8 @@ class InOrder:
         clock: Clock = time.monotonic,
     ) -> None:
         """`kept`: those that have a record and take no time."""
-        self._runs, self._durations = list(runs), Durations(expected, clock)
+        self._runs = list(runs)
+        self._durations = Durations(expected, clock)
         self._to_do = {run: None for run in runs if run not in kept}
         self.limit, self.left_out = math.inf, list[Case]()
 

@@ -130,7 +130,8 @@ def _multiply(solved: Solved, v: F64) -> F64:
 def _symmetry(solved: Solved) -> float:
     """|x'Ay - y'Ax| / (|x||Ay| + |y||Ax|) for seeded x, y."""
     interface = solved.prepared.interface
-    x, y = _seeded(solved.prepared.sub, 1), _seeded(solved.prepared.sub, 2)
+    x = _seeded(solved.prepared.sub, 1)
+    y = _seeded(solved.prepared.sub, 2)
     Ax, Ay = _multiply(solved, x), _multiply(solved, y)
     scale = _norm(interface, x) * _norm(interface, Ay) + _norm(interface, y) * _norm(interface, Ax)
     return abs(interface.dot(x, Ay) - interface.dot(y, Ax)) / scale if scale else 0.0
@@ -138,7 +139,8 @@ def _symmetry(solved: Solved) -> float:
 
 def _positive(solved: Solved) -> float:
     """x'Ax / (|x||Ax|) for seeded x."""
-    interface, x = solved.prepared.interface, _seeded(solved.prepared.sub, 3)
+    interface = solved.prepared.interface
+    x = _seeded(solved.prepared.sub, 3)
     Ax = _multiply(solved, x)
     return interface.dot(x, Ax) / (_norm(interface, x) * _norm(interface, Ax))
 

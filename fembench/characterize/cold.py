@@ -102,7 +102,8 @@ class Computing:
     """Computes for a time, in the cache or through memory; returns the time it took, ns."""
 
     def __init__(self) -> None:
-        self._cached, self._memory = np.linspace(0.0, 1.0, CACHED), np.zeros(SWEPT)
+        self._cached = np.linspace(0.0, 1.0, CACHED)
+        self._memory = np.zeros(SWEPT)
         self._at = 0
 
     def __call__(self, seconds: float, swept: bool) -> int:
@@ -133,7 +134,9 @@ def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Tim
 
 
 def _back(side: Side, compute: Computing, state: ColdState) -> tuple[int, int, int]:
-    now, out, into = time.perf_counter_ns, side.out[state.m], side.into[state.m]
+    now = time.perf_counter_ns
+    out = side.out[state.m]
+    into = side.into[state.m]
     side.comm.Probe(side.partner, MESSAGE)
     arrived = now()
     side.comm.Recv(into, side.partner, MESSAGE)

@@ -297,7 +297,8 @@ def overheads(s: PairSamples, *, both: bool) -> tuple[F64, F64]:
     """
     send, receive = np.array(s.os_measure), np.array(s.or_mirror)
     if both:
-        send, receive = (send + s.os_mirror) / 2, (receive + s.or_measure) / 2
+        send = (send + s.os_mirror) / 2
+        receive = (receive + s.or_measure) / 2
     return send, receive
 
 

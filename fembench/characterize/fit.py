@@ -137,5 +137,6 @@ def _jumps(fit: PiecewiseFit, first: float) -> tuple[float, float]:
     k = fit.breaks.index(first) + 1
     left = np.array([value_at(pieces[k - 1 : k], between) for pieces in fit.pieces])
     right = np.array([value_at(pieces[k : k + 1], between) for pieces in fit.pieces])
-    before, after = max(abs(left.sum()), 1e-300), max(abs(right.sum()), 1e-300)
+    before = max(abs(left.sum()), 1e-300)
+    after = max(abs(right.sum()), 1e-300)
     return float(np.abs(right / after - left / before).max()), float(abs(after / before - 1))

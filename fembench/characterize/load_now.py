@@ -131,7 +131,8 @@ def measured_on(host: str, scratch: Path) -> list[HostLoad]:
 
     Raises InputError, or RunFailedError if it cannot be reached.
     """
-    line, program = job_line(1, hosts=[HostSlots(host, 1)]), "fembench.characterize.load_now"
+    line = job_line(1, hosts=[HostSlots(host, 1)])
+    program = "fembench.characterize.load_now"
     of = list[HostLoad]
     return measure(program, LoadJob(), of, line, scratch=scratch, timeout=PATIENCE, warn=False)
 

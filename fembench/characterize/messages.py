@@ -127,7 +127,8 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     gc.enable()
     used, lost = others(), taken(names.count(names[comm.rank]))
     here = HostTaken(**used._asdict(), steal_percent=lost.steal_percent)
-    everyone, disturbed = comm.gather(measuring.found), comm.gather(here) or []
+    everyone = comm.gather(measuring.found)
+    disturbed = comm.gather(here) or []
     if everyone is None:
         return None
     absent = [name for name, pair in zip(classes.names, pairs) if pair is None]
@@ -200,7 +201,10 @@ class Measuring:
     """All measurements; methods are collective, and `found` has the results of this rank."""
 
     def __init__(self, comm: Comm, job: NetworkJob, placed: Sequence[int], tell: Tell) -> None:
-        self._comm, self._job, self._placed, self._tell = comm, job, placed, tell
+        self._comm = comm
+        self._job = job
+        self._placed = placed
+        self._tell = tell
         self.found = Mine()
 
     def _needed(self, ranks: Sequence[int]) -> bool:
@@ -212,7 +216,9 @@ class Measuring:
 
     def messages(self, pairs: Sequence[tuple[str, tuple[int, int]]]) -> None:
         """Ping-pongs, trains and exchanges, pair by pair."""
-        settings, effort, sizes = self._job.settings, effort_of(self._job), sizes_of(self._job)
+        settings = self._job.settings
+        effort = effort_of(self._job)
+        sizes = sizes_of(self._job)
         for number, (name, (a, b)) in enumerate(pairs):
             self._tell(f"messages, {name} ({number + 1} of {len(pairs)}): ranks {a} and {b}")
             largest = max(sizes)

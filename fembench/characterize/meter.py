@@ -90,7 +90,10 @@ class Meter:
         self._clock_ns = time.perf_counter_ns if on_device else time.thread_time_ns
         self._kind = "device" if on_device else "cores"
         self._kinds: Sequence[str] = [self._kind]  # of the ranks of this host
-        self._tracer, self.way, self.factor, self._batch = tracer, way, factor, batch
+        self._tracer = tracer
+        self.way = way
+        self.factor = factor
+        self._batch = batch
         self._elapsed = self._due = 0.0
         self._least: dict[tuple[str, ...], float] = {}  # seconds per call by probe and kind, if stretched
         self._glance = glance_at_clock() * 1e-9

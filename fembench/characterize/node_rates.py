@@ -63,7 +63,9 @@ def measure_nodes(comm: Comm, job: NodesJob, tell: Tell) -> NodesLaunch | None:
 
     def measure(facts: HostFacts, say: Tell) -> NodeSamples | None:
         say(f"{plural(comm.size, 'rank')} on {plural(len(set(names)), 'node')}: setting up")
-        rank, events, rounds = NodeRank(comm, node, name, job, facts), _events(node), []
+        rank = NodeRank(comm, node, name, job, facts)
+        events = _events(node)
+        rounds = []
         for number in range(job.rounds):
             doze(comm, 0.0)  # all nodes begin a round together
             rounds.append(rank.round())

@@ -97,7 +97,9 @@ class Side:
         """
         comm, partner = self.comm, self.partner
         out, into = self.out[m], self.into[back or m]
-        send, now, found = self.send, time.perf_counter_ns, np.empty((count, 3), np.int64)
+        send = self.send
+        now = time.perf_counter_ns
+        found = np.empty((count, 3), np.int64)
         before = before or self.request
         for k in range(count):
             before()
@@ -117,7 +119,9 @@ class Side:
         """(count, 2) Os and Or in ns on the side that returns `back` bytes (0: as many)."""
         comm, partner = self.comm, self.partner
         out, into = self.out[back or m], self.into[m]
-        send, now, found = self.send, time.perf_counter_ns, np.empty((count, 2), np.int64)
+        send = self.send
+        now = time.perf_counter_ns
+        found = np.empty((count, 2), np.int64)
         for k in range(count):
             self.ready()
             comm.Probe(partner, MESSAGE)
@@ -259,7 +263,9 @@ def _trains(side: Side, rank: int, m: int, repeats: int, longest: float) -> Trai
     for _ in range(WARM):
         _send(side, m, 1)
     singles = SINGLES * repeats
-    counts, seconds, each = [1] * singles, [_send(side, m, 1) for _ in range(singles)], []
+    counts = [1] * singles
+    seconds = [_send(side, m, 1) for _ in range(singles)]
+    each = []
     for n in lengths(m):
         took = [_send(side, m, n) for _ in range(repeats)]
         counts += [n] * repeats

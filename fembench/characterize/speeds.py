@@ -237,7 +237,10 @@ class Rounds:
     """The visits of the ranks of one host. All methods are collective over `host`."""
 
     def __init__(self, host: Comm, job: CharacterizeJob, meter: Meter, probes: list[Probe]) -> None:
-        self._host, self._job, self._meter, self._probes = host, job, meter, probes
+        self._host = host
+        self._job = job
+        self._meter = meter
+        self._probes = probes
         self.samples: Samples = {}
         self.notes: list[str] = []
         self.states: list[HostState] = []

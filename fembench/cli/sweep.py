@@ -79,8 +79,11 @@ def _report(sweep, options: argparse.Namespace):
     from fembench.report.tables import every_table, selected
     from fembench.workflows.sweep import build_page, findings_of
 
-    found, folder, left_out = findings_of(sweep), sweep.folder.path, sweep.left_out
-    tables, advice = every_table(sweep.measured, found.failures, nodes=found.nodes), found.advice
+    found = findings_of(sweep)
+    folder = sweep.folder.path
+    left_out = sweep.left_out
+    tables = every_table(sweep.measured, found.failures, nodes=found.nodes)
+    advice = found.advice
     tree: dict[str, object] = {"records": str(folder / "runs"), "invalid": found.invalid}
     tree |= {"disturbed": found.disturbed, "conclusions": found.conclusions}
     tree |= {"left_out": left_out} if options.minutes else {}

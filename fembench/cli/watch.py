@@ -65,7 +65,8 @@ def _follow(watch):
                 break
             text = next(sentences(sight)) if sight.silent else sight.state.doing
             if now.text != text:
-                now.text, now.began = text, time.monotonic() - sight.state.seconds
+                now.text = text
+                now.began = time.monotonic() - sight.state.seconds
             now.tell(sight.state.stage)
             time.sleep(EVERY)
     print(*sentences(sight), sep="\n")

@@ -84,7 +84,9 @@ class CudaRuntime:
         self._pinned.discard(where)
 
     def bind(self, kernel: str, groups: int, *arguments: Any) -> Launch:
-        start, grid, block = self._module.get_function(kernel), (groups,), (THREADS,)
+        start = self._module.get_function(kernel)
+        grid = (groups,)
+        block = (THREADS,)
         return lambda *numbers: start(grid, block, (*arguments, *map(np.float64, numbers)))
 
     def finish(self) -> None:

@@ -95,7 +95,8 @@ class Device:
 
     def bind(self, kernel: str, threads: int, *arguments: Any) -> Callable[..., None]:
         """A call of a kernel that has ended when it returns."""
-        launch, finish = self.runtime.bind(kernel, self.groups(threads), *arguments), self.runtime.finish
+        launch = self.runtime.bind(kernel, self.groups(threads), *arguments)
+        finish = self.runtime.finish
 
         def run(*numbers: float) -> None:
             launch(*numbers)
@@ -156,7 +157,8 @@ class DeviceBsrProduct:
             run = device.bind_sum("fb_product", threads, np.int32(first), np.int32(last), *bound)
             return lambda: run()[0]
 
-        self.interface, self.interior = rows(inside, matrix.n_rows), rows(0, inside)
+        self.interface = rows(inside, matrix.n_rows)
+        self.interior = rows(0, inside)
 
 
 class DeviceMatrix:
@@ -167,7 +169,8 @@ class DeviceMatrix:
     ) -> None:
         self.device, self.n_interior = device, n_interior
         self.n_rows, self.n_blocks = indptr.size - 1, columns.size
-        planes, flat = device.runtime.empty(values.size), values.reshape(-1)
+        planes = device.runtime.empty(values.size)
+        flat = values.reshape(-1)
         for begin in range(0, flat.size, SLICE):
             piece = flat[begin : begin + SLICE]
             count = np.int64(piece.size)
@@ -193,7 +196,9 @@ class DeviceElements:
         n_active: int,
         slopes: F64,
     ) -> None:
-        self.device, self.n_interior, self.n_active = device, n_interior, n_active
+        self.device = device
+        self.n_interior = n_interior
+        self.n_active = n_active
         self.n_first, (self.n_cells, self.npc) = n_first, cells.shape
         start, sources = _by_node(cells.reshape(-1), n_active)
         held = np.zeros(3 * n_active, np.int8)
@@ -276,7 +281,8 @@ class DeviceCGVectors:
         sizes = np.int64(n), np.int64(n - weights.size)
         vectors = (x.buffer, r.buffer, d.buffer, q.buffer, w)
         dots = [device.bind_sum("fb_dot", n, *sizes, a.buffer, b.buffer, w) for a, b in ((d, q), (r, z))]
-        self.dot_dq, self.dot_rz = (lambda: dots[0]()[0]), (lambda: dots[1]()[0])
+        self.dot_dq = lambda: dots[0]()[0]
+        self.dot_rz = lambda: dots[1]()[0]
         step = device.bind_sum("fb_step", n, *sizes, *vectors)
         self.step = lambda alpha: step(alpha)[0]
         self.step_jacobi: Callable[[float], list[float]] | None = None

@@ -122,7 +122,8 @@ def right_hand_side(spec: ProblemSpec, geometry: Geometry, extent: Extent) -> F6
     held = list(_constrained(spec, geometry, extent))  # few nodes
     f = local_load(spec, geometry, extent)
     if any(u[:, components].any() for _, components, u in held):
-        moduli, values = lame(spec, geometry), prescribed(spec, geometry, extent)
+        moduli = lame(spec, geometry)
+        values = prescribed(spec, geometry, extent)
         f -= internal_force(geometry.x, geometry.cells, geometry.element, *moduli, values)
     for nodes, components, _ in held:
         f[nodes[:, None], components] = 0.0

@@ -62,7 +62,10 @@ def _adjugate(J: F64) -> tuple[F64, F64]:
     adj = np.empty_like(J)
     for i in range(3):
         for j in range(3):
-            a, b, c, d = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+            a = (i + 1) % 3
+            b = (i + 2) % 3
+            c = (j + 1) % 3
+            d = (j + 2) % 3
             adj[j, i] = J[a, c] * J[b, d] - J[a, d] * J[b, c]
     return adj, J[0, 0] * adj[0, 0] + J[0, 1] * adj[1, 0] + J[0, 2] * adj[2, 0]
 

@@ -253,7 +253,8 @@ def taken_meter(root: Path = ROOT, clock: Callable[[], float] = time.perf_counte
 
     def taken(ranks: int) -> Taken:
         ticks = [now - then for then, now in zip(before, stat_ticks(cpus, root))]
-        held_now, passed = cgroup.throttled_seconds(root) - held, clock() - begin
+        held_now = cgroup.throttled_seconds(root) - held
+        passed = clock() - begin
         by_hypervisor = ticks[7] / sum(ticks) if len(ticks) == 8 and sum(ticks) > 0 else 0.0
         busy = max(1, min(ranks, len(job_cpus(root))))
         by_quota = held_now / (passed * busy) if passed > 0 else 0.0

@@ -260,7 +260,8 @@ def chosen(names: str, job: Allocation) -> list[HostSlots]:
     """The hosts of these names, in their order; for '' all. Raises InputError."""
     if not names:
         return list(job.hosts)
-    known, found = {host.name: host for host in job.hosts}, dict[str, HostSlots]()
+    known = {host.name: host for host in job.hosts}
+    found = dict[str, HostSlots]()
     for name in expand_hosts(names, "hosts"):
         host = known.get(name) or next((h for h in job.hosts if same_host(h.name, name)), None)
         if host is None:

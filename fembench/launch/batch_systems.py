@@ -62,7 +62,8 @@ def check_complete(environment: Mapping[str, str]) -> None:
 
 def _slurm(environment: Mapping[str, str]) -> Allocation | None:
     """SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE, or those of each component."""
-    job, components = environment.get("SLURM_JOB_ID", ""), environment.get("SLURM_HET_SIZE", "")
+    job = environment.get("SLURM_JOB_ID", "")
+    components = environment.get("SLURM_HET_SIZE", "")
     if not job:
         return None
     if components and not re.fullmatch("[1-9][0-9]{0,2}", components):  # Slurm allows 128

@@ -132,7 +132,8 @@ def diagnosis(
     raised = re.search(r"^fembench: (rank \d+ on \S+ raised .*?)(?:-{20,}.*)?$", output, re.M)
     if raised:
         return "crashed", raised.group(1)
-    flat, dead = " ".join(output.split()), dead_rank(output, started, deaths)
+    flat = " ".join(output.split())
+    dead = dead_rank(output, started, deaths)
     kind, meaning = _sign(flat)
     if dead and dead.blamed and kind != APART:  # then the launcher ended the other ranks
         return "killed", str(dead)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from fembench.ranks.comm import Comm
 
 # files in the folder
-JOB, ERROR, PROGRESS, STARTED = "job.json", "error.txt", "progress.txt", "started.json"
+JOB = "job.json"
+ERROR = "error.txt"
+PROGRESS = "progress.txt"
+STARTED = "started.json"
 RESULT, WITNESS, PAGE = "result.json", "witness.json", "page.json"
 # kinds of errors
 APART = "apart"  # the launcher did not make one job of the ranks

@@ -153,7 +153,8 @@ def _here(
 ) -> JobLine:
     """Ranks on this machine: bound if all have cores; else not bound, and yielding."""
     if math.ceil(ranks / usable_cores()) > MOST_PER_CORE:
-        cores, most = f"{plural(usable_cores(), 'core')} of this machine", MOST_PER_CORE * usable_cores()
+        cores = f"{plural(usable_cores(), 'core')} of this machine"
+        most = MOST_PER_CORE * usable_cores()
         raise InputError(f"{ranks} ranks on the {cores}: expected at most {most}, {MOST_PER_CORE} per core")
     if where.batch:
         _check_slots(ranks, where, ())

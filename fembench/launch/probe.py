@@ -54,7 +54,8 @@ class ProbeFound(msgspec.Struct, frozen=True):
 
 def look(comm: Comm, job: ProbeJob, tell: Tell) -> ProbeFound | None:
     """The hosts of the ranks on rank 0, None elsewhere. Collective."""
-    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    after = (comm.rank + 1) % comm.size
+    before = (comm.rank - 1) % comm.size
     comm.sendrecv(bytes(MESSAGE), after, source=before)
     found = comm.gather(probed_host(Path(job.mark)))
     return None if found is None else ProbeFound(tuple(found))

@@ -10,6 +10,7 @@ it as findings. Other commands that start a job say it once, as notes of their p
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import shlex
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _warned: set[tuple[str, str]] = set()  # (item, hosts) of this process
+_jobs = itertools.count()  # of this process
 
 
 def slowed(found: Sequence[ProbedHost | StartedHost]) -> Iterator[Finding]:
@@ -52,22 +54,26 @@ def slowed(found: Sequence[ProbedHost | StartedHost]) -> Iterator[Finding]:
         bad = {host.name: finding for host, finding in findings if finding.status != "ok"}
         if bad:
             names = [host.name for host in found if host.name in bad]
-            worst, many = next(iter(bad.values())), " at worst" if len(bad) > 1 else ""
+            worst = next(iter(bad.values()))
+            many = " at worst" if len(bad) > 1 else ""
             yield worst._replace(found=f"{folded(names)}: {worst.found}{many}")
 
 
 def warn(folder: Path) -> None:
     """Warn of what slows the hosts of the job in `folder`; once per item and hosts.
 
-    Not in a lab, which slows its hosts on purpose.
+    Not in a lab, which slows its hosts on purpose. Of a load only before the first job of
+    this process: later, the load of the last minute includes earlier jobs.
     """
     if os.environ.get("FEMBENCH_SYNTHETIC"):
         return
     with contextlib.suppress(OSError, msgspec.DecodeError):
         hosts = msgspec.json.decode((folder / STARTED).read_bytes(), type=Started).hosts
+        earlier = next(_jobs)
         for finding in slowed(hosts):
+            own = finding.item == "load" and earlier
             key = finding.item, finding.found.partition(":")[0]
-            if key not in _warned and heard():
+            if key not in _warned and heard() and not own:
                 _warned.add(key)
                 progress(f"note: {finding.item}: {finding.found}: {finding.advice}")
 
@@ -96,8 +102,12 @@ class JobWatch:
         `page`: at which rank 0 shows how far it is inside a set.
         """
         self.refusal = ""  # why the job cannot start, in one line
-        self._folder, self._result, self._hosts = folder, folder / RESULT, hosts
-        self._witness, self._tell, self._page = witness, tell, page or Page()
+        self._folder = folder
+        self._result = folder / RESULT
+        self._hosts = hosts
+        self._witness = witness
+        self._tell = tell
+        self._page = page or Page()
         self._begin, self._told = time.monotonic(), 0  # bytes of progress
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts

@@ -153,7 +153,8 @@ class Witness:
         secret, rank, host = (hello.split(b" ") + [b"", b""])[:3]
         if not (self.at and secrets.compare_digest(secret, self.at.secret.encode()) and rank.isdigit()):
             return False
-        caller.rank, caller.host = int(rank), host.decode(errors="replace")
+        caller.rank = int(rank)
+        caller.host = host.decode(errors="replace")
         self.heard += 1
         line.send(HEARD)
         return not self._leaves(rest)

@@ -87,8 +87,10 @@ def _packed_triples(cells: np.ndarray, facets: np.ndarray, bits: int) -> np.ndar
     columns = [cells[:, node].astype(np.int64) for node in range(cells.shape[1])]
     key = np.empty((len(facets), len(cells)), dtype=np.int64)
     for row, (a, b, c) in enumerate(facets):
-        low, high = np.minimum(columns[a], columns[b]), np.maximum(columns[a], columns[b])
-        middle, high = np.minimum(high, columns[c]), np.maximum(high, columns[c])
+        low = np.minimum(columns[a], columns[b])
+        high = np.maximum(columns[a], columns[b])
+        middle = np.minimum(high, columns[c])
+        high = np.maximum(high, columns[c])
         low, middle = np.minimum(low, middle), np.maximum(low, middle)
         key[row] = ((low << bits | middle) << bits) | high
     return key.reshape(-1)

@@ -196,7 +196,8 @@ def physical_groups(mesh: Mesh) -> tuple[list[tuple[str, np.ndarray]], list[np.n
     for a, b in combinations(kinds, 2):
         for tag in sorted(kinds[a].keys() & kinds[b].keys()):
             raise _not_in_msh(f"tag '{tag}' names both {a} and {b}")
-    element, solid = element_named(mesh.element), np.zeros(mesh.n_cells, dtype=np.int32)
+    element = element_named(mesh.element)
+    solid = np.zeros(mesh.n_cells, dtype=np.int32)
     blocks, names = [(element.meshio, mesh.cells)], {}
     for number, (tag, cells) in enumerate(sorted(mesh.cell_tags.items()), 1):
         if solid[cells].any():

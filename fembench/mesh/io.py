@@ -151,7 +151,8 @@ def _to_foreign(
         return meshio.Mesh(mesh.x, blocks, point_data, data, names)
     if suffix in BITS:
         of_nodes, of_cells = bits_of_tags(mesh)
-        point_data, cell_data = point_data | of_nodes, cell_data | of_cells
+        point_data = point_data | of_nodes
+        cell_data = cell_data | of_cells
     cells = [(element_named(mesh.element).meshio, mesh.cells)]
     return meshio.Mesh(mesh.x, cells, point_data, {key: [a] for key, a in cell_data.items()})
 

@@ -63,7 +63,8 @@ class Mesh:
         """
         where = f"mesh {name}"
         # astype, for np.array keeps the byte order that a file states
-        places, wide = np.asarray(x).astype(np.float64, order="C"), np.asarray(cells)
+        places = np.asarray(x).astype(np.float64, order="C")
+        wide = np.asarray(cells)
         behind = check_mesh(places, wide, element, where)
         small = wide.astype(np.int32, order="C")
         mesh = cls(

@@ -117,7 +117,9 @@ def _seal(manifest: Manifest) -> int:
 
 def _complete(manifest: Manifest) -> bool:
     """Whether every array has its rows, and a check sum for its header and every block."""
-    rows, sums, n_cells = manifest.rows, manifest.sums, manifest.rows.get("cells", 0)
+    rows = manifest.rows
+    sums = manifest.sums
+    n_cells = manifest.rows.get("cells", 0)
     if set(rows) != set(ARRAYS) or set(sums) != set(ARRAYS) or manifest.element not in ELEMENTS:
         return False
     if min(rows["nodes"], n_cells, manifest.n_parts) < 1 or rows["corners"] != n_cells:
@@ -200,7 +202,8 @@ class Sliced:
     def _ends(self, name: str) -> tuple[int, ...]:
         """What the whole numbers of an array stay below: all of them, or those of each column."""
         m = self.manifest
-        n_facets, names = len(element_named(m.element).facets), len(m.facet_tags) + 1
+        n_facets = len(element_named(m.element).facets)
+        names = len(m.facet_tags) + 1
         return {
             "cells": (self.n_nodes,),
             "corners": (RESOLUTION + 1,),
@@ -280,7 +283,8 @@ class Sliced:
 
     def share(self, name: str, part: int, parts: int) -> tuple[int, int]:
         """The rows of one of `parts` slices of about as many blocks; some may be empty."""
-        n, total = n_blocks(self.manifest.rows[name]), self.manifest.rows[name]
+        n = n_blocks(self.manifest.rows[name])
+        total = self.manifest.rows[name]
         low, high = (min(n * p // parts * BLOCK, total) for p in (part, part + 1))
         return low, high
 

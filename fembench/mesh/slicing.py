@@ -170,7 +170,8 @@ def _pieces(array: np.ndarray) -> Iterable[np.ndarray]:
 def _corners(x: np.ndarray, cells: np.ndarray) -> Iterable[np.ndarray]:
     """Pieces of the corners in steps."""
     ends = [(c.min(axis=0), c.max(axis=0)) for c in (lowest_corners(x, piece) for piece in _pieces(cells))]
-    low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
+    low = np.min([a for a, _ in ends], axis=0)
+    high = np.max([b for _, b in ends], axis=0)
     return (in_steps(lowest_corners(x, piece), low, high) for piece in _pieces(cells))
 
 

@@ -114,7 +114,8 @@ _DIAGONAL = (Pass("r M", "z"),)
 _SMOOTHING_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=10))
 _CHEBYSHEV_STEP = (Multiplication(), Pass("z r d q D", "z r d", flops=6))
 # P: numbers and weights of 8 parents, 64 bytes per node; in a box 27 / 8 of them count
-_RESTRICTION, _PROLONGATION = Pass("r", flops=7, more=8 / 3), Pass("", "d", flops=7, more=8 / 3)
+_RESTRICTION = Pass("r", flops=7, more=8 / 3)
+_PROLONGATION = Pass("", "d", flops=7, more=8 / 3)
 
 PRECONDITIONERS = (
     PreconditionerMethod(

@@ -99,7 +99,8 @@ class Recipe(Struct, frozen=True, dict=True):
         if self.precond.grids is None:
             return NO_WORK
         shared, (*small, last) = self.grids(equations, dofs)
-        nodes, product = sum(shared) + sum(small), self.precond.grids.product
+        nodes = sum(shared) + sum(small)
+        product = self.precond.grids.product
         smoothed = self.applied * (3 * nodes) + product * (nodes * self.precond_products)
         return smoothed + Work(2, DOUBLE) * (3 * last) ** 2
 
@@ -121,7 +122,8 @@ class Recipe(Struct, frozen=True, dict=True):
 
 def recipe(choice: MethodChoice) -> Recipe:
     """The recipe of a choice. Raises InputError for an unknown method or cost."""
-    storage, precond = storage_of(choice.storage), precond_of(choice.precond)
+    storage = storage_of(choice.storage)
+    precond = precond_of(choice.precond)
     recurrence = recurrence_of(choice.recurrence, choice.solver)
     if precond.application is None:
         raise InputError(f"precond {precond.name}: the cost of an application is not known")

@@ -119,7 +119,8 @@ def prices(
     found = []
     for r, s in enumerate(slots):
         dofs, k = parts.dofs[r], together[r]
-        product, vector = stretch * products[r], stretch * updates[r] / PLAIN.updates.vectors
+        product = stretch * products[r]
+        vector = stretch * updates[r] / PLAIN.updates.vectors
         n_bytes = sum(parts.message_bytes[r])
         on_m = c.precond.at(dofs, k)
         grids, small = _on_grids(work, r, s, rates, k)
@@ -218,7 +219,8 @@ def cg_graph(work: Workload, priced: Sequence[Price], iterations: int) -> Execut
 def _coarse_vectors(one: Recipe, work: Workload, rank: int) -> float:
     """The entries of a rank's coarse matrices, as a number of vectors. Assumes as many
     kinds of nodes as the interior and the neighbours (corners have more)."""
-    kinds, dofs = 1 + len(work.parts.neighbours[rank]), max(work.parts.dofs[rank], 1)
+    kinds = 1 + len(work.parts.neighbours[rank])
+    dofs = max(work.parts.dofs[rank], 1)
     return one.precond.coarse_entries(kinds, work.ranks) / dofs
 
 

@@ -172,7 +172,8 @@ class ClosedForm:
 def closed_form(work: CgSet, iterations: int) -> ClosedForm:
     """Bounds, expression and terms of assembly and `iterations`. Raises InputError."""
     _check(work, iterations)
-    first, turn = phase_seconds(work.assembly, work), iteration_seconds(work)
+    first = phase_seconds(work.assembly, work)
+    turn = iteration_seconds(work)
     whole = first + turn * iterations
     middle = AtPrices(whole.middle, first.middle, turn.middle)
     return ClosedForm(whole, first, turn, iterations, expression(work), terms_of(work, iterations), middle)
@@ -191,7 +192,8 @@ def phase_seconds(phase: Phase, work: CgSet) -> TimeRange:
 def terms_of(work: CgSet, iterations: int) -> dict[str, TimeRange]:
     """T_0 and T_r of the whole run, by name; in 'T_core_1', 1 is the host."""
     path = _path(work.assembly) + (total(map(_path, work.iteration)) + _reducing(work)) * iterations
-    once, each = _demand(work.assembly, work), _summed(_demand(phase, work) for phase in work.iteration)
+    once = _demand(work.assembly, work)
+    each = _summed(_demand(phase, work) for phase in work.iteration)
     demand = _summed([once, {key: seconds * iterations for key, seconds in each.items()}])
     served = _served(demand, work).items()
     return {"T_0": path} | {f"T_{resource}_{host}": seconds for (resource, host), seconds in served}

@@ -120,11 +120,13 @@ class SharedCores(NamedTuple):
 def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> SharedCores:
     """Up to the number of ranks that the profile measured at once, prices include all
     sharing, and each rank has a core; beyond the host's cores, these serve."""
-    hosts, name = study.profile.environment.hosts, product_name(work.case.method)
+    hosts = study.profile.environment.hosts
+    name = product_name(work.case.method)
     crowd, cores = company(slots), [1] * (1 + max(s.host for s in slots))
     together = []
     for slot, ranks in zip(slots, crowd):
-        own, known = max(hosts[slot.model].cores, 1), study.rates.together(slot.rank, name)
+        own = max(hosts[slot.model].cores, 1)
+        known = study.rates.together(slot.rank, name)
         crowded = ranks > max(own, known)
         cores[slot.host] = own if crowded else ranks
         together.append(min(own, known) if crowded else ranks)
@@ -220,7 +222,9 @@ def _before(work: Workload, rank: int, price: Price) -> _Before:
     events = events_of(work, rank, price)
     since = sent = NOTHING
     for _ in range(2):
-        found, messages, inside = _Before([], [], []), list[tuple[int, int]](), 0.0
+        found = _Before([], [], [])
+        messages = list[tuple[int, int]]()
+        inside = 0.0
         for e in events:
             if isinstance(e, Compute):
                 since = Computed(since.sender + e.seconds, since.receiver + e.seconds)

@@ -60,7 +60,8 @@ class StateChange(NamedTuple):
         """'memory bandwidth of a rank on n1 is 4.1 % below that of the profile (spread
         2.0 %)'."""
         named = NAMES[self.what].format(ranks=f"{self.ranks} ranks")
-        way, spread = "below" if self.ratio < 1 else "above", math.sqrt(self.high / self.low) - 1
+        way = "below" if self.ratio < 1 else "above"
+        spread = math.sqrt(self.high / self.low) - 1
         change = f"{percent(abs(self.ratio - 1))} {way} that of the training (spread {percent(spread)})"
         return f"{named} on {self.host} is {change}"
 

@@ -158,7 +158,8 @@ class _Runner:
         self._last_ends = np.full(len(self._place), np.nan)
 
     def _level(self, level: I64, own: F64) -> _Level:
-        nodes, messages = self._segment.node_table, self._segment.message_table
+        nodes = self._segment.node_table
+        messages = self._segment.message_table
         first = nodes.first_wait[level]
         counts = nodes.first_wait[level + 1] - first
         wait = within(first, counts)

@@ -126,7 +126,8 @@ def running(values: F64, first: I64) -> F64:
             found[begin + 1 : end] = np.cumsum(values[begin : end - 1]) if end > begin else ()
         return found
     order = np.argsort(-size, kind="stable")
-    begin, longer = first[:-1][order], len(size) - np.cumsum(np.bincount(size))
+    begin = first[:-1][order]
+    longer = len(size) - np.cumsum(np.bincount(size))
     total = np.zeros(len(size))
     for k in range(1, size.max()):
         n = longer[k]  # groups with an entry k

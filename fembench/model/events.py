@@ -18,7 +18,8 @@ from fembench.model.plan import Segment, SimulationPlan
 def simulate_events(plan: SimulationPlan) -> SimulationOutcome:
     """Simulate all turns of a plan."""
     cards = _Cards(plan.host)
-    clock, wait = np.zeros(plan.ranks), np.zeros((plan.ranks, len(plan.phases)))
+    clock = np.zeros(plan.ranks)
+    wait = np.zeros((plan.ranks, len(plan.phases)))
     runs = []
     for segment in plan.segments:
         turns = []

@@ -56,7 +56,8 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     """One row per rank: rank, host, H by product, by kernels, and by their processor
     time (as if the host were idle); then the last H updated by the laws (4.1), (4.2)
     and (4.3), with queue and load per core. [] if no kernels were measured."""
-    seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
+    seconds = kernel_seconds(profile)
+    processor = kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
     elapsed, calibrated = from_kernels(seconds), from_kernels(processor)
@@ -69,7 +70,9 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     facts = [environment.hosts[host] for host in environment.rank_host]
     rows: list[list[object]] = []
     for rank, host in enumerate(environment.host_of_rank):
-        h, one, cores = float(calibrated[rank]), loads.get(rank), max(facts[rank].cores, 1)
+        h = float(calibrated[rank])
+        one = loads.get(rank)
+        cores = max(facts[rank].cores, 1)
         queue, load = (max(one.queue / cores, 1.0), one.load / cores) if one else (1.0, 0.0)
         laws = [by_queue(h, 1.0, queue), by_load(h, load)] if one else [None, None]
         clock = by_clock(h, float(seconds[rank].sum()), float(processor[rank].sum()))
@@ -115,7 +118,8 @@ def brought_up_to_date(profile: Profile, samples: Sequence[HostLoad]) -> dict[in
 
 def calibrated_at(profile: Profile) -> dict[int, float]:
     """{rank: slowdown by (4.3) while the profile was measured} of ranks with kernels."""
-    seconds, processor = kernel_seconds(profile), kernel_seconds(profile, processor=True)
+    seconds = kernel_seconds(profile)
+    processor = kernel_seconds(profile, processor=True)
     if seconds is None or processor is None:
         return {}
     return dict(enumerate((seconds.sum(axis=1) / processor.sum(axis=1)).tolist()))

@@ -126,7 +126,8 @@ class _Rank:
 
     def _product(self) -> Iterator[Event]:
         case, price, part = self._work.case, self._price, self._outer
-        units, seconds = self._work.product_units()[self._rank], price.products * price.product
+        units = self._work.product_units()[self._rank]
+        seconds = price.products * price.product
         unit = self._work.product_unit
         outer = Compute(SPMV_INTERFACE, part * seconds, unit, part * units)
         inside = Compute(SPMV_INTERIOR, (1 - part) * seconds, unit, (1 - part) * units)

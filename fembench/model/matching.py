@@ -23,7 +23,8 @@ class Messages:
 
     def __init__(self, machine: Machine, p: I64, q: I64, m: I64) -> None:
         self._machine, self._p, self._q, self._m = machine, p, q, m
-        host, numa = np.array(machine.host), np.array(machine.numa or [-1] * machine.ranks)
+        host = np.array(machine.host)
+        numa = np.array(machine.numa or [-1] * machine.ranks)
         same = host[p] == host[q]
         far = same & (numa[p] != numa[q]) & (numa[p] >= 0) & (numa[q] >= 0)
         first, between = groups(host[p], host[q], far)

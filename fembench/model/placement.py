@@ -129,7 +129,8 @@ def greedy(parts: Parts, hosts: Sequence[CandidateHost]) -> Place:
     free = [h.slots for h in hosts]
     place = [0] * parts.n_ranks
     for r in sorted(range(parts.n_ranks), key=lambda r: -parts.compute[r]):
-        work, options = parts.compute[r], [p for p in range(len(hosts)) if free[p]]
+        work = parts.compute[r]
+        options = [p for p in range(len(hosts)) if free[p]]
         taken = [host.slots - left for host, left in zip(hosts, free)]
         ends = {p: _ends(work, hosts[p], load[p], taken[p]) for p in options}
         p = min(options, key=ends.__getitem__)

@@ -125,7 +125,8 @@ class Segment:
         t = self.node_table
         steps = list(map(Step, *(c.tolist() for c in (t.offset, t.seconds, t.step_phase, t.compute))))
         waits = list(zip(t.message.tolist(), t.overhead.tolist()))
-        first_step, first_wait = t.first_step.tolist(), t.first_wait.tolist()
+        first_step = t.first_step.tolist()
+        first_wait = t.first_wait.tolist()
         return [
             Node(*one, steps[first_step[k] : first_step[k + 1]], waits[first_wait[k] : first_wait[k + 1]])
             for k, one in enumerate(zip(t.rank.tolist(), t.phase.tolist(), t.work.tolist()))
@@ -175,7 +176,9 @@ def levels_of(nodes: NodeTable, messages: MessageTable, before: I64) -> list[I64
 
 def _dependencies(nodes: NodeTable, messages: MessageTable, before: I64) -> tuple[I64, I64]:
     """Pairs (node, earlier node that it depends on; negative: none; NEVER: no such node)."""
-    every, waiting, number = np.arange(len(nodes)), nodes.waiting(), nodes.message
+    every = np.arange(len(nodes))
+    waiting = nodes.waiting()
+    number = nodes.message
     posted = np.append(messages.posted, EAGER)[number]
     met = posted != EAGER
     ends = np.concatenate((np.append(messages.sent, -1)[number], posted[met]))
@@ -234,12 +237,16 @@ def _parts(program: Program) -> Iterator[tuple[int, Program]]:
 
 def _closed(events: EventTable) -> bool:
     """Whether every message is sent, received and waited for within one turn."""
-    kind, rank, peer, tag = events.kind, events.rank(), events.peer, events.tag
+    kind = events.kind
+    rank = events.rank()
+    peer = events.peer
+    tag = events.tag
     requests = np.flatnonzero(((kind == SEND) | (kind == RECEIVE)) & ~events.blocking)
     if np.any(events.waits_for(requests) < 0):
         return False
     there, back = kind == SEND, kind == RECEIVE
-    sent, received = (rank[there], peer[there], tag[there]), (peer[back], rank[back], tag[back])
+    sent = (rank[there], peer[there], tag[there])
+    received = (peer[back], rank[back], tag[back])
     if there.sum() != back.sum() or np.any(partners(sent, received) < 0):
         return False
     collective = kind == COLLECTIVE

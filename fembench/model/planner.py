@@ -20,7 +20,8 @@ def make_plan(graph: ExecutionGraph, machine: Machine) -> SimulationPlan:
         raise InputError(
             f"a graph of {plural(graph.ranks, 'rank')}; expected {machine.ranks}, as the machine has"
         )
-    since, segments = Since(np.zeros(graph.ranks), np.zeros(graph.ranks)), []
+    since = Since(np.zeros(graph.ranks), np.zeros(graph.ranks))
+    segments = []
     for turns, events in cut(graph.programs):
         part = _Part(expanded(events), machine)
         if turns > 1:  # each turn begins after the end of a turn
@@ -52,11 +53,14 @@ class _Part:
     """One turn of a part of the graph, from its events without collectives."""
 
     def __init__(self, events: EventTable, machine: Machine) -> None:
-        self._events, self._machine, self._rank = events, machine, events.rank()
+        self._events = events
+        self._machine = machine
+        self._rank = events.rank()
         kind = events.kind
         self._seconds = events.seconds / np.array(machine.speeds)[self._rank]
         self._computed = running(self._seconds, events.first)  # by its rank before each event
-        self._sends, self._receives = np.flatnonzero(kind == SEND), np.flatnonzero(kind == RECEIVE)
+        self._sends = np.flatnonzero(kind == SEND)
+        self._receives = np.flatnonzero(kind == RECEIVE)
         self._out, self._into = self._messages(self._sends), self._messages(self._receives)
         rendezvous = self._out.each(machine.waits).astype(np.bool_)
         requests = np.sort(np.append(self._sends[rendezvous], self._receives))
@@ -76,7 +80,8 @@ class _Part:
 
     def after(self, since: Since, turns: int) -> Since:
         """The computing since the previous messages after these turns."""
-        kind, whole = self._events.kind, np.bincount(self._rank, self._seconds, self._events.ranks)
+        kind = self._events.kind
+        whole = np.bincount(self._rank, self._seconds, self._events.ranks)
         found = []
         receiving = (kind == RECEIVE) | (kind == WAIT)
         for before, is_message in zip(since, (kind == SEND, receiving)):
@@ -151,7 +156,9 @@ class _Part:
     def _prices(self, since: Since) -> tuple[F64, F64, F64]:
         """(n_sends, 3) Os, L, Or of the sends, (n_receives,) Or of the receives, and
         (n_receives,) seconds by which these messages prolong computing."""
-        e, receives, computed = self._events, self._receives, self._computed
+        e = self._events
+        receives = self._receives
+        computed = self._computed
         sending = self._scaled(self._out, self._sends, self._since(self._sends, since.send), 0.0)
         wait = self._wait[receives]
         taken = e.blocking[receives] | ((e.tag[receives] >= 0) & (wait >= 0))  # collectives: as a whole
@@ -178,7 +185,8 @@ class _Part:
 
     def _scaled(self, messages: Messages, events: I64, sender: F64 | float, receiver: F64 | float) -> F64:
         """Costs of messages; the factor of collectives is that of messages in a row."""
-        found, factor = messages.costs(sender, receiver), self._machine.collective
+        found = messages.costs(sender, receiver)
+        factor = self._machine.collective
         if factor != 1:
             inside = self._events.tag[events] < 0
             found[inside] += (factor - 1) * messages.costs()[inside]
@@ -210,7 +218,8 @@ class _Part:
 
     def _nodes(self, steps: _Steps, work: F64, receiving: F64, number: I64) -> NodeTable:
         """The table of all nodes. receiving[k], number[k]: Or and message of receive k."""
-        overhead, message = np.zeros(len(self._wait)), np.full(len(self._wait), -1)
+        overhead = np.zeros(len(self._wait))
+        message = np.full(len(self._wait), -1)
         overhead[self._receives], message[self._receives] = receiving, number
         message[self._sends] = np.arange(len(self._sends))
         waited = np.flatnonzero(self._wait >= 0)

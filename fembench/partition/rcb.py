@@ -112,7 +112,8 @@ def _ranked(values: Ints, k: np.ndarray, world: World) -> tuple[np.ndarray, np.n
 
     It is found one digit after the other.
     """
-    found, below = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+    found = np.zeros(len(values), np.int64)
+    below = np.zeros(len(values), np.int64)
     for shift in range(DIGIT * (DIGITS - 1), -1, -DIGIT):
         counts = np.zeros((len(values), 1 << DIGIT), np.int64)
         for row, v, prefix in zip(counts, values, found):

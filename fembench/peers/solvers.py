@@ -68,7 +68,9 @@ class Numpy:
     def __init__(self, system: System, precond: str) -> None:
         self.library = version_of("numpy", "scipy")
         begin = time.perf_counter()
-        self._K, self._f, self._inverse = system.K, system.f, _inverse_diagonal(system.K, precond)
+        self._K = system.K
+        self._f = system.f
+        self._inverse = _inverse_diagonal(system.K, precond)
         self.setup = time.perf_counter() - begin
 
     def solve(self, control: StoppingCriterion) -> Sample:
@@ -176,7 +178,9 @@ def skfem_stiffness(system: System) -> csr_matrix:
     )
     x, cells = np.ascontiguousarray(sub.x.T), sub.cells.astype(np.int64).T
     if sub.element == "tet4":
-        mesh, element, order = skfem.MeshTet1(x, np.ascontiguousarray(cells)), skfem.ElementTetP1(), 1
+        mesh = skfem.MeshTet1(x, np.ascontiguousarray(cells))
+        element = skfem.ElementTetP1()
+        order = 1
     else:
         to_skfem = [HEX_MAPPING[:8].index(i) for i in range(8)]
         mesh, element, order = (

@@ -147,7 +147,8 @@ def _sizes(counts: Counts, targets: Sequence[float]) -> np.ndarray:
 
 def _layer_of(region: np.ndarray, axis: int, n_lower: int) -> int:
     """The layer across `axis` in which grid cell `n_lower` (from 0) of the region lies."""
-    low, high = int(region[:, axis, 0].min()), int(region[:, axis, 1].max())
+    low = int(region[:, axis, 0].min())
+    high = int(region[:, axis, 1].max())
     while high - low > 1:
         middle = (low + high) // 2
         if region_size(_slice(region, axis, middle)[0]) <= n_lower:

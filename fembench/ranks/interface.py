@@ -138,7 +138,8 @@ class Update:
             pack = of_v.Pack(v, interface._index, interface._out).run
             add = of_v.NeighbourSum(v, interface.first_dof, below, interface.nodes, buffers).run
             if interface.blocking:
-                self.send, self.receive = (SEND, pack), (*_one_by_one(interface), (UNPACK, add))
+                self.send = (SEND, pack)
+                self.receive = (*_one_by_one(interface), (UNPACK, add))
             else:
                 start_all, wait_all = start_and_wait(interface._requests)
                 self.send = (Traffic(SEND, ranks, n_bytes), pack, start_all)

@@ -139,7 +139,8 @@ def rows_in_space(x: F64, *ends: int) -> I32:
 
 def _mean_distance(extent: F64, n: int) -> float:
     """h of a grid of n nodes with planes at both ends: the product of extent / h + 1 is n."""
-    low, high = 1e-9 * float(extent.max(initial=0)), float(extent.max(initial=0)) or 1.0
+    low = 1e-9 * float(extent.max(initial=0))
+    high = float(extent.max(initial=0)) or 1.0
     for _ in range(60):
         h = (low + high) / 2
         low, high = (h, high) if np.prod(extent / h + 1) > n else (low, h)

@@ -76,12 +76,14 @@ def cut_slice(comm: Comm, mesh: Sliced, steps: I32, targets: tuple[float, ...]) 
 def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
     """Send each cell of the slice to its part's rank: those that arrive. Collective."""
     low, high = mesh.share("cells", comm.rank, comm.size)
-    sent, received = np.bincount(part, minlength=comm.size), np.empty(comm.size, np.int64)
+    sent = np.bincount(part, minlength=comm.size)
+    received = np.empty(comm.size, np.int64)
     comm.Alltoall(sent, received)
     place = np.cumsum([0, *received[:-1]])  # cells from each rank are together
     n = int(received.sum())
     several = mesh.manifest.n_parts > 1
-    numbers, nodes = np.empty(n, np.int32), np.empty((n, mesh.columns), np.int32)
+    numbers = np.empty(n, np.int32)
+    nodes = np.empty((n, mesh.columns), np.int32)
     parts = np.zeros(n if several else 1, np.int32)
     for at in range(0, int(comm.allreduce(high - low, MAX)), BATCH):
         first, last = min(low + at, high), min(low + at + BATCH, high)
@@ -169,7 +171,8 @@ def _numbering(cells: I32) -> tuple[I32, I32]:
 def _fetch_nodes(comm: Comm, mesh: Sliced, nodes: I32) -> tuple[F64, I64]:
     """Coordinates (n, 3) and marks (n, words) of these nodes, in batches. Collective."""
     slices = [mesh.share("nodes", rank, comm.size) for rank in range(comm.size)]
-    x, marks = np.empty((len(nodes), 3)), np.empty((len(nodes), _words(mesh)), np.int64)
+    x = np.empty((len(nodes), 3))
+    marks = np.empty((len(nodes), _words(mesh)), np.int64)
     for at in range(0, max(high - low for low, high in slices), BATCH):
         ranges = [(min(low + at, high), min(low + at + BATCH, high)) for low, high in slices]
         first, last = np.searchsorted(nodes, np.array(ranges, np.int32)).T  # one type: no copy

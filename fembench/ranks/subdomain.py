@@ -93,7 +93,8 @@ def _introductions(numbers: NDArray[np.integer], source: I64) -> tuple[I64, I64]
     size = np.repeat(group_size, group_size)
     start = np.repeat(fresh, group_size)
     place = np.arange(numbers.size) - start
-    replies, destinations = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)]
+    replies = [np.zeros((0, 2), np.int64)]
+    destinations = [np.zeros(0, np.int64)]
     for step in range(1, int(group_size.max(initial=1))):
         member = np.flatnonzero(size > step)
         other = start[member] + (place[member] + step) % size[member]

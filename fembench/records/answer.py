@@ -78,7 +78,8 @@ def _fixed_work(record: Record) -> Iterator[Rule]:
 
 
 def _to_a_tolerance(record: Record) -> Iterator[Rule]:
-    solve, found = record.solve, _relative(record, record.verification.true_residual)
+    solve = record.solve
+    found = _relative(record, record.verification.true_residual)
     limit = 10 * _relative(record, solve.target) + rounding(record)
     yield Rule(
         id="A1",

@@ -78,7 +78,8 @@ class Profile(Frozen, frozen=True):
     device: str = "cpu"  # what the ranks compute on, as in Case
 
     def __repr__(self) -> str:
-        ranks, hosts = len(self.environment.rank_host), len(self.environment.hosts)
+        ranks = len(self.environment.rank_host)
+        hosts = len(self.environment.hosts)
         return f"Profile({plural(ranks, 'rank')} of {plural(hosts, 'host')}, measured {self.created[:10]})"
 
     @property
@@ -149,7 +150,8 @@ def load_profile(path: Path | str) -> Profile:
     if not Path(path).exists():
         raise InputError(f"{path}: no such file; `fembench characterize -o {path}` makes the profile")
     profile = read(path, Profile, PROFILE_SCHEMA, "a profile", has="held_back", verb="characterize")
-    ranks, hosts = len(profile.environment.rank_host), len(profile.environment.hosts)
+    ranks = len(profile.environment.rank_host)
+    hosts = len(profile.environment.hosts)
     try:
         mixed = set(profile.devices) != {CPU}
     except InputError as error:

@@ -111,7 +111,8 @@ def _most(host: HostFacts) -> float:
 
 
 def _rule(host: HostFacts) -> Rule:
-    known, share = host.others_percent >= 0, f"{host.others_percent:.3g} % of the CPU time"
+    known = host.others_percent >= 0
+    share = f"{host.others_percent:.3g} % of the CPU time"
     ok = True if _most(host) <= OTHERS else False if _least(host) > OTHERS else None
     return Rule(
         id="D6",

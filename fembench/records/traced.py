@@ -103,7 +103,8 @@ def _balancing(record: Record) -> float:
 def _intrusion(record: Record, worst: Iteration) -> Rule:
     """D5: spans per iteration times the cost of one; consecutive spans cost half."""
     cost = worst.spans * record.clock.span_ns * 1e-9
-    share, each = cost / worst.whole if worst.whole else 0.0, units.seconds(record.clock.span_ns * 1e-9)
+    share = cost / worst.whole if worst.whole else 0.0
+    each = units.seconds(record.clock.span_ns * 1e-9)
     return Rule(
         id="D5",
         ok=share <= INTRUSION or cost <= STAMPS,

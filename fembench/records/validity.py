@@ -79,7 +79,8 @@ def _work(record: Record) -> Iterator[Rule]:
 
 def _stated(record: Record) -> Rule:
     """B1: the stated work was done; not evaluated if fixed work reached rounding early."""
-    asked, done = record.case.stop.iterations, times_of(record).all_iterations
+    asked = record.case.stop.iterations
+    done = times_of(record).all_iterations
     ok: bool | None = True
     work, note = f"|r| <= {record.solve.target:.3g}", ""
     if asked:

@@ -133,7 +133,9 @@ def _of_ranks(by_ranks: dict[int, Result]) -> list[str]:
         (one,) = by_ranks.values()
         return [_rate(one), _limit(one), _more(by_ranks, one)]
     fewest, use = next(iter(by_ranks.values())), _enough(by_ranks)
-    gain, choice, limit = _gain(fewest, use), _choice(by_ranks, use), _limit(use)
+    gain = _gain(fewest, use)
+    choice = _choice(by_ranks, use)
+    limit = _limit(use)
     return [gain, choice, limit, _longer(fewest, use) if limit.startswith(NONE) else "", _more(by_ranks, use)]
 
 
@@ -158,7 +160,8 @@ def _enough(by_ranks: dict[int, Result]) -> Result:
 
     They are shown to be faster than the fewest, if the fastest is; without intervals, the fastest.
     """
-    fewest, best = next(iter(by_ranks.values())), min(by_ranks.values(), key=_seconds)
+    fewest = next(iter(by_ranks.values()))
+    best = min(by_ranks.values(), key=_seconds)
     ends = {n: _faster(r, best)[1] for n, r in by_ranks.items() if r is not best}
     if not np.isfinite(list(ends.values())).all():
         return best

@@ -94,7 +94,8 @@ def _known(found: Sequence[Result]) -> dict[Hashable, Equality]:
 
 def equality(record: Record, everyone: Iterable[Result]) -> Equality:
     """How equal the ranks of `record` are, from all valid runs on the same cores."""
-    found, key = list(everyone), (record.case.placement.ranks, _cores(record))
+    found = list(everyone)
+    key = (record.case.placement.ranks, _cores(record))
     known = _known(found)
     if key not in known:
         known[key] = _equality(record, found)
@@ -116,7 +117,8 @@ def _of_hosts(names: Sequence[str], speeds: HostSpeeds) -> Equality:
     found = [host for host in speeds.hosts if host.name in names]
     if len(found) < len(names) or speeds.disturbed:
         return Equality(stated=speeds.disturbed or speeds.unknown or "the speed of some hosts is not known")
-    fast, slow = max(found, key=lambda host: host.speed), min(found, key=lambda host: host.speed)
+    fast = max(found, key=lambda host: host.speed)
+    slow = min(found, key=lambda host: host.speed)
     ends = fast.low / slow.high, fast.high / slow.low
     return Equality(0, 0, fast.name, slow.name, fast.speed / slow.speed, *ends, speeds.source)
 

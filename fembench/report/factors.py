@@ -102,7 +102,8 @@ def _factors(
     if oversubscribed(result.record.environment):
         return EfficiencyFactors(result, None, *(np.nan,) * 7, notes=(f"not available: {CROWDED}",))
     u, seconds = useful(result.runs), result.times[SOLVE].median
-    parallel, communication = float(u.mean()) / seconds, float(u.max()) / seconds
+    parallel = float(u.mean()) / seconds
+    communication = float(u.max()) / seconds
     interval = typical_interval([_parallel(one) for one in result.runs if len(one.timed)])
     transfer, no_transfer = _transfer(result, communication)
     start, scaling, no_scaling = _scaling(result, everyone, base, smaller)

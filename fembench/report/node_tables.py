@@ -28,7 +28,9 @@ RATIOS = (
 
 def headline(found: NodesFindings) -> str:
     """The result in one line."""
-    slow, disturbed, n = found.named("slow"), found.named("disturbed"), len(found.nodes)
+    slow = found.named("slow")
+    disturbed = found.named("disturbed")
+    n = len(found.nodes)
     label = "SYNTHETIC: " if found.synthetic else ""
     if slow:
         named = slow if len(slow) == NAMED + 1 else slow[:NAMED]
@@ -158,7 +160,8 @@ def kinds_table(record: NodesRecord, found: NodesFindings) -> Rows:
     """The kinds of nodes with what they consist of and their typical rates."""
     for number, kind in enumerate(found.kinds):
         node = record.first.nodes[kind.nodes[0]]
-        host, facts = record.first.environment.hosts[node.host], node.facts
+        host = record.first.environment.hosts[node.host]
+        facts = node.facts
         made = host.sockets, facts.numa_nodes, facts.physical_cores or host.cores, facts.threads or None
         has = host.memory_bytes or None, ", ".join(facts.accelerators) or "none"
         clock = kind.clock / GIGA if kind.clock else None

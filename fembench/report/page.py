@@ -161,7 +161,8 @@ def render(
     synthetic: the emulation; None: that of the records
     said: conclusions, in sentences
     """
-    here, html = jinja2.FileSystemLoader(Path(__file__).parent), template.endswith(".html.j2")
+    here = jinja2.FileSystemLoader(Path(__file__).parent)
+    html = template.endswith(".html.j2")
     environment = jinja2.Environment(
         loader=here,
         autoescape=html,

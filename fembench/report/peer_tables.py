@@ -33,7 +33,8 @@ def over_peer(record: PeersRecord, result: Result) -> OverPeer | None:
     same_cpu = set(cpu_models(mine)) <= {h.cpu_model for h in record.environment.hosts}
     if not (same_system and same_cpu and CG in result.times):
         return None
-    cg, iterations = result.times[CG].median, max(mine.solve.iterations, 1)
+    cg = result.times[CG].median
+    iterations = max(mine.solve.iterations, 1)
     others = [r for r in record.runs if r.status == "timed" and not r.own and r.ranks == 1]
     goal = (mine.case.stop.tolerance, mine.case.stop.tolerance_kind, mine.case.stop.iterations)
     if goal == (theirs.stop.tolerance, theirs.stop.tolerance_kind, 0):

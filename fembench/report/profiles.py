@@ -42,7 +42,8 @@ def head(profile: Profile) -> str:
     """The heading: ranks, hosts, software, and SYNTHETIC if the speeds are emulated."""
     e = profile.environment
     kind = "quick, " if profile.quick else ""
-    ranks, hosts = plural(len(e.rank_host), "rank"), plural(len(e.hosts), "host")
+    ranks = plural(len(e.rank_host), "rank")
+    hosts = plural(len(e.hosts), "host")
     first = f"{ranks} on {hosts} ({kind}{profile.seconds:.0f} s), {e.mpi}"
     second = f"kernels {e.kernels} ({profile.isa}), clock {profile.clock.name}"
     label = [f"SYNTHETIC: {e.synthetic}"] if e.synthetic else []

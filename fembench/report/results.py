@@ -161,7 +161,8 @@ def case_of(result: Result) -> tuple[object, ...]:
 
     A case that is INVALID, OVERSUBSCRIBED or DISTURBED says so wherever its numbers are shown.
     """
-    status, method = result.pool.status, " · ".join([result.method, *unfit(result)])
+    status = result.pool.status
+    method = " · ".join([result.method, *unfit(result)])
     if status == "INVALID" and not method.endswith(status):
         method = f"{method} · {status}"
     return result.mesh, method, (result.ranks, result.setting)

@@ -111,7 +111,8 @@ def _from_runs(slow: SlowHosts) -> HostAdvice:
     speeds = ", ".join(f"{name} {_percent(speed)}" for name, speed in list(slow.speeds.items())[:MOST])
     words = [f"{best.mesh} takes {units.seconds(_seconds(best))}", *others, f"of the typical speed: {speeds}"]
     if slow.fewer and _seconds(slow.fewer) < _seconds(best):
-        ranks, time = units.plural(slow.fewer.ranks, "rank"), units.seconds(_seconds(slow.fewer))
+        ranks = units.plural(slow.fewer.ranks, "rank")
+        time = units.seconds(_seconds(slow.fewer))
         words.append(f"faster on fewer ranks: {time} on {ranks}")
     return HostAdvice(do, "; ".join(words), list(slow.speeds))
 
@@ -128,7 +129,9 @@ def _more(other: Result, best: Result) -> str:
 
 def _from_nodes(speeds: HostSpeeds) -> HostAdvice | None:
     """From the rates of nodes alone: no run has shown it yet."""
-    names, costs, planned = [host.name for host in speeds.faulty], speeds.costs, speeds.planned
+    names = [host.name for host in speeds.faulty]
+    costs = speeds.costs
+    planned = speeds.planned
     if costs is None or min((planned.get(name, 1.0) for name in names), default=1.0) >= FAST:
         return None
     named = units.few(names, MOST)

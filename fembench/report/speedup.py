@@ -85,7 +85,8 @@ def _against(result: Result, base: Result, everyone: Sequence[Result], quantity:
 def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> list[str]:
     """A note if the case is faster on fewer ranks, with the number to use, or why none follows."""
     fewer = (r for r in everyone if r.mesh == result.mesh and r.ranks < result.ranks)
-    best, mine = fastest(bases(result, fewer, RANKS), quantity), result.times[quantity]
+    best = fastest(bases(result, fewer, RANKS), quantity)
+    mine = result.times[quantity]
     if best is None or ratio_range(best.times[quantity], mine)[1] >= 1:
         return []
     if best.times[quantity].median >= mine.median:
@@ -97,7 +98,8 @@ def _slower(result: Result, everyone: Sequence[Result], quantity: str) -> list[s
 
 def _notes(result: Result, base: Result, withheld: str, efficiency: float) -> list[str]:
     notes = [withheld] if withheld else []
-    alone, mine = base.record.solve.iterations, result.record.solve.iterations
+    alone = base.record.solve.iterations
+    mine = result.record.solve.iterations
     if abs(mine - alone) > max(2, 0.02 * alone):
         notes.append(f"iterations differ: {alone} on {ranks_in_words(base.ranks)}, {mine} here")
     if efficiency > SUPERLINEAR:

@@ -104,7 +104,8 @@ def every_table(
     unequal = unequal_results(found)
     speedups = {name: all_speedups(found, name, base) for name in speedup.BY_PHASE}
     alone = all_speedups(found, SOLVE) if base else speedups[SOLVE]
-    weak, speeds = weak_points(found, base), found[0].speeds if found else HostSpeeds()
+    weak = weak_points(found, base)
+    speeds = found[0].speeds if found else HostSpeeds()
     made = [
         headline_table(headline(found, speedups, weak, unequal, speeds, len(left_out))),
         runs.overview(found),

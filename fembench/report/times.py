@@ -228,7 +228,8 @@ def energies(results: Iterable[Result]) -> Rows:
         if one is not None:
             equations = r.record.mesh.n_equations / 1e6
             each = one.joules / equations if r.solved else None
-            watts, delay = one.joules / one.seconds, one.joules * one.seconds
+            watts = one.joules / one.seconds
+            delay = one.joules * one.seconds
             ends = (one.low, one.high)
             yield *case_of(r), one.joules, ends, watts, each, delay, one.error, one.counted
 

@@ -156,7 +156,8 @@ def _equal_shares(result: Result, everyone: Sequence[Result]) -> Result | None:
 
     Equal shares depend on no timing. Without such a run, one with other shares is used.
     """
-    hosts, shares = host_labels(result.record), result.pool.case.placement.shares
+    hosts = host_labels(result.record)
+    shares = result.pool.case.placement.shares
     same = bases(result, (r for r in everyone if host_labels(r.record) == hosts), HOSTS)
     equal = [r for r in same if not r.pool.case.placement.shares]
     others = [r for r in same if r.pool.case.placement.shares != shares]
@@ -223,7 +224,8 @@ def against_alone(found: Sequence[Unequal]) -> Rows:
 def efficiency(found: Sequence[Unequal]) -> Rows:
     """One row per run: its ranks in units of the fastest, their efficiency, its bounds."""
     for u in found:
-        bounds, name = u.bounds or (np.nan,) * 3, next(iter(u.alone), None)
+        bounds = u.bounds or (np.nan,) * 3
+        name = next(iter(u.alone), None)
         used = u.seconds, u.equivalent, u.e_het, u.e_het_ends
         remarks = "; ".join(u.notes)
         yield *case_of(u.result), *used, name, u.fastest[0], *bounds, u.source or None, remarks

@@ -66,7 +66,8 @@ def balance(results: Iterable[Result]) -> Rows:
     """One row per partition: how even it is, and the size of its interface."""
     for r in partitions(results):
         p = r.record.partition
-        pairs, whole = sum(len(n) for n in p.neighbours) // 2, max(sum(p.cells), 1)
+        pairs = sum(len(n) for n in p.neighbours) // 2
+        whole = max(sum(p.cells), 1)
         miss = max(abs(c / whole / t - 1) if t else 0.0 for c, t in zip(p.cells, p.targets))
         yield (
             (r.mesh, p.method, (r.ranks, r.setting), _imbalance(p.cells, p.targets))
@@ -177,7 +178,8 @@ def threads(results: Iterable[Result]) -> Rows:
             continue
         imbalance = spent.max(axis=1) / spent.mean(axis=1) - 1
         rank = int(imbalance.argmax())
-        busiest, mean = float(spent[rank].max()), float(spent[rank].mean())
+        busiest = float(spent[rank].max())
+        mean = float(spent[rank].mean())
         yield (*case_of(r), spent.shape[1], rank, busiest, mean, float(imbalance[rank]))
 
 

@@ -170,7 +170,8 @@ def _region(record: Record, phases: Sequence[int]) -> dict[str, float]:
     outside = times.seconds(*phases)
     if CG in phases:
         outside = outside - times.seconds(*COMMUNICATION)
-    useful, elapsed = np.median(outside, axis=0), float(np.median(times.slowest(*phases)))
+    useful = np.median(outside, axis=0)
+    elapsed = float(np.median(times.slowest(*phases)))
     place = np.array(record.environment.rank_host)
     by_host = max(float(useful[place == host].mean()) for host in set(place.tolist()))
     mean, most = float(useful.mean()), float(useful.max())
@@ -222,7 +223,8 @@ def _tree(times: Times) -> tuple[list[dict[str, Any]], list[tuple[int, int, int,
     rows: list[tuple[int, int, int, float, float]] = []
 
     def add(label: str, all_of_it: F64, inner: F64, parent: int | None = None) -> int:
-        here, above = len(nodes), {} if parent is None else {"parent": parent}
+        here = len(nodes)
+        above = {} if parent is None else {"parent": parent}
         nodes.append({"label": label, "column": "path"} | above)
         seconds = zip((all_of_it - inner).tolist(), all_of_it.tolist())
         rows.extend((here, here, rank, *both) for rank, both in enumerate(seconds))

@@ -75,8 +75,12 @@ class ConjugateGradients:
         """Yield <r, r> for x = 0, then after each iteration; the
         loop's calls are bound first."""
         begin, end = self._tracer.begin, self._tracer.end
-        multiply, direction, dot_dq = self._multiply, self._vectors.direction, self._vectors.dot_dq
-        dq, sum_dq, step = self._tau.values, self._tau.run, self._bind_step()
+        multiply = self._multiply
+        direction = self._vectors.direction
+        dot_dq = self._vectors.dot_dq
+        dq = self._tau.values
+        sum_dq = self._tau.run
+        step = self._bind_step()
         self._start(f)
         rr, gamma = step(0.0)
         beta = 0.0
@@ -118,9 +122,17 @@ class ConjugateGradients:
     def _bind_step(self) -> Callable[[float], tuple[float, float]]:
         """A call: x += alpha d, r -= alpha q, z = M r; <r, r> and
         <r, z> by one all-reduce."""
-        begin, end, sums, total = self._tracer.begin, self._tracer.end, self._rho.values, self._rho.run
-        vectors, apply, r, z = self._vectors, self._M.apply, self.r, self.z
-        move, move_folded, dot_rz = vectors.step, vectors.step_jacobi, vectors.dot_rz
+        begin = self._tracer.begin
+        end = self._tracer.end
+        sums = self._rho.values
+        total = self._rho.run
+        vectors = self._vectors
+        apply = self._M.apply
+        r = self.r
+        z = self.z
+        move = vectors.step
+        move_folded = vectors.step_jacobi
+        dot_rz = vectors.dot_rz
 
         def plain(alpha: float) -> tuple[float, float]:
             begin(AXPY)

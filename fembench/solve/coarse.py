@@ -146,7 +146,8 @@ class TwoLevel:
         self._fixed = np.flatnonzero(sub.fixed)
         self._tracer = tracer
         centres = np.array(comm.allgather(sub.x.mean(axis=0)))
-        self._centre, self._origin = centres[comm.rank].copy(), centres.mean(axis=0)
+        self._centre = centres[comm.rank].copy()
+        self._origin = centres.mean(axis=0)
         sharers = find_sharers(interface)
         self._kind = sharers.kind
         parts, E = local_energy(sub, sharers, centres, A.lam, A.mu)

@@ -32,7 +32,8 @@ def recurrence_class(name: str) -> Callable[..., Solver]:
 
 def load_builders(choice: MethodChoice) -> None:
     """Import what `build_solver` will need, so that no import falls into a timed set."""
-    storage, precond = storage_of(choice.storage), precond_of(choice.precond)
+    storage = storage_of(choice.storage)
+    precond = precond_of(choice.precond)
     builders = (
         storage.build,
         storage.product,

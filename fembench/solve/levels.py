@@ -88,7 +88,8 @@ class Level:
         vectors = self.z, self.r, self.d, self.q
         largest = 1.1 * largest_eigenvalue(self._product, interface, exact, *vectors)
         self._coefficients = chebyshev_coefficients(largest / RATIO, largest, SMOOTHING_STEPS)
-        self._inverse, self.nbytes = inverse, 4 * self.z.nbytes + inverse.nbytes
+        self._inverse = inverse
+        self.nbytes = 4 * self.z.nbytes + inverse.nbytes
         self._step = kernels.Chebyshev(self.z, self.r, self.d, self.q, inverse)
 
     def work_on(self, z: F64) -> None:
@@ -221,7 +222,8 @@ def build_cycle(
         arrays = kernels.galerkin(*matrix.arrays, matrix.fixed, P.parent, P.weight, P.n_coarse, P.n_interior)
         coarse = LevelMatrix(arrays, P.n_interior, P.numbers, np.zeros(3 * P.n_coarse, bool))
         if comm.allreduce(int(P.sharing.owned.sum())) <= most:
-            residual, correction = kernels.zeros(3 * P.n_coarse), kernels.zeros(3 * P.n_coarse)
+            residual = kernels.zeros(3 * P.n_coarse)
+            correction = kernels.zeros(3 * P.n_coarse)
             transfers.append(BoundTransfer(P, level, matrix.fixed, residual, correction))
             bottom = solve(coarse, grid, residual, correction)
             held += sum(one.nbytes for one in levels) + sum(one.nbytes for one in transfers)
@@ -233,5 +235,8 @@ def build_cycle(
         weakref.finalize(below, interface.close).atexit = False  # frees its requests
         transfers.append(BoundTransfer(P, level, matrix.fixed, below.r, below.z))
         levels.append(below)
-        matrix, level, x, name = coarse, below, grid.at(P.numbers), P.numbers // grid.size
+        matrix = coarse
+        level = below
+        x = grid.at(P.numbers)
+        name = P.numbers // grid.size
         grid = grid.coarser()

@@ -68,14 +68,17 @@ class OnOneRank:
         correction: F64,
         tracer: Stamps,
     ) -> None:
-        self._comm, self._residual, self._correction = comm, residual, correction
+        self._comm = comm
+        self._residual = residual
+        self._correction = correction
         pieces = comm.gather((matrix.numbers, matrix.arrays))
         whole = merged(pieces) if pieces is not None else None
         numbers = comm.bcast(whole.numbers if whole else None)
         self.n_nodes = len(numbers)
         here = np.searchsorted(numbers, matrix.numbers)
         self._dofs = (3 * here[:, None] + np.arange(3)).reshape(-1)
-        own, total = np.zeros(3 * len(numbers)), np.zeros(3 * len(numbers))
+        own = np.zeros(3 * len(numbers))
+        total = np.zeros(3 * len(numbers))
         # the calls below hold these, not the object: it ends with its owner
         self._own, self._sum = own, total
         stored = whole.rounded() if whole else None
@@ -168,7 +171,8 @@ class Multigrid:
             small.append(OnOneRank(comm, coarse, grid, residual, correction, tracer))
             return small[0]
 
-        name, grid = KINDS * matrix.numbers + kinds_of(A, interface, sub), first_grid(comm, sub)
+        name = KINDS * matrix.numbers + kinds_of(A, interface, sub)
+        grid = first_grid(comm, sub)
         self._cycle = build_cycle(matrix, level, sub.x[:n], name, grid, tracer, SMALL_LEVEL, on_one_rank)
         tracer.level_nodes = (*(one.n_nodes for one in self._cycle.levels), small[0].n_nodes)
         self.nbytes = self._cycle.nbytes - level.z.nbytes + small[0].nbytes  # of z, the caller's is used
@@ -209,7 +213,8 @@ def first_grid(comm: Comm, sub: Subdomain) -> BackgroundGrid:
     corners = sub.x[sub.cells[sub.global_cells % stride == 0]]
     sizes = corners.max(axis=1) - corners.min(axis=1)
     sums = np.array([len(sizes), *sizes.sum(axis=0), *(sizes**2).sum(axis=0)])
-    low, high = sub.x.min(axis=0, initial=np.inf), sub.x.max(axis=0, initial=-np.inf)
+    low = sub.x.min(axis=0, initial=np.inf)
+    high = sub.x.max(axis=0, initial=-np.inf)
     for values, how in ((sums, SUM), (low, MIN), (high, MAX)):
         comm.Allreduce(IN_PLACE, values, how)
     mean = sums[1:4] / sums[0]

@@ -129,7 +129,8 @@ class PetscSolver:
         return self._result(control)
 
     def _result(self, control: StoppingCriterion) -> CGResult:
-        reason, reasons = self.ksp.getConvergedReason(), library().KSP.ConvergedReason
+        reason = self.ksp.getConvergedReason()
+        reasons = library().KSP.ConvergedReason
         residuals = tuple(self.ksp.getConvergenceHistory().tolist())
         if reason < 0 and reason != reasons.DIVERGED_MAX_IT and not exhausted(residuals):
             name = next((k for k, v in vars(reasons).items() if v == reason and k.startswith("DIV")), reason)

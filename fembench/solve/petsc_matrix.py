@@ -36,7 +36,8 @@ class Numbering:
         self.PETSc, self.interface = PETSc, interface
         counts = interface.comm.allgather(int(sub.owned_nodes[: sub.n_active].sum()))
         self.is_owned = sub.owned_nodes[: sub.n_active]  # (n_active,)
-        self.n_owned, self.n_total = counts[interface.comm.rank], sum(counts)
+        self.n_owned = counts[interface.comm.rank]
+        self.n_total = sum(counts)
         self.first = sum(counts[: interface.comm.rank])
         if 3 * self.n_total > np.iinfo(PETSc.IntType).max:
             raise InputError(
@@ -80,7 +81,8 @@ def assemble(storage: str, sub: Subdomain, numbering: Numbering, lam: Modulus, m
     """The PETSc matrix from the rank's own cells. Collective."""
     PETSc, comm = numbering.PETSc, numbering.interface.comm
     indptr, _, columns, values = assembled(sub, lam, mu, upper=False)
-    indptr, columns = indptr.astype(PETSc.IntType), columns.astype(PETSc.IntType)
+    indptr = indptr.astype(PETSc.IntType)
+    columns = columns.astype(PETSc.IntType)
     size = (3 * numbering.n_owned, 3 * numbering.n_total)
     to_global = PETSc.LGMap().create(numbering.nodes, bsize=3, comm=comm)
     A = PETSc.Mat()

@@ -94,9 +94,16 @@ class PipelinedCG:
     def iterations(self, f: F64) -> Iterator[float]:
         """Yield <r, r> for x = 0, then after each iteration."""
         begin, end = self._tracer.begin, self._tracer.end
-        start_sums, finish_sums, sums = self._sums.start, self._sums.finish, self._sums.sums
-        n_is_Am, lengths, step = self._n_is_Am, Lengths().next, self._vectors.step
-        outer_M, apply, w, m = self._outer_M, self._M.apply, self.w, self.m
+        start_sums = self._sums.start
+        finish_sums = self._sums.finish
+        sums = self._sums.sums
+        n_is_Am = self._n_is_Am
+        lengths = Lengths().next
+        step = self._vectors.step
+        outer_M = self._outer_M
+        apply = self._M.apply
+        w = self.w
+        m = self.m
         self._start(f)
         age = 0
         while True:

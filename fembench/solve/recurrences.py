@@ -99,10 +99,20 @@ class SingleReductionCG:
 
     def iterations(self, f: F64) -> Iterator[float]:
         """Yield <r, r> for x = 0, then after each iteration."""
-        begin, end, sums, total = self._tracer.begin, self._tracer.end, self._sums.values, self._sums.run
-        multiply, lengths, vectors = self._multiply, Lengths().next, self._vectors
-        step, dot_ru, dot_wu = vectors.step, vectors.dot_ru, vectors.dot_wu
-        outer_M, apply, r, u = self._outer_M, self._M.apply, self.r, self.u
+        begin = self._tracer.begin
+        end = self._tracer.end
+        sums = self._sums.values
+        total = self._sums.run
+        multiply = self._multiply
+        lengths = Lengths().next
+        vectors = self._vectors
+        step = vectors.step
+        dot_ru = vectors.dot_ru
+        dot_wu = vectors.dot_wu
+        outer_M = self._outer_M
+        apply = self._M.apply
+        r = self.r
+        u = self.u
         self._start(f)
         alpha = beta = 0.0  # the first pass only computes u
         while True:

@@ -132,7 +132,8 @@ def moments(equal: F64, weighted: F64, ideal: F64) -> Moments:
     e, w, i = equal, weighted, ideal
     n = e.shape[-1]
     v_i = i.var(axis=-1, ddof=1) / i.shape[-1] if i.shape[-1] > 1 else np.zeros(i.shape[:-1])
-    saved, room = e.mean(axis=-1) - w.mean(axis=-1), e.mean(axis=-1) - i.mean(axis=-1)
+    saved = e.mean(axis=-1) - w.mean(axis=-1)
+    room = e.mean(axis=-1) - i.mean(axis=-1)
     v_e = e.var(axis=-1, ddof=1) / n
     lengths = [s.shape[-1] for s in (e, w, i) if s.shape[-1] > 1]
     if w.shape[-1] == n:

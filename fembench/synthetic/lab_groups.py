@@ -223,7 +223,8 @@ def up_commands(cluster: LabCluster) -> list[list[str]]:
 
 
 def _host_commands(cluster: LabCluster, index: int, host: LabHost) -> list[list[str]]:
-    here, head = namespace(cluster.name, host.name), namespace(cluster.name, HEAD)
+    here = namespace(cluster.name, host.name)
+    head = namespace(cluster.name, HEAD)
     port = f"port{index}"
     commands = [
         ["ip", "netns", "add", here],

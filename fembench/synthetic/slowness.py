@@ -115,7 +115,9 @@ class EmulatedSlowness:
             raise ValueError(f"factor {factor}: expected at least 1")
         if not 0 <= turn < 1:
             raise ValueError(f"turn {turn}: expected one in [0, 1)")
-        self.factor, self._wait_until, self._turn = factor, wait_until, turn
+        self.factor = factor
+        self._wait_until = wait_until
+        self._turn = turn
         self._changes = changes or {}
         self._on_device = on_device
         self._wall = self._used = self._late = 0
@@ -144,7 +146,10 @@ class EmulatedSlowness:
         amounts: of the same work, 1 if not given; half of it takes half the time. All of it takes
         `heavier` times as long.
         """
-        self._work, self._amounts, self._heavier, self._before = work, amounts, heavier, (-1, -1)
+        self._work = work
+        self._amounts = amounts
+        self._heavier = heavier
+        self._before = (-1, -1)
 
     def follow(self, iteration: int) -> None:
         """Continue at the speed that this rank has after this number of iterations."""
@@ -212,7 +217,8 @@ class EmulatedSlowness:
         """
         found: dict[str, float] = {}
         for same, times in self._count.items():
-            kind, amount = ALIKE.get(same[-1], REST), self._amounts.get(same[-1], 1.0)
+            kind = ALIKE.get(same[-1], REST)
+            amount = self._amounts.get(same[-1], 1.0)
             if units.get(kind):
                 found[kind] = found.get(kind, 0.0) + self._least[same] * amount * times / units[kind]
         self._count.clear()
@@ -249,7 +255,8 @@ class EmulatedSlowness:
 
     def _compare(self, phase: int, used: int) -> None:
         """Keep the least time of this work, and let the phase last its multiple."""
-        amount, same = self._amounts.get(phase, 1.0), (self._work, *self._before, phase)
+        amount = self._amounts.get(phase, 1.0)
+        same = (self._work, *self._before, phase)
         if self._every is not None:
             self._every.setdefault(same, []).append(used / amount)
         if not self._taught or same not in self._least:

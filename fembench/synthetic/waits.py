@@ -76,7 +76,10 @@ class HeardTracer:
     """
 
     def __init__(self, tracer: TracerLike, begun: Hear, ending: Hear, reached: Hear) -> None:
-        self._tracer, self._begun, self._ending, self._reached = tracer, begun, ending, reached
+        self._tracer = tracer
+        self._begun = begun
+        self._ending = ending
+        self._reached = reached
 
     def begin(self, phase: int, /) -> None:
         """Open a span."""

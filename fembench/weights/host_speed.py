@@ -85,7 +85,8 @@ def host_speeds(nodes: NodesRecord | None, runs: Sequence[Record] = ()) -> HostS
 
 
 def _of_nodes(record: NodesRecord) -> HostSpeeds:
-    found, quotas = slow_nodes(record), _quotas([record.first.environment])
+    found = slow_nodes(record)
+    quotas = _quotas([record.first.environment])
     one = found.speeds[0]
     alone = f"one host ({one.name})" if len(found.speeds) == 1 and not one.slow else ""
     return HostSpeeds(() if alone else found.speeds, NODES, alone, found.disturbed, quotas, found.costs)
@@ -124,7 +125,8 @@ def _of_runs(
 
 def _computed(run: Record, emulated: bool) -> bool:
     """Whether the ranks computed at a speed that counts, for a measured time."""
-    own, timed = emulated or not run.case.synthetic.emulate, times_of(run).timed
+    own = emulated or not run.case.synthetic.emulate
+    timed = times_of(run).timed
     return own and run.verdict.status != "INVALID" and bool(len(timed) and observe(run).cost.all())
 
 
@@ -149,7 +151,8 @@ def _compared(runs: Sequence[Record], names: Sequence[str]) -> tuple[HostSpeed, 
 
 def _speeds(run: Record, names: Sequence[str]) -> list[float]:
     """Cells per second of computing of the median rank of each host."""
-    each, at = 1 / np.median(observe(run).cost, axis=0), np.array(owners_of(run))
+    each = 1 / np.median(observe(run).cost, axis=0)
+    at = np.array(owners_of(run))
     return [float(np.median(each[at == name])) for name in names]
 
 

@@ -37,12 +37,14 @@ def losses_of(
     nodes: Sequence[NodeSamples], launch: NodesLaunch, typical: Sequence[NodeSamples]
 ) -> list[NodeLosses]:
     """Of each node, beyond the typical ones; none known of nodes that share a host."""
-    on_host, hosts = Counter(node.host for node in launch.nodes), launch.environment.hosts
+    on_host = Counter(node.host for node in launch.nodes)
+    hosts = launch.environment.hosts
 
     def of(node: NodeSamples) -> dict[str, float]:
         return lost(hosts[node.host]) if on_host[node.host] == 1 else {}
 
-    found, usual = [of(node) for node in nodes], [of(node) for node in typical]
+    found = [of(node) for node in nodes]
+    usual = [of(node) for node in typical]
     takers = {who for one in found for who in one}
     common = {who: float(np.median([one.get(who, 0.0) for one in usual])) for who in takers}
     return [

@@ -99,7 +99,8 @@ def without_weakest(equal: Case, trail: Trail) -> RunWithoutHost | None:
     if len(hosts) == 1 and not equal.synthetic.emulate:
         return None  # a rank can only be left out together with its host
     kept = [rank for rank, owner in enumerate(owners) if owner != weakest]
-    host, case = weakest if len(hosts) > 1 else "", case_of_ranks(equal, trail, kept)
+    host = weakest if len(hosts) > 1 else ""
+    case = case_of_ranks(equal, trail, kept)
     return None if case is None else RunWithoutHost(owner=weakest, host=host, case=case)
 
 
@@ -130,7 +131,8 @@ def case_of_ranks(equal: Case, trail: Trail, kept: Sequence[int]) -> Case | None
     if most.sum() < 1:
         return None
     shares = equal_finish(cost, np.zeros(len(ranks)), 1.0, most)[0]
-    speeds, devices = equal.synthetic.emulate.split(","), [equal.devices[rank] for rank in ranks]
+    speeds = equal.synthetic.emulate.split(",")
+    devices = [equal.devices[rank] for rank in ranks]
     return equal.with_(
         ranks=len(ranks),
         shares=",".join(f"{share:.6g}" for share in shares) if len(ranks) > 1 else "",
@@ -178,7 +180,8 @@ def prove(finished: Trail) -> Proof:
     trail = finished.quiet
     first, compared = trail.equal[0], trail.compared
     n_cells = first.mesh.n_cells
-    equal, weighted = run_seconds(trail.equal), run_seconds(trail.weighted)
+    equal = run_seconds(trail.equal)
+    weighted = run_seconds(trail.weighted)
     without = {trail.left_out: run_seconds(trail.without)} if trail.without else {}
     seen = pooled(trail.equal)
     speeds = 1.0 / np.median(seen.cost, axis=0)  # cells per second, from runs not used for the weights

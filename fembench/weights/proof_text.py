@@ -98,7 +98,8 @@ def _slow(proof: Proof, weights: Weights) -> list[str]:
     if not slow:
         why = "not available: DISTURBED" if proof.speeds.disturbed else proof.speeds.none_slow(what)
         return [f"{head}: {'too short to tell' if proof.too_short else why}"]
-    one, share = slow[0], largest_gains(shares_of(weights), owners)[slow[0].name]
+    one = slow[0]
+    share = largest_gains(shares_of(weights), owners)[slow[0].name]
     ends = f"95 %: {100 * one.low:.0f} to {100 * one.high:.0f} %"
     said = f"{head}: {one.name}, {100 * one.speed:.0f} % of the typical {what} ({ends})"
     lines = ["; ".join(filter(None, [said, one.cause]))]

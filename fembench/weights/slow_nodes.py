@@ -234,7 +234,8 @@ def across_kinds(record: NodesRecord, found: NodesFindings) -> Iterator[Judged]:
         group or [max(kind.nodes, key=lambda k: float(pace[k]))] for group, kind in zip(compared, found.kinds)
     ]
     reference = max(groups, key=lambda members: float(np.median(pace[members])))
-    typical, usual = np.median(rates[reference], axis=0), np.median(busy[reference], axis=0)
+    typical = np.median(rates[reference], axis=0)
+    usual = np.median(busy[reference], axis=0)
     for k, verdict in enumerate(found.nodes):
         ratios = np.median(rates[compared[verdict.kind] or [k]], axis=0) / typical
         alone = again[verdict.name] / np.median(typical, axis=1) if verdict.name in again else None
@@ -267,7 +268,9 @@ def _judged(
     reference: Sequence[int],
 ) -> Judged:
     """`ratios`: of its kind, or its own, over `reference`, the nodes that are typical."""
-    verdict, nodes, fastest = found.nodes[k], record.first.nodes, found.nodes[reference[0]].kind
+    verdict = found.nodes[k]
+    nodes = record.first.nodes
+    fastest = found.nodes[reference[0]].kind
     kind, typical = found.kinds[verdict.kind], found.kinds[fastest]
     worst = min((ratios[q] for q in PACE), key=lambda one: one.ratio)
     if verdict.verdict == "slow":
@@ -282,7 +285,8 @@ def _judged(
     cause = cause_of(typical, nodes[k], ratios, {}, losses) if worst.slow else ""
     lasting = worst.alone is None or worst.alone < 1 - RELEVANT
     slow = lasting and beyond_doubt(worst.high, 0.0 if by_quota(cause) else found.foreign)
-    faulty, other = slow and of_its_own(cause), kind.key.cpu_model != typical.key.cpu_model
+    faulty = slow and of_its_own(cause)
+    other = kind.key.cpu_model != typical.key.cpu_model
     if other and not faulty:
         cause = f"another processor: {kind.key.cpu_model}"
     speed = HostSpeed(verdict.name, worst.ratio, worst.low, worst.high, slow, cause if slow else "", faulty)

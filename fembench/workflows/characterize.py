@@ -164,7 +164,8 @@ def with_network(known: Profile, job: NetworkJob, hostfile: str, scratch: Path) 
 
     Raises InputError, also if they are on other hosts now, or RunFailedError.
     """
-    names, placed = tuple(host.name for host in known.environment.hosts), known.environment.rank_host
+    names = tuple(host.name for host in known.environment.hosts)
+    placed = known.environment.rank_host
     needs_two(len(placed))
     job = msgspec.structs.replace(job, ranks=len(placed), emulate=known.emulate, dilate=known.dilate)
     line = job_line(job.ranks, hostfile)

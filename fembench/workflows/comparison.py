@@ -98,7 +98,8 @@ def _named(sides: list[SideRuns]) -> list[SideRuns]:
 
 def _tests(one: Compared, limit: float | None) -> list[Checked]:
     """A test per case and one of the mean: failed if slower than allowed, or INVALID."""
-    group, most = f"{one.other.name} against {one.base.name}", inf if limit is None else 1 + limit
+    group = f"{one.other.name} against {one.base.name}"
+    most = inf if limit is None else 1 + limit
     seconds = [*(pair.whole.b for pair in one.pairs), 0.0]
     made = []
     for (name, ratio, verdict), time in zip(one.judged, seconds):

@@ -71,7 +71,9 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 def _to_begin() -> str:
     """What to type in the shell of the user, who may have come by run_bench.sh."""
-    here, found, words = Path(sys.prefix, "bin"), shutil.which("fembench"), "fembench run m --ranks 2"
+    here = Path(sys.prefix, "bin")
+    found = shutil.which("fembench")
+    words = "fembench run m --ranks 2"
     if found and (Path(found).parent != here or not (here / "activate").exists()):
         return f"`{words}`"
     if os.environ.get("VIRTUAL_ENV") == sys.prefix:

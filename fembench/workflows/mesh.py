@@ -87,7 +87,8 @@ def difference(mesh: Mesh, written: Mesh) -> str:
     if mesh.x.shape != written.x.shape or not np.array_equal(mesh.cells, written.cells):
         return "nodes or cells are renumbered"
     moved = float(np.abs(mesh.x - written.x).max())
-    before, after = {*mesh.node_tags, *mesh.facet_tags}, {*written.node_tags, *written.facet_tags}
+    before = {*mesh.node_tags, *mesh.facet_tags}
+    after = {*written.node_tags, *written.facet_tags}
     found = [f"coordinates differ by up to {moved:.1e} m"] if moved > 0 else []
     found += [f"tags {', '.join(sorted(before - after))} are lost"] if before - after else []
     return "; ".join(found) or "tags are changed"
@@ -128,7 +129,8 @@ class CutMesh:
         """The parts as a table, then the files."""
         cut = self.partition
         node, part = node_parts(self.mesh.cells, cut.part_of_cell, self.mesh.n_nodes)
-        nodes, sharers = np.bincount(part, minlength=cut.n_parts), np.bincount(node)
+        nodes = np.bincount(part, minlength=cut.n_parts)
+        sharers = np.bincount(node)
         columns = {
             "rank": range(cut.n_parts),
             "host": self.hosts,

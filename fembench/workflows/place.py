@@ -100,7 +100,9 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
     network, environment = profile.network, profile.environment
     if network is None:
         raise InputError(f"{where} has no network; expected a profile of fembench characterize --network")
-    rates, work, placed = rates_of(profile), as_own(of_record(record)), environment.rank_host
+    rates = rates_of(profile)
+    work = as_own(of_record(record))
+    placed = environment.rank_host
     there = [[r for r, host in enumerate(placed) if host == p] for p in range(len(environment.hosts))]
 
     def slots(place: Place) -> list[Slot]:

@@ -100,7 +100,10 @@ def sweep(
 
 def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> None:
     """Run all, the folder held. `machine`: its profile is given."""
-    source, folder, there, limit = sweep.source, sweep.folder, sweep.there, sweep.limit
+    source = sweep.source
+    folder = sweep.folder
+    there = sweep.there
+    limit = sweep.limit
     if limit:
         limit.left()  # raises if there is no time
     folder.check(source.text, source.where, there, grown=source.made)
@@ -139,7 +142,10 @@ def _run(sweep: Sweep, machine: bool, ended: Callable[[Sweep], None] | None) -> 
 
 def _plan(sweep: Sweep, machine: bool) -> SweepPlan:
     """What the sweep would do. Raises InputError for what it would refuse."""
-    source, folder, there, minutes = sweep.source, sweep.folder, sweep.there, sweep.limit.minutes
+    source = sweep.source
+    folder = sweep.folder
+    there = sweep.there
+    minutes = sweep.limit.minutes
     folder.check(source.text, source.where, there, grown=source.made)
     _say_damaged(folder, "")
     first = measured_first(there, folder, minutes, machine) if source.made else {}

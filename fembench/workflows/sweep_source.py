@@ -78,7 +78,8 @@ def source_of(
     if asked == SOLUTION:
         asked = solution_campaign(there)
     if isinstance(asked, Campaign):
-        text, where = as_toml(asked, f"Campaign {asked.name}."), asked.name
+        text = as_toml(asked, f"Campaign {asked.name}.")
+        where = asked.name
         return SweepSource(asked, text, where, cases_of(asked, where, there))
     if asked:
         path = str(asked)

@@ -63,7 +63,9 @@ class Standing:
     """How a campaign stands, as its file says until it ends."""
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._counts, self._since = folder / STATE, Counts(), time.monotonic()
+        self._path = folder / STATE
+        self._counts = Counts()
+        self._since = time.monotonic()
         self._owner = Owner(os.getpid(), platform.node(), now_utc())
 
     def tell(self, counts: Counts) -> None:

@@ -185,7 +185,8 @@ def timed(calls: int = CALLS) -> tuple[Experiment, ClockCertificate, str]:
     try:
         from fembench.ranks import comm
 
-        experiment, note = run_experiment(calls, comm.MPI.Wtime, comm.address("MPI_Wtime")), ""
+        experiment = run_experiment(calls, comm.MPI.Wtime, comm.address("MPI_Wtime"))
+        note = ""
     except (ImportError, RuntimeError) as error:  # mpi4py without an MPI library raises RuntimeError
         experiment = run_experiment(calls)
         note = f"MPI_Wtime not measured, no MPI here: {str(error).splitlines()[0]}"

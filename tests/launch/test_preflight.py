@@ -1,5 +1,6 @@
 """What slows hosts is said before a job begins: once, by every command that starts one."""
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ N1, N2 = ("n1", "boot-1"), ("n2", "boot-2")
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setattr(watch, "_warned", set())
+    monkeypatch.setattr(watch, "_jobs", itertools.count())
     monkeypatch.delenv("FEMBENCH_SYNTHETIC", raising=False)
 
 
@@ -34,8 +36,8 @@ def warned(folder, *hosts):
 
 
 def test_a_warning_is_kept_for_a_call_that_tells_somebody(tmp_path, capfd):
-    hosts = started([met(N1, 3)]).hosts
-    (tmp_path / STARTED).write_bytes(msgspec.json.encode(Started((), hosts)))
+    hosts = [StartedHost("n1", 1, 0.5, 0.0)]
+    (tmp_path / STARTED).write_bytes(msgspec.json.encode(Started((), tuple(hosts))))
     with progress.telling(None):
         watch.warn(tmp_path)
     assert capfd.readouterr() == ("", "")
@@ -68,6 +70,12 @@ def test_a_quota_and_a_load_are_said_once_each_and_healthy_hosts_not_at_all(tmp_
     assert [line.split(": ")[1:3] for line in said] == [["CPU quota", "n3"], ["load", "n2"]]
     assert warned(tmp_path, busy, slow) == []
     assert len(warned(tmp_path, StartedHost("n4", 1, 0.5, 0.0))) == 1
+
+
+def test_the_load_that_earlier_jobs_of_a_command_left_is_not_that_of_others(tmp_path):
+    assert warned(tmp_path, StartedHost("n1", 2, 0.0, 0.0)) == []
+    assert warned(tmp_path, StartedHost("n1", 2, 0.0, 1.5)) == []
+    assert len(warned(tmp_path, StartedHost("n1", 1, 0.5, 1.5))) == 1
 
 
 def test_the_hosts_of_a_lab_are_slowed_on_purpose(tmp_path, monkeypatch):

@@ -47,7 +47,8 @@ def by_finish(stats: Stats) -> I64:
     """
     n = stats.n_ranks
     owner = np.full(stats.n_blocks, n)  # n: none yet
-    load, received = np.where(stats.open, 0.0, np.inf), np.zeros((n, n))
+    load = np.where(stats.open, 0.0, np.inf)
+    received = np.zeros((n, n))
     for i in np.argsort(-stats.inst, kind="stable"):
         there = load + stats.inst[i] / stats.speed
         if stats.pairs is not None:
@@ -86,7 +87,8 @@ def wider(band: float) -> float:
 
 def received(stats: Stats) -> F64:
     """(V, P) bytes that each block receives from each rank's blocks per iteration (4.8)."""
-    table, links = np.zeros((stats.n_blocks, stats.n_ranks)), stats.links
+    table = np.zeros((stats.n_blocks, stats.n_ranks))
+    links = stats.links
     np.add.at(table, (links.to, stats.owner[links.source]), links.bytes)
     return table
 
@@ -101,7 +103,8 @@ def candidates(stats: Stats, tuning: Tuning, most: int | None = None) -> list[Ca
 
 def ranking(stats: Stats, tuning: Tuning, most: int | None = None) -> tuple[int, list[Candidate]]:
     """(number of candidates, the best of them)."""
-    t, mean = stats.rank_time, float(stats.rank_time[stats.open].mean())
+    t = stats.rank_time
+    mean = float(stats.rank_time[stats.open].mean())
     over = t > mean * (1 + tuning.band) if tuning.origin == "strict" else t >= mean
     blocks = np.setdiff1d(np.flatnonzero(over[stats.owner]), list(stats.resting))
     targets = np.flatnonzero((t <= mean) & stats.open)
@@ -220,7 +223,8 @@ def _descent(stats: Stats) -> Moves:
     may leave the iteration time unchanged (if two ranks are equally late). The prefix
     with the least remaining time, including costs, is chosen.
     """
-    owner, fixed = stats.owner.copy(), np.zeros(stats.n_blocks, bool)
+    owner = stats.owner.copy()
+    fixed = np.zeros(stats.n_blocks, bool)
     fixed[list(stats.resting)] = True
     best, chosen, spent = remaining_seconds(stats, []), 0, 0.0
     moves: Moves = []

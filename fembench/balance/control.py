@@ -125,7 +125,8 @@ class Control:
     """Decides when to look and what to move."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.policy = settings, policy_of(settings.policy)
+        self.settings = settings
+        self.policy = policy_of(settings.policy)
         self.alpha = self.wait = settings.alpha
         self.rule = self.policy.interval if settings.interval == "policy" else settings.interval
         self.band = settings.tuning.band
@@ -199,7 +200,8 @@ class Control:
         if moved:
             self.band = self.settings.tuning.band
         elif self.settings.widen_after and self._quiet >= self.settings.widen_after:
-            self.band, self._quiet = wider(self.band), 0
+            self.band = wider(self.band)
+            self._quiet = 0
 
     def _resting(self) -> frozenset[int]:
         since = self.looks + 1 - self.settings.cooldown

@@ -125,7 +125,8 @@ class Balancer:
         return moved
 
     def _open(self, iteration: int) -> None:
-        self._from, self._moment = iteration, time.perf_counter()
+        self._from = iteration
+        self._moment = time.perf_counter()
         self.blocks.open(iteration)
 
     def _elapsed(self, iteration: int) -> float:
@@ -234,7 +235,8 @@ class Pace:
     """The estimates after the windows so far."""
 
     def __init__(self, work: F64, n_ranks: int, ageing: float = 0.0) -> None:
-        self._newest, self._jumps = ageing or AGED, not ageing
+        self._newest = ageing or AGED
+        self._jumps = not ageing
         self.work = work  # (V,) counted work of the blocks, in any unit
         self.speed = np.zeros(n_ranks)  # counted work per second; 0: unknown
         self.weight = np.ones(work.size)  # measured work of a block over its counted work

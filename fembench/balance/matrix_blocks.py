@@ -30,7 +30,9 @@ class MatrixBlocks:
         slowness: Slowness,
         spots: tuple[HotSpot, ...] = (),
     ) -> None:
-        self._comm, self._solver, self._facts = comm, solver, facts
+        self._comm = comm
+        self._solver = solver
+        self._facts = facts
         self._tracer = tracer
         self._slowness = slowness
         self._spots = spots
@@ -100,7 +102,8 @@ class MatrixBlocks:
         self.carried(iteration)
         migrate(self._comm, self._solver, routes)
         self.begin()
-        size, per_byte = self._facts.size, self._facts.pairs.per_byte
+        size = self._facts.size
+        per_byte = self._facts.pairs.per_byte
         on_the_wire = sum(size[block] * per_byte[target, source] for block, source, target in routes)
         self.per_move = max(0.0, time.perf_counter() - begin - on_the_wire) / len(routes)
 

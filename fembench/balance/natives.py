@@ -67,7 +67,8 @@ def rcb(stats: Stats, tuning: Tuning) -> Moves:
         if ranks.size == 1 or blocks.size == 0:
             owner[blocks] = ranks[0]
             continue
-        first, second = ranks[: ranks.size // 2], ranks[ranks.size // 2 :]
+        first = ranks[: ranks.size // 2]
+        second = ranks[ranks.size // 2 :]
         lower = _lower(places[blocks], stats.inst[blocks], _share(stats.speed, first, second))
         stack += [(blocks[lower], first), (blocks[~lower], second)]
     return proposal(stats, owner)

@@ -152,7 +152,8 @@ class BalancedSolver:
     """The solver of one set (a Solver of solve.iterate)."""
 
     def __init__(self, session: Session, tracer: TracerLike) -> None:
-        self._session, self._tracer = session, tracer
+        self._session = session
+        self._tracer = tracer
         case = session.case
         comm = session.comm
         spec = session.prepared.spec

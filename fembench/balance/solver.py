@@ -60,7 +60,8 @@ class BlockExchange:
         self._blocks = dict(sorted(blocks.items()))
         pairs = _pairs(self._blocks, owner, comm.rank)
         n = 3 * sum(pair.nodes.size for by_rank in pairs.values() for pair in by_rank)
-        self._out, self._in = np.empty(n), np.empty(n)
+        self._out = np.empty(n)
+        self._in = np.empty(n)
         self._requests = self._persistent(pairs)
         add = self._sum(pairs).run
         self.send: tuple[Any, ...]
@@ -72,7 +73,8 @@ class BlockExchange:
             self.send = (Traffic(SEND, ranks, n_bytes), self._gather(pairs).run, start)
             self.receive = ((Traffic(WAIT, ranks, n_bytes), wait), (UNPACK, add))
         else:
-            self.send, self.receive = (SEND,), ((WAIT,), (UNPACK, add))
+            self.send = (SEND,)
+            self.receive = ((WAIT,), (UNPACK, add))
 
     def update(self) -> None:
         """Sum q of all blocks over their sharers."""
@@ -175,7 +177,8 @@ class BlockSolver:
         self.blocks = blocks
         self.owner = owner
         self._tracer = tracer
-        self._overlap, self._clocked = overlap, clocked
+        self._overlap = overlap
+        self._clocked = clocked
         self.folded = False
         self.seconds = np.zeros(owner.size)  # processor time of products by block
         self._tau = AllReduce(comm, owner.size, tracer)
@@ -192,7 +195,8 @@ class BlockSolver:
         self._bind()
 
     def _bind(self) -> None:
-        begin, blocks = time.perf_counter(), list(self.blocks.values())
+        begin = time.perf_counter()
+        blocks = list(self.blocks.values())
         self.exchange = BlockExchange(self.comm, self.blocks, self.owner, self._tracer)
         self._all = kernels.Blocks(
             np.array([b.id for b in blocks], np.int64),

@@ -51,7 +51,8 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 
 def _fits(value: object, kind: Any) -> bool:
     """Whether a value has a declared type; of a list, whether its entries have."""
-    origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
+    origin = typing.get_origin(kind) or kind
+    parts = typing.get_args(kind)
     if origin in UNIONS:
         return any(_fits(value, part) for part in parts)
     if origin is Sequence:
@@ -64,7 +65,8 @@ def _fits(value: object, kind: Any) -> bool:
 
 def _in_words(kind: Any) -> str:
     """A declared type: 'a path', 'a list (each a path or a Record)'."""
-    origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
+    origin = typing.get_origin(kind) or kind
+    parts = typing.get_args(kind)
     if origin in UNIONS:
         *others, last = (_in_words(part) for part in parts if part is not str or Path not in parts)
         return f"{', '.join(others)} or {last}" if others else last

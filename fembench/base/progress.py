@@ -101,7 +101,9 @@ class Doing:
 
     @text.setter
     def text(self, text: str) -> None:
-        self._text, self._stage, self.began = text, "", time.monotonic()
+        self._text = text
+        self._stage = ""
+        self.began = time.monotonic()
         self._due = SILENCE
 
     def line(self, width: int | None = None) -> str:

@@ -36,7 +36,9 @@ class TextColumn:
 
     def __init__(self, head: str, right: bool, cells: Sequence[str]) -> None:
         """`right`: whether it holds numbers."""
-        self.head, self.right, self.cells = head, right, cells
+        self.head = head
+        self.right = right
+        self.cells = cells
         whole = max(map(len, cells), default=0)
         words = max((len(word) for text in (head, *cells) for word in text.split()), default=0)
         self.full = max(len(head), whole)  # its width if nothing breaks

@@ -59,7 +59,9 @@ def device_of(comm: Comm, kinds: Sequence[str]) -> RankDevice | None:
     """
     if set(kinds) == {CPU}:
         return None
-    hosts, rank, kind = host_names(comm), comm.rank, kinds[comm.rank]
+    hosts = host_names(comm)
+    rank = comm.rank
+    kind = kinds[comm.rank]
     before = list(zip(hosts[:rank], kinds[:rank])).count((hosts[rank], kind))
     return together(comm, lambda: None if kind == CPU else _opened(kind, before))
 

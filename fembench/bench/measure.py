@@ -49,7 +49,9 @@ class HowFar:
 
     def __init__(self, effort: CaseEffort, tell: Tell, iterations: int = 0) -> None:
         """`iterations`: of a set; 0: not known."""
-        self._effort, self._tell, self.page = effort, tell, page_of(tell)
+        self._effort = effort
+        self._tell = tell
+        self.page = page_of(tell)
         self._about = bool(effort.seconds or effort.precision)
         self._begin = self._told = time.monotonic()
         self._expect(effort.warmups + expected_sets(effort, ()))

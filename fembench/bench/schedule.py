@@ -26,7 +26,8 @@ class Durations:
     """What runs took, and what others are expected to take."""
 
     def __init__(self, expected: Expected, clock: Clock) -> None:
-        self._expected, self._clock = expected, clock
+        self._expected = expected
+        self._clock = clock
         self._took: dict[Case, list[float]] = {}
         self._begun = clock()
 
@@ -69,7 +70,8 @@ class InOrder:
         self._runs = list(runs)
         self._durations = Durations(expected, clock)
         self._to_do = {run: None for run in runs if run not in kept}
-        self.limit, self.left_out = math.inf, list[Case]()
+        self.limit = math.inf
+        self.left_out = list[Case]()
 
     def __iter__(self) -> Iterator[CampaignRun]:
         k = 0

@@ -194,7 +194,8 @@ def _exact_error(solved: Solved, u: F64) -> float:
     exact = exact_solution(solved.prepared.spec, solved.prepared.extent)
     if exact is None:
         return -1.0
-    sub, total = solved.prepared.sub, solved.prepared.interface.total
+    sub = solved.prepared.sub
+    total = solved.prepared.interface.total
     error, size = l2_squares(sub.x, sub.cells, sub.element, u, exact)
     return float(np.sqrt(total(error) / total(size)))
 

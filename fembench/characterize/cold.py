@@ -125,7 +125,8 @@ def _trips(side: Side, compute: Computing, state: ColdState, first: bool) -> Tim
     """(trips, 3) Os, Or in ns, and the round trip (mirror: the time of computing). The first
     trips depend on what was measured before."""
     length = int(state.computed > SHORT)
-    settling, trips = SETTLING[length], SETTLING[length] + TRIPS[length]
+    settling = SETTLING[length]
+    trips = SETTLING[length] + TRIPS[length]
     if first:
         found = side.ping(state.m, trips, lambda: compute(state.computed, state.swept))
     else:

@@ -63,7 +63,8 @@ def estimate_class(
     whole = np.array([np.median(s.rtt) / 2 for s in by_size])
     signed = bool(np.any(np.array([y for y, _ in latency]) < -SIGNED * whole))
     fit = fit_jointly(m, [curve(send), curve(latency, signed), curve(receive)])
-    met, switch = sorted(exchanges, key=lambda e: e.m), find_switch(fit)
+    met = sorted(exchanges, key=lambda e: e.m)
+    switch = find_switch(fit)
     return PairClass(
         name=name,
         send=fit.pieces[0],

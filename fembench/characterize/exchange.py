@@ -176,7 +176,8 @@ def pairs_at_once(hosts: Sequence[int]) -> list[tuple[str, Pairs]]:
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(rank)
     by_size = sorted(ranks.values(), key=len, reverse=True)
-    one, first = by_size[0], [members[0] for members in ranks.values()]
+    one = by_size[0]
+    first = [members[0] for members in ranks.values()]
     found: list[tuple[str, Pairs]] = [("inside", tuple(zip(one[::2], one[1::2])))]
     if len(by_size) > 1:
         found.append(("between", tuple(zip(one, by_size[1]))))

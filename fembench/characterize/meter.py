@@ -230,7 +230,9 @@ def survey(
     `synthetic` and `dilate` say how ranks are slowed on purpose; `device`: what it
     computes on.
     """
-    facts, taken, others = host_facts(), taken_meter(), others_meter(comm)
+    facts = host_facts()
+    taken = taken_meter()
+    others = others_meter(comm)
     mine = measure(facts, tell if comm.rank == 0 else lambda text: None)
     doze(comm, 0.0)  # until all are done
     used, found = others(), comm.gather(mine)

@@ -50,7 +50,8 @@ def launch_nodes(
 
     Raises InputError, or RunFailedError if the job ended without a result.
     """
-    job, rounds = _job(asked.hostfile), plural(asked.rounds, "round")
+    job = _job(asked.hostfile)
+    rounds = plural(asked.rounds, "round")
     values: dict[str, Any] = {"rounds": asked.rounds, "command": asked.command}
     if asked.emulate:
         chosen = _emulated(asked.emulate, job, only)

@@ -124,7 +124,8 @@ class NodeRank:
 
     def __init__(self, comm: Comm, node: Comm, name: str, job: NodesJob, facts: HostFacts) -> None:
         """`name`: of the node, whose ranks are in `node`."""
-        self._node, self._emulated = node, bool(job.speeds)
+        self._node = node
+        self._emulated = bool(job.speeds)
         each = comm.size // max(len(job.names), 1)
         speeds = [job.speeds[rank // each] if job.speeds else NodeSpeed() for rank in range(comm.size)]
         self._load = speeds[comm.rank].load

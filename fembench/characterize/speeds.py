@@ -306,7 +306,8 @@ class Rounds:
         if self._host.rank not in visit.ranks:
             self._sleep = 0.8 * self._lengths[visit.probe]
             return
-        probe, cost = self._probes[visit.probe], self._costs[visit.probe]
+        probe = self._probes[visit.probe]
+        cost = self._costs[visit.probe]
         rate = self._meter.visit(probe, cost, self._job.visit, self._host)
         self.samples.setdefault((visit.probe, len(visit.ranks)), []).append(rate)
 

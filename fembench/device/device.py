@@ -83,7 +83,8 @@ class Device:
         """A call of a kernel with partial sums in its last buffer; it returns the sums."""
         groups = self.groups(threads)
         launch = self.runtime.bind(kernel, groups, *arguments, self._partial)
-        found, read = self._sums[: sums * groups], self.runtime.read
+        found = self._sums[: sums * groups]
+        read = self.runtime.read
         rows = found.reshape(sums, groups)
 
         def run(*numbers: float) -> list[float]:
@@ -167,8 +168,10 @@ class DeviceMatrix:
     def __init__(
         self, device: Device, indptr: NDArray, columns: NDArray, values: F64, n_interior: int
     ) -> None:
-        self.device, self.n_interior = device, n_interior
-        self.n_rows, self.n_blocks = indptr.size - 1, columns.size
+        self.device = device
+        self.n_interior = n_interior
+        self.n_rows = indptr.size - 1
+        self.n_blocks = columns.size
         planes = device.runtime.empty(values.size)
         flat = values.reshape(-1)
         for begin in range(0, flat.size, SLICE):
@@ -300,7 +303,8 @@ class DevicePack:
 
     def __init__(self, device: Device, v: DeviceVector, index: I32, message: F64) -> None:
         runtime = device.runtime
-        buffer, n = runtime.empty(message.size), np.int64(index.size)
+        buffer = runtime.empty(message.size)
+        n = np.int64(index.size)
         runtime.pin(message)
         launch = runtime.bind(
             "fb_pack", device.groups(message.size), n, device.upload(index), v.buffer, buffer

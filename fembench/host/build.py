@@ -39,7 +39,8 @@ def this_build(package: Path = PACKAGE) -> Build:
 
 def starter(package: Path = PACKAGE) -> str:
     """The run_bench.sh of the clone that runs, as it is typed here; "" without a clone."""
-    script, here = package.parent / "run_bench.sh", Path("run_bench.sh")
+    script = package.parent / "run_bench.sh"
+    here = Path("run_bench.sh")
     if not script.exists():
         return ""
     return "./run_bench.sh" if here.exists() and here.samefile(script) else str(script)

@@ -154,7 +154,8 @@ def _rapl(root: Path) -> EnergySource:
         return EnergySource("RAPL", why=HIDDEN, ask=SHOW)
     counters = []
     for zone in zones:
-        name, kind = names[zone.name], names[zone.name].partition("-")[0]
+        name = names[zone.name]
+        kind = names[zone.name].partition("-")[0]
         if kind not in WATTS:
             continue
         inside = names.get(zone.name.rpartition(":")[0], "")
@@ -230,7 +231,9 @@ class EnergyMeter:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`facts`: of the machine, on all its ranks. `counters`: () on all but the first."""
-        self.facts, self._counters, self._clock = facts, counters, clock
+        self.facts = facts
+        self._counters = counters
+        self._clock = clock
         self._last = self._look()
 
     def lap(self) -> float:

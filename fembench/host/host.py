@@ -119,7 +119,8 @@ def _siblings(cpu: int, root: Path) -> str:
 
 def _at_once(cpus: Collection[int], root: Path) -> int:
     """How many of their cores the quota allows to run at the same time."""
-    quota, cores = cgroup.cpu_quota(root), len(physical_cores(cpus, root))
+    quota = cgroup.cpu_quota(root)
+    cores = len(physical_cores(cpus, root))
     return cores if quota is None else max(1, min(cores, int(quota + 1e-9)))
 
 

@@ -124,7 +124,8 @@ def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> N
         return
     has, more = f"{where.source} has", f"ask for {ranks} slots"
     if hosts:
-        has, more = "the hosts asked for have", "ask for more hosts"
+        has = "the hosts asked for have"
+        more = "ask for more hosts"
     elif where.order:
         more = "ask for more slots on its hosts ('HOST slots=N')"
     elif where.source.startswith("Slurm"):

@@ -86,7 +86,8 @@ class Witness:
         with contextlib.suppress(OSError):
             self._server = _server(remote)
             self._selector.register(self._server, selectors.EVENT_READ)
-            name, port = platform.node(), self._server.getsockname()[1]
+            name = platform.node()
+            port = self._server.getsockname()[1]
             addresses = own_addresses(name) if remote else ()
             self.at = WitnessAddress(name, addresses, port, secrets.token_hex(16))
         self._thread = threading.Thread(target=self._listen, daemon=True)

@@ -192,7 +192,8 @@ def _ending_files() -> Iterator[None]:
     import meshio
 
     rich = meshio._common.Console
-    meshio._files.open, meshio._common.Console = _open, _Plain
+    meshio._files.open = _open
+    meshio._common.Console = _Plain
     try:
         yield
     finally:

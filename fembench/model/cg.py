@@ -109,7 +109,8 @@ def prices(
     check_supported(work, correction)
     check_devices(work, slots, rates)
     c, one = correction or Correction(), work.recipe
-    together, sizes = together or company(slots), work.product_units()
+    together = together or company(slots)
+    sizes = work.product_units()
     name = product_name(work.case.method)
     stretch, parts = stretched_by(work, rates), work.parts
     whole = on_hosts(slots, parts.dofs)

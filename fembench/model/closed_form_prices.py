@@ -122,7 +122,8 @@ def sharing_of(study: Predictor, work: Workload, slots: Sequence[Slot]) -> Share
     sharing, and each rank has a core; beyond the host's cores, these serve."""
     hosts = study.profile.environment.hosts
     name = product_name(work.case.method)
-    crowd, cores = company(slots), [1] * (1 + max(s.host for s in slots))
+    crowd = company(slots)
+    cores = [1] * (1 + max(s.host for s in slots))
     together = []
     for slot, ranks in zip(slots, crowd):
         own = max(hosts[slot.model].cores, 1)

@@ -95,7 +95,8 @@ def expanded(table: EventTable) -> EventTable:
     ranks, rank = range(table.ranks), table.rank()
     programs = ([tuple(expand(c, r, table.ranks)) for r in ranks] for c in table.collectives)
     pools = [table, *map(table_of, programs)]
-    count, start = np.ones(len(rank), np.int64), np.arange(len(rank))
+    count = np.ones(len(rank), np.int64)
+    start = np.arange(len(rank))
     offset = len(rank)
     for number, pool in enumerate(pools[1:]):
         here = np.flatnonzero((table.kind == COLLECTIVE) & (table.peer == number))

@@ -60,7 +60,9 @@ class _Turns:
     """Simulates one turn of a segment."""
 
     def __init__(self, segment: Segment, ranks: int, cards: _Cards) -> None:
-        self._segment, self._ranks, self._cards = segment, ranks, cards
+        self._segment = segment
+        self._ranks = ranks
+        self._cards = cards
         nodes = segment.nodes
         self._after = {int(b): k for k, b in enumerate(segment.before)}
         self._missing = [len(node.waits) for node in nodes]

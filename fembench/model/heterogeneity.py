@@ -60,7 +60,8 @@ def slowness_rows(profile: Profile) -> list[list[object]]:
     processor = kernel_seconds(profile, processor=True)
     if seconds is None or processor is None or profile.network is None:
         return []
-    elapsed, calibrated = from_kernels(seconds), from_kernels(processor)
+    elapsed = from_kernels(seconds)
+    calibrated = from_kernels(processor)
     loads = {one.rank: one for one in profile.network.loads}
     try:
         product = from_product(profile).tolist()

@@ -62,7 +62,9 @@ class _Rank:
     """The program of one rank."""
 
     def __init__(self, work: Workload, rank: int, price: Price) -> None:
-        self._work, self._rank, self._price = work, rank, price
+        self._work = work
+        self._rank = rank
+        self._price = price
         self._recipe = work.recipe
         self._outer = work.interface_part(rank)
         self._exchange = work.exchange(rank)
@@ -125,7 +127,9 @@ class _Rank:
             yield from begun if step.part == "begin" else ended
 
     def _product(self) -> Iterator[Event]:
-        case, price, part = self._work.case, self._price, self._outer
+        case = self._work.case
+        price = self._price
+        part = self._outer
         units = self._work.product_units()[self._rank]
         seconds = price.products * price.product
         unit = self._work.product_unit

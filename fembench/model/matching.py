@@ -22,7 +22,10 @@ class Messages:
     """Messages from ranks p to ranks q of m bytes each; all (n,)."""
 
     def __init__(self, machine: Machine, p: I64, q: I64, m: I64) -> None:
-        self._machine, self._p, self._q, self._m = machine, p, q, m
+        self._machine = machine
+        self._p = p
+        self._q = q
+        self._m = m
         host = np.array(machine.host)
         numa = np.array(machine.numa or [-1] * machine.ranks)
         same = host[p] == host[q]

@@ -30,7 +30,8 @@ def makespan_error(measured: Sequence[float], predicted: Sequence[float]) -> flo
 
 def process_error(measured: Sequence[float], predicted: Sequence[float]) -> float:
     """Mean over processes of |error|, in percent."""
-    m, p = np.asarray(measured, float), np.asarray(predicted, float)
+    m = np.asarray(measured, float)
+    p = np.asarray(predicted, float)
     return float(100 * np.mean(np.abs(p / m - 1)))
 
 

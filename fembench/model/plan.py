@@ -194,7 +194,8 @@ def _blocked(nodes: NodeTable, messages: MessageTable, left: I64) -> str:
     for rank, k in zip(ranks.tolist(), blocked[first].tolist()):
         number = nodes.message[nodes.first_wait[k] : nodes.first_wait[k + 1]]
         number = number[number >= 0]
-        source, target = messages.source[number], messages.target[number]
+        source = messages.source[number]
+        target = messages.target[number]
         partners = np.unique(np.where(source == rank, target, source)).tolist()
         shown.append(f"{rank} (for {', '.join(map(str, partners)) or 'a message never sent'})")
     return f"deadlock: blocked ranks {few(shown, 8)}"

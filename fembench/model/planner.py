@@ -115,7 +115,8 @@ class _Part:
         def by_phase(rank: I64, phase: I64, seconds: F64) -> F64:
             return np.bincount(rank * phases + phase, seconds, cells).reshape(ranks, phases).astype(float)
 
-        step_rank, computing = nodes.rank[steps.node], steps.compute
+        step_rank = nodes.rank[steps.node]
+        computing = steps.compute
         return Segment(
             turns=turns,
             node_table=nodes,
@@ -140,7 +141,8 @@ class _Part:
 
     def _ends(self, events: I64, steps: _Steps, *, after: bool) -> Ends:
         """The sends or the receives, which begin after or before their steps."""
-        e, place = self._events, np.zeros(len(self._node), np.int64)
+        e = self._events
+        place = np.zeros(len(self._node), np.int64)
         place[steps.event] = np.arange(len(steps.event))
         here = place[events]
         wait = self._wait[events]

@@ -110,7 +110,8 @@ def beside_others(
     for host in {slot.host for slot in slots}:
         left = {r: 1.0 for r, slot in enumerate(slots) if slot.host == host and units[r]}  # of its call
         mixed = any(rates.device(slots[r].rank) != CPU for r in left)
-        total, now = 0.0 if mixed else sum(units[r] for r in left), 0.0
+        total = 0.0 if mixed else sum(units[r] for r in left)
+        now = 0.0
         while left:
             still = {
                 r: rates.seconds(slots[r].rank, name, units[r], min(len(left), most[r]), total) for r in left

@@ -111,7 +111,9 @@ class Scipy:
 
         self.library = version_of("scipy")
         begin = time.perf_counter()
-        self._K, self._f, self._M = system.K, system.f, None
+        self._K = system.K
+        self._f = system.f
+        self._M = None
         inverse = _inverse_diagonal(system.K, precond)
         if inverse is not None:
             self._M = LinearOperator(system.K.shape, matvec=lambda r: inverse * r, dtype=np.float64)
@@ -148,7 +150,8 @@ class SkfemPyamg:
         modes = rigid_modes(sub.x[: sub.n_active]).reshape(-1, 6)
         modes[sub.fixed] = 0.0
         self._solver = smoothed_aggregation_solver(A.tobsr((3, 3)), B=modes)
-        self._f, self._x0 = system.f, np.zeros_like(system.f)
+        self._f = system.f
+        self._x0 = np.zeros_like(system.f)
         self.assembly: float | None = middle - begin
         self.setup = time.perf_counter() - middle
 
@@ -176,7 +179,8 @@ def skfem_stiffness(system: System) -> csr_matrix:
     lam, mu = (
         modulus if isinstance(modulus, float) else modulus[:, None] for modulus in system.prepared.lame
     )
-    x, cells = np.ascontiguousarray(sub.x.T), sub.cells.astype(np.int64).T
+    x = np.ascontiguousarray(sub.x.T)
+    cells = sub.cells.astype(np.int64).T
     if sub.element == "tet4":
         mesh = skfem.MeshTet1(x, np.ascontiguousarray(cells))
         element = skfem.ElementTetP1()
@@ -211,7 +215,8 @@ class Own:
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
         self.library = "fembench, compiled kernels"
-        self._rhs, self._tracer = prepared.rhs, make_tracer()
+        self._rhs = prepared.rhs
+        self._tracer = make_tracer()
         load_builders(Combination(storage=storage, precond=precond))
         begin = time.perf_counter()
         A = build_operator(storage, prepared.sub, *prepared.lame)
@@ -236,9 +241,11 @@ class Petsc:
 
     def __init__(self, prepared: Prepared, storage: str, precond: str) -> None:
         self.library = f"PETSc {petsc.version()}"
-        self._rhs, self._tracer = prepared.rhs, make_tracer()
+        self._rhs = prepared.rhs
+        self._tracer = make_tracer()
         set_up: Any = petsc.library().Log.Event("PCSetUp")
-        before, begin = set_up.getPerfInfo()["time"], time.perf_counter()
+        before = set_up.getPerfInfo()["time"]
+        begin = time.perf_counter()
         self._solver = petsc.PetscSolver(
             prepared.sub,
             prepared.interface,

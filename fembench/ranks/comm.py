@@ -64,7 +64,8 @@ def start_and_wait(requests: Sequence[Request]) -> tuple[Callable[[], object], C
 
     The requests must live as long as the calls.
     """
-    startall, waitall = address("MPI_Startall"), address("MPI_Waitall")
+    startall = address("MPI_Startall")
+    waitall = address("MPI_Waitall")
     if native is None or not (startall and waitall):
         return lambda: Request.Startall(list(requests)), lambda: wait(*requests)
     bound = native.Requests(startall, waitall, handles(requests), len(requests), MPI._sizeof(MPI.Status))
@@ -164,7 +165,8 @@ def on_root(comm: Comm, function: Callable[[], T]) -> T | None:
 
 def all_arrive(comm: Comm, patience: float) -> bool:
     """Whether every rank comes to this call within `patience` seconds."""
-    request, deadline = comm.Ibarrier(), time.monotonic() + patience
+    request = comm.Ibarrier()
+    deadline = time.monotonic() + patience
     while not request.Test():
         if time.monotonic() > deadline:
             return False

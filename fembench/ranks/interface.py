@@ -131,7 +131,8 @@ class Update:
         self.send: Step = (SEND,)
         self.receive: tuple[Step, ...] = ((WAIT,), (UNPACK,))
         if interface.neighbours:
-            ranks, n_bytes = interface.neighbours, interface.message_bytes
+            ranks = interface.neighbours
+            n_bytes = interface.message_bytes
             buffers = [interface._in[s] for s in interface.slices]
             below = sum(rank < interface.comm.rank for rank in interface.neighbours)
             of_v = kernels_of(v)

@@ -30,7 +30,8 @@ class TagMasks(Mapping[str, Mask]):
     """name -> (n_nodes,) which nodes have the tag; made when asked for."""
 
     def __init__(self, n_nodes: int, members: Mapping[str, NDArray[np.integer]]) -> None:
-        self._n_nodes, self._members = n_nodes, members
+        self._n_nodes = n_nodes
+        self._members = members
 
     def __getitem__(self, name: str) -> Mask:
         mask = np.zeros(self._n_nodes, bool)

@@ -86,7 +86,8 @@ def migrate(comm: Comm, mesh: Sliced, part: I32) -> Cells:
     nodes = np.empty((n, mesh.columns), np.int32)
     parts = np.zeros(n if several else 1, np.int32)
     for at in range(0, int(comm.allreduce(high - low, MAX)), BATCH):
-        first, last = min(low + at, high), min(low + at + BATCH, high)
+        first = min(low + at, high)
+        last = min(low + at + BATCH, high)
         rows = together(comm, partial(_numbered_cells, mesh, first, last))
         arrived, counts = to_parts(comm, rows, part[first - low : last - low])
         for source, batch in enumerate(np.split(arrived, np.cumsum(counts)[:-1])):

@@ -105,7 +105,8 @@ def _against_reference(record: Record) -> Iterator[Rule]:
             note=ROUNDING if rounding_decides(record) else NO_REFERENCE,
         )
         return
-    of, remedy = f"reference: {reference.source}", _remedy(record.case)
+    of = f"reference: {reference.source}"
+    remedy = _remedy(record.case)
     off = abs(v.energy - reference.energy) / abs(reference.energy) if reference.energy else abs(v.energy)
     asked = record.solve.target / v.rhs_norm if v.rhs_norm else 0.0  # relative tolerance
     yield at_most("A4", "strain energy, relative difference", off, max(1e-8, asked), of, remedy)

@@ -88,7 +88,8 @@ def _stated(record: Record) -> Rule:
         work = units.plural(asked, "iteration")
     if not ok:
         ended = bool((done == done[0]).all()) and relative_recurrence(record) <= rounding(record)
-        ok, work = None if ended else False, f"{done.min()} of {work}"
+        ok = None if ended else False
+        work = f"{done.min()} of {work}"
         note = "the residual reached zero or rounding: ask for fewer iterations"
     threshold = "fixed tolerance or iterations, stated" if ok else "the requested iterations in every set"
     return Rule(id="B1", ok=ok, value=f"work: {work}", threshold=threshold, note=note)
@@ -96,7 +97,8 @@ def _stated(record: Record) -> Rule:
 
 def _bandwidth(record: Record) -> Iterator[Rule]:
     """B3: the product cannot read its matrix faster than the same cores can read memory."""
-    achieved, roofs = product_bandwidth(record), record.solve.bandwidth
+    achieved = product_bandwidth(record)
+    roofs = record.solve.bandwidth
     if not roofs or not any(achieved):
         yield Rule(id="B3", ok=None, value="no roof measured", threshold="bandwidth <= 105 % of the roof")
         return
@@ -208,7 +210,8 @@ def _enough(times: Sequence[float], percent: float) -> str:
     more = (percent / PRECISION) ** 2
     if not isfinite(more) or more * len(times) > MOST_SETS:
         return "the sets scatter too much for any number of them: use a quieter machine"
-    sets, seconds = ceil(more * len(times)), ceil(more * sum(times))
+    sets = ceil(more * len(times))
+    seconds = ceil(more * sum(times))
     enough = f"about {sets} sets would do: --precision {PRECISION:g} --max-seconds {seconds}"
     return f"{enough}, or a quieter machine"
 

@@ -226,7 +226,8 @@ def _slowest(speeds: HostSpeeds) -> HeadlineRow:
     if not slow:
         why = f"{disturbed}: the speed of hosts is not judged" if disturbed else speeds.none_slow()
         return _percent("slowest host", "; ".join([why, *speeds.quotas]))
-    one, more = slow[0], f"{len(slow) - 1} more slow" if slow[1:] else ""
+    one = slow[0]
+    more = f"{len(slow) - 1} more slow" if slow[1:] else ""
     said = f"{one.name}: {one.cause or 'no cause found'}"
     quotas = [text for text in speeds.quotas if not text.startswith(f"{one.name}:")]
     source = f"over the typical host ({speeds.source})"

@@ -111,7 +111,8 @@ class CaseSeries:
 
     def told(self, change: LevelChange) -> str:
         """'m · sym · one rank: 5.1 % more time (3.2 to 7.0 % more) since 2026-03-04, commit a to b'."""
-        before, after = self.points[change.at - 1], self.points[change.at]
+        before = self.points[change.at - 1]
+        after = self.points[change.at]
         commits = f", commit {before.commit} to {after.commit}" if before.commit != after.commit else ""
         also = f"; also {few(change.also, MOST)}" if change.also else ""
         ends = f" ({range_in_words(change.ratio.interval)})" if change.ratio.interval else ""

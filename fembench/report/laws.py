@@ -99,11 +99,13 @@ def laws_table(amdahl: Sequence[SpeedupLaw], gustafson: Sequence[SpeedupLaw]) ->
     for name, laws in (("Amdahl", amdahl), ("Gustafson", gustafson)):
         for law in laws:
             first, method = law.series
-            grown, largest = name == "Gustafson", max(law.processors)
+            grown = name == "Gustafson"
+            largest = max(law.processors)
             where = f"{first} cells per rank" if grown else first
             fraction, off = np.nan, np.nan
             if not law.fit.fails:
-                fraction, off = max(law.fit.fraction, 0.0), law.fit.worst
+                fraction = max(law.fit.fraction, 0.0)
+                off = law.fit.worst
             f = amdahl_fraction(fraction, largest) if grown else fraction
             yield (
                 (name, where, method, len({1.0, *law.processors}), largest, fraction, off)

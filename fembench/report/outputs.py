@@ -51,7 +51,9 @@ class Findings(Generic[T]):
         self.found = found
         self.records = records
         self.tests = tests
-        self._said, self._summary, self._drawn = said, summary, drawn
+        self._said = said
+        self._summary = summary
+        self._drawn = drawn
         self._tables = {table.name: table for table in tables if table.rows}
 
     def conclusions(self) -> list[str]:

@@ -74,7 +74,8 @@ def own_twin(record: PeersRecord, run: PeerRun) -> PeerRun | None:
 )
 def _race(record: PeersRecord) -> Rows:
     for run in (r for r in record.runs if r.status == "timed"):
-        twin, best = own_twin(record, run), own_best(record, run.ranks)
+        twin = own_twin(record, run)
+        best = own_best(record, run.ranks)
         spread = quartile_spread(run.per_iteration) if len(run.per_iteration) >= QUARTILES else None
         yield (
             (run.peer, run.precond, run.ranks, run.iterations, run.iteration, spread)

@@ -240,7 +240,8 @@ def _after_computing(one: PairClass) -> list[list[str | None]]:
     cold = [c for c in one.cold if c.swept]
     if not cold:
         return []
-    m, after = min(c.m for c in cold), max(c.computed for c in cold)
+    m = min(c.m for c in cold)
+    after = max(c.computed for c in cold)
     cost = message_cost(one, m, computed=Computed(after, after))
     parts = map(seconds, (*cost, cost.total))
     return [["", "", f"{size(m)} after computing {seconds(after)}", *parts, None, None, None]]

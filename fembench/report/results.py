@@ -266,7 +266,8 @@ def rounded_shares(text: str) -> str:
 
 def _twins(pool: Pool, siblings: Sequence[Pool]) -> list[Pool]:
     """The siblings that only fields other than the main ones tell from `pool`."""
-    mine, flat = pool.case.flat(), [p.case.flat() for p in siblings]
+    mine = pool.case.flat()
+    flat = [p.case.flat() for p in siblings]
     return [p for p, theirs in zip(siblings, flat) if all(theirs[f] == mine[f] for f in MAIN)]
 
 

@@ -196,7 +196,8 @@ def host_times(found: Sequence[Result]) -> list[HostTimes]:
 
 def _times(result: Result) -> HostTimes:
     environment = result.record.environment
-    of_rank, hosts = np.asarray(environment.rank_host), _hosts(result)
+    of_rank = np.asarray(environment.rank_host)
+    hosts = _hosts(result)
     return HostTimes(
         result=result,
         hosts=tuple(environment.hosts[h].name for h in hosts),

@@ -202,7 +202,8 @@ def solutions(results: Sequence[Result]) -> Rows:
     """Equations solved per second, if multigrid is among the methods."""
     for r in results if any(r.record.solve.levels for r in results) else ():
         if r.solved and measures.SOLVE in r.times:
-            n, took = r.record.mesh.n_equations, r.times[measures.SOLVE]
+            n = r.record.mesh.n_equations
+            took = r.times[measures.SOLVE]
             parts = _median(r, ASSEMBLY), _median(r, CG), took.median, (took.low, took.high)
             rate = n / took.median / 1e6
             yield *case_of(r), n, r.record.solve.iterations, *parts, rate, rate / r.ranks

@@ -40,7 +40,8 @@ def partitions(results: Iterable[Result]) -> list[Result]:
 def parts(results: Iterable[Result]) -> Rows:
     """One row per part."""
     for r in partitions(results):
-        p, hosts = r.record.partition, r.record.environment.host_of_rank
+        p = r.record.partition
+        hosts = r.record.environment.host_of_rank
         whole = max(sum(p.cells), 1)
         for rank in range(r.ranks):
             yield (

@@ -267,7 +267,8 @@ def _write_otf2(record: Record, trace: Any) -> None:
     """The spans of every rank, in nanoseconds, with their messages."""
     from otf2.enums import GroupType, Paradigm
 
-    made, hosts = trace.definitions, record.environment.host_of_rank
+    made = trace.definitions
+    hosts = record.environment.host_of_rank
     machine = made.system_tree_node("machine")
     nodes = {host: made.system_tree_node(host, parent=machine) for host in dict.fromkeys(hosts)}
     groups = [

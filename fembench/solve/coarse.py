@@ -51,7 +51,8 @@ class Sharers(Struct, frozen=True):
 
 def find_sharers(interface: Interface) -> Sharers:
     """The kinds of interface nodes of one rank."""
-    rank, n_interior = interface.comm.rank, interface.first_dof // 3
+    rank = interface.comm.rank
+    n_interior = interface.first_dof // 3
     n_interface = interface.n_dofs // 3 - n_interior
     columns = sorted({rank, *interface.neighbours})
     holds = np.zeros((n_interface, len(columns)), bool)
@@ -141,7 +142,8 @@ class TwoLevel:
 
     def __init__(self, A: Operator, interface: Interface, sub: Subdomain, tracer: Stamps) -> None:
         comm = interface.comm
-        self._x, self._weights = sub.x, interface.weights
+        self._x = sub.x
+        self._weights = interface.weights
         self._diagonal = inverse_diagonal(A, interface)
         self._fixed = np.flatnonzero(sub.fixed)
         self._tracer = tracer
@@ -153,7 +155,8 @@ class TwoLevel:
         parts, E = local_energy(sub, sharers, centres, A.lam, A.mu)
         self._coarse = _motions(coarse_inverse(interface, parts, E), sharers, centres, self._origin)
         moments, gathered = np.empty(6), np.empty(6 * comm.size)
-        self._moments, self._gathered = moments, gathered
+        self._moments = moments
+        self._gathered = gathered
         self._gather = chain(
             tracer,
             (

@@ -151,7 +151,8 @@ def _join(interface: Interface, root: I32, least: I64) -> None:
     """
     comm = interface.comm
     while comm.size > 1:
-        before, theirs = least.copy(), least[root].astype(np.float64)
+        before = least.copy()
+        theirs = least[root].astype(np.float64)
         for columns in (slice(0, 3), slice(3, 6), slice(5, 8)):  # names travel as components of a vector
             copies = interface.copies(np.ascontiguousarray(theirs[:, columns]).reshape(-1))
             for nodes, (_, values) in zip(interface.nodes, copies):

@@ -75,7 +75,8 @@ class Level:
     """One level: vectors, smoother and neighbour sums, bound to each other."""
 
     def __init__(self, bind: Bind, blocks: F64, numbers: I64, interface: Interface, tracer: Stamps) -> None:
-        self.interface, self._tracer = interface, tracer
+        self.interface = interface
+        self._tracer = tracer
         n = interface.n_dofs
         self.n_nodes = round(interface.total((interface.first_dof + interface.weights.sum()) / 3))
         self.z, self.r, self.d, self.q = (kernels.zeros(n) for _ in range(4))
@@ -155,7 +156,8 @@ class BoundTransfer:
     """From a level to the grid below it and back."""
 
     def __init__(self, P: Prolongator, fine: Level, fixed: Mask, residual: F64, correction: F64) -> None:
-        self._fine, self._fixed = fine, np.flatnonzero(fixed)
+        self._fine = fine
+        self._fixed = np.flatnonzero(fixed)
         weights = fine.interface.weights
         self.nbytes = P.parent.nbytes + P.weight.nbytes
         self.restrict = kernels.Transfer(P.parent, P.weight, weights, fine.r, residual, fine.d).restrict

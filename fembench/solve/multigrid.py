@@ -83,7 +83,8 @@ class OnOneRank:
         self._own, self._sum = own, total
         stored = whole.rounded() if whole else None
         self._cycle = _small_cycle(whole, stored.bind, grid) if whole and stored else None
-        self.nbytes, self.read = 2 * own.nbytes, NO_WORK
+        self.nbytes = 2 * own.nbytes
+        self.read = NO_WORK
         if stored and self._cycle:
             self.nbytes += stored.nbytes + self._cycle.nbytes
             self.read = stored.read + self._cycle.read
@@ -111,7 +112,8 @@ def merged(pieces: Sequence[tuple[I64, SymArrays]]) -> LevelMatrix:
     n, keys, blocks = len(numbers), [], []
     for piece, (indptr, rows, columns, values) in pieces:
         at = np.searchsorted(numbers, piece)
-        row, column = at[np.repeat(rows, np.diff(indptr))], at[columns]
+        row = at[np.repeat(rows, np.diff(indptr))]
+        column = at[columns]
         keys.append(np.minimum(row, column) * n + np.maximum(row, column))
         blocks.append(np.where((row > column)[:, None, None], values.transpose(0, 2, 1), values))
     pairs, back = np.unique(np.concatenate(keys), return_inverse=True)

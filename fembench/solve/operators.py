@@ -132,7 +132,8 @@ class Operator(Struct, frozen=True):
 
     def apply(self, x: F64) -> F64:
         """A x as a new array, unsummed on shared dofs."""
-        d, q = self.kernels.empty(x.size), self.kernels.empty(x.size)
+        d = self.kernels.empty(x.size)
+        q = self.kernels.empty(x.size)
         d[:] = x
         product = self.bind(d, q)
         product.interface()

@@ -95,7 +95,8 @@ class PetscSolver:
         self._storage = storage_of(storage, "petsc")
         precond_of(precond, "petsc")
         PETSc = library()
-        self._interface, self._tracer = interface, tracer
+        self._interface = interface
+        self._tracer = tracer
         self._numbering = Numbering(PETSc, sub, interface)
         self.A = assemble(storage, sub, self._numbering, *lame)
         self._x, self._b = self.A.createVecs()
@@ -111,7 +112,8 @@ class PetscSolver:
         `record` has no effect: spans of single iterations are not known inside PETSc.
         Raises BreakdownError on every rank alike if A or M is not positive definite.
         """
-        recording, self._tracer.recording = self._tracer.recording, False
+        recording = self._tracer.recording
+        self._tracer.recording = False
         self._b.array[:] = self._numbering.owned(self._interface.update(f.copy()))
         self.ksp.setTolerances(
             rtol=control.tolerance if control.relative and not control.fixed else 0.0,
@@ -195,7 +197,9 @@ class _Product:
     """q = this rank's share of A d: PETSc sums over ranks, so shared rows are weighted."""
 
     def __init__(self, solver: PetscSolver, d: F64, q: F64) -> None:
-        self._solver, self._d, self._q = solver, d, q
+        self._solver = solver
+        self._d = d
+        self._q = q
 
     def interface(self) -> None: ...
 

@@ -33,7 +33,8 @@ class Numbering:
     """The active nodes of a rank in PETSc's order: by owner, each owner's in its order."""
 
     def __init__(self, PETSc: Any, sub: Subdomain, interface: Interface) -> None:
-        self.PETSc, self.interface = PETSc, interface
+        self.PETSc = PETSc
+        self.interface = interface
         counts = interface.comm.allgather(int(sub.owned_nodes[: sub.n_active].sum()))
         self.is_owned = sub.owned_nodes[: sub.n_active]  # (n_active,)
         self.n_owned = counts[interface.comm.rank]

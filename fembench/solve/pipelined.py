@@ -66,12 +66,16 @@ class PipelinedCG:
         vectors = staggered(n, 11 if self._outer_M else 8 if M.identity else 9)
         self.x, self.r, self.w, self.p, self.s, self.z, self.n, self._f, *more = vectors
         if M.identity:
-            self.m, self.u, self.q = self.w, self.r, self.s
+            self.m = self.w
+            self.u = self.r
+            self.q = self.s
         elif self._outer_M:
             self.m, self.u, self.q = more
         else:  # u and q are computed in m when they are needed
             self.m = self.u = self.q = more[0]
-        self._M, self._tracer, self._replace = M, tracer, replace
+        self._M = M
+        self._tracer = tracer
+        self._replace = replace
         self._sum_loads = interface.bind(self._f, tracer)
         self._n_is_Am, self._n_is_Ax, self._w_is_Au, self._s_is_Ap, self._z_is_Aq = (
             bind_product(A, interface, d, q, tracer, overlap)

@@ -93,7 +93,8 @@ def _tridiagonal(alphas: list[float], betas: list[float]) -> F64:
 
 def chebyshev_coefficients(smallest: float, largest: float, degree: int) -> list[tuple[float, float]]:
     """(keep, gain) of each step d = keep d + gain D^-1 r (Saad, algorithm 12.1)."""
-    theta, delta = (largest + smallest) / 2, (largest - smallest) / 2
+    theta = (largest + smallest) / 2
+    delta = (largest - smallest) / 2
     rho = delta / theta
     steps = [(0.0, 1 / theta)]
     for _ in range(degree - 1):

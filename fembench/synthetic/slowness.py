@@ -163,7 +163,9 @@ class EmulatedSlowness:
         return self.factor * self._heavier.get(since, 1.0)
 
     def _learn(self, on: bool) -> None:
-        self._learning, self._taught, self._late = on, not on, 0
+        self._learning = on
+        self._taught = not on
+        self._late = 0
 
     def rehearsals(
         self, comm: Comm, seconds: float, most: float = math.inf, among: Among = min

@@ -21,7 +21,9 @@ LEAST_GAIN = 0.02  # of the time; a host that saves less is better left out
 
 
 KINDS = ("use", "no gain", "not proven", "leave out", "none", "too short", "disturbed")
-BOTH, ON_DEVICES, ON_CORES = "use both", "device alone", "CPU alone"
+BOTH = "use both"
+ON_DEVICES = "device alone"
+ON_CORES = "CPU alone"
 
 
 class Advice(NamedTuple):

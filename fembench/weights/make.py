@@ -90,7 +90,8 @@ def equal_finish(
     A rank whose C_p exceeds T gets no cells, and T is that of the other ranks. A rank
     gets no more than its `most` cells; the others take the rest, so there must be room.
     """
-    c, C = np.asarray(cost, float), np.asarray(communication, float)
+    c = np.asarray(cost, float)
+    C = np.asarray(communication, float)
     limit = np.broadcast_to(np.asarray(most, float), c.shape)
     N, full = np.zeros(len(c)), np.zeros(len(c), bool)
     while True:
@@ -225,7 +226,8 @@ def line_shares(
 
 def _line(x: F64, y: F64) -> tuple[float, float]:
     """(a, b) of y = a + b x, with the least relative errors, a >= 0 and b > 0."""
-    best, root = (0.0, float((x / y).sum() / ((x / y) ** 2).sum())), 1 / y
+    best = (0.0, float((x / y).sum() / ((x / y) ** 2).sum()))
+    root = 1 / y
     if np.ptp(x) <= SAME_SIZE * x.max():
         return best
     (a, b), *_ = np.linalg.lstsq(np.stack([root, x * root], axis=1), np.ones(len(x)))

@@ -155,7 +155,8 @@ def _fails(fraction: float, speedups: F64) -> str:
 
 
 def _points(processors: Values, speedups: Values) -> tuple[F64, F64]:
-    p, s = np.asarray(processors, float), np.asarray(speedups, float)
+    p = np.asarray(processors, float)
+    s = np.asarray(speedups, float)
     if p.shape != s.shape or p.ndim != 1:
         raise InputError(f"{p.size} numbers of processors, {s.size} speedups; expected as many of each")
     if not (np.all(p >= 1) and np.any(p > 1) and np.all(s > 0)):

@@ -171,7 +171,8 @@ def findings_of(sweep: Sweep) -> SweepFindings:
     """Validity, disturbances and slow hosts, of a sweep that has ended."""
     records, folder = sweep.measured, sweep.folder.path
     nodes = nodes_of_campaign(folder)
-    speeds, found = host_speeds(nodes, records), pooled(records, nodes)
+    speeds = host_speeds(nodes, records)
+    found = pooled(records, nodes)
     advice = host_advice(found, speeds) if records else None
     faulty = advice and nodes and set(advice.hosts) == {host.name for host in speeds.faulty}
     leave_out = f"`fembench nodes {folder / FOLDER} --without good`"

@@ -70,7 +70,8 @@ class Standing:
 
     def tell(self, counts: Counts) -> None:
         """From now on, these."""
-        self._counts, self._since = counts, time.monotonic()
+        self._counts = counts
+        self._since = time.monotonic()
 
     def write(self, end: str = "") -> None:
         """Replace the file, if that can be done."""

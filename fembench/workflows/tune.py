@@ -146,7 +146,8 @@ class Tuned:
         said = [*fitted, *proof_text.conclusions(self.proof, self.weights)]
         how = f"To use them: `fembench run --weights {self.output}`, with the same mesh, ranks and options."
         if self.alone is not None:
-            place, device = self.alone.placement, self.alone.method.device
+            place = self.alone.placement
+            device = self.alone.method.device
             typed = f"fembench run {self.alone.question.mesh} --ranks {place.ranks} --device {device}"
             shares = f" --shares {place.shares}" if place.shares else ""
             return [*said, f"To use these ranks alone: `{typed}{shares}`, with the same options."]
@@ -276,7 +277,9 @@ def first_run(equal: Case, run: Runner) -> tuple[Case, Record]:
     InputError if the devices and cores together cannot hold the mesh.
     """
     n = equal.placement.ranks
-    case, shares, most = equal, np.full(n, 1 / n), np.full(n, np.inf)
+    case = equal
+    shares = np.full(n, 1 / n)
+    most = np.full(n, np.inf)
     while True:
         try:
             return case, run(case, "equal" if case is equal else "as equal as devices hold")

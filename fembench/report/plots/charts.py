@@ -93,7 +93,8 @@ def _stack(axes: Axes, panel: Bars, colours: Mapping[str, str], written: bool) -
     at = np.arange(len(panel.names))
     top = np.zeros(len(at))
     for label, values in panel.series.items():
-        base, top = top, top + np.nan_to_num(np.asarray(values, float))
+        base = top
+        top = top + np.nan_to_num(np.asarray(values, float))
         if (top > base).any():
             _bars(axes, at, 0.78, base, top, colours[label])
     if written and len(at) <= WRITTEN // 2:

@@ -87,7 +87,8 @@ def _without_gap(events: Sequence[Event]) -> list[Event]:
     set_up = [e for e in events if e.phase not in (ph.SYNC, ph.ASSEMBLY)]
     if not of_set or not set_up:
         return list(events)
-    end, begin = max(e.end for e in set_up), min(e.begin for e in of_set)
+    end = max(e.end for e in set_up)
+    begin = min(e.begin for e in of_set)
     cut = begin - end - 0.03 * (end - min(e.begin for e in set_up))
     moved = [msgspec.structs.replace(e, begin=e.begin - cut, end=e.end - cut) for e in of_set]
     return [*set_up, *moved] if cut > 0 else list(events)
@@ -132,7 +133,8 @@ def _sums(rank: int, events: Sequence[Event]) -> str:
 
 def _mark_iterations(axes: Axes, events: Sequence[Event]) -> None:
     """A line where the first rank begins an iteration, with the number if there is room."""
-    start, end = min(e.begin for e in events), max(e.end for e in events)
+    start = min(e.begin for e in events)
+    end = max(e.end for e in events)
     factor, _ = canvas.seconds_scale(end - start)
     begins: dict[int, float] = {}
     for e in events:

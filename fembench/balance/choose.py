@@ -226,7 +226,9 @@ def _descent(stats: Stats) -> Moves:
     owner = stats.owner.copy()
     fixed = np.zeros(stats.n_blocks, bool)
     fixed[list(stats.resting)] = True
-    best, chosen, spent = remaining_seconds(stats, []), 0, 0.0
+    best = remaining_seconds(stats, [])
+    chosen = 0
+    spent = 0.0
     moves: Moves = []
     while (step := _relief(stats, owner, fixed)) is not None:
         i, j = step

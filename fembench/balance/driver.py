@@ -163,7 +163,8 @@ class Balancer:
         leaving: frozenset[int],
     ) -> Stats:
         owner = self.blocks.owner
-        seconds, size = np.zeros(owner.size), np.zeros(owner.size)
+        seconds = np.zeros(owner.size)
+        size = np.zeros(owner.size)
         for measured, _, _ in rows:
             seconds[measured.ids], size[measured.ids] = measured.seconds, measured.sizes
         self._pace.learn(seconds, owner)

@@ -82,7 +82,9 @@ class Session:
     slowness: Slowness = FULL_SPEED
 
     def __post_init__(self) -> None:
-        comm, case, prepared = self.comm, self.case, self.prepared
+        comm = self.comm
+        case = self.case
+        prepared = self.prepared
         self.settings = Settings.of(case.balancing)
         self.drain = together(comm, lambda: parse_drain(case.balancing.drain, comm.size))
         sub, c = prepared.sub, case.balancing.blocks_per_rank

@@ -279,7 +279,8 @@ class BlockSolver:
         """A function: q = A d, block by block, summed over sharers; returns <d, q>."""
         outer = (SPMV_INTERFACE, self._all.interface)
         inner = (SPMV_INTERIOR, self._all.interior)
-        send, receive = self.exchange.send, self.exchange.receive
+        send = self.exchange.send
+        receive = self.exchange.receive
         steps = [outer, send, inner, *receive] if self._overlap else [outer, inner, send, *receive]
         if not all(storage_of(block.storage).fused for block in self.blocks.values()):
             steps.append((DOT, self._all.dot))

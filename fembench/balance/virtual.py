@@ -137,7 +137,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def neighbours(self) -> Links:
         """Messages between the blocks: a row, each connected to the next."""
-        a, n = np.arange(self.blocks - 1), 2 * self.blocks - 2
+        a = np.arange(self.blocks - 1)
+        n = 2 * self.blocks - 2
         n_bytes = np.full(n, self.message_bytes or 1.0)
         return Links(np.concatenate((a, a + 1)), np.concatenate((a + 1, a)), n_bytes)
 

@@ -102,7 +102,8 @@ def reader_left() -> bool:
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
     """What a library in C writes to stderr goes nowhere."""
-    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr = os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:
         yield
@@ -135,7 +136,8 @@ class FittedStream:
     """The stream of a terminal, on which no line is wider than it is."""
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
-        self._stream, self._given = stream, width
+        self._stream = stream
+        self._given = width
         self._rest = ""  # of what was written, after the last line break
         self._table: list[str] = []  # lines of a table that may go on
 

@@ -344,7 +344,8 @@ def _join(path: Path, element: str, pieces: list[tuple]) -> None:
     n_cells = sum(len(p[3]) for p in pieces)
     x, u = np.zeros((n_nodes, 3)), np.zeros((n_nodes, 3))
     cells = np.zeros((n_cells, pieces[0][4].shape[1]), np.int32)
-    stress, part = np.zeros(n_cells), np.zeros(n_cells, np.int32)
+    stress = np.zeros(n_cells)
+    part = np.zeros(n_cells, np.int32)
     for rank, (nodes, where, displacement, numbers, connectivity, values) in enumerate(pieces):
         x[nodes], u[nodes] = where, displacement
         cells[numbers], stress[numbers], part[numbers] = connectivity, values, rank

@@ -79,7 +79,8 @@ def _one_host(there: CampaignHosts) -> list[Table]:
 
 def _hosts(there: CampaignHosts, shares: str) -> list[Table]:
     """Several hosts."""
-    strong, rungs = _strong(there), ladder(len(there.job.hosts))
+    strong = _strong(there)
+    rungs = ladder(len(there.job.hosts))
     mesh = strong["mesh"]
     found = [strong | {"ranks": _fitting(there, mesh, [1, "all"])}]
     found += _large(there) if _equations(mesh) < USUAL * there.job.slots else []

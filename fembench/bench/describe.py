@@ -83,7 +83,8 @@ def check_memory(comm: Comm, case: Case, prepared: Prepared) -> None:
 def _check_part(prepared: Prepared, rank: int, storage: str, facts: DeviceFacts) -> None:
     if not facts.name:
         return
-    parts, npc = prepared.partition, prepared.sub.cells.shape[1]
+    parts = prepared.partition
+    npc = prepared.sub.cells.shape[1]
     by_cells = storage_of(storage).unit == "cells"
     matrix = (FORCE_BYTES * npc + 16) * parts.cells[rank] if by_cells else BLOCK_BYTES * parts.blocks[rank]
     needed = bytes_on_device(matrix, parts.dofs[rank])
@@ -259,7 +260,9 @@ def sights(comm: Comm, tracer: TracerLike, leaders: Sequence[int], rounds: int =
 
 
 def _see(comm: Comm, tracer: TracerLike, rank: int, rounds: int) -> Sight:
-    now, answer, trips = tracer.now, np.zeros(1, np.int64), []
+    now = tracer.now
+    answer = np.zeros(1, np.int64)
+    trips = []
     for _ in range(rounds):
         begin = now()
         comm.Send(answer, rank, _TAG)

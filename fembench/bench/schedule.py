@@ -127,9 +127,11 @@ class WithinTime:
     ) -> None:
         """`runs`: one of each case; `kept`: all runs with a record; `seconds`: from now."""
         self._cases = [run.case for run in runs]
-        self._kept, self._clock = list(kept), clock
+        self._kept = list(kept)
+        self._clock = clock
         self._durations = Durations(expected, clock)
-        self._given, self._begin = seconds, clock()
+        self._given = seconds
+        self._begin = clock()
         self._not_again: set[Case] = set()
         self._cut: set[Case] = set()  # without a record
 

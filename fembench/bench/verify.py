@@ -76,7 +76,8 @@ class Solved(Struct, frozen=True):
 
 def verify(solved: Solved) -> Verification:
     """Every check of rules A that a single run allows. Collective."""
-    sub, interface = solved.prepared.sub, solved.prepared.interface
+    sub = solved.prepared.sub
+    interface = solved.prepared.interface
     comm = interface.comm
     u, owned = solved.u, sub.owned_nodes
     force = solved.force(u)
@@ -106,7 +107,8 @@ def _norm(interface: Interface, v: F64) -> float:
 
 
 def _largest(interface: Interface, values: F64) -> float:
-    local, out = np.array([values.max(initial=0.0)]), np.empty(1)
+    local = np.array([values.max(initial=0.0)])
+    out = np.empty(1)
     interface.comm.Allreduce(local, out, MAX)
     return float(out[0])
 
@@ -151,7 +153,8 @@ def _rigid_body(solved: Solved) -> float:
     A_ff r_f comes from the stored operator, A_fc r_c from the elements; their sum is
     zero. |A| is bounded from below by the largest entry of its diagonal.
     """
-    sub, interface = solved.prepared.sub, solved.prepared.interface
+    sub = solved.prepared.sub
+    interface = solved.prepared.interface
     largest = _largest(
         interface, np.where(sub.fixed, 0.0, interface.update(solved.operator.diagonal().copy()))
     )
@@ -172,7 +175,8 @@ def _rigid_body(solved: Solved) -> float:
 
 def _at_load(solved: Solved, u: F64) -> tuple[float, ...]:
     """Displacement of the loaded node with the lowest number; () without a nodal load."""
-    sub, comm = solved.prepared.sub, solved.prepared.interface.comm
+    sub = solved.prepared.sub
+    comm = solved.prepared.interface.comm
     loaded = np.zeros(sub.n_nodes, bool)
     for force in solved.prepared.spec.forces:
         loaded |= selected(force.on, sub.x, sub.node_tags, solved.prepared.extent)

@@ -77,7 +77,8 @@ def measure_cold(
     asked = states(sizes)
     if not asked:
         return []
-    side, compute = Side(comm, partner, sizes, mode), Computing()
+    side = Side(comm, partner, sizes, mode)
+    compute = Computing()
     found: list[list[Times]] = [[] for _ in asked]
     for visit in range(visits):
         side.renew()

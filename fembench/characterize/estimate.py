@@ -120,7 +120,8 @@ def beside_of(e: Exchange) -> Beside:
     Waiting for messages after computing takes at most MOST_LEFT times their time
     without it.
     """
-    more, left = np.subtract(e.beside, e.alone), np.array(e.left)
+    more = np.subtract(e.beside, e.alone)
+    left = np.array(e.left)
     longer = max(float(np.median(more)), 0.0)
     waits = min(_waiting(e))
     low, high = np.quantile(more + left, TURNS) - (longer + waits)
@@ -296,7 +297,8 @@ def overheads(s: PairSamples, *, both: bool) -> tuple[F64, F64]:
     One of two cores may be slower for the whole measurement. A median of the messages
     of both directions is then anywhere between, and Os + L + Or no half of a trip.
     """
-    send, receive = np.array(s.os_measure), np.array(s.or_mirror)
+    send = np.array(s.os_measure)
+    receive = np.array(s.or_mirror)
     if both:
         send = (send + s.os_mirror) / 2
         receive = (receive + s.or_measure) / 2
@@ -328,7 +330,8 @@ def gap_of(counts: Sequence[int], seconds: Sequence[float]) -> float:
     It is the median slope over all pairs (Theil and Sen), so neither the latency of the
     first message nor a disturbed train affects it.
     """
-    n, t = np.asarray(counts, float), np.asarray(seconds, float)
+    n = np.asarray(counts, float)
+    t = np.asarray(seconds, float)
     a, b = np.triu_indices(len(n), 1)
     apart = n[b] != n[a]
     slopes = (t[b] - t[a])[apart] / (n[b] - n[a])[apart]

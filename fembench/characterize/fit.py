@@ -79,7 +79,9 @@ def _lines(m: F64, curve: Curve) -> tuple[F64, F64, F64]:
     inside = (k[:, None, None] <= k) & (k <= k[None, :, None])  # [i, j, k]
     w = inside / curve.error**2
     x = (m - m[:, None])[:, None, :]  # [i, 1, k]
-    s0, s1, s2 = w.sum(-1), (w * x).sum(-1), (w * x * x).sum(-1)
+    s0 = w.sum(-1)
+    s1 = (w * x).sum(-1)
+    s2 = (w * x * x).sum(-1)
     t0, t1 = (w * curve.y).sum(-1), (w * x * curve.y).sum(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         determinant = s0 * s2 - s1 * s1

@@ -76,7 +76,8 @@ def kernel_times(rank: int, slowness: Slowness, repeats: int) -> list[KernelTime
 
 def _timed(slowness: Slowness, call: Callable[[], object]) -> tuple[float, float]:
     """(elapsed seconds, seconds of processor time) of a call."""
-    start, used = time.perf_counter_ns(), time.thread_time_ns()
+    start = time.perf_counter_ns()
+    used = time.thread_time_ns()
     slowness.begin()
     call()
     used = time.thread_time_ns() - used

@@ -125,7 +125,8 @@ def measure_network(comm: Comm, job: NetworkJob, tell: Tell) -> NetworkFound | N
     measuring.progress([pair for pair in reversed(pairs[: len(alike.names)]) if pair])
     measuring.kernels(speeds)
     gc.enable()
-    used, lost = others(), taken(names.count(names[comm.rank]))
+    used = others()
+    lost = taken(names.count(names[comm.rank]))
     here = HostTaken(**used._asdict(), steal_percent=lost.steal_percent)
     everyone = comm.gather(measuring.found)
     disturbed = comm.gather(here) or []

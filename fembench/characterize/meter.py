@@ -68,7 +68,8 @@ def counted_in_ticks() -> bool:
 
     A call may then seem to take no processor time at all.
     """
-    seen, end = {time.thread_time_ns()}, time.perf_counter() + LOOK
+    seen = {time.thread_time_ns()}
+    end = time.perf_counter() + LOOK
     while time.perf_counter() < end and len(seen) <= CHANGES:
         seen.add(time.thread_time_ns())
     return len(seen) <= CHANGES

@@ -75,7 +75,8 @@ def level_bytes(
 ) -> dict[Level, tuple[int, ...]]:
     """Bytes of the matrices for each level, ascending; `sharers`
     ranks share an L3, `ranks` the memory."""
-    second, third = caches.get("L2") or L2, caches.get("L3") or L3
+    second = caches.get("L2") or L2
+    third = caches.get("L3") or L3
     inner = max(PART * second, LEAST)
     middle = max(PART * third / max(sharers, 1), 3 * inner)
     outer = max(2.0 * third, 4 * middle)
@@ -253,7 +254,8 @@ def copy_probes(level: Level, sub: Subdomain, device: RankDevice | None) -> Iter
     """Packing and adding the values of one face of the box."""
     of_rank, n = _kernels(device), sub.n_active
     face = np.arange(n - max(1, round(n ** (2 / 3))), n, dtype=np.int32)
-    v, message = of_rank.empty(3 * n), kernels.zeros(3 * face.size)
+    v = of_rank.empty(3 * n)
+    message = kernels.zeros(3 * face.size)
     v[:] = 0.0
     pack = of_rank.Pack(v, face, message).run
     add = of_rank.NeighbourSum(v, 3 * int(face[0]), 0, [face], [message]).run

@@ -290,7 +290,8 @@ class Rounds:
             for visit in visits_of(number, self._host.size, self._counts, self._every, self._groups):
                 self._visit(visit)
             self.states.append(host_state(self._host))
-            last, number = time.perf_counter() - start, number + 1
+            last = time.perf_counter() - start
+            number = number + 1
             tell(f"round {number} of up to {self._job.rounds}")
 
     def _another(self, done: int, spent: float, last: float) -> bool:

@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _export(campaign, options: argparse.Namespace) -> int:
     """Write the exports and print their paths. Raises ModuleNotFoundError as `run` does."""
-    folder, written = options.out or options.folder / "exports", {}
+    folder = options.out or options.folder / "exports"
+    written = {}
     for name in dict.fromkeys(options.export):
         written[name] = str(export(name, campaign, folder, new=options.out is not None))
     print(json.dumps({"exports": written}) if options.json else "\n".join(written.values()))

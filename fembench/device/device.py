@@ -51,7 +51,8 @@ class Device:
     """
 
     def __init__(self, runtime: Runtime, said: DeviceName) -> None:
-        self.runtime, self.said = runtime, said
+        self.runtime = runtime
+        self.said = said
         self._limit = GROUPS_PER_UNIT * runtime.units
         self._partial = runtime.empty(2 * self._limit)
         self._sums = runtime.pinned(2 * self._limit)

@@ -41,7 +41,8 @@ class LinearField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def at(self, extent: Extent) -> Field:
         """The field as a function of points."""
-        G, c = np.array(self.gradient), np.array(self.constant)
+        G = np.array(self.gradient)
+        c = np.array(self.constant)
         origin = extent.lo if self.origin == "min" else np.zeros(3)
         return lambda x: c + (x - origin) @ G.T
 

@@ -184,7 +184,8 @@ def _join(G: F64, parts: BodyParts, loose: I64) -> None:
     first, second = members[:-1], members[1:]
     common = parts.node[first] == parts.node[second]
     first, second = first[common], second[common]
-    a, b = index[parts.part[first]], index[parts.part[second]]
+    a = index[parts.part[first]]
+    b = index[parts.part[second]]
     _, pair, count = np.unique(a * len(loose) + b, return_inverse=True, return_counts=True)
     weight = 1.0 / count[pair]
     modes = ((a, parts.modes[first]), (b, -parts.modes[second]))

@@ -22,7 +22,9 @@ JOB = "job.json"
 ERROR = "error.txt"
 PROGRESS = "progress.txt"
 STARTED = "started.json"
-RESULT, WITNESS, PAGE = "result.json", "witness.json", "page.json"
+RESULT = "result.json"
+WITNESS = "witness.json"
+PAGE = "page.json"
 # kinds of errors
 APART = "apart"  # the launcher did not make one job of the ranks
 UNSHARED = "unshared"  # a host does not see the folder of the job

@@ -122,7 +122,8 @@ def _check_slots(ranks: int, where: Allocation, hosts: Sequence[HostSlots]) -> N
     slots = sum(host.slots for host in hosts) if hosts else where.slots
     if ranks <= slots:
         return
-    has, more = f"{where.source} has", f"ask for {ranks} slots"
+    has = f"{where.source} has"
+    more = f"ask for {ranks} slots"
     if hosts:
         has = "the hosts asked for have"
         more = "ask for more hosts"

@@ -102,7 +102,8 @@ def _job_text(folder: Path, comm: Comm, line: RankLine) -> bytes:
 
 def _say_started(folder: Path, comm: Comm) -> None:
     """Leave a file with host and process of each rank, and what slows them. Collective."""
-    quota, average = cgroup.cpu_quota() or 0.0, host.load_average()
+    quota = cgroup.cpu_quota() or 0.0
+    average = host.load_average()
     met = Met(host_key(), os.getpid(), host.host_cores(), quota, average, host.running())
     everyone = comm.gather(met)
     if everyone is not None:

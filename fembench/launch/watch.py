@@ -111,7 +111,8 @@ class JobWatch:
         self._begin, self._told = time.monotonic(), 0  # bytes of progress
         self._done_at = math.inf  # when all ranks were seen to have left with a result
         self._asked = not hosts
-        self._warned, self._met = not warn, math.inf
+        self._warned = not warn
+        self._met = math.inf
 
     def is_over(self, variables: Mapping[str, str]) -> bool:
         """Pass on new lines of progress; whether the job should be ended.
@@ -189,7 +190,8 @@ def silent_hosts(names: Iterable[str], variables: Mapping[str, str]) -> dict[str
     Takes about IN_ALL seconds at most, however many there are.
     """
     hosts = list(dict.fromkeys(names))
-    line, end = _remote_shell(variables), time.monotonic() + IN_ALL
+    line = _remote_shell(variables)
+    end = time.monotonic() + IN_ALL
     with ThreadPoolExecutor(AT_ONCE) as pool:
         reasons = pool.map(lambda host: _why_silent([*line, host, "true"], end - time.monotonic()), hosts)
         return {host: reason for host, reason in zip(hosts, reasons) if reason}

@@ -238,11 +238,13 @@ def _before(work: Workload, rank: int, price: Price) -> _Before:
                 since = NOTHING
             elif isinstance(e, Send):
                 sent = sent if messages else since
-                since, inside = since._replace(sender=0.0), 0.0
+                since = since._replace(sender=0.0)
+                inside = 0.0
                 messages.append((e.to, e.m))
             elif isinstance(e, Wait):
                 found.exchanges.append(_Exchange(messages, Computed(sent.sender, since.receiver), inside))
-                since, messages = since._replace(receiver=0.0), []
+                since = since._replace(receiver=0.0)
+                messages = []
     return found
 
 

@@ -209,7 +209,8 @@ def _error(record: Record, rates: Rates, place: Place, correction: Correction) -
 
 def _points(units: Sequence[float], together: Sequence[int], times: F64, predicted: npt.ArrayLike) -> F64:
     """(n, 3) units, ranks on the host, measured over predicted time, where known."""
-    t, p = np.asarray(times, float), np.asarray(predicted, float)
+    t = np.asarray(times, float)
+    p = np.asarray(predicted, float)
     known = (t > 0) & (p > 0)
     return np.column_stack([units, together, t / np.where(known, p, 1.0)])[known]
 

@@ -74,7 +74,8 @@ def readings_of(records: Sequence[Record]) -> tuple[StateReading, ...]:
 
 def _matrix_readings(record: Record) -> list[StateReading]:
     """The triads of all ranks; of ranks that share cores, as many at once as cores."""
-    environment, triads = record.environment, record.solve.triads
+    environment = record.environment
+    triads = record.solve.triads
     found = []
     for k, host in enumerate(environment.hosts if triads else ()):
         rows = [row for row, at in zip(triads, environment.rank_host) if at == k]

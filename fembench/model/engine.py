@@ -145,7 +145,8 @@ class _Runner:
     level after level, so that what is simulated at once lies together."""
 
     def __init__(self, segment: Segment, ranks: int) -> None:
-        self._segment, self._ranks = segment, ranks
+        self._segment = segment
+        self._ranks = ranks
         nodes = segment.node_table
         order = np.concatenate([np.arange(0), *segment.levels])
         self._place = np.arange(ranks + len(nodes))  # in ends, of the clocks and of the nodes
@@ -287,7 +288,8 @@ class LazyTurns(Sequence[Turn]):
     """The turns from the given clocks, simulated when looked at; a period is kept."""
 
     def __init__(self, runner: _Runner, clocks: list[F64]) -> None:
-        self._runner, self._clocks = runner, clocks
+        self._runner = runner
+        self._clocks = clocks
         self._turn = functools.lru_cache(max(PERIODS))(lambda k: runner.turn(clocks[k]))
 
     def __len__(self) -> int:

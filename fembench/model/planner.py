@@ -136,7 +136,8 @@ class _Part:
         return Messages(self._machine, *self._source_and_target(events), self._events.m[events])
 
     def _source_and_target(self, events: I64) -> tuple[I64, I64]:
-        here, there = self._rank[events], self._events.peer[events]
+        here = self._rank[events]
+        there = self._events.peer[events]
         return (here, there) if events is self._sends else (there, here)
 
     def _ends(self, events: I64, steps: _Steps, *, after: bool) -> Ends:
@@ -179,7 +180,8 @@ class _Part:
     def _since(self, events: I64, before: F64) -> F64:
         """The computing since the previous one of these events, rank after rank;
         `before` (n_ranks,) is that before the first one."""
-        rank, computed = self._rank[events], self._computed[events]
+        rank = self._rank[events]
+        computed = self._computed[events]
         found = np.diff(computed, prepend=0.0)
         first = np.flatnonzero(np.diff(rank, prepend=-1))
         found[first] = computed[first] + before[rank[first]]

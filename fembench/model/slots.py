@@ -158,7 +158,8 @@ def waiting_slows(profile: Profile, slots: Sequence[Slot]) -> list[float]:
     1 + (f - 1)(ranks - cores) / cores, with the polling factor
     f; 1 if waiting ranks sleep.
     """
-    network, hosts = profile.network, profile.environment.hosts
+    network = profile.network
+    hosts = profile.environment.hosts
     polling = network.polling if network is not None and network.polling else 1.0
     if polling < POLLS or profile.emulated:
         return [1.0] * len(slots)

@@ -47,7 +47,8 @@ class Interface:
     def __init__(
         self, comm: Comm, sharing: Sharing, n_interior: int, n_active: int, *, blocking: bool = False
     ) -> None:
-        self.comm, self.blocking = comm, blocking
+        self.comm = comm
+        self.blocking = blocking
         self.neighbours = sharing.ranks
         self.first_dof = 3 * n_interior
         self.n_dofs = 3 * n_active

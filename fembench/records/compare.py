@@ -72,7 +72,8 @@ def same_kind(a: Record, b: Record, *, but: Collection[str] = ()) -> str | None:
     for name, facet in _KIND:
         if name not in but and facet(a) != facet(b):
             return name
-    mine, theirs = a.environment.versions, b.environment.versions
+    mine = a.environment.versions
+    theirs = b.environment.versions
     changed = sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
     return f"version of {changed[0]}" if changed else None
 

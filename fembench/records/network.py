@@ -262,7 +262,8 @@ def cold_at(functions: PairClass, m: float, computed: float, swept: bool) -> tup
     if not known:
         return 0.0, 0.0, 0.0
     sizes = sorted(known)
-    more, where = max(m / sizes[-1], 1.0), math.log(max(m, 1.0))
+    more = max(m / sizes[-1], 1.0)
+    where = math.log(max(m, 1.0))
 
     def added(name: str) -> float:
         by_size = []

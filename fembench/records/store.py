@@ -211,7 +211,8 @@ BY_RANK = (  # arrays of the partition
 
 def check_shapes(record: Record, where: str) -> None:
     """Raises InputError for a record without sets, or arrays that do not fit them."""
-    ranks, phases = record.case.placement.ranks, len(record.phases)
+    ranks = record.case.placement.ranks
+    phases = len(record.phases)
     check_time(record.created, f"{where}: created")
     if not record.sets:
         raise InputError(f"{where}: sets = []: expected at least one set")

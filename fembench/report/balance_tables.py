@@ -96,7 +96,8 @@ def balance_gain(records: Sequence[Record]) -> Rows:
         base = next((r for r in bases(result, still, MOVES) if r is not result), None)
         if base is None or result.pool.status == "INVALID":
             continue
-        mine, theirs = _run_seconds(result), _run_seconds(base)
+        mine = _run_seconds(result)
+        theirs = _run_seconds(base)
         ratio = ratio_unpaired(mine, theirs)
         ends = (1 - ratio.interval.high, 1 - ratio.interval.low) if ratio.interval else None
         case = result.pool.case.balancing

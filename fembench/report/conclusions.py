@@ -132,7 +132,8 @@ def _of_ranks(by_ranks: dict[int, Result]) -> list[str]:
     if len(by_ranks) == 1:
         (one,) = by_ranks.values()
         return [_rate(one), _limit(one), _more(by_ranks, one)]
-    fewest, use = next(iter(by_ranks.values())), _enough(by_ranks)
+    fewest = next(iter(by_ranks.values()))
+    use = _enough(by_ranks)
     gain = _gain(fewest, use)
     choice = _choice(by_ranks, use)
     limit = _limit(use)

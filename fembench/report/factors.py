@@ -101,7 +101,8 @@ def _factors(
 ) -> EfficiencyFactors:
     if oversubscribed(result.record.environment):
         return EfficiencyFactors(result, None, *(np.nan,) * 7, notes=(f"not available: {CROWDED}",))
-    u, seconds = useful(result.runs), result.times[SOLVE].median
+    u = useful(result.runs)
+    seconds = result.times[SOLVE].median
     parallel = float(u.mean()) / seconds
     communication = float(u.max()) / seconds
     interval = typical_interval([_parallel(one) for one in result.runs if len(one.timed)])

@@ -216,7 +216,8 @@ def rows_of(made: Table) -> list[markupsafe.Markup]:
 def _cell(text: str, value: object, column: tuple[bool, str]) -> str:
     """A value as shown; numbers are sorted by `data-v`, "" if missing."""
     number, look = column
-    badge, inner = BADGES.get(text, ""), markupsafe.escape(text)
+    badge = BADGES.get(text, "")
+    inner = markupsafe.escape(text)
     inside = f'<span class="badge {badge}">{inner}</span>' if badge else inner
     if number:
         return f'<td class="number" data-v="{_order(value)}">{inside}</td>'

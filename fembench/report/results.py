@@ -115,7 +115,8 @@ def results(records: Sequence[Record], nodes: NodesRecord | None = None) -> list
     """
     if not records:
         return []
-    found, speeds = pools(records), host_speeds(nodes, records)
+    found = pools(records)
+    speeds = host_speeds(nodes, records)
     kinds = kinds_of(records)
     meshes = _mesh_labels(records)
     made = []

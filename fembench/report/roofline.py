@@ -119,7 +119,8 @@ def _roof(result: Result) -> tuple[float, str]:
 
 
 def _together(record: Record) -> float:
-    each, environment = record.solve.bandwidth, record.environment
+    each = record.solve.bandwidth
+    environment = record.environment
     return sum(
         cpus_at_once(environment, ranks) * float(np.mean([each[rank] for rank in ranks]))
         for ranks in ranks_of_machines(environment)

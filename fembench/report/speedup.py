@@ -65,7 +65,8 @@ def all_speedups(found: Sequence[Result], quantity: str = CG, base: int = 0) -> 
 
 
 def _against(result: Result, base: Result, everyone: Sequence[Result], quantity: str) -> Speedup:
-    mine, alone = result.times[quantity], base.times[quantity]
+    mine = result.times[quantity]
+    alone = base.times[quantity]
     ratio = base.ranks * alone.median / mine.median
     withheld = unequal_ranks(result.record, everyone)
     efficiency = np.nan if withheld else ratio / result.ranks
@@ -196,7 +197,8 @@ def _ratios(s: Speedup, quantity: str) -> tuple[object, ...]:
     """Values of OF_BASE and RATIOS."""
     if s.base is None:
         return (None,) * 5 + (np.nan,)
-    mine, alone = s.result.times[quantity], s.base.times[quantity]
+    mine = s.result.times[quantity]
+    alone = s.base.times[quantity]
     base = alone.median, s.base.ranks, s.base.record.id
     return base, s.ratio, (s.low, s.high), alone.runs, mine.runs, s.efficiency
 

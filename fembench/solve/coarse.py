@@ -154,7 +154,8 @@ class TwoLevel:
         self._kind = sharers.kind
         parts, E = local_energy(sub, sharers, centres, A.lam, A.mu)
         self._coarse = _motions(coarse_inverse(interface, parts, E), sharers, centres, self._origin)
-        moments, gathered = np.empty(6), np.empty(6 * comm.size)
+        moments = np.empty(6)
+        gathered = np.empty(6 * comm.size)
         self._moments = moments
         self._gathered = gathered
         self._gather = chain(

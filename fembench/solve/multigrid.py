@@ -132,7 +132,8 @@ def _small_cycle(matrix: LevelMatrix, bind: Bind, grid: BackgroundGrid) -> Cycle
     tracer = NullTracer()
     interface = Interface(comm, Sharing((), (), one, one.astype(bool)), matrix.n, matrix.n)
     level = Level(bind, matrix.block_diagonal(), matrix.numbers, interface, tracer)
-    x, name = grid.at(matrix.numbers), matrix.numbers // grid.size
+    x = grid.at(matrix.numbers)
+    name = matrix.numbers // grid.size
     return build_cycle(matrix, level, x, name, grid.coarser(), tracer, COARSEST_LEVEL, directly)
 
 

@@ -84,7 +84,8 @@ def hashed(numbers: NDArray[np.integer]) -> F64:
 
 def _tridiagonal(alphas: list[float], betas: list[float]) -> F64:
     """(k, k) Lanczos matrix of k CG steps."""
-    a, b = np.array(alphas), np.array(betas[: len(alphas) - 1])
+    a = np.array(alphas)
+    b = np.array(betas[: len(alphas) - 1])
     T = np.diag(1 / a)
     T[1:, 1:] += np.diag(b / a[:-1])
     off = np.sqrt(b) / a[:-1]

@@ -61,7 +61,8 @@ class Lengths:
         pAp = delta - beta * gamma / self.alpha
         if not 0.0 < pAp < inf:
             beta, pAp = 0.0, delta
-        self.gamma, self.alpha = gamma, gamma / pAp
+        self.gamma = gamma
+        self.alpha = gamma / pAp
         return self.alpha, beta
 
 

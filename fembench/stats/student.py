@@ -105,7 +105,8 @@ def ratio_unpaired(a: Samples, b: Samples, level: float = LEVEL) -> Ratio:
     if a sample is not positive or is nan, or if neither a nor b has a spread. Give one
     sample per run (its median): the sets of one run are not independent.
     """
-    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    x = np.asarray(a, dtype=float)
+    y = np.asarray(b, dtype=float)
     value = median(x) / median(y) if len(x) and len(y) and median(y) else math.nan
     if not (_enough(x) and _enough(y) and (_spread(x) or _spread(y))):
         return Ratio(value, None)

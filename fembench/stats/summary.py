@@ -115,5 +115,6 @@ def drift(samples: Samples) -> float:
     third = len(samples) // 3
     if not third:
         return math.nan
-    first, last = median(samples[:third]), median(samples[-third:])
+    first = median(samples[:third])
+    last = median(samples[-third:])
     return last / first - 1 if first else math.nan

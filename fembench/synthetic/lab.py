@@ -193,7 +193,8 @@ def environment(
 ) -> dict[str, str]:
     """`variables`, and those that make MPI (any library) and fembench use the lab."""
     home = folder / state.cluster.name
-    agent, network = str(home / "agent"), state.cluster.network
+    agent = str(home / "agent")
+    network = state.cluster.network
     kept = {name: value for name, value in variables.items() if name not in PLACEMENT}
     return kept | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -137,7 +137,8 @@ def _weights(blocks: str, n_blocks: int, text: str) -> tuple[float, ...]:
                 f"hot_spot '{shown(text)}': cannot read '{shown(word)}'; expected blocks and a weight of at "
                 "least 1, as in 0-3x2.5"
             )
-        first, last = int(match[1]), int(match[2] or match[1])
+        first = int(match[1])
+        last = int(match[2] or match[1])
         if not first <= last < n_blocks:
             raise InputError(
                 f"hot_spot '{shown(text)}': no blocks {shown(word)}; expected blocks from 0 to {n_blocks - 1}"

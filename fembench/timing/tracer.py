@@ -169,7 +169,8 @@ class span:
     __slots__ = ("_phase", "_tracer")
 
     def __init__(self, tracer: TracerLike, phase: int) -> None:
-        self._tracer, self._phase = tracer, phase
+        self._tracer = tracer
+        self._phase = phase
 
     def __enter__(self) -> None:
         self._tracer.begin(self._phase)

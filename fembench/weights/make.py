@@ -133,7 +133,8 @@ def comm_shares(
         raise InputError(
             f"{plural(cells, 'cell')} for {plural(len(c), 'rank')}; expected at least one per rank"
         )
-    share, used = np.asarray(normalise((1 / c).tolist())), None
+    share = np.asarray(normalise((1 / c).tolist()))
+    used = None
     seen: list[EqualFinish] = []
     settled = False
     while len(seen) < rounds and not settled:
@@ -178,7 +179,8 @@ def _of_devices(records: Sequence[Record]) -> Weights:
     """Rule `time` for ranks of which some compute on devices."""
     first = records[0]
     devices = first.environment.devices
-    most, n_cells = room_on_devices(first), first.mesh.n_cells
+    most = room_on_devices(first)
+    n_cells = first.mesh.n_cells
     if most.sum() < n_cells:
         raise InputError(
             f"{first.mesh.name} has {n_cells} cells; the devices have memory for {most.sum():.0f}: "

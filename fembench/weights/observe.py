@@ -60,7 +60,8 @@ def owners_of(record: Record) -> tuple[str, ...]:
 
 def room_on_devices(record: Record) -> F64:
     """(P,) cells for which each rank's device has memory; inf for ranks on cores."""
-    parts, devices = record.partition, record.environment.devices
+    parts = record.partition
+    devices = record.environment.devices
     needed = zip(record.solve.matrix_bytes, parts.dofs, parts.cells)
     each = [bytes_on_device(matrix, dofs) / cells for matrix, dofs, cells in needed]
     return np.array([device.room for device in devices]) / each if devices else np.full(len(each), np.inf)

@@ -271,7 +271,8 @@ def _judged(
     verdict = found.nodes[k]
     nodes = record.first.nodes
     fastest = found.nodes[reference[0]].kind
-    kind, typical = found.kinds[verdict.kind], found.kinds[fastest]
+    kind = found.kinds[verdict.kind]
+    typical = found.kinds[fastest]
     worst = min((ratios[q] for q in PACE), key=lambda one: one.ratio)
     if verdict.verdict == "slow":
         found_slow = (one for one in (*verdict.ratios.values(), *verdict.cores.values()) if one.slow)

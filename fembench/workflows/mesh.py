@@ -141,7 +141,8 @@ class CutMesh:
         }
         if not any(self.hosts):
             del columns["host"]
-        rows, typical = [*zip(*columns.values())], self._typical
+        rows = [*zip(*columns.values())]
+        typical = self._typical
         lines = [table([*columns], [rows[rank] for rank in typical]), ""]
         if len(typical) < len(rows):
             lines.append("of equal targets: the ranks with the fewest, median and most cells")

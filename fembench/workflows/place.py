@@ -97,7 +97,8 @@ def measured(record: Record, profile: Profile, where: str = "profile") -> Ground
 
     Raises InputError, which names the profile `where`, if it has no network.
     """
-    network, environment = profile.network, profile.environment
+    network = profile.network
+    environment = profile.environment
     if network is None:
         raise InputError(f"{where} has no network; expected a profile of fembench characterize --network")
     rates = rates_of(profile)

@@ -155,7 +155,9 @@ def write_chrome(found: Simulated, path: Path | str) -> None:
 
 def text_of(found: Simulated, *, against: Path | str | None = None) -> str:
     """The tables; with `against`, a record, also the errors. Raises InputError."""
-    graph, plan, outcome = found.graph, found.plan, found.outcome
+    graph = found.graph
+    plan = found.plan
+    outcome = found.outcome
     each = f", {seconds(outcome.makespan / graph.iterations)} per iteration" if graph.iterations else ""
     parts = [f"{graph.source}: {seconds(outcome.makespan)}{each}"]
     parts += [residual_text(graph)] if graph.residual else []

@@ -133,7 +133,8 @@ class Sweep:
 
     def _say_what_comes(self) -> None:
         """How many runs, and how long they take."""
-        kept, runs = len(self.kept), len(self.order.planned())
+        kept = len(self.kept)
+        runs = len(self.order.planned())
         if kept:
             of = plural(kept, "run") if self.limit else f"{kept} of {runs} runs"
             progress(f"{of} already {'has' if of == '1 run' else 'have'} a record")

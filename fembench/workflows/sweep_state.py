@@ -99,7 +99,9 @@ class Standing:
 @contextlib.contextmanager
 def standing(folder: Path) -> Iterator[Standing]:
     """Keep the file of a campaign; at the end, it says how the campaign ended."""
-    kept, ended, how = Standing(folder), threading.Event(), DONE
+    kept = Standing(folder)
+    ended = threading.Event()
+    how = DONE
     kept.write()
     writer = threading.Thread(target=kept._keep, args=(ended,), daemon=True)
     writer.start()

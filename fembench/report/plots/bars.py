@@ -191,7 +191,8 @@ def unequal_hosts(found: Sequence[Unequal]) -> list[Plot]:
         most = {"speedup / ranks": [u.equivalent / u.result.ranks for u in runs]}
         if np.isfinite(each["E_het"]).any():
             efficiency.append(Bars(title, labels, each, "efficiency", marks=most))
-    over, best = findings.of_alone(found), findings.of_use(found)
+    over = findings.of_alone(found)
+    best = findings.of_use(found)
     used = {"E_het": canvas.BLUE, "speedup / ranks": canvas.ORANGE}
     return [
         charts.bars(

@@ -230,7 +230,8 @@ def plain_log(axes: Axes, which: str, values: npt.ArrayLike) -> None:
 
 
 def _round_numbers(values: np.ndarray) -> list[float]:
-    low, high = np.log10(values.min()), np.log10(values.max())
+    low = np.log10(values.min())
+    high = np.log10(values.max())
     steps = (1, 1.5, 2, 3, 4, 5, 7) if high - low < 0.7 else (1, 2, 5) if high - low < 3 else (1,)
     ticks = [m * 10.0**e for e in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for m in steps]
     return [t for t in ticks if 0.8 * values.min() <= t <= 1.25 * values.max()]

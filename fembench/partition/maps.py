@@ -162,11 +162,15 @@ def _destinations(comm, n_ranks, given, ghosts):
     if (sum(found), n_ranks) != ($cells, $ranks):
         said = f"not {sum(found)} cells and {n_ranks} ranks"
         raise ValueError(f"{MAP.name} is for $cells cells and $ranks ranks, {said}")
+    parts = np.fromfile(MAP, np.int32, sep=" ")
+    if len(parts) != $cells:
+        raise ValueError(f"{MAP.name}: {len(parts)} numbers; expected $cells: cut off?")
     first = sum(found[: comm.rank])
-    part = np.fromfile(MAP, np.int32, sep=" ")[first : first + n]
+    part = parts[first : first + n]
     at, rank = _behind(comm, cells, part)
     if sum(comm.allgather(len(at))) != $ghosts:
-        raise ValueError(f"{MAP.name}: the cells come in another order than in the mesh file")
+        said = "another mesh or order, or vertices of hexahedra in another order"
+        raise ValueError(f"{MAP.name}: these are not the cells of the mesh file in its order: {said}")
     if not ghosts:
         at, rank = at[:0], rank[:0]
     ends = np.arange(n + 1) + np.searchsorted(at, np.arange(n + 1))

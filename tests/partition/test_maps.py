@@ -232,8 +232,16 @@ def test_dolfinx_is_told_the_rank_of_each_cell_wherever_it_was_read(dolfinx, cou
 
 def test_dolfinx_refuses_cells_in_another_order(dolfinx):
     shuffled = np.random.default_rng(1).permutation(MESH.cells)
-    with pytest.raises(ValueError, match=r"part\.3: the cells come in another order than in the mesh file"):
+    with pytest.raises(ValueError, match=r"part\.3: these are not the cells of the mesh file in its order"):
         asked(dolfinx.partitioner, READ[2], cells=shuffled)
+
+
+def test_dolfinx_refuses_a_map_that_was_cut_off_on_every_rank(dolfinx, tmp_path, monkeypatch):
+    short = tmp_path / "short"
+    short.write_text("\n".join(map(str, PART[:-1])) + "\n")
+    monkeypatch.setattr(dolfinx, "MAP", short)
+    with pytest.raises(ValueError, match=rf"short: {len(PART) - 1} numbers; expected {len(PART)}: cut off"):
+        asked(dolfinx.partitioner, READ[2])
 
 
 def test_facets_of_hexahedra_are_those_of_dolfinx(folder, monkeypatch):

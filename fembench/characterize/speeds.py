@@ -291,7 +291,7 @@ class Rounds:
                 self._visit(visit)
             self.states.append(host_state(self._host))
             last = time.perf_counter() - start
-            number = number + 1
+            number += 1
             tell(f"round {number} of up to {self._job.rounds}")
 
     def _another(self, done: int, spent: float, last: float) -> bool:

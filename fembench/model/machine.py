@@ -96,8 +96,8 @@ class Machine:
         for q, m, computing in messages:
             part = 0.0 if self.waits(q, rank, m) else _meanwhile(self.cost(q, rank, m), computing)
             faster, slower = beside_at(self.pair(rank, q), m, ("faster", "slower"))
-            less = less + part * faster
-            more = more + part * slower
+            less += part * faster
+            more += part * slower
         return less, more
 
     def waits(self, p: int, q: int, m: int) -> bool:

@@ -12,9 +12,11 @@ from fembench.base.units import few, plural
 from fembench.records.store import load_all
 from fembench.report.comparison import CaseRuns, SideRuns, cases
 from fembench.stats.student import FEWEST
+from fembench.weights.stale import disturbance
 
 LARGEST = 5_000_000  # bytes
-ALLOWED = re.compile(r"campaign\.toml|runs/[^/]+\.json|README\.md")
+ALLOWED = re.compile(r"campaign\.toml|(runs|gpu)/[^/]+\.json|README\.md")
+VALID_RUNS = 2 / 3  # of all; the others may be PROVISIONAL: they scatter more, which intervals know
 HOME = re.compile(rb"/(?:home|Users)/\w+")
 
 
@@ -31,9 +33,11 @@ def faults(folder: Path) -> list[str]:
     other = [str(p.relative_to(folder)) for p in files if not ALLOWED.fullmatch(str(p.relative_to(folder)))]
     found += [f"other files: {few(other, 3)}"] if other else []
     found += [f"{p.name}: a path of a home folder" for p in files if HOME.search(p.read_bytes())]
-    found += [
-        f"{r.id}: {r.verdict.status}: {r.verdict.reason}" for r in records if r.verdict.status != "VALID"
-    ]
+    found += [f"{r.id}: INVALID: {r.verdict.reason}" for r in records if r.verdict.status == "INVALID"]
+    found += [f"{r.id}: {said}" for r in records if (said := disturbance([r.environment], "times", ""))]
+    valid = sum(r.verdict.status == "VALID" for r in records)
+    if valid < VALID_RUNS * len(records):
+        found.append(f"{valid} of {plural(len(records), 'run')} VALID; expected two of three")
     found += [f"{r.id}: SYNTHETIC" for r in records if r.environment.synthetic]
     return found + [
         lacking(case) for case in cases(SideRuns(folder.name, records)) if len(case.records) < FEWEST

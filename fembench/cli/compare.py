@@ -38,7 +38,7 @@ KINDS = {"fail_above": percentage}
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 if something is slower than --fail-above allows."""
+    """1 if something is slower than --fail-above allows, 2 if nothing can be judged."""
     from fembench.report.outputs import FORMS, check_form
     from fembench.workflows.comparison import compare
 
@@ -46,4 +46,4 @@ def run(options: argparse.Namespace) -> int:
         check_form(path, tuple(FORMS))
     found = compare(*options.results, fail_above=options.fail_above)
     show(options, found, folded=("compared_phases",))
-    return int(bool(found.failed))
+    return int(bool(found.failed)) if found.judged else 2

@@ -91,6 +91,5 @@ def show(options: argparse.Namespace, found: "Findings[Any]", folded: Collection
             say(found.conclusions())
             shown = [t for t in found.tables().values() if t.name not in folded or options.all]
             print("\n\n".join(f"{t.title}\n\n{text(t)}" for t in shown))
-            print("".join(f"failed: {line}\n" for line in found.failed), end="")
     for path in options.output:
         found.save(path)

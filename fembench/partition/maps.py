@@ -231,7 +231,10 @@ def distribute(plex, overlap=0):
 
 def sizes_and_points(comm):
     """Cells of each rank; all cells, rank by rank. On other ranks than 0: none."""
-    part = np.fromfile(MAP, np.int32, sep=" ")[: 0 if comm.rank else None]
+    part = np.fromfile(MAP, np.int32, sep=" ")
+    if len(part) != $cells:
+        raise ValueError(f"{MAP.name}: {len(part)} numbers; expected $cells: cut off?")
+    part = part[: 0 if comm.rank else None]
     sizes = np.bincount(part, minlength=comm.size)
     return sizes.astype(np.int32), np.argsort(part, kind="stable").astype(np.int32)
 '''

@@ -64,16 +64,23 @@ def _overall(one: Compared) -> str:
     took = f"{more(one.ratio.value)} time"
     if one.disturbed:
         loud = f"runs of {' and '.join(one.disturbed)} were DISTURBED"
-        follows = f"nothing follows about machine or version. Make {FEWEST} quiet runs of each, better 5"
-        return f"No verdict on {names}: {took}, {of}, but {loud}: {follows}."
+        advice = f"nothing follows about machine or version. {_advice('quiet runs', one.disturbed)}"
+        return f"No verdict on {names}: {took}, {of}, but {loud}: {advice}"
     if one.ratio.interval is None:
-        return f"No verdict on {names}: {took}, {of}; {one.verdict}. Make {FEWEST} runs of each, better 5."
+        counts = zip((one.base.name, one.other.name), zip(*(pair.runs for pair in one.pairs)))
+        few_runs = [name for name, runs in counts if min(runs) < FEWEST]
+        return f"No verdict on {names}: {took}, {of}; {one.verdict}. {_advice('runs', few_runs)}".rstrip()
     ends = f"{took} ({range_in_words(one.ratio.interval)}), {of}"
     if one.verdict not in SHOWN:
         return f"No difference shown between {names}: {ends}."
     name, share = one.carrier
     carried = f"Of the difference, {percent(share, 0)} is in {name}"
     return f"{one.other.name} is {one.verdict} than {one.base.name}: {ends}. {carried}."
+
+
+def _advice(runs: str, sides: Sequence[str]) -> str:
+    """How many runs of which results are needed."""
+    return f"Make {FEWEST} {runs} of {' and '.join(sides)}, better 5." if sides else ""
 
 
 def _by_phase(one: Compared) -> str:

@@ -26,6 +26,7 @@ class Checked(NamedTuple):
     failure: str = ""  # why it failed
     skipped: str = ""  # why it cannot be judged
     seconds: float = 0.0
+    error: str = ""  # why nothing at all can be judged
 
 
 class Findings(Generic[T]):
@@ -74,8 +75,14 @@ class Findings(Generic[T]):
 
     @property
     def failed(self) -> list[str]:
-        """What is slower than `fail_above` allows, a line each; INVALID cases, too."""
-        return [f"{test.name}: {test.failure}" for test in self.tests if test.failure]
+        """What is slower than `fail_above` allows, or why nothing can be judged, a line each."""
+        said = [(test.name, test.failure or test.error) for test in self.tests]
+        return [f"{name}: {why}" for name, why in said if why]
+
+    @property
+    def judged(self) -> bool:
+        """Whether anything could be compared with `fail_above`."""
+        return not any(test.error for test in self.tests)
 
     def save(self, path: Path | str) -> None:
         """Write everything to a file: .md, .json, .html (one page), or .xml (JUnit) of a comparison.
@@ -115,14 +122,15 @@ def as_json(found: Findings[T]) -> str:
 
 def junit(found: Findings[T]) -> str:
     """A JUnit report, as continuous integration reads it."""
-    counts = {"failures": len(found.failed), "tests": len(found.tests)}
-    counts |= {"skipped": sum(bool(t.skipped) for t in found.tests)}
+    heads = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {head: sum(bool(getattr(t, kind)) for t in found.tests) for head, kind in heads.items()}
+    counts["tests"] = len(found.tests)
     suite = ElementTree.Element("testsuite", {"name": found.title, **{k: str(n) for k, n in counts.items()}})
     for test in found.tests:
         case = ElementTree.SubElement(
             suite, "testcase", classname=test.group, name=test.name, time=f"{test.seconds:.6g}"
         )
-        for kind in ("failure", "skipped"):
+        for kind in heads.values():
             if said := getattr(test, kind):
                 ElementTree.SubElement(case, kind, message=said)
     ElementTree.SubElement(suite, "system-out").text = "\n".join(found.conclusions())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fembench.base.arguments import typed
 from fembench.base.errors import InputError
 from fembench.base.progress import working
-from fembench.base.units import percent, plural
+from fembench.base.units import few, percent, plural
 from fembench.host.build import PACKAGE
 from fembench.records.store import Glance, distinct, glance, load, load_all, record_paths, run_paths
 from fembench.report.comparison import Compared, SideRuns, compared
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Results = Runs | Path | str
 SHIPPED = PACKAGE.parent / "results"  # of a clone
+UNJUDGED = (
+    f"no case can be judged; expected one with {FEWEST} or more runs on both sides that are not DISTURBED"
+)
 
 
 @typed
@@ -43,10 +46,11 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
     base, others: what `run`, `sweep` or `load` returned, a results folder, the file of a
     record, or the name of results that come with a clone, as "reference"
     fail_above: a fraction, as 0.05; `failed` then lists the cases, and the geometric
-    mean, that are slower by more than that with their whole interval
+    mean, that are slower by more than that with their whole interval, or says that no
+    case has the runs for an interval: then `judged` is False
 
     `found` has a `verdict` per comparison: 'slower', 'faster', or why neither. Raises
-    InputError, also if `fail_above` is given and no case has the runs for an interval.
+    InputError.
     """
     if not others:
         raise InputError("compare: one set of results; expected two or more")
@@ -57,16 +61,25 @@ def compare(base: Results, *others: Results, fail_above: float | None = None) ->
         raise InputError(f"{other}: the same runs as {sides[0].name}; expected other ones")
     found = [compared(sides[0], one) for one in sides[1:]]
     tests = [test for one in found for test in _tests(one, fail_above)]
-    intervals = [pair for one in found for pair in one.pairs if pair.ratio.interval]
-    if fail_above is not None and not (intervals or any(test.failure for test in tests)):
-        raise InputError(
-            f"fail above {percent(fail_above)}: no case can be judged; expected one with {FEWEST} or more "
-            "runs on both sides that are not DISTURBED"
-        )
+    said = conclusions(found)
+    if fail_above is not None:
+        if all(test.skipped for test in tests):
+            tests.append(Checked("limit", f"slower by at most {percent(fail_above)}", error=UNJUDGED))
+        said.insert(0, _kept(fail_above, tests))
     title = f"{', '.join(side.name for side in sides[1:])} against {sides[0].name}"
     records = distinct(record for side in sides for record in side.records)
     tables = comparison_tables(found)
-    return Findings(title, found, conclusions(found), tables[0], tables, _ratios, records, tests)
+    return Findings(title, found, said, tables[0], tables, _ratios, records, tests)
+
+
+def _kept(limit: float, tests: Sequence[Checked]) -> str:
+    """Whether anything is slower than the limit allows, in a sentence."""
+    wrong = [f"{test.name}: {test.failure}" for test in tests if test.failure]
+    if wrong:
+        return f"FAILED above {percent(limit)}: {'; '.join(wrong)}."
+    if tests[-1].error:
+        return f"Not judged above {percent(limit)}: {UNJUDGED}."
+    return f"Passed: nothing is slower by more than {percent(limit)} with its whole interval."
 
 
 def _ratios(found: Sequence[Compared]) -> "list[Plot]":
@@ -84,7 +97,7 @@ def _side(where: Results) -> SideRuns:
         path = shipped
     if not path.exists():
         names = sorted(p.name for p in SHIPPED.glob("*") if (p / "runs").is_dir())
-        known = f"; results of this name come with fembench: {', '.join(names)}" if names else ""
+        known = f"; by name, from {SHIPPED}: {few(names, 6)}" if names else ""
         raise InputError(f"{where}: no such file or folder; expected results{known}")
     return SideRuns(str(where).rstrip("/"), [load(path)] if path.is_file() else load_all(path))
 

@@ -296,6 +296,10 @@ def test_petsc_is_told_the_cells_of_each_rank_on_rank_0(folder, monkeypatch):
     for cells in ([MESH.n_cells, 0], [MESH.n_cells - 1, 1, 0]):  # ranks; distributed already
         with pytest.raises(ValueError, match=f"is for {MESH.n_cells} cells on rank 0 of 3, not"):
             code.distribute(Plex(0, cells))
+    code.MAP.write_text(code.MAP.read_text()[:-2])
+    for plex in plexes:
+        with pytest.raises(ValueError, match=rf"{MESH.n_cells - 1} numbers; expected .*: cut off"):
+            code.distribute(plex)
 
 
 MFEM = """

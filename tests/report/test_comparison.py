@@ -269,23 +269,34 @@ def folders(tmp_path, monkeypatch):
 
 
 def test_the_verb_fails_only_if_the_whole_interval_is_above_the_limit(folders, output, capsys):
-    assert "No difference shown between same and old" in output(
-        "compare", "old", "same", "--fail-above", "5%"
+    printed = output("compare", "old", "same", "--fail-above", "5%")
+    assert printed.startswith(
+        "Passed: nothing is slower by more than 5.0 % with its whole interval.\nNo difference"
     )
     assert main(["compare", "old", "slow", "--fail-above", "5%"]) == 1
     printed = capsys.readouterr().out
-    assert printed.startswith("slow is slower than old: ")
-    assert "failed: m2 · csr, 2 ranks: slower by 1" in printed
+    assert printed.startswith("FAILED above 5.0 %: m2 · csr, 2 ranks: slower by 1")
+    assert "slow is slower than old: " in printed
     assert main(["compare", "old", "slow", "--fail-above", "19.9%"]) == 0, "the interval contains 19.9 %"
     assert main(["compare", "slow", "old", "--fail-above", "0%"]) == 0
     assert main(["compare", "old", "slow"]) == 0
 
 
-def test_what_cannot_be_judged_or_read_is_one_line_and_status_two(folders, refusal):
+@pytest.mark.parametrize("other", ["loud", "once"])
+def test_if_nothing_can_be_judged_the_status_is_two_and_the_files_say_so(folders, capsys, other):
     for record in disturbed(runs(ranks=2, factor=9.0)):
         save(record, folders / "loud" / "runs")
-    assert "no case can be judged" in refusal("compare", "old", "loud", "--fail-above", "5%")
-    assert "no case can be judged" in refusal("compare", "old", "once", "--fail-above", "5%")
+    assert main(["compare", "old", other, "--fail-above", "5%", "-o", "a.xml", "-o", "a.md"]) == 2
+    assert capsys.readouterr().out.startswith("Not judged above 5.0 %: no case can be judged")
+    suite = ElementTree.parse("a.xml").getroot()
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert "\n* Not judged above 5.0 %: " in (folders / "a.md").read_text()
+    found = fembench.compare("old", other, fail_above=0.05)
+    assert not found.judged
+    assert "no case can be judged" in found.failed[0]
+
+
+def test_what_cannot_be_read_is_one_line_and_status_two(folders, refusal):
     assert "expected a percentage such as 5%" in refusal("compare", "old", "slow", "--fail-above", "0.05")
     assert "unknown ending; expected one of .md, .json, .xml, .html" in refusal(
         "compare", "old", "slow", "-o", "all.pdf"
@@ -377,13 +388,14 @@ def test_results_are_compared_from_python_and_shipped_ones_have_a_name(folders):
     assert found.summary()["ratio"] == pytest.approx([1.2], rel=0.03)
     assert text(found.summary()) in repr(found)
     assert fembench.compare("reference", folders / "old").found[0].base.name == "reference"
-    with pytest.raises(InputError, match=r"come with fembench: .*reference"):
+    with pytest.raises(InputError, match=r"by name, from .*results: .*reference"):
         fembench.compare("refrence", "old")
 
 
 def test_the_verb_prints_json_with_the_sentences(folders, answer):
     found = answer("compare", "old", "slow", "--fail-above", "50%")
-    assert found["conclusions"][0].startswith("slow is slower")
+    assert found["conclusions"][0].startswith("Passed: nothing is slower by more than 50")
+    assert found["conclusions"][1].startswith("slow is slower")
     assert found["tables"]["comparison"][0]["verdict"] == "slower"
 
 
@@ -393,7 +405,8 @@ def test_results_that_may_join_the_repository_are_checked(folders, monkeypatch):
     found = faults(folders / "once")
     assert found[0] == "no campaign.toml: others cannot repeat it"
     assert "m2 · csr, 2 ranks: 1 run; expected 3 or more" in found
-    assert any(": PROVISIONAL: " in line or ": INVALID: " in line for line in found)
+    assert "0 of 1 run VALID; expected two of three" in found
+    assert faults(Path(__file__).parents[2] / "results" / "reference") == []
     (folders / "once" / "notes.txt").write_text("in /home/somebody")
     assert {"other files: notes.txt", "notes.txt: a path of a home folder"} <= set(faults(folders / "once"))
 
@@ -407,7 +420,9 @@ def test_the_example_of_the_guide_runs_and_writes_its_page(folders, capsys, unre
     (folders / "old").rename(folders / "results" / "old")
     (example,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     exec(example, {})
-    assert capsys.readouterr().out.startswith("new is slower than old: ")
+    printed = capsys.readouterr().out
+    assert printed.startswith("FAILED above 5.0 %: m2 · csr, 2 ranks: slower by 1")
+    assert "new is slower than old: " in printed
     assert (folders / "comparison.html").exists()
 
 

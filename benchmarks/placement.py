@@ -20,8 +20,9 @@ from commands import Promise, built, end, fembench, inside
 from fembench.base.tables import table
 from fembench.base.units import seconds
 from fembench.model.correct import measured
-from fembench.model.placement import CandidateHost, rankfile
+from fembench.model.placement import CandidateHost
 from fembench.records.store import load_all
+from fembench.workflows.command import rankfile
 
 HOSTS = """
 [[hosts]]

@@ -157,3 +157,9 @@ def test_the_commands_of_a_page_run_and_print_no_line_wider_than_a_terminal(
             busy = busy or (invalid and status == 1)
             wide = [line for line in printed.splitlines() if len(line) > WIDTH and " " in line.strip()]
             assert not wide, f"{block.place}: {command}\n{wide[0]}"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
+def test_every_benchmark_finds_what_it_imports(from_benchmarks, monkeypatch, name):
+    monkeypatch.syspath_prepend(ROOT / "tests")
+    from_benchmarks(name)

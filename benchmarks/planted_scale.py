@@ -87,7 +87,11 @@ def planted_large(ranks, seed=0):
             bandwidth=(1e11,) * ranks,
         ),
         reference=Reference(
-            source="planted", energy=1.0, iterations=100, fingerprint=(1.0,), solution_norm=1.0
+            source="planted",
+            energy=small.verification.energy,
+            iterations=small.solve.iterations,
+            fingerprint=small.verification.fingerprint,
+            solution_norm=small.verification.solution_norm,
         ),
         peak_memory=(10**8,) * ranks,
     )

@@ -64,13 +64,15 @@ def too_few_cores(environment: Environment, dilate: float = 1.0) -> list[str]:
 
     `dilate`: ranks that take turns on a core on purpose.
     """
-    lacks = (_too_few(environment, dilate, k, host) for k, host in enumerate(environment.hosts))
+    ranks: list[list[int]] = [[] for _ in environment.hosts]
+    for rank, number in enumerate(environment.rank_host):
+        ranks[number].append(rank)
+    lacks = (_too_few(environment, dilate, *one) for one in zip(environment.hosts, ranks))
     return list(filter(None, lacks))
 
 
-def _too_few(environment: Environment, dilate: float, number: int, host: HostFacts) -> str:
-    """What a host lacks; "" if it has enough cores."""
-    ranks = [rank for rank, where in enumerate(environment.rank_host) if where == number]
+def _too_few(environment: Environment, dilate: float, host: HostFacts, ranks: Sequence[int]) -> str:
+    """What a host lacks for these ranks; "" if it has enough cores."""
     needed = len(ranks) * environment.threads
     ours = f"{host.name}: {plural(len(ranks), 'rank')}{_of_threads(environment)}"
     if not _cores_known(environment):

@@ -1,6 +1,6 @@
 """The quality of a trace: coverage of CG, cost of stamps, dropped spans, clocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +38,7 @@ def trace_rules(record: Record) -> Iterator[Rule]:
     """D4, D5: coverage of CG and cost of stamps, on the worst rank. E9: dropped spans."""
     iterations = usual_iterations(record)
     if iterations and record.case.method.solver == "own":
-        by_share = sorted(enumerate(iterations), key=lambda one: -one[1].share)
-        parts = [_parts(record, *one) for one in by_share]
-        yield next((rule for rule in parts if not rule.ok), parts[0])
+        yield _parts(record, iterations)
         yield _intrusion(record, max(iterations, key=lambda i: i.spans / i.whole if i.whole else 0.0))
     if record.dropped:  # older records do not have it
         yield _complete(record.dropped)
@@ -70,18 +68,21 @@ def usual_iterations(record: Record) -> list[Iteration]:
     return [Iteration(*row) for row in zip(*medians)]
 
 
-def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
+def _parts(record: Record, iterations: Sequence[Iteration]) -> Rule:
     """D4. Time between spans: the loop, half of each stamp, the balancer, slowness."""
-    usual = COLD_LOOP if beyond_caches(record) else LOOP
-    loop = usual * (STRETCHING if record.case.emulated else 1) + worst.spans * record.clock.span_ns * 1e-9
-    loop *= stretch(record.environment, record.environment.rank_host[rank])
-    own = loop + _balancing(record)
+    balancing = _balancing(record)
+    loops = _loops(record, iterations)
+    ranks = sorted(range(len(iterations)), key=lambda rank: -iterations[rank].share)
+    wrong = (rank for rank in ranks if not _covered(iterations[rank], loops[rank] + balancing))
+    rank = next(wrong, ranks[0])
+    worst, loop = iterations[rank], loops[rank]
+    own = loop + balancing
     why = "the loop in Python, which is visible because the iterations are short"
-    if _balancing(record) and worst.left > loop:
+    if balancing and worst.left > loop:
         why = "the loop, and the balancer's looks and moves"
     return Rule(
         id="D4",
-        ok=abs(worst.share) <= UNCOVERED or 0 <= worst.left <= own,
+        ok=_covered(worst, own),
         value=f"parts of cg leave {worst.share:.2g} of it: {units.seconds(worst.left)} per iteration",
         threshold=f"<= {UNCOVERED}, or {units.seconds(own)} per iteration for the loop",
         note=""
@@ -90,6 +91,20 @@ def _parts(record: Record, rank: int, worst: Iteration) -> Rule:
         if worst.left <= own
         else "more than the loop takes: the rank was interrupted or shares its core",
     )
+
+
+def _covered(iteration: Iteration, own: float) -> bool:
+    """Whether the parts of CG leave little, or no more than what is no part takes."""
+    return abs(iteration.share) <= UNCOVERED or 0 <= iteration.left <= own
+
+
+def _loops(record: Record, iterations: Sequence[Iteration]) -> list[float]:
+    """[rank] seconds per iteration that the loop and half of each stamp may take."""
+    usual = COLD_LOOP if beyond_caches(record) else LOOP
+    usual *= STRETCHING if record.case.emulated else 1
+    e, stamp = record.environment, record.clock.span_ns * 1e-9
+    slowness = [stretch(e, number) for number in range(len(e.hosts))]
+    return [(usual + i.spans * stamp) * slowness[where] for i, where in zip(iterations, e.rank_host)]
 
 
 def _balancing(record: Record) -> float:

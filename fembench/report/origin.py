@@ -164,7 +164,7 @@ def places(records: Sequence[Record]) -> Rows:
             len(group),
             r.case.placement.ranks,
             rank,
-            r.environment.host_of_rank[rank],
+            name,
             _where(r, rank),
             _numa(r, rank),
             _remark(r, rank, users),
@@ -172,7 +172,7 @@ def places(records: Sequence[Record]) -> Rows:
         for number, group in enumerate(sorted(groups.values(), key=_ranks), 1)
         for r in group[:1]
         for users in (_users(r),)
-        for rank in range(r.case.placement.ranks)
+        for rank, name in enumerate(r.environment.host_of_rank)
     ]
 
 

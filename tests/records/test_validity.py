@@ -8,6 +8,7 @@ from planted_environment import on_hosts_with
 from planted_records import lasting, planted
 
 from fembench.base.config import convert, read_json
+from fembench.records import traced
 from fembench.records.binding import CROWDED, own_cores_of
 from fembench.records.phases import BETWEEN, CG, DOT, NAMES, SYNC
 from fembench.records.record import ClockOffset
@@ -117,6 +118,13 @@ def test_the_loop_may_take_longer_where_no_cache_holds_the_matrix(l3, enough):
     assert rule_of(slower_loop(record, 30e-6), "D4").ok is False
     touched = replace(solve, bytes=(1 << 31,) * len(solve.bytes))  # more than the largest of these caches
     assert rule_of(replace(record, solve=touched), "D4").ok is bool(l3)
+
+
+def test_caches_are_looked_at_once_per_record_and_not_per_rank(from_benchmarks, monkeypatch):
+    record, seen = from_benchmarks("planted_scale").planted_large(200), []
+    monkeypatch.setattr(traced, "beyond_caches", lambda record: seen.append(record) or False)
+    assert judge(record).status == "PROVISIONAL"  # for its warm-ups; the benchmark needs records that count
+    assert len(seen) == 1
 
 
 def test_a_long_iteration_may_lose_two_percent_whatever_that_is(record):

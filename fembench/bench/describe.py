@@ -178,7 +178,8 @@ def describe(
     ranks: dict[str, list[RankFacts]] = {}
     for row in rows:
         known = hosts.setdefault(row.host.name, row.host)
-        hosts[known.name] = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
+        worst = max(known, row.host, key=lambda h: h.steal_percent + h.throttled_percent)
+        hosts[known.name] = msgspec.structs.replace(worst, energy=known.energy)  # read on its first rank
         ranks.setdefault(known.name, []).append(row)
     order = list(hosts)
     build = this_build()

@@ -195,8 +195,9 @@ def measure(
         sets.append(_harvest(tracer, ended - begin, result, joules, warmup=len(sets) < warmups))
         if not sets[-1].warmup and enough(comm, case.effort, spent, sets[-1].ticks[CG] / rate):
             how_far.end()
-            everything = learned + sets
-            return Measurement(solver.operator, solver.work, result, everything, others(), energy.facts)
+            facts, counted = energy.end()
+            kept = sets if counted else [structs.replace(one, joules=NO_JOULES) for one in sets]
+            return Measurement(solver.operator, solver.work, result, learned + kept, others(), facts)
         how_far.say(len(sets), spent, sets[-1].residual, result.iterations)
 
 

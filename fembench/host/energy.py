@@ -10,18 +10,24 @@ are parts of a package, psys is the platform with its packages: none of them is 
 
 A counter of RAPL has 32 bits: it begins again at 0 after max_energy_range_uj and one unit
 more. One such wrap between two readings is corrected. Two cannot be seen, which takes
-range / power: 262 kJ at 1 kW is 262 s. Readings as far apart give no energy.
+range / power: 262 kJ at 1 kW is 262 s. Readings as far apart give no energy. Nor does a
+counter that was reset, which looks like a wrap at a power that no processor has, nor one
+that stands still from the first to the last set.
 
 All work on the machine counts, that of others too. Counters are read by its first rank,
 between the sets. Each is at most one update old, so that the energy between two readings
 is known to two updates' worth; over many sets in turn the error does not grow."""
 
 import importlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from msgspec.structs import replace
+
+from fembench.base.errors import shown
 from fembench.base.units import few, seconds
 from fembench.host.cgroup import ROOT, read
 from fembench.host.finding import Finding, ok
@@ -40,6 +46,8 @@ BITS = (1 << 32) - 1  # the largest count of a register of RAPL
 WATTS = {"package": 1000.0, "dram": 250.0}  # more than one has: a wrap takes range / power
 UPDATES = {"RAPL": 1e-3, "NVML": 0.1, "hwmon": 0.1, "pm_counters": 0.1}  # seconds; of NVML and hwmon assumed
 HZ = "raw_scan_hz"  # of pm_counters
+MOST_HZ = 1000
+LEAST_RANGE = 10.0  # seconds at the most watts: a smaller range of RAPL is an error of its driver
 RIGHT = f"chmod a+r /{POWERCAP}/intel-rapl:*/energy_uj"
 ROOT_ONLY = f"ask the administrator for '{RIGHT}' (lasts until the next boot; Linux reserves it to root)"
 ASK_GPU = "python -m pip install nvidia-ml-py"
@@ -117,7 +125,29 @@ def check_energy(root: Path = ROOT, nvml: Any = None) -> Finding:
 
 def _file(path: Path, scale: int = 1) -> Callable[[], int]:
     """Reads the number at the beginning of a file, in microjoules."""
-    return lambda: scale * int((path.read_text().split() or [""])[0])
+
+    def look() -> int:
+        text = path.read_text(errors="replace")
+        if (found := _number(text)) < 0:
+            raise ValueError(f"'{shown(text)}': expected a whole number")
+        return scale * found
+
+    return look
+
+
+def _number(text: str) -> int:
+    """The whole number that a text begins with; -1 if there is none."""
+    found = re.match(r"[0-9]{1,20}(?!\S)", text.lstrip())
+    return int(found[0]) if found else -1
+
+
+def _exists(path: Path) -> bool:
+    """Also if this user may not see it."""
+    try:
+        path.stat()
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def _readable(reader: str, counters: Sequence[EnergyCounter], updates: float, root_only: str) -> EnergySource:
@@ -138,10 +168,10 @@ def _readable(reader: str, counters: Sequence[EnergyCounter], updates: float, ro
 def _pm_counters(root: Path) -> EnergySource:
     """The node, as Cray counts it: 'N J T us'."""
     folder = root / CRAY
-    if not (folder / "energy").exists():
+    if not _exists(folder / "energy"):
         return EnergySource("pm_counters")
-    hz = read(folder / HZ).split() or ["0"]
-    updates = 1 / int(hz[0]) if hz[0].isdigit() and int(hz[0]) else UPDATES["pm_counters"]
+    hz = _number(read(folder / HZ))
+    updates = 1 / hz if 1 <= hz <= MOST_HZ else UPDATES["pm_counters"]
     node = EnergyCounter("node", _file(folder / "energy", 10**6), 1.0)
     return _readable("pm_counters", [node], updates, f"ask for the right to read /{CRAY}")
 
@@ -159,9 +189,9 @@ def _rapl(root: Path) -> EnergySource:
         if kind not in WATTS:
             continue
         inside = names.get(zone.name.rpartition(":")[0], "")
-        top = read(zone / "max_energy_range_uj")
-        unit = max(1, round(int(top) / BITS)) if top.isdigit() else 1
-        wraps = int(top) + unit if top.isdigit() else 0
+        top = _number(read(zone / "max_energy_range_uj"))
+        unit = max(1, round(top / BITS))
+        wraps = top + unit if top * UJ >= LEAST_RANGE * WATTS[kind] else 0
         what = f"{name} of {inside}" if inside else name
         counters.append(EnergyCounter(what, _file(zone / "energy_uj"), unit * UJ, wraps, WATTS[kind]))
     return _readable("RAPL", counters, UPDATES["RAPL"], ROOT_ONLY)
@@ -186,7 +216,7 @@ def _hwmon(root: Path, chips: dict[str, str]) -> EnergySource:
 def _nvml(root: Path, nvml: Any = None) -> EnergySource:
     """GPUs of NVIDIA since Volta, in millijoules."""
     if nvml is None:
-        if not (root / NVIDIA).exists():
+        if not _exists(root / NVIDIA):
             return EnergySource("NVML")
         try:
             nvml = importlib.import_module("pynvml")
@@ -212,13 +242,17 @@ def _nvml(root: Path, nvml: Any = None) -> EnergySource:
     return found._replace(ask="GPUs count energy since Volta (2017)") if found.why else found
 
 
-def used_between(one: EnergyCounter, passed: float, before: int | None, after: int | None) -> int | None:
-    """Microjoules in `passed` seconds; None if a reading is missing, or if it may have wrapped twice."""
+def used_between(one: EnergyCounter, passed: float, before: int | None, after: int | None) -> int | str:
+    """Microjoules in `passed` seconds, or why they are not known."""
     if before is None or after is None:
-        return None
-    if one.wraps:
-        return (after - before) % one.wraps if passed * one.watts < one.wraps * UJ else None
-    return after - before if after >= before else None  # its driver has reset it
+        return "could not be read"
+    if not one.wraps:
+        return after - before if after >= before else "began again"
+    if passed * one.watts >= one.wraps * UJ:
+        return "may have wrapped twice in a set"
+    used = (after - before) % one.wraps
+    most = (passed + UPDATES["RAPL"]) * one.watts
+    return used if used * UJ <= most else f"began again, or counted more than {one.watts:g} W"
 
 
 class EnergyMeter:
@@ -234,15 +268,30 @@ class EnergyMeter:
         self.facts = facts
         self._counters = counters
         self._clock = clock
+        self._moved: set[str] = set()
+        self._unknown: dict[str, None] = {}  # why sets have no energy, each once
         self._last = self._look()
 
     def lap(self) -> float:
         """Joules since the last call; NO_JOULES where they are not counted."""
         (begin, before), (end, after) = self._last, self._look()
         self._last = end, after
-        used = [used_between(one, end - begin, a, b) for one, a, b in zip(self._counters, before, after)]
-        known = [microjoules for microjoules in used if microjoules is not None]
-        return sum(known) / 10**6 if known and len(known) == len(used) else NO_JOULES
+        known = []
+        for one, a, b in zip(self._counters, before, after):
+            used = used_between(one, end - begin, a, b)
+            if a != b:
+                self._moved.add(one.what)
+            if isinstance(used, str):
+                self._unknown[f"{one.what} {used}"] = None
+            else:
+                known.append(used)
+        return sum(known) / 10**6 if known and len(known) == len(self._counters) else NO_JOULES
+
+    def end(self) -> tuple[EnergyFacts, bool]:
+        """(facts, with why sets have no energy; whether every counter has moved)."""
+        still = [f"{one.what} stood still" for one in self._counters if one.what not in self._moved]
+        why = "; ".join(filter(None, [self.facts.why, *self._unknown, *still]))
+        return replace(self.facts, why=why), not still
 
     def _look(self) -> tuple[float, list[int | None]]:
         """The time, and what each counter shows; None: not readable now."""

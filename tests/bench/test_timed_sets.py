@@ -237,3 +237,12 @@ def test_the_first_rank_of_a_machine_reads_the_energy_of_each_set_and_no_other_r
     left, _, _ = measured(comm, sets=2, warmups=1, iterations=2)
     assert [one.joules for one in left.sets] == [2.5 if comm.rank == 0 else NO_JOULES] * 3
     assert (left.energy.reader, left.energy.includes) == ("RAPL", ("package-0",))
+
+
+def test_no_set_of_a_run_has_joules_if_a_counter_stands_still_through_it(comm, files, monkeypatch):
+    folder = "sys/class/powercap/intel-rapl:0"
+    root = files({f"{folder}/name": "package-0", f"{folder}/energy_uj": "5"})
+    monkeypatch.setattr("fembench.bench.measure.energy_meter", lambda comm: energy.energy_meter(comm, root))
+    left, _, _ = measured(comm, sets=2, warmups=1, iterations=2)
+    assert [one.joules for one in left.sets] == [NO_JOULES] * 3
+    assert left.energy.why == ("package-0 stood still" if comm.rank == 0 else "")

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from fembench.host import energy
 from fembench.host.energy import EnergyMeter, check_energy, energy_facts, energy_meter, sources
@@ -135,8 +136,8 @@ def test_zones_that_a_container_hides_are_named(files):
 
 def test_the_meter_of_a_job_reads_the_files_of_its_machine(files):
     meter = energy_meter(alone(), files(two_packages(7_000_000)))
-    files(two_packages(9_000_000))
-    assert (meter.facts.reader, meter.lap()) == ("RAPL", 2.0)
+    files(two_packages(7_000_400))
+    assert (meter.facts.reader, meter.lap()) == ("RAPL", 0.0004)
 
 
 def test_a_counter_of_the_node_is_used_alone(files):
@@ -191,10 +192,11 @@ def test_a_gpu_without_a_counter_is_named_with_the_reason(files):
     )
 
 
-def test_gpus_of_nvidia_without_their_package_are_named(files, monkeypatch):
-    def lacking(name):
-        raise ImportError(name)
+def lacking(name):
+    raise ImportError(name)
 
+
+def test_gpus_of_nvidia_without_their_package_are_named(files, monkeypatch):
     monkeypatch.setattr(energy, "importlib", SimpleNamespace(import_module=lacking))
     facts = energy_facts(sources(files({"proc/driver/nvidia/version": "x"})))
     assert (facts.why, facts.ask) == ("NVML: nvidia-ml-py is not installed", energy.ASK_GPU)
@@ -223,3 +225,69 @@ def test_sockets_of_the_older_driver_of_amd_count_where_rapl_does_not(files):
     assert machine.after(1.0, later) == 2.5
     beside = energy_facts(sources(files(two_packages() | tree)))
     assert beside.includes == ("package-0", "dram of package-0", "package-1", "GPU of hwmon4 (xe)")
+
+
+def test_a_counter_that_was_reset_gives_no_joules_instead_of_kilowatts(files):
+    machine = Machine(files, zone("0", "package-0", 200_000_000_000))
+    assert machine.after(1.0, zone("0", "package-0", 100)) == NO_JOULES  # as a wrap: 62 kJ in a second
+    facts, _ = machine.meter.end()
+    assert facts.why == "package-0 began again, or counted more than 1000 W"
+    assert machine.after(1.0, zone("0", "package-0", 1_000_000_100)) == 1000.0
+    assert machine.after(0.001, zone("0", "package-0", 1_001_900_100)) == 1.9  # up to an update more
+    assert machine.after(0.001, zone("0", "package-0", 1_004_000_100)) == NO_JOULES
+
+
+def test_a_counter_that_stands_still_through_a_run_measures_nothing_and_is_named(files):
+    machine = Machine(files, two_packages())
+    assert machine.after(9.0, two_packages(5_000_000, dram=1)) == 5.000001
+    assert machine.meter.end() == (
+        replace(machine.meter.facts, why="package-1 stood still"),
+        False,
+    )
+    assert machine.after(9.0, two_packages(5_000_000, 7, dram=1)) == 7e-6  # the others, in this set alone
+    assert machine.meter.end() == (machine.meter.facts, True)
+    assert EnergyMeter(machine.meter.facts).end() == (machine.meter.facts, True)  # a rank without counters
+
+
+@pytest.mark.parametrize("top", ["", "²", "9" * 5000, "-4", "0", "100", "2600000000"])
+def test_a_range_that_is_no_number_or_too_small_for_a_processor_is_not_known(files, top):
+    """A wrap of 2.6 kJ would take 2.6 s."""
+    machine = Machine(files, zone("0", "package-0", 5_000_000, top))
+    assert machine.after(1.0, zone("0", "package-0", 9_000_000, top)) == 4.0
+    assert machine.after(1.0, zone("0", "package-0", 1, top)) == NO_JOULES
+    assert machine.meter.end()[0].why == "package-0 began again"
+
+
+@pytest.mark.parametrize("rate", ["", "² Hz", "1" + "0" * 400, "0", "99999"])
+def test_a_rate_of_updates_that_cannot_be_is_that_of_the_documentation(files, rate):
+    tree = {"sys/cray/pm_counters/energy": "5 J 3 us", "sys/cray/pm_counters/raw_scan_hz": rate}
+    assert energy_facts(sources(files(tree))).updates == 0.1
+
+
+@pytest.mark.parametrize("count", ["", "abc", "1.5e6", "-7", "9" * 5000])
+def test_a_counter_that_is_no_number_is_quoted_with_what_was_expected(files, count):
+    facts = energy_facts(sources(files(zone("0", "package-0", count))))
+    assert facts.why.startswith(f"RAPL: package-0: '{count[:60]}")
+    assert facts.why.endswith("': expected a whole number")
+
+
+def test_counters_that_the_user_may_not_even_see_are_asked_for(files, monkeypatch):
+    files({"sys/cray/pm_counters/energy": "5 J", "proc/driver/nvidia/version": "x"})
+    stat, text = Path.stat, Path.read_text
+
+    def closed(call):
+        def refuse(path, *arguments, **named):
+            if {"pm_counters", "nvidia"} & set(path.parts):
+                raise PermissionError(13, "Permission denied")
+            return call(path, *arguments, **named)
+
+        return refuse
+
+    monkeypatch.setattr(Path, "stat", closed(stat))
+    monkeypatch.setattr(Path, "read_text", closed(text))
+    monkeypatch.setattr(energy, "importlib", SimpleNamespace(import_module=lacking))
+    line = check_energy(files({}))
+    assert line.found == (
+        "not readable: pm_counters: only root may read the counters; NVML: nvidia-ml-py is not installed"
+    )
+    assert line.advice == f"ask for the right to read /sys/cray/pm_counters; {energy.ASK_GPU}"

@@ -10,6 +10,7 @@ from fembench.host import host, others, provenance
 from fembench.host.others import UNKNOWN, CpuTimes, others_meter, share
 from fembench.host.provenance import distinct_names, host_names
 from fembench.ranks.comm import alone
+from fembench.records.record import EnergyFacts
 
 IDLE = (0.0,) * 8
 
@@ -177,3 +178,13 @@ def test_ranks_bound_to_one_core_are_oversubscribed(comm, monkeypatch):
         assert comm.rank or found.oversubscribed is crowded
         cores = tuple(comm.allgather((10_000 + bound,)))
         assert comm.rank or (found.cores, found.numa) == (cores, (-1,) * comm.size)
+
+
+@pytest.mark.mpi
+def test_the_energy_of_a_host_is_what_its_first_rank_says_whichever_rank_lost_most_time(comm, monkeypatch):
+    lost = host.taken_meter()(1)._replace(steal_percent=float(comm.rank), throttled_percent=0.0)
+    monkeypatch.setattr(host, "taken_meter", lambda: lambda ranks: lost)
+    found = described(comm, energy=EnergyFacts(why=f"rank {comm.rank}"))
+    if comm.rank == 0:
+        (one,) = found.hosts
+        assert (one.steal_percent, one.energy.why) == (comm.size - 1, "rank 0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from importlib.util import find_spec
 
 from fembench.base.errors import InputError
@@ -11,7 +10,10 @@ from fembench.device.device import Device
 from fembench.device.runtime import DeviceName, Runtime
 
 Open = Callable[[], Runtime]
+Found = list[tuple[DeviceName, Open]]
+KINDS = ("opencl", "gpu")
 HOW = "pip install cupy-cuda13x (NVIDIA; cupy-cuda12x for CUDA 12) or pyopencl (other devices)"
+REPAIR = "install its driver and the libraries that it names, or another version of it"
 
 
 def open_device(kind: str, number: int) -> Device:
@@ -20,55 +22,70 @@ def open_device(kind: str, number: int) -> Device:
     gpu: NVIDIA's by CuPy, where it sees one, else GPUs of OpenCL; opencl: all devices of
     OpenCL, processors last. Raises InputError.
     """
-    found = _devices(kind)
+    found, broken = _devices(kind)
     if not found:
-        raise InputError(f"device '{kind}': {_nothing(kind)}")
+        raise InputError(f"device '{kind}': {'; '.join(broken) or _nothing(kind)}")
     said, start = found[number % len(found)]
     try:
         return Device(start(), said)
     except Exception as error:  # whatever the driver, the compiler or the library raises
-        line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"device '{kind}': {said.name} cannot be used: {line}") from error
+        raise InputError(f"device '{kind}': {_refusal(said.name, error)}") from error
 
 
-def seen() -> list[DeviceName]:
-    """Every device that a rank could take here."""
-    return [name for kind in ("gpu", "opencl") for name, _ in _devices(kind)]
+def seen() -> dict[DeviceName, str]:
+    """Every device that a rank could take here, with its kind."""
+    return {name: kind for kind in KINDS for name, _ in _devices(kind)[0]}
 
 
-def _devices(kind: str) -> list[tuple[DeviceName, Open]]:
-    """A library that cannot be loaded, as without its driver, has no devices."""
-    found: list[tuple[DeviceName, Open]] = []
-    if kind == "gpu" and find_spec("cupy"):
-        with suppress(ImportError):
-            from fembench.device import cuda
+def unusable() -> list[str]:
+    """Why installed libraries cannot be used, a line each."""
+    return list(dict.fromkeys(line for kind in KINDS for line in _devices(kind)[1]))
 
-            found = [(cuda.named(k), _opener(cuda.CudaRuntime, k)) for k in range(cuda.count())]
-    if not found and find_spec("pyopencl"):
-        with suppress(ImportError):
-            from fembench.device import opencl
 
-            there = opencl.devices(gpus=kind == "gpu")
-            found = [
-                (opencl.named(device, k), _opener(opencl.OpenCLRuntime, device))
-                for k, device in enumerate(there)
-            ]
-    return found
+def _devices(kind: str) -> tuple[Found, list[str]]:
+    """(those of the first library that sees any, why libraries before it cannot be used)."""
+    broken: list[str] = []
+    for library in libraries(kind):
+        try:
+            if found := _by_cupy() if library == "cupy" else _by_pyopencl(gpus=kind == "gpu"):
+                return found, broken
+        except Exception as error:  # whatever a library raises without its driver
+            broken.append(_refusal(library, error))
+    return [], broken
+
+
+def _by_cupy() -> Found:
+    from fembench.device import cuda
+
+    return [(cuda.named(k), _opener(cuda.CudaRuntime, k)) for k in range(cuda.count())]
+
+
+def _by_pyopencl(*, gpus: bool) -> Found:
+    from fembench.device import opencl
+
+    there = enumerate(opencl.devices(gpus=gpus))
+    return [(opencl.named(device, k), _opener(opencl.OpenCLRuntime, device)) for k, device in there]
 
 
 def _opener(make: Callable[..., Runtime], which: object) -> Open:
     return lambda: make(which)
 
 
+def _refusal(what: str, error: Exception) -> str:
+    line = str(error).strip().partition("\n")[0]
+    return f"{what} cannot be used: {line or type(error).__name__}"
+
+
 def _nothing(kind: str) -> str:
     """Why no device of a kind is there, and what to do."""
-    useful = [name for name in libraries() if kind == "gpu" or name == "pyopencl"]
+    useful = libraries(kind)
     if not useful:
         return f"no library for it is installed: {HOW}"
     none = "no GPU" if kind == "gpu" else "no device"
     return f"{' or '.join(useful)} finds {none} on this host; fembench doctor lists what it has"
 
 
-def libraries() -> list[str]:
-    """Those that are installed, by their Python names."""
-    return [name for name in ("cupy", "pyopencl") if find_spec(name)]
+def libraries(kind: str = "gpu") -> list[str]:
+    """Those installed for devices of a kind, by their Python names."""
+    names = ("cupy", "pyopencl") if kind == "gpu" else ("pyopencl",)
+    return [name for name in names if find_spec(name)]

@@ -8,6 +8,7 @@ Which methods go together: each `mismatch` returns a line on what does not fit, 
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -202,9 +203,21 @@ def device_by_rank(text: str, ranks: int) -> tuple[str, ...]:
             raise InputError(
                 f"device '{shown(text)}': expected cpu, gpu or opencl, or a list by rank as in gpu,15*cpu"
             )
-        found += [name.strip()] * min(int(count or 1), LARGEST_COUNT)
+        times = int(count.strip()[:9] or 1)  # nine digits are too many
+        if len(found) + times > LARGEST_COUNT:
+            most = f"more than {LARGEST_COUNT} ranks; expected {ranks}"
+            raise InputError(f"device '{shown(text)}' names {most}")
+        found += [name.strip()] * times
     if len(words) == 1 and "*" not in text:
         return tuple(found * ranks)
     if len(found) != ranks:
         raise InputError(f"device '{shown(text)}' names {plural(len(found), 'rank')}; expected {ranks}")
     return tuple(found)
+
+
+def device_text(devices: Sequence[str]) -> str:
+    """The shortest text that names the device of each rank: 'gpu,15*cpu'; 'cpu' if all are alike."""
+    alike = [(name, len([*same])) for name, same in groupby(devices)]
+    if len(alike) == 1:
+        return devices[0]
+    return ",".join(f"{n}*{name}" if n > 1 else name for name, n in alike)

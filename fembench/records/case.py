@@ -17,7 +17,9 @@ from fembench.base.errors import InputError
 from fembench.base.plugins import plugin
 from fembench.methods.lookup import (
     CPU,
+    DEVICES,
     device_by_rank,
+    device_text,
     mismatch,
     mismatch_balance,
     mismatch_blocking,
@@ -44,7 +46,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One run of the benchmark. `fembench run` has an option for every field.
 
     A `tolerance_kind` of "" is replaced by the problem's default, so that every record
-    states the kind used. Raises ValueError for values that do not fit together.
+    states the kind used, and a list of devices by its shortest spelling, so that the same
+    list is the same case. Raises ValueError for values that do not fit together.
     """
 
     question: Annotated[CaseQuestion, Group("what is solved", "question")] = CaseQuestion()
@@ -99,6 +102,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             kind = "absolute" if self.question.problem in ABSOLUTE else "relative"
             resolved = msgspec.structs.replace(self.stop, tolerance_kind=kind)
             msgspec.structs.force_setattr(self, "stop", resolved)
+        if self.method.device not in DEVICES:
+            method = msgspec.structs.replace(self.method, device=_spelt(self))
+            msgspec.structs.force_setattr(self, "method", method)
         check(self)
 
 
@@ -249,13 +255,14 @@ def _check_method(case: Case) -> None:
         raise ValueError("petsc_options: expected solver = 'petsc'")
 
 
-def _check_device(case: Case) -> None:
+def _spelt(case: Case) -> str:
     try:
-        kinds = set(case.devices)
+        return device_text(case.devices)
     except InputError as error:
         raise ValueError(str(error)) from None
-    if kinds == {CPU}:
-        return
+
+
+def _check_device(case: Case) -> None:
     if line := mismatch_device(case.method):
         raise ValueError(f"device '{case.method.device}' with {line}")
     if case.balancing.balance:

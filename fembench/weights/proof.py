@@ -132,12 +132,11 @@ def case_of_ranks(equal: Case, trail: Trail, kept: Sequence[int]) -> Case | None
         return None
     shares = equal_finish(cost, np.zeros(len(ranks)), 1.0, most)[0]
     speeds = equal.synthetic.emulate.split(",")
-    devices = [equal.devices[rank] for rank in ranks]
     return equal.with_(
         ranks=len(ranks),
         shares=",".join(f"{share:.6g}" for share in shares) if len(ranks) > 1 else "",
         emulate=",".join(speeds[rank] for rank in ranks) if equal.synthetic.emulate else "",
-        device=",".join(devices) if len(set(devices)) > 1 else devices[0],
+        device=",".join(equal.devices[rank] for rank in ranks),
     )
 
 

@@ -99,13 +99,16 @@ def examine(hostfile: str = "") -> Iterator[Finding]:
 def devices() -> Iterator[Finding]:
     """What ranks could compute on here besides cores."""
     from fembench.base.units import size
-    from fembench.device.find import HOW, libraries, seen
+    from fembench.device.find import HOW, REPAIR, libraries, seen, unusable
 
-    found = Counter(one[:-1] for one in dict.fromkeys(seen()))  # alike but for their places
-    for (name, memory, driver, compiler), n in found.items():
+    found = Counter((kind, *one[:-1]) for one, kind in seen().items())  # alike but for their places
+    for (kind, name, memory, driver, compiler), n in found.items():
         many = f"{n} x " if n > 1 else ""
-        yield ok("device", f"{many}{name}, {size(memory)}: {driver}, {compiler}")
-    if not found:
+        yield ok("device", f"--device {kind}: {many}{name}, {size(memory)}: {driver}, {compiler}")
+    broken = unusable()
+    for line in broken:
+        yield Finding("device", "problem", line, f"for --device: {REPAIR}")
+    if not found and not broken:
         state = "none seen" if libraries() else "not installed: CuPy, pyopencl"
         yield Finding("device", "missing (optional)", state, f"for --device: {HOW}")
 

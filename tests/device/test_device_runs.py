@@ -1,5 +1,7 @@
 """Runs with device ranks, whole: their records, their shares, and what is refused."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from msgspec import structs
 from planted_profile import one_speed, planted_profile
 
 import fembench
+from fembench.bench.campaign_file import run_id
 from fembench.bench.describe import device_facts
 from fembench.cli.main import main
 from fembench.device import find
@@ -43,6 +46,7 @@ needs_opencl = pytest.mark.skipif(
         ("gpu, cpu", 2, "gpu cpu"),
         ("gpu,3*cpu", 4, "gpu cpu cpu cpu"),
         ("2*opencl,cpu", 3, "opencl opencl cpu"),
+        ("0*gpu, 2 * cpu", 2, "cpu cpu"),
     ],
 )
 def test_a_list_names_the_device_of_each_rank(text, ranks, found):
@@ -59,7 +63,9 @@ def test_other_words_are_refused(text):
     ("fields", "line"),
     [
         ({"device": "gpu,cpu", "ranks": 3}, "names 2 ranks; expected 3"),
-        ({"device": "99999999999999*gpu", "ranks": 3}, "expected 3"),
+        ({"device": "9" * 5000 + "*gpu", "ranks": 3}, "names more than 1000000 ranks; expected 3"),
+        ({"device": "600000*gpu,600000*cpu", "ranks": 3}, "names more than 1000000 ranks; expected 3"),
+        ({"device": "2*gpu", "ranks": 2, "threads": 2}, "threads = 2 with device 'gpu': expected cpu"),
         ({"device": "gpu", "storage": "csr"}, "storage 'csr': expected sym, bsr or ebe"),
         (
             {"device": "gpu", "precond": "multigrid"},
@@ -76,8 +82,26 @@ def test_a_method_without_device_kernels_is_refused_in_one_line(fields, line):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("spellings", "one"),
+    [
+        (("2*cpu", "cpu,cpu", " cpu ", "cpu, 0*gpu,cpu"), "cpu"),
+        (("2*opencl", "opencl,opencl"), "opencl"),
+        (("opencl, cpu", "1*opencl,cpu", "opencl,1*cpu"), "opencl,cpu"),
+    ],
+)
+def test_all_spellings_of_a_list_of_devices_are_one_case_and_one_run(spellings, one):
+    expected = new_case({"mesh": "m1", "device": one, "ranks": 2}, "case")
+    assert expected.method.device == one
+    for text in spellings:
+        made = new_case({"mesh": "m1", "device": text, "ranks": 2}, "case")
+        assert made == expected
+        assert run_id(made, 1) == run_id(expected, 1)
+        assert expected.with_(device=text) == expected
+
+
 def test_cores_by_name_are_what_every_case_has():
-    new_case({"mesh": "m1", "device": "cpu,cpu", "ranks": 2, "storage": "csr"}, "case")
+    new_case({"mesh": "m1", "device": "cpu,cpu", "ranks": 2, "storage": "csr", "threads": 2}, "case")
 
 
 def with_copies(profile, devices, seconds):
@@ -126,6 +150,25 @@ def test_a_device_that_is_not_there_is_one_line(monkeypatch, tmp_path):
     assert "device 'gpu': " in lines[0]
 
 
+@pytest.mark.parametrize("raised", ["ImportError", "RuntimeError"])
+def test_a_library_that_cannot_be_loaded_is_named_with_its_error(tmp_path, raised):
+    for library in ("cupy", "pyopencl"):
+        (tmp_path / f"{library}.py").write_text(f"raise {raised}('lib{library}.so is missing\\nmore')")
+    code = (
+        "from fembench.workflows.doctor import devices\n"
+        "from fembench.device.find import open_device\n"
+        "print(*[(one.item, one.status, one.found) for one in devices()], sep='\\n')\n"
+        "open_device('gpu', 0)"
+    )
+    where = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=where
+    )
+    said = [f"{name} cannot be used: lib{name}.so is missing" for name in ("cupy", "pyopencl")]
+    assert done.stdout.splitlines() == [str(("device", "problem", line)) for line in reversed(said)]
+    assert done.stderr.splitlines()[-1].endswith(f"InputError: device 'gpu': {'; '.join(said)}")
+
+
 def test_ranks_on_cores_import_nothing_of_devices():
     code = (
         "import sys, fembench.bench.case_run, fembench.solve.cg; "
@@ -153,6 +196,7 @@ RECORDS = sorted(GPU.glob("*.json"))
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_a_record_of_a_gpu_is_valid_and_no_cache_of_its_host_holds_the_matrix(path):
     record = load(path)
+    assert json.loads(path.read_text())["case"]["method"]["device"] == record.case.method.device  # its id
     assert judge(record).status == "VALID"
     assert "H100" in record.environment.devices[0].name
     tiny = (1000,) * record.case.placement.ranks
